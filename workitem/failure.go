@@ -1,0 +1,88 @@
+package workitem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Failure says why a work item, a job or a case failed. It is data, not an error: a failed item is an outcome that the
+// process answers.
+type Failure struct {
+	Code      string          `json:"code,omitempty"`    // a word that programs compare, such as "timeout"; "" if none was given
+	Message   string          `json:"message,omitempty"` // one sentence for a person
+	Details   json.RawMessage `json:"details,omitempty"` // anything more, as JSON; nil if none
+	Retryable bool            `json:"retryable"`         // whether another attempt may help
+	After     time.Duration   `json:"after,omitempty"`   // wait at least this long, in nanoseconds; 0 if nobody said
+}
+
+// The codes that Tasq gives itself.
+const (
+	CodeError   = "error"   // the work returned an error that carries no code
+	CodePanic   = "panic"   // the work panicked; the details hold the stack
+	CodeTimeout = "timeout" // the work took longer than it may
+	CodeCrash   = "crash"   // the work took its process down too often
+	CodeInvalid = "invalid" // the work returned an output that its own rules refuse
+)
+
+// String returns "code: message", or what there is of the two.
+func (f *Failure) String() string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Code == "":
+		return f.Message
+	case f.Message == "":
+		return f.Code
+	}
+	return f.Code + ": " + f.Message
+}
+
+// Error makes a failure usable as the error of the work, with its code kept: return &workitem.Failure{Code: "no-funds"}.
+func (f *Failure) Error() string { return f.String() }
+
+// fatal marks an error that no further attempt can mend.
+type fatal struct{ err error }
+
+func (f fatal) Error() string { return f.err.Error() }
+func (f fatal) Unwrap() error { return f.err }
+
+// Fatal marks an error that no further attempt can mend, so that activities do not retry the item. Fatal(nil) is nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fatal{err}
+}
+
+// IsFatal reports whether an error was marked by [Fatal].
+func IsFatal(err error) bool {
+	var f fatal
+	return errors.As(err, &f)
+}
+
+// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps its code and
+// details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
+func FailureOf(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	f := Failure{Code: CodeError, Retryable: true}
+	var given *Failure
+	if errors.As(err, &given) && given != nil {
+		f = *given
+	}
+	if f.Message == "" || given == nil {
+		f.Message = err.Error()
+	}
+	if IsFatal(err) {
+		f.Retryable = false
+	}
+	return &f
+}
+
+// Failf makes a retryable failure with a code and a message.
+func Failf(code, format string, args ...any) *Failure {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...), Retryable: true}
+}

@@ -1,0 +1,166 @@
+package workitem
+
+import "fmt"
+
+// Tally counts the items of one activation by state. An item that has a successor is counted in Retried only: its
+// lineage goes on in the successor.
+type Tally struct {
+	Initialized int
+	Started     int
+	Completed   int
+	Failed      int
+	Canceled    int
+	Retried     int
+}
+
+// Live counts the items that are still to be done.
+func (t Tally) Live() int { return t.Initialized + t.Started }
+
+// Total counts the lineages: every item but those that were replaced.
+func (t Tally) Total() int { return t.Live() + t.Completed + t.Failed + t.Canceled }
+
+// Add counts one item.
+func (t *Tally) Add(s State, retried bool) {
+	switch {
+	case retried:
+		t.Retried++
+	case s == Initialized:
+		t.Initialized++
+	case s == Started:
+		t.Started++
+	case s == Completed:
+		t.Completed++
+	case s == Failed:
+		t.Failed++
+	case s == Canceled:
+		t.Canceled++
+	}
+}
+
+// Outcome is what a policy judges: the item that has just reached a final state, and how the activation stands. For a
+// composite task the items are its child cases. Item is nil when a task has just started, and for child cases.
+type Outcome struct {
+	Item  *Item
+	State State // the final state that was reached; None when the task has just started
+	Tally Tally
+}
+
+// Verdict is what an outcome means for the task.
+type Verdict uint8
+
+// The verdicts. The zero value lets the task go on.
+const (
+	Continue     Verdict = iota
+	CompleteTask         // the task completes, and its live items are canceled
+	FailTask             // the task fails, and its case with it
+)
+
+// String returns the word for the verdict.
+func (v Verdict) String() string {
+	switch v {
+	case Continue:
+		return "continue"
+	case CompleteTask:
+		return "complete"
+	case FailTask:
+		return "fail"
+	}
+	return fmt.Sprintf("verdict(%d)", uint8(v))
+}
+
+// Policy says what an item's final state means for its task. The zero value is [Default].
+type Policy struct {
+	name   string
+	decide func(Outcome) (Verdict, error)
+}
+
+// NewPolicy makes a policy of a function. The name is part of the workflow's fingerprint, so give a changed rule a new
+// one. An error rolls the command back.
+func NewPolicy(name string, decide func(Outcome) (Verdict, error)) Policy {
+	return Policy{name: name, decide: decide}
+}
+
+// Name returns the policy's name, as the definition stores it: "default", "quorum:2".
+func (p Policy) Name() string {
+	if p.decide == nil {
+		return "default"
+	}
+	return p.name
+}
+
+// Decide judges an outcome.
+func (p Policy) Decide(o Outcome) (Verdict, error) {
+	if p.decide == nil {
+		return decideDefault(o), nil
+	}
+	return p.decide(o)
+}
+
+// Default completes the task when every item is final, and fails it as soon as one failed without a successor. Canceled
+// items count as done: canceling every item completes the task.
+func Default() Policy { return Policy{} }
+
+func decideDefault(o Outcome) Verdict {
+	switch {
+	case o.Tally.Failed > 0:
+		return FailTask
+	case o.State.Final() && o.Tally.Live() == 0:
+		return CompleteTask
+	}
+	return Continue
+}
+
+// ContinueOnFailure never fails the task: it completes when every item is final, however each one ended.
+func ContinueOnFailure() Policy {
+	return pure("continue", func(o Outcome) Verdict {
+		if o.State.Final() && o.Tally.Live() == 0 {
+			return CompleteTask
+		}
+		return Continue
+	})
+}
+
+// Quorum completes the task when k items completed, and cancels the live ones; it fails the task when the live ones can no
+// longer bring the number to k.
+func Quorum(k int) Policy {
+	return pure(fmt.Sprintf("quorum:%d", k), func(o Outcome) Verdict {
+		switch {
+		case o.State.Final() && o.Tally.Completed >= k:
+			return CompleteTask
+		case o.State.Final() && o.Tally.Completed+o.Tally.Live() < k:
+			return FailTask
+		}
+		return Continue
+	})
+}
+
+// Threshold bears up to the given number of failures: one more fails the task, and otherwise it completes when every
+// item is final.
+func Threshold(failures int) Policy {
+	return pure(fmt.Sprintf("threshold:%d", failures), func(o Outcome) Verdict {
+		switch {
+		case o.Tally.Failed > failures:
+			return FailTask
+		case o.State.Final() && o.Tally.Live() == 0:
+			return CompleteTask
+		}
+		return Continue
+	})
+}
+
+// All wants every item completed: one that failed or was canceled without a successor fails the task.
+func All() Policy {
+	return pure("all", func(o Outcome) Verdict {
+		switch {
+		case o.Tally.Failed+o.Tally.Canceled > 0:
+			return FailTask
+		case o.State.Final() && o.Tally.Live() == 0:
+			return CompleteTask
+		}
+		return Continue
+	})
+}
+
+func pure(name string, decide func(Outcome) Verdict) Policy {
+	return Policy{name: name, decide: func(o Outcome) (Verdict, error) { return decide(o), nil }}
+}
