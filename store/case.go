@@ -1,0 +1,216 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// CaseState is where a case stands.
+type CaseState uint8
+
+// The states of a case. A case is started from its creation on.
+const (
+	CaseNone CaseState = iota
+	CaseStarted
+	CaseCompleted
+	CaseFailed
+	CaseCanceled
+)
+
+var caseStateNames = [...]string{"none", "started", "completed", "failed", "canceled"}
+
+// String returns the word for the state.
+func (s CaseState) String() string { return word(caseStateNames[:], int(s)) }
+
+// Final reports whether the case has ended.
+func (s CaseState) Final() bool { return s >= CaseCompleted }
+
+// ParseCaseState reads the word for a case's state.
+func ParseCaseState(w string) (CaseState, error) {
+	i, err := parseWord("state of a case", caseStateNames[:], w)
+	return CaseState(i), err
+}
+
+// TaskState is where the latest activation of a task stands.
+type TaskState uint8
+
+// The states of a task. The zero value means that it was never enabled, or that its last enabling was withdrawn.
+const (
+	TaskDisabled TaskState = iota
+	TaskEnabled
+	TaskStarted
+	TaskCompleted
+	TaskFailed
+	TaskCanceled
+)
+
+var taskStateNames = [...]string{"disabled", "enabled", "started", "completed", "failed", "canceled"}
+
+// String returns the word for the state.
+func (s TaskState) String() string { return word(taskStateNames[:], int(s)) }
+
+// Active reports whether the task is enabled or started.
+func (s TaskState) Active() bool { return s == TaskEnabled || s == TaskStarted }
+
+// JobState is where a job stands.
+type JobState uint8
+
+// The states of a job.
+const (
+	JobNone     JobState = iota
+	JobPending           // waits for its time or for a worker
+	JobRunning           // a worker has it
+	JobDone              // ended well, or its failure was handed to its work item
+	JobCanceled          // its owner ended first
+	JobFailed            // gave up; see its failure
+)
+
+var jobStateNames = [...]string{"none", "pending", "running", "done", "canceled", "failed"}
+
+// String returns the word for the state.
+func (s JobState) String() string { return word(jobStateNames[:], int(s)) }
+
+// Live reports whether the job is still to be done.
+func (s JobState) Live() bool { return s == JobPending || s == JobRunning }
+
+// ParseJobState reads the word for a job's state.
+func ParseJobState(w string) (JobState, error) {
+	i, err := parseWord("state of a job", jobStateNames[:], w)
+	return JobState(i), err
+}
+
+func word(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("state(%d)", i)
+}
+
+func parseWord(what string, names []string, w string) (int, error) {
+	if i := slices.Index(names, w); i > 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%q is not a %s; use one of %s", w, what, strings.Join(names[1:], ", "))
+}
+
+// Task is the latest activation of a task within a case.
+type Task struct {
+	State      TaskState
+	Generation int             // how often the task was enabled
+	Created    int             // work items or child cases made in this activation
+	Output     json.RawMessage // output of the item that completed last, in any activation
+}
+
+// Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a
+// snapshot.
+type Case struct {
+	ID         workitem.CaseID
+	Root       workitem.CaseID // itself for a root case
+	Parent     workitem.CaseID // zero for a root case
+	ParentTask string          // the composite task that runs it; "" for a root case
+	Generation int             // the activation of that task
+	Number     int             // which case of that activation, from 1
+
+	Workflow    string
+	Version     string
+	Fingerprint string   // of the definition that the case runs on
+	Net         *net.Net // of that definition
+
+	State   CaseState
+	Begun   bool // some work of it has started
+	Marking net.Marking
+	Tasks   []Task // by net.TaskID
+
+	Input   json.RawMessage
+	Output  json.RawMessage
+	Failure *workitem.Failure
+
+	Created time.Time
+	Ended   time.Time
+	LastSeq int64 // journal position of the last change of the tree; kept on roots
+
+	Items    []*workitem.Item // those of each task's latest activation, in the order of their creation
+	Jobs     []*Job           // the live ones
+	Children []workitem.CaseID
+}
+
+// Label names a child case within its parent: "task.generation.number".
+func (c *Case) Label() string { return workitem.Label(c.ParentTask, c.Generation, c.Number) }
+
+// Busy returns the set of started tasks.
+func (c *Case) Busy() net.Bits {
+	b := net.NewBits(len(c.Tasks))
+	for i := range c.Tasks {
+		if c.Tasks[i].State == TaskStarted {
+			b.Add(i)
+		}
+	}
+	return b
+}
+
+// Item finds a work item in memory; nil if it is not there.
+func (c *Case) Item(id workitem.ID) *workitem.Item {
+	for _, it := range c.Items {
+		if it.ID == id {
+			return it
+		}
+	}
+	return nil
+}
+
+// Job finds a live job; nil if it is not there.
+func (c *Case) Job(id workitem.JobID) *Job {
+	for _, j := range c.Jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	return nil
+}
+
+// Job kinds: what happens when a job is due.
+const (
+	JobRun   = "run"   // the Run function of the item's task, in a worker
+	JobTimer = "timer" // a timer of the task, in a transaction
+	JobWake  = "wake"  // nothing but the passing of time: the item may be worked on
+	JobCall  = "call"  // a named function of the workflow, in a worker
+)
+
+// Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with its
+// owner.
+type Job struct {
+	ID         workitem.JobID
+	Case       workitem.CaseID
+	Root       workitem.CaseID
+	Task       string      // "" if the case owns it
+	Generation int         // of the owning activation; 0 if the case owns it
+	Item       workitem.ID // zero if an activation or the case owns it
+	Kind       string      // one of the Job… constants
+	Name       string      // of the timer or function; "" for the others
+	Queue      string
+	Priority   int
+	Input      json.RawMessage // for JobCall; a JobRun reads its item's
+
+	State   JobState
+	Due     time.Time
+	Attempt int    // how often it was tried, crashes not counted
+	Crashes int    // how often its worker died with it
+	Fence   int64  // rises with every claim; a result with an older fence is refused
+	Owner   string // the engine that claimed it; "" while pending
+	Lease   time.Time
+	Failure *workitem.Failure
+
+	Created time.Time
+	Ended   time.Time
+}
+
+// Owned reports whether the job belongs to the given activation of a task, or to an item of it.
+func (j *Job) Owned(task string, generation int) bool {
+	return j.Task == task && j.Generation == generation
+}

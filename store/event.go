@@ -1,0 +1,116 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Event is one thing that happened to a case. The set is closed: see the types that implement it. Events are what the
+// journal holds, so their JSON form is stable.
+type Event interface {
+	event()
+}
+
+// CaseOpened says that a case was created, with one token in its start condition.
+type CaseOpened struct{ Case *Case }
+
+// CaseBegun says that the first work of a case has started.
+type CaseBegun struct{ Case workitem.CaseID }
+
+// CaseEnded says that a case completed, failed or was canceled. Leftover lists conditions that were still marked at
+// completion, other than the end condition: the completion was improper.
+type CaseEnded struct {
+	Case     workitem.CaseID
+	State    CaseState
+	Output   json.RawMessage
+	Failure  *workitem.Failure
+	Leftover []net.ConditionID
+	At       time.Time
+}
+
+// TaskMoved says that a task changed its state. An enabling carries the new generation, a start the conditions that a
+// token was taken from.
+type TaskMoved struct {
+	Case       workitem.CaseID
+	Task       net.TaskID
+	To         TaskState
+	Generation int
+	Consumed   []net.ConditionID
+}
+
+// Produced says that a completed task put a token into each of the conditions.
+type Produced struct {
+	Case workitem.CaseID
+	Task net.TaskID
+	Into []net.ConditionID
+}
+
+// Removed says that the cancellation region of a task emptied a condition.
+type Removed struct {
+	Case   workitem.CaseID
+	Task   net.TaskID
+	From   net.ConditionID
+	Tokens int32
+}
+
+// ItemOpened says that a work item was created.
+type ItemOpened struct{ Item *workitem.Item }
+
+// ItemMoved says that an action changed a work item.
+type ItemMoved struct {
+	Case    workitem.CaseID
+	Item    workitem.ID
+	Action  workitem.Action
+	To      workitem.State
+	Output  json.RawMessage
+	Failure *workitem.Failure
+	By      string
+	At      time.Time
+}
+
+// JobOpened says that a job was created.
+type JobOpened struct{ Job *Job }
+
+// JobMoved says that a job was claimed, released, put off, or ended.
+type JobMoved struct {
+	Case    workitem.CaseID
+	Job     workitem.JobID
+	To      JobState
+	Due     time.Time
+	Attempt int
+	Crashes int
+	Fence   int64
+	Owner   string
+	Lease   time.Time
+	Failure *workitem.Failure
+	At      time.Time
+}
+
+// Noted records what an operator should know and what changes no state: an undecided or-join, a job given up.
+type Noted struct {
+	Case workitem.CaseID
+	Task net.TaskID // -1 if it is about the case
+	Code string
+	Text string
+}
+
+func (*CaseOpened) event() {}
+func (*CaseBegun) event()  {}
+func (*CaseEnded) event()  {}
+func (*TaskMoved) event()  {}
+func (*Produced) event()   {}
+func (*Removed) event()    {}
+func (*ItemOpened) event() {}
+func (*ItemMoved) event()  {}
+func (*JobOpened) event()  {}
+func (*JobMoved) event()   {}
+func (*Noted) event()      {}
+
+// The codes of [Noted].
+const (
+	NoteUndecided = "or-join-undecided" // an or-join waits because its search ran out of its budget
+	NoteIncident  = "incident"          // a job was given up, a person should look
+)

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The kinds of failure that a store reports. Wrapped errors say which thing was meant and what to do.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrConflict = errors.New("changed by somebody else in the meantime")
+	ErrOwned    = errors.New("the database belongs to another process")
+	ErrReadOnly = errors.New("the database can only be read")
+	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
+	ErrNewer    = errors.New("the database was written by a newer version")
+)
+
+// Opener makes a store ready for use: it migrates the schema and recovers what a crash left behind.
+type Opener interface {
+	Open(ctx context.Context, o Options) (Store, error)
+}
+
+// Options are what an engine tells the store that it opens.
+type Options struct {
+	Now      func() time.Time // the engine's clock; time.Now if nil
+	Logger   *slog.Logger     // where the store reports; discarded if nil
+	ReadOnly bool             // never write, not even a migration
+}
+
+// Store holds cases. It is safe for concurrent use, but Update calls run one after the other.
+type Store interface {
+	// Update runs f in one transaction, and returns once everything that f appended is durable. If f returns an error, or
+	// the commit fails, nothing of it happened.
+	Update(ctx context.Context, f func(Tx) error) error
+
+	// View runs f on one consistent state of everything that was acknowledged before the call.
+	View(ctx context.Context, f func(Reader) error) error
+
+	// Register records definitions, so that other programs can read the cases that run on them.
+	Register(ctx context.Context, defs []*Definition) error
+
+	// Idle tells the store that nothing is queued, which is the time for housekeeping. It must not block for long.
+	Idle(ctx context.Context) error
+
+	// Close writes what is outstanding and gives the database free.
+	Close() error
+}
+
+// Tx is the transaction of one Update. It must not be used after the function it was given to has returned.
+type Tx interface {
+	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and may
+	// keep it for later transactions as long as it applies every event itself.
+	Load(ctx context.Context, root workitem.CaseID) (*Tree, error)
+
+	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
+	Append(ctx context.Context, e *Entry, t *Tree) error
+
+	// Answered returns the entry that was committed, or appended, with the idempotency key; ErrNotFound if there is none.
+	Answered(ctx context.Context, key string) (*Entry, error)
+
+	// Savepoint runs f and undoes alone what f did to the database, if f returns an error.
+	Savepoint(ctx context.Context, f func() error) error
+
+	// DB runs the user's own SQL in the transaction.
+	DB() domain.DB
+
+	// Requests takes up to max commands that other processes left, oldest first. They stay until they are replied to.
+	Requests(ctx context.Context, max int) ([]Request, error)
+
+	// Reply records the answer to a request, for the process that waits for it.
+	Reply(ctx context.Context, id int64, a Answer) error
+}
+
+// Reader answers queries on one consistent state.
+type Reader interface {
+	// Tree returns a root case with its descendants; ErrNotFound if there is none. Ended ones can be read, too.
+	Tree(ctx context.Context, root workitem.CaseID) (*Tree, error)
+
+	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
+	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
+
+	Cases(ctx context.Context, f CaseFilter) ([]*Case, error)
+	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
+	Jobs(ctx context.Context, f JobFilter) ([]*Job, error)
+
+	// Journal lists entries, oldest first.
+	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)
+
+	// Counts counts cases, items and jobs by workflow and state.
+	Counts(ctx context.Context) ([]Count, error)
+
+	// Definitions lists every definition that was registered.
+	Definitions(ctx context.Context) ([]*Definition, error)
+
+	// DB runs the user's own queries on the same state.
+	DB() domain.DB
+}
+
+// Entry is a command as the journal keeps it: who asked for what, and all that it did to one tree.
+type Entry struct {
+	Seq     int64 // position in the journal, rising from 1; set by Append
+	Prev    int64 // position of the tree's entry before this one; 0 for the first; set by Append
+	Root    workitem.CaseID
+	At      time.Time
+	Command string          // "start", "item complete", ...
+	By      string          // who asked, as the caller named itself
+	Key     string          // idempotency key; "" if none was given
+	Answer  json.RawMessage // what the first caller was told; kept with a key only
+	Events  []Event
+}
+
+// Definition is a workflow as the database keeps it.
+type Definition struct {
+	Name        string
+	Version     string
+	Fingerprint string // hash of Document
+	Net         *net.Definition
+	Document    json.RawMessage // all that makes the definition what it is, in a canonical form
+	Code        bool            // some of it is code, which only the program that defines it has
+	Created     time.Time
+}
+
+// Request is a command from a process that does not own the database.
+type Request struct {
+	ID      int64
+	Command json.RawMessage // as the engine encodes it
+	At      time.Time
+}
+
+// Answer is the reply to a request.
+type Answer struct {
+	Result json.RawMessage // nil after an error
+	Code   string          // kind of the error; "" if there was none
+	Error  string
+}
+
+// Page selects part of a listing. The zero value is the first [DefaultLimit] rows.
+type Page struct {
+	After string // cursor: the ID of the last row of the page before; "" for the first page
+	Limit int    // at most so many rows; 0 means DefaultLimit
+	Desc  bool   // newest first
+}
+
+// DefaultLimit is how many rows a query returns if nobody says.
+const DefaultLimit = 1000
+
+// CaseFilter selects cases; a zero field selects all.
+type CaseFilter struct {
+	Page
+	ID       workitem.CaseID
+	Root     workitem.CaseID // this root case and all its descendants
+	Workflow string
+	States   []CaseState
+	RootOnly bool
+	Before   time.Time // created before
+	Since    time.Time // created at or after
+}
+
+// ItemFilter selects work items; a zero field selects all.
+type ItemFilter struct {
+	Page
+	ID       workitem.ID
+	Case     workitem.CaseID
+	Root     workitem.CaseID
+	Workflow string
+	Task     string
+	Queue    *string // "" is the default queue, nil any
+	States   []workitem.State
+	Attempt  int    // at least this attempt; 0 selects all
+	Code     string // of the failure
+	Before   time.Time
+	Since    time.Time
+}
+
+// ItemRow is a work item with the names that tell people where it belongs.
+type ItemRow struct {
+	*workitem.Item
+	Root     workitem.CaseID
+	Workflow string
+}
+
+// JobFilter selects jobs; a zero field selects all. Live jobs are listed in due order, others by id.
+type JobFilter struct {
+	Page
+	ID     workitem.JobID
+	Case   workitem.CaseID
+	Root   workitem.CaseID
+	Item   workitem.ID
+	States []JobState
+	Kind   string
+	Queue  *string
+	Due    time.Time // due at or before
+}
+
+// JournalFilter selects journal entries; a zero field selects all.
+type JournalFilter struct {
+	Root  workitem.CaseID
+	After int64 // positions above this one
+	Limit int   // 0 means DefaultLimit
+}
+
+// Count is a number of things in one state.
+type Count struct {
+	What     string // "case", "item" or "job"
+	Workflow string
+	Task     string // "" for cases
+	State    string
+	N        int64
+}

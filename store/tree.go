@@ -1,0 +1,347 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Tree is a root case and all its descendants: what one command may change, all or nothing.
+//
+// A command is bracketed by [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. Between them a case is copied
+// before its first change, so a rollback costs what was changed and nothing else.
+type Tree struct {
+	Root  workitem.CaseID
+	cases map[workitem.CaseID]*Case
+	saved map[workitem.CaseID]*Case // the cases as they were at Begin, nil for new ones
+	dirty Dirty
+}
+
+// Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.
+type Dirty struct {
+	Cases []*Case
+	Items []*workitem.Item
+	Jobs  []*Job
+}
+
+// NewTree returns a tree of the given cases, the root first; a tree that a [CaseOpened] will fill may be empty.
+func NewTree(cases ...*Case) *Tree {
+	t := &Tree{cases: make(map[workitem.CaseID]*Case, max(1, len(cases)))}
+	for _, c := range cases {
+		t.cases[c.ID] = c
+	}
+	if len(cases) > 0 {
+		t.Root = cases[0].ID
+	}
+	return t
+}
+
+// Case finds a case of the tree; nil if it is not there. It must not be changed.
+func (t *Tree) Case(id workitem.CaseID) *Case { return t.cases[id] }
+
+// Len counts the cases of the tree.
+func (t *Tree) Len() int { return len(t.cases) }
+
+// Each calls f with every case, a parent before its children, siblings in the order of their creation.
+func (t *Tree) Each(f func(*Case)) {
+	if root := t.cases[t.Root]; root != nil {
+		t.each(root, f)
+	}
+}
+
+func (t *Tree) each(c *Case, f func(*Case)) {
+	f(c)
+	for _, id := range c.Children {
+		if child := t.cases[id]; child != nil {
+			t.each(child, f)
+		}
+	}
+}
+
+// Item finds a work item and its case in memory; nil if it is not there.
+func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
+	for _, c := range t.cases {
+		if it := c.Item(id); it != nil {
+			return c, it
+		}
+	}
+	return nil, nil
+}
+
+// Job finds a live job and its case; nil if it is not there.
+func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
+	for _, c := range t.cases {
+		if j := c.Job(id); j != nil {
+			return c, j
+		}
+	}
+	return nil, nil
+}
+
+// Ended reports whether the root case has ended, so that nothing of the tree can change again.
+func (t *Tree) Ended() bool {
+	root := t.cases[t.Root]
+	return root != nil && root.State.Final()
+}
+
+// Begin starts a command.
+func (t *Tree) Begin() {
+	if t.saved == nil {
+		t.saved = make(map[workitem.CaseID]*Case, 2)
+	}
+	clear(t.saved)
+	t.dirty = Dirty{}
+}
+
+// End ends a command and returns the newest value of all that it changed. The root case always counts as changed, since
+// it carries the journal position of the whole tree.
+func (t *Tree) End(seq int64) Dirty {
+	if root := t.own(t.Root); root != nil {
+		root.LastSeq = seq
+	}
+	d := t.dirty
+	for id := range t.saved {
+		if c := t.cases[id]; c != nil {
+			d.Cases = append(d.Cases, c)
+		}
+	}
+	clear(t.saved)
+	t.dirty = Dirty{}
+	return d
+}
+
+// Rollback undoes everything since Begin.
+func (t *Tree) Rollback() {
+	for id, c := range t.saved {
+		if c == nil {
+			delete(t.cases, id)
+		} else {
+			t.cases[id] = c
+		}
+	}
+	clear(t.saved)
+	t.dirty = Dirty{}
+}
+
+// own returns a copy of the case that this command may change; nil if the case is not there.
+func (t *Tree) own(id workitem.CaseID) *Case {
+	c := t.cases[id]
+	if c == nil {
+		return nil
+	}
+	if _, ok := t.saved[id]; ok {
+		return c
+	}
+	t.saved[id] = c
+	n := *c
+	n.Marking = c.Marking.Clone()
+	n.Tasks = slices.Clone(c.Tasks)
+	n.Items = slices.Clone(c.Items)
+	n.Jobs = slices.Clone(c.Jobs)
+	n.Children = slices.Clip(c.Children)
+	t.cases[id] = &n
+	return &n
+}
+
+// Apply changes the tree as the event says. It refuses, without a change, what cannot follow from the present state: a
+// corrupt journal.
+func (t *Tree) Apply(e Event) error {
+	if o, ok := e.(*CaseOpened); ok {
+		return t.openCase(o.Case)
+	}
+	id := caseOf(e)
+	c := t.own(id)
+	if c == nil {
+		return fmt.Errorf("%T names case %s, which is not there", e, id)
+	}
+	switch e := e.(type) {
+	case *CaseBegun:
+		c.Begun = true
+	case *CaseEnded:
+		c.State, c.Output, c.Failure, c.Ended = e.State, e.Output, e.Failure, e.At
+	case *TaskMoved:
+		return c.moveTask(e)
+	case *Produced:
+		for _, p := range e.Into {
+			c.Marking[p]++
+		}
+	case *Removed:
+		c.Marking[e.From] -= e.Tokens
+		if c.Marking[e.From] < 0 {
+			return fmt.Errorf("condition %s of case %s would hold less than no token", c.Net.ConditionName(e.From), id)
+		}
+	case *ItemOpened:
+		return t.openItem(c, e.Item)
+	case *ItemMoved:
+		return t.moveItem(c, e)
+	case *JobOpened:
+		c.Jobs = append(c.Jobs, e.Job)
+		t.touchJob(e.Job)
+	case *JobMoved:
+		return t.moveJob(c, e)
+	}
+	return nil
+}
+
+func caseOf(e Event) workitem.CaseID {
+	switch e := e.(type) {
+	case *CaseOpened:
+		return e.Case.ID
+	case *CaseBegun:
+		return e.Case
+	case *CaseEnded:
+		return e.Case
+	case *TaskMoved:
+		return e.Case
+	case *Produced:
+		return e.Case
+	case *Removed:
+		return e.Case
+	case *ItemOpened:
+		return e.Item.Case
+	case *ItemMoved:
+		return e.Case
+	case *JobOpened:
+		return e.Job.Case
+	case *JobMoved:
+		return e.Case
+	case *Noted:
+		return e.Case
+	}
+	return workitem.CaseID{}
+}
+
+// openCase adds a copy of the case, with its first token, and counts it at its parent.
+func (t *Tree) openCase(given *Case) error {
+	c := *given
+	c.State = CaseStarted
+	c.Marking = c.Net.InitialMarking()
+	c.Tasks = make([]Task, c.Net.NumTasks())
+	c.Items, c.Jobs, c.Children = nil, nil, nil
+	if c.Parent.IsZero() {
+		t.Root = c.ID
+	} else {
+		p := t.own(c.Parent)
+		if p == nil {
+			return fmt.Errorf("case %s has parent %s, which is not there", c.ID, c.Parent)
+		}
+		task, ok := p.Net.TaskByName(c.ParentTask)
+		if !ok {
+			return fmt.Errorf("case %s belongs to task %q, which workflow %s does not have", c.ID, c.ParentTask, p.Workflow)
+		}
+		p.Tasks[task].Created++
+		p.Children = append(p.Children, c.ID)
+	}
+	t.saved[c.ID] = nil
+	t.cases[c.ID] = &c
+	return nil
+}
+
+func (c *Case) moveTask(e *TaskMoved) error {
+	task := &c.Tasks[e.Task]
+	task.State = e.To
+	if e.To == TaskEnabled {
+		c.forget(e.Task)
+		task.Generation, task.Created = e.Generation, 0
+	}
+	for _, p := range e.Consumed {
+		if c.Marking[p]--; c.Marking[p] < 0 {
+			return fmt.Errorf("condition %s of case %s would hold less than no token", c.Net.ConditionName(p), c.ID)
+		}
+	}
+	return nil
+}
+
+// forget drops the final items of a task's earlier activations from memory: nothing may ask for them but queries, which
+// read the tables. A loop of ten thousand rounds so stays small.
+func (c *Case) forget(task net.TaskID) {
+	name := c.Net.TaskName(task)
+	c.Items = slices.DeleteFunc(c.Items, func(it *workitem.Item) bool { return it.Task == name && it.State.Final() })
+}
+
+func (t *Tree) openItem(c *Case, it *workitem.Item) error {
+	task, ok := c.Net.TaskByName(it.Task)
+	if !ok {
+		return fmt.Errorf("item %s belongs to task %q, which workflow %s does not have", it.ID, it.Task, c.Workflow)
+	}
+	c.Tasks[task].Created++
+	c.Items = append(c.Items, it)
+	t.touchItem(it)
+	if it.Predecessor.IsZero() {
+		return nil
+	}
+	for i, p := range c.Items {
+		if p.ID == it.Predecessor {
+			n := *p
+			n.Successor = it.ID
+			c.Items[i] = &n
+			t.touchItem(&n)
+		}
+	}
+	return nil
+}
+
+func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
+	i := slices.IndexFunc(c.Items, func(it *workitem.Item) bool { return it.ID == e.Item })
+	if i < 0 {
+		return fmt.Errorf("item %s of case %s is not there", e.Item, c.ID)
+	}
+	n := *c.Items[i]
+	n.State, n.By = e.To, e.By
+	switch {
+	case e.To == workitem.Started:
+		n.Started = e.At
+	case e.To == workitem.Initialized:
+		n.Started = n.Ended
+	case e.To.Final():
+		n.Ended, n.Output, n.Failure = e.At, e.Output, e.Failure
+	}
+	if e.To == workitem.Completed {
+		if task, ok := c.Net.TaskByName(n.Task); ok {
+			c.Tasks[task].Output = e.Output
+		}
+	}
+	c.Items[i] = &n
+	t.touchItem(&n)
+	return nil
+}
+
+func (t *Tree) moveJob(c *Case, e *JobMoved) error {
+	i := slices.IndexFunc(c.Jobs, func(j *Job) bool { return j.ID == e.Job })
+	if i < 0 {
+		return fmt.Errorf("job %s of case %s is not there", e.Job, c.ID)
+	}
+	n := *c.Jobs[i]
+	n.State, n.Due, n.Attempt, n.Crashes = e.To, e.Due, e.Attempt, e.Crashes
+	n.Fence, n.Owner, n.Lease, n.Failure = e.Fence, e.Owner, e.Lease, e.Failure
+	if e.To.Live() {
+		c.Jobs[i] = &n
+	} else {
+		n.Ended = e.At
+		c.Jobs = slices.Delete(c.Jobs, i, i+1)
+	}
+	t.touchJob(&n)
+	return nil
+}
+
+func (t *Tree) touchItem(it *workitem.Item) {
+	for i, d := range t.dirty.Items {
+		if d.ID == it.ID {
+			t.dirty.Items[i] = it
+			return
+		}
+	}
+	t.dirty.Items = append(t.dirty.Items, it)
+}
+
+func (t *Tree) touchJob(j *Job) {
+	for i, d := range t.dirty.Jobs {
+		if d.ID == j.ID {
+			t.dirty.Jobs[i] = j
+			return
+		}
+	}
+	t.dirty.Jobs = append(t.dirty.Jobs, j)
+}
