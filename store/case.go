@@ -196,6 +196,7 @@ type Job struct {
 	Queue      string
 	Priority   int
 	Input      json.RawMessage // for JobCall; a JobRun reads its item's
+	Detached   bool            // outlives its case: work that a teardown left behind
 
 	State   JobState
 	Due     time.Time

@@ -1,0 +1,112 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Definition is a workflow without its payload types: what package builder makes, and what the kernel and the engine work
+// on. It is immutable once built.
+type Definition struct {
+	Name        string
+	Version     string          // "" unless its author gave one
+	Fingerprint string          // hash of Document
+	Document    json.RawMessage // all of the definition but the code, in a canonical form
+	Code        bool            // some of it is code, so that only the program that defines it can run it
+	Net         *net.Net
+	Tasks       []Task // by net.TaskID
+
+	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
+	Output func(c *Case) (json.RawMessage, error)               // makes the output of a completed case; nil for none
+	Hooks  CaseHooks
+	Calls  map[string]*Call // functions that jobs run, by name
+}
+
+// Task is what a definition says of a task beyond its place in the net. The zero value is a task for a person: one work
+// item without input.
+type Task struct {
+	Queue    string
+	Priority int
+	Policy   workitem.Policy
+	Auto     bool // every item starts and completes by itself
+
+	Inputs func(context.Context, *Activation) ([]json.RawMessage, error) // one item each; nil makes one without input
+	Route  func(context.Context, *Activation) ([]string, error)          // where an xor- or or-split goes; nil: see net
+	Cases  func(context.Context, *Activation) ([]NewCase, error)         // child cases of a composite task
+	Of     map[string]*Definition                                        // the workflows that a composite task may run
+
+	// Accept decodes and validates the payload of an action, and returns it in its canonical form; nil takes any.
+	Accept  func(workitem.Action, json.RawMessage) (json.RawMessage, error)
+	Actions map[workitem.Action]func(context.Context, *Item, json.RawMessage) error
+
+	Hooks     TaskHooks
+	ItemHooks ItemHooks
+	Timers    []Timer
+
+	// Run does the work of an item in a worker, outside any transaction; nil means that somebody else does it.
+	Run func(ctx context.Context, w *Work) (json.RawMessage, error)
+	// RunTimeout bounds one run; 0 leaves it unbounded.
+	RunTimeout time.Duration
+}
+
+// Call is a function that a job runs in a worker, outside any transaction.
+type Call struct {
+	Queue string
+	Retry retry.Policy // after a failure; the zero value gives up at once
+	Run   func(ctx context.Context, w *Work) error
+}
+
+// Work is what a worker is told of the job that it does.
+type Work struct {
+	Case    CaseInfo
+	Job     workitem.JobID
+	Item    *workitem.Item  // nil for the job of a case or an activation
+	Input   json.RawMessage // of the item, or of the call
+	Attempt int             // 1 for the first
+	Fence   int64           // rises with every claim: give it to a service that must refuse a worker that lost its lease
+}
+
+// CaseHooks answer changes of a case. A nil hook answers nothing.
+type CaseHooks struct {
+	OnInitialized func(context.Context, *Case) error // created, before its first task is enabled
+	OnStarted     func(context.Context, *Case) error // its first work has started
+	OnCompleted   func(context.Context, *Case) error
+	OnFailed      func(context.Context, *Case) error
+	OnCanceled    func(context.Context, *Case) error
+}
+
+// TaskHooks answer changes of a task. A nil hook answers nothing.
+type TaskHooks struct {
+	OnEnabled   func(context.Context, *Activation) error // before the items of its definition are made
+	OnStarted   func(context.Context, *Activation) error // its tokens are consumed, competitors are withdrawn
+	OnCompleted func(context.Context, *Activation) error // before its region is canceled and its tokens are produced
+	OnFailed    func(context.Context, *Activation) error
+	OnCanceled  func(context.Context, *Activation) error
+	OnDisabled  func(context.Context, *Activation) error // withdrawn before it started
+
+	// OnWorkItemStateChanged answers every change of an item, and of a child case of a composite task, but its creation.
+	OnWorkItemStateChanged func(context.Context, *Change) error
+}
+
+// ItemHooks answer changes of a work item. A nil hook answers nothing.
+type ItemHooks struct {
+	OnInitialized func(context.Context, *Item) error
+	OnStarted     func(context.Context, *Item) error
+	OnCompleted   func(context.Context, *Item) error
+	OnFailed      func(context.Context, *Item) error
+	OnCanceled    func(context.Context, *Item) error
+	OnReset       func(context.Context, *Item) error
+}
+
+// Timer does something when an item or an activation has lasted too long. Exactly one of Item and Task is set.
+type Timer struct {
+	Name  string        // unique within its task; part of the fingerprint, and what the jobs table shows
+	After time.Duration // since the creation of the item, or the enabling of the task
+	Item  func(context.Context, *Item) error
+	Task  func(context.Context, *Activation) error
+}

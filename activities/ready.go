@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Retry answers a failed item with a fresh one, due after the policy's backoff, until the policy gives up. Attempts are
+// counted in all: retry.Exponential(5, time.Second) tries five times, and waits 1 s, 2 s, 4 s and 8 s in between. An
+// item whose failure is not retryable (see [workitem.Fatal]) is not tried again.
+//
+//	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
+func Retry(p retry.Policy) func(context.Context, *Change) error {
+	return func(ctx context.Context, c *Change) error {
+		if c.Item == nil || c.To != workitem.Failed || c.Item.Failure != nil && !c.Item.Failure.Retryable {
+			return nil
+		}
+		wait, again := p.Next(failureOf(c))
+		if !again {
+			return nil
+		}
+		_, err := c.Again(ctx, wait)
+		return err
+	}
+}
+
+// failureOf tells a policy of the change in its own words.
+func failureOf(c *Change) retry.Failure {
+	first := c.Item
+	if chain := predecessors(c.Items(), c.Item); len(chain) > 0 {
+		first = chain[len(chain)-1]
+	}
+	var err error
+	if f := c.Item.Failure; f != nil {
+		err = f
+		if f.After > 0 {
+			err = retry.After(f.After, f)
+		}
+	}
+	return retry.Failure{
+		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Err: err, Name: c.Task(), Input: c.Item.Input,
+	}
+}
+
+// Timeout cancels an item that is still live so long after its creation. Cancelling the last item of a task completes the
+// task under the default policy; use [TimeoutFail] where lateness is a failure.
+func Timeout(after time.Duration) Timer {
+	return Timer{Name: "timeout", After: after, Item: func(_ context.Context, it *Item) error {
+		return it.Cancel(workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
+	}}
+}
+
+// TimeoutFail fails an item that is still live so long after its creation, so that the task's activities and policy
+// answer it as they answer any failure.
+func TimeoutFail(after time.Duration) Timer {
+	return Timer{Name: "timeout", After: after, Item: func(_ context.Context, it *Item) error {
+		if it.State == workitem.Initialized {
+			if err := it.Start(); err != nil {
+				return err
+			}
+		}
+		return it.Fail(workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
+	}}
+}
+
+// TimeoutTask cancels every live item of a task that has not ended so long after it was enabled.
+func TimeoutTask(after time.Duration) Timer {
+	return Timer{Name: "task-timeout", After: after, Task: func(_ context.Context, a *Activation) error {
+		reason := workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", after)
+		for _, it := range a.Items() {
+			if !it.State.Live() {
+				continue
+			}
+			if err := a.Ask(it, workitem.Cancel, reason); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// Escalate calls do, in a transaction, when an item is still live so long after its creation: to raise an alarm, or to make
+// another item for somebody else. Give each escalation of a task its own name.
+func Escalate(name string, after time.Duration, do func(context.Context, *Item) error) Timer {
+	return Timer{Name: name, After: after, Item: do}
+}
+
+// All combines answers: they run in order, and the first error ends them. Nil ones are left out.
+func All[S any](answers ...func(context.Context, S) error) func(context.Context, S) error {
+	return func(ctx context.Context, s S) error {
+		for _, answer := range answers {
+			if answer == nil {
+				continue
+			}
+			if err := answer(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,235 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// ErrInactive says that a task or a case has ended, so that nothing can be added to it or asked of it.
+var ErrInactive = errors.New("has ended")
+
+// Effects is what callbacks may do, as the kernel offers it. Callbacks use it through the methods of [Case],
+// [Activation], [Change] and [Item].
+type Effects interface {
+	// DB runs SQL in the transaction of the command.
+	DB() domain.DB
+	// Items lists the work items of the latest activation of a task of the case, oldest first.
+	Items(c workitem.CaseID, task string) []*workitem.Item
+	// OpenItem creates a work item at once.
+	OpenItem(ctx context.Context, at Place, n NewItem) (*workitem.Item, error)
+	// OpenCase creates a child case at once.
+	OpenCase(ctx context.Context, at Place, n NewCase) (workitem.CaseID, error)
+	// OpenJob schedules a named function of the workflow.
+	OpenJob(at Place, n NewJob) (workitem.JobID, error)
+	// Ask notes an action on a live work item, to be done when the callback has returned.
+	Ask(item *workitem.Item, a workitem.Action, payload json.RawMessage) error
+}
+
+// Place is where in a case a callback stands.
+type Place struct {
+	Case       workitem.CaseID
+	Task       string      // "" for the case itself
+	Generation int         // of the activation
+	Item       workitem.ID // zero for the activation itself
+}
+
+// NewItem describes a work item to create.
+type NewItem struct {
+	Input       json.RawMessage
+	After       time.Duration  // not to be worked on before; 0 is at once
+	Predecessor *workitem.Item // the failed item that it replaces
+	Queue       string         // "" is the task's
+	Priority    int            // 0 is the task's
+}
+
+// NewCase describes a child case to create.
+type NewCase struct {
+	Workflow string // one of the composite task's; "" if there is only one
+	Input    json.RawMessage
+}
+
+// NewJob describes a job to schedule.
+type NewJob struct {
+	Name     string // of a function of the workflow
+	Input    json.RawMessage
+	After    time.Duration
+	Detached bool // not canceled with its case: for work that a teardown leaves behind
+}
+
+// CaseInfo says what a case is. Nothing in it may be changed.
+type CaseInfo struct {
+	ID         workitem.CaseID
+	Root       workitem.CaseID
+	Parent     workitem.CaseID // zero for a root case
+	ParentTask string          // "" for a root case
+	Workflow   string
+	Version    string
+	Input      json.RawMessage
+	Output     json.RawMessage   // nil before completion
+	Failure    *workitem.Failure // nil unless it failed
+	Outputs    func(task string) json.RawMessage
+}
+
+// scope is what all callbacks share.
+type scope struct {
+	fx   Effects
+	at   Place
+	now  time.Time
+	info CaseInfo
+}
+
+// Case says which case this is.
+func (s *scope) Case() CaseInfo { return s.info }
+
+// Now is the time of the transaction: every row written in it carries this time.
+func (s *scope) Now() time.Time { return s.now }
+
+// DB runs the process's own SQL in the transaction: it is committed with the change, or not at all.
+func (s *scope) DB() domain.DB { return s.fx.DB() }
+
+// Schedule has a function of the workflow run in a worker, after the transaction has committed. The job belongs to what the
+// callback was called for (item, activation or case), and is canceled with it; in a callback that tells of an end it
+// belongs to the case. A negative time is an error.
+func (s *scope) Schedule(n NewJob) (workitem.JobID, error) { return s.fx.OpenJob(s.at, n) }
+
+// Case is what a case's hook sees.
+type Case struct{ scope }
+
+// NewCaseScope is for the kernel.
+func NewCaseScope(fx Effects, at Place, now time.Time, info CaseInfo) *Case {
+	return &Case{scope{fx: fx, at: at, now: now, info: info}}
+}
+
+// Activation is a task in one of its enablings, as a task's hook sees it.
+type Activation struct {
+	scope
+	tally workitem.Tally
+}
+
+// NewActivation is for the kernel.
+func NewActivation(fx Effects, at Place, now time.Time, info CaseInfo, tally workitem.Tally) *Activation {
+	return &Activation{scope{fx: fx, at: at, now: now, info: info}, tally}
+}
+
+// Task is the name of the task.
+func (a *Activation) Task() string { return a.at.Task }
+
+// Generation counts the task's enablings, this one included.
+func (a *Activation) Generation() int { return a.at.Generation }
+
+// Tally counts the items of the activation, or the child cases of a composite task, by state.
+func (a *Activation) Tally() workitem.Tally { return a.tally }
+
+// Items lists the work items of the activation, oldest first. They must not be changed.
+func (a *Activation) Items() []*workitem.Item { return a.fx.Items(a.at.Case, a.at.Task) }
+
+// NewItem creates a work item in the activation, at once. The error wraps [ErrInactive] if the activation has ended.
+func (a *Activation) NewItem(ctx context.Context, n NewItem) (*workitem.Item, error) {
+	return a.fx.OpenItem(ctx, a.at, n)
+}
+
+// NewCase starts a child case of a composite task, at once. The error wraps [ErrInactive] if the activation has ended.
+func (a *Activation) NewCase(ctx context.Context, n NewCase) (workitem.CaseID, error) {
+	return a.fx.OpenCase(ctx, a.at, n)
+}
+
+// Ask has an action done on one of the activation's items, once the callback has returned. If the item can no longer take the
+// action by then, nothing happens.
+func (a *Activation) Ask(item *workitem.Item, action workitem.Action, payload any) error {
+	return ask(a.fx, item, action, payload)
+}
+
+// Change is an activation one of whose items, or child cases, has moved.
+type Change struct {
+	Activation
+	Item     *workitem.Item  // in its new state; nil for a child case
+	Child    workitem.CaseID // zero for a work item
+	Workflow string          // of the child case
+	From, To workitem.State  // a child case is initialized until its first work starts
+}
+
+// NewChange is for the kernel.
+func NewChange(a *Activation) *Change { return &Change{Activation: *a} }
+
+// Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due after the
+// given time. It is the whole of a retry; [Retry] calls it.
+func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
+	if c.Item == nil {
+		return nil, errors.New("only a work item can be tried again, and this is a child case")
+	}
+	return c.NewItem(ctx, NewItem{
+		Input: c.Item.Input, After: after, Predecessor: c.Item, Queue: c.Item.Queue, Priority: c.Item.Priority,
+	})
+}
+
+// Item is a work item as an action, an item's hook or a timer sees it.
+type Item struct {
+	scope
+	*workitem.Item
+}
+
+// NewItemScope is for the kernel.
+func NewItemScope(fx Effects, at Place, now time.Time, info CaseInfo, it *workitem.Item) *Item {
+	return &Item{scope{fx: fx, at: at, now: now, info: info}, it}
+}
+
+// Case says which case the item belongs to.
+func (it *Item) Case() CaseInfo { return it.info }
+
+// Predecessors lists the failed attempts before this one, the latest first.
+func (it *Item) Predecessors() []*workitem.Item {
+	return predecessors(it.fx.Items(it.at.Case, it.at.Task), it.Item)
+}
+
+func predecessors(items []*workitem.Item, of *workitem.Item) []*workitem.Item {
+	var chain []*workitem.Item
+	want := of.Predecessor
+	for i := len(items) - 1; i >= 0 && !want.IsZero(); i-- {
+		if items[i].ID == want {
+			chain, want = append(chain, items[i]), items[i].Predecessor
+		}
+	}
+	return chain
+}
+
+// Start has the item started when the callback has returned.
+func (it *Item) Start() error { return ask(it.fx, it.Item, workitem.Start, nil) }
+
+// Complete has the item completed with this output when the callback has returned.
+func (it *Item) Complete(output any) error { return ask(it.fx, it.Item, workitem.Complete, output) }
+
+// Fail has the item failed when the callback has returned.
+func (it *Item) Fail(f *workitem.Failure) error { return ask(it.fx, it.Item, workitem.Fail, f) }
+
+// Cancel has the item canceled when the callback has returned. The reason may be nil.
+func (it *Item) Cancel(reason *workitem.Failure) error {
+	return ask(it.fx, it.Item, workitem.Cancel, reason)
+}
+
+func ask(fx Effects, it *workitem.Item, a workitem.Action, payload any) error {
+	var data json.RawMessage
+	switch p := payload.(type) {
+	case nil:
+	case json.RawMessage:
+		data = p
+	case *workitem.Failure:
+		if p == nil {
+			break
+		}
+		var err error
+		if data, err = json.Marshal(p); err != nil {
+			return err
+		}
+	default:
+		var err error
+		if data, err = domain.Encode(p); err != nil {
+			return err
+		}
+	}
+	return fx.Ask(it, a, data)
+}
