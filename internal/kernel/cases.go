@@ -1,0 +1,234 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// openCase creates a case and pushes its beginning: its own onInitialized first, then its first tasks.
+func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.RawMessage) error {
+	if d.Accept != nil {
+		accepted, err := d.Accept(input)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
+		}
+		input = accepted
+	}
+	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
+	c.State, c.Input, c.Created = store.CaseStarted, input, m.now
+	if err := m.emit(&store.CaseOpened{Case: c}); err != nil {
+		return err
+	}
+	steps := []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.release}
+	for _, t := range d.Net.Consumers(d.Net.Start()) {
+		steps = append(steps, m.try(c.ID, t))
+	}
+	m.then(steps...)
+	return nil
+}
+
+// openChild creates a child case in an activation of a composite task.
+func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n activities.NewCase) (workitem.CaseID, error) {
+	var none workitem.CaseID
+	c := m.tree.Case(at)
+	if err := m.mustBeActive(c, t, generation); err != nil {
+		return none, err
+	}
+	spec, err := m.spec(c, t)
+	if err != nil {
+		return none, err
+	}
+	d := spec.Of[n.Workflow]
+	if n.Workflow == "" && len(spec.Of) == 1 {
+		for _, only := range spec.Of {
+			d = only
+		}
+	}
+	if d == nil {
+		return none, fmt.Errorf("task %s of workflow %s does not run workflow %q: %w",
+			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
+	}
+	child := &store.Case{
+		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
+		Generation: generation, Number: c.Tasks[t].Created + 1,
+	}
+	return child.ID, m.openCase(child, d, n.Input)
+}
+
+// caseHook tells a case's activity.
+func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Context, *activities.Case) error) step {
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		s := activities.NewCaseScope(m.effects(), activities.Place{Case: id}, m.now, info(c))
+		return m.call(c, -1, what, func(ctx context.Context) error { return hook(ctx, s) })
+	}
+}
+
+// begin notes that the first work of a case starts: first the composite task that runs it, up to the root.
+func (m *Machine) begin(id workitem.CaseID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.Begun || c.State.Final() {
+			return nil
+		}
+		begun := func() error {
+			if m.tree.Case(id).State.Final() {
+				return nil
+			}
+			return m.emit(&store.CaseBegun{Case: id})
+		}
+		d, err := m.definition(c)
+		if err != nil {
+			return err
+		}
+		hook := m.caseHook(id, "onStarted", d.Hooks.OnStarted)
+		if c.Parent.IsZero() {
+			m.then(begun, hook)
+			return nil
+		}
+		parent := m.tree.Case(c.Parent)
+		t, _ := parent.Net.TaskByName(c.ParentTask)
+		m.then(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
+			m.childMoved(id, workitem.Initialized, workitem.Started, false))
+		return nil
+	}
+}
+
+// childMoved tells a composite task that one of its cases has moved, and has its policy judge an end.
+func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.Parent.IsZero() {
+			return nil
+		}
+		parent := m.tree.Case(c.Parent)
+		t, _ := parent.Net.TaskByName(c.ParentTask)
+		spec, err := m.spec(parent, t)
+		if err != nil {
+			return err
+		}
+		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, func(change *activities.Change) {
+			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
+		}), m.release}
+		if judge && to.Final() {
+			steps = append(steps, m.judge(parent.ID, t, c.Generation, workitem.Outcome{State: to}, c.Failure))
+		}
+		m.then(steps...)
+		return nil
+	}
+}
+
+// childState says where a child case stands in the words of a work item.
+func childState(c *store.Case) workitem.State {
+	switch c.State {
+	case store.CaseCompleted:
+		return workitem.Completed
+	case store.CaseFailed:
+		return workitem.Failed
+	case store.CaseCanceled:
+		return workitem.Canceled
+	}
+	if c.Begun {
+		return workitem.Started
+	}
+	return workitem.Initialized
+}
+
+// endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves, then its
+// parent is told. A teardown comes from above, so the parent's policy is not asked.
+func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *workitem.Failure, teardown bool) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.State.Final() || m.ending[id] {
+			return nil
+		}
+		if m.ending == nil {
+			m.ending = make(map[workitem.CaseID]bool)
+		}
+		m.ending[id] = true
+		before := childState(c)
+		steps := make([]step, 0, 8)
+		for t := range c.Tasks {
+			switch c.Tasks[t].State {
+			case store.TaskEnabled:
+				steps = append(steps, m.withdraw(id, net.TaskID(t)))
+			case store.TaskStarted:
+				steps = append(steps, m.cancelTask(id, net.TaskID(t)))
+			}
+		}
+		steps = append(steps, m.closeCase(id, to, failure, before, teardown))
+		m.then(steps...)
+		return nil
+	}
+}
+
+// closeCase is the last part of endCase.
+func (m *Machine) closeCase(
+	id workitem.CaseID, to store.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
+) step {
+	return func() error {
+		c := m.tree.Case(id)
+		d, err := m.definition(c)
+		if err != nil {
+			return err
+		}
+		end := &store.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
+		hook := m.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
+		switch to {
+		case store.CaseCompleted:
+			hook = m.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
+			end.Leftover = leftover(c)
+			if d.Output != nil {
+				s := activities.NewCaseScope(m.effects(), activities.Place{Case: id}, m.now, info(c))
+				err := m.call(c, -1, "output", func(context.Context) (err error) {
+					end.Output, err = d.Output(s)
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+		case store.CaseFailed:
+			hook = m.caseHook(id, "onFailed", d.Hooks.OnFailed)
+		}
+		if err := m.emit(end); err != nil {
+			return err
+		}
+		if err := m.cancelJobs(id, func(j *store.Job) bool { return !j.Detached }); err != nil {
+			return err
+		}
+		delete(m.ending, id)
+		delete(m.touched, id)
+		m.then(hook, m.release, m.childMoved(id, before, childState(m.tree.Case(id)), !teardown))
+		return nil
+	}
+}
+
+// leftover lists the marked conditions of a completed case, other than its end.
+func leftover(c *store.Case) []net.ConditionID {
+	var left []net.ConditionID
+	for p, tokens := range c.Marking {
+		if tokens > 0 && (net.ConditionID(p) != c.Net.End() || tokens > 1) {
+			left = append(left, net.ConditionID(p))
+		}
+	}
+	return left
+}
+
+func (m *Machine) mustBeActive(c *store.Case, t net.TaskID, generation int) error {
+	task := c.Tasks[t]
+	if c.State.Final() || !task.State.Active() || task.Generation != generation {
+		return fmt.Errorf("activation %d of task %s of workflow %s %w: the task is %s in activation %d, the case is %s",
+			generation, c.Net.TaskName(t), c.Workflow, activities.ErrInactive, task.State, task.Generation, c.State)
+	}
+	return nil
+}

@@ -1,0 +1,415 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// openItem creates a work item with its jobs, and tells the initialize action and the item's onInitialized at once.
+func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
+	c := m.tree.Case(id)
+	if err := m.mustBeActive(c, t, generation); err != nil {
+		return nil, err
+	}
+	spec, err := m.spec(c, t)
+	if err != nil {
+		return nil, err
+	}
+	if n.After < 0 {
+		return nil, fmt.Errorf("a work item of task %s cannot be due %s ago: give zero or more", c.Net.TaskName(t), -n.After)
+	}
+	it := m.newItem(c, t, generation, spec, n)
+	if it.Input, err = accept(spec, workitem.Initialize, n.Input); err != nil {
+		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
+	}
+	if err := m.emit(&store.ItemOpened{Item: it}); err != nil {
+		return nil, err
+	}
+	if err := m.openItemJobs(c.ID, spec, it); err != nil {
+		return nil, err
+	}
+	place := placeOf(it)
+	if action := spec.Actions[workitem.Initialize]; action != nil {
+		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
+		err := m.call(c, t, "initialize", func(ctx context.Context) error { return action(ctx, s, it.Input) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if hook := spec.ItemHooks.OnInitialized; hook != nil {
+		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
+		if err := m.call(c, t, "item onInitialized", func(ctx context.Context) error { return hook(ctx, s) }); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Auto {
+		m.asked = append(m.asked, m.askedAct(id, it.ID, workitem.Start, nil))
+	}
+	return it, nil
+}
+
+func (m *Machine) newItem(
+	c *store.Case, t net.TaskID, generation int, spec *activities.Task, n activities.NewItem,
+) *workitem.Item {
+	it := &workitem.Item{
+		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
+		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
+		Queue: spec.Queue, Priority: spec.Priority, By: m.by, Created: m.now,
+	}
+	if n.Queue != "" {
+		it.Queue = n.Queue
+	}
+	if n.Priority != 0 {
+		it.Priority = n.Priority
+	}
+	if n.After > 0 {
+		it.Due = after(m.now, n.After)
+	}
+	if n.Predecessor != nil {
+		it.Attempt, it.Predecessor = n.Predecessor.Attempt+1, n.Predecessor.ID
+	}
+	return it
+}
+
+// after adds without running over: a wait of centuries ends at the last moment that the database can hold.
+func after(now time.Time, d time.Duration) time.Time { return now.Add(d) }
+
+// openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers.
+func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *workitem.Item) error {
+	due := it.Created
+	if !it.Due.IsZero() {
+		due = it.Due
+	}
+	switch {
+	case spec.Run != nil:
+		if err := m.openJob(id, &store.Job{Kind: store.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
+			return err
+		}
+	case due.After(m.now):
+		if err := m.openJob(id, &store.Job{Kind: store.JobWake, Due: due}, it); err != nil {
+			return err
+		}
+	}
+	for i := range spec.Timers {
+		if timer := &spec.Timers[i]; timer.Item != nil {
+			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: after(it.Created, timer.After)}
+			if err := m.openJob(id, job, it); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func placeOf(it *workitem.Item) activities.Place {
+	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
+}
+
+// accept has a payload decoded and validated by the task.
+func accept(spec *activities.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+	if spec.Accept == nil {
+		if len(payload) > 0 && !json.Valid(payload) {
+			return nil, fmt.Errorf("the payload is not valid JSON: %.60q", payload)
+		}
+		return payload, nil
+	}
+	return spec.Accept(a, payload)
+}
+
+// askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens.
+func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, a workitem.Action, payload json.RawMessage) step {
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		if it == nil || c.State.Final() {
+			return nil
+		}
+		if _, ok := workitem.Next(it.State, a); !ok {
+			return nil
+		}
+		m.then(m.act(id, item, a, payload))
+		return nil
+	}
+}
+
+// act does an action on an item whose state allows it. A start first starts the task, if this is its first item.
+func (m *Machine) act(id workitem.CaseID, item workitem.ID, a workitem.Action, payload json.RawMessage) step {
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		t, _ := c.Net.TaskByName(it.Task)
+		steps := []step{m.moveItem(id, item, it.State, a, payload)}
+		if a == workitem.Start {
+			steps = append([]step{m.ensureStarted(id, t, it.Generation)}, steps...)
+		}
+		m.then(steps...)
+		return nil
+	}
+}
+
+// moveItem runs the action's callback, moves the item, ends its jobs, tells the item's hook and then its task, and has
+// the policy judge a final state. Only then come the actions that were asked for on the way: an event is told before
+// its consequences.
+func (m *Machine) moveItem(
+	id workitem.CaseID, item workitem.ID, from workitem.State, a workitem.Action, payload json.RawMessage,
+) step {
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		if it.State != from {
+			return nil // the start of its task has decided over it
+		}
+		t, _ := c.Net.TaskByName(it.Task)
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		if payload, err = accept(spec, a, payload); err != nil {
+			return fmt.Errorf("%s work item %s/%s (%s): %w", a, c.Workflow, it.Label(), it.ID, err)
+		}
+		if action := spec.Actions[a]; action != nil {
+			s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
+			if err := m.call(c, t, a.String(), func(ctx context.Context) error { return action(ctx, s, payload) }); err != nil {
+				return err
+			}
+		}
+		return m.moved(c, t, spec, it, a, payload, true)
+	}
+}
+
+// tearDown cancels an item because its owner ended: no action runs, no policy is asked.
+func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		if it == nil || !it.State.Live() {
+			return nil
+		}
+		t, _ := c.Net.TaskByName(it.Task)
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		return m.moved(c, t, spec, it, workitem.Cancel, nil, false)
+	}
+}
+
+// moved is what every change of an item ends with.
+func (m *Machine) moved(
+	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage, judge bool,
+) error {
+	from := it.State
+	to, _ := workitem.Next(from, a)
+	e := &store.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: m.by, At: m.now}
+	switch a {
+	case workitem.Complete:
+		e.Output = payload
+	case workitem.Fail, workitem.Cancel:
+		e.Failure = failureIn(payload)
+	}
+	if err := m.emit(e); err != nil {
+		return err
+	}
+	if to.Final() || a == workitem.Reset {
+		if err := m.cancelJobs(c.ID, func(j *store.Job) bool { return j.Item == it.ID }); err != nil {
+			return err
+		}
+	}
+	id, generation := c.ID, it.Generation
+	steps := []step{m.itemHook(id, t, it.ID, a, spec), m.changeHook(id, t, generation, spec, func(change *activities.Change) {
+		change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
+	})}
+	if a == workitem.Reset {
+		steps = append(steps, m.redo(id, it.ID, spec))
+	}
+	if a == workitem.Start && spec.Auto {
+		steps = append(steps, func() error {
+			m.asked = append(m.asked, m.askedAct(id, it.ID, workitem.Complete, nil))
+			return nil
+		})
+	}
+	steps = append(steps, m.release)
+	if judge && to.Final() {
+		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
+	}
+	m.then(steps...)
+	return nil
+}
+
+func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		if it == nil {
+			return nil // its activation is over
+		}
+		m.then(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
+		return nil
+	}
+}
+
+// redo schedules the jobs of an item that was reset: the same item is to be worked on again, from now.
+func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *activities.Task) step {
+	return func() error {
+		it := m.tree.Case(id).Item(item)
+		if it == nil || it.State != workitem.Initialized {
+			return nil
+		}
+		again := *it
+		again.Created, again.Due = m.now, time.Time{}
+		return m.openItemJobs(id, spec, &again)
+	}
+}
+
+// failureIn reads the payload of a fail or a cancel, which may also be plain words.
+func failureIn(payload json.RawMessage) *workitem.Failure {
+	if len(payload) == 0 || string(payload) == "null" {
+		return nil
+	}
+	var f workitem.Failure
+	if err := json.Unmarshal(payload, &f); err != nil || f.Code == "" && f.Message == "" {
+		return &workitem.Failure{Message: "see the details", Details: payload, Retryable: true}
+	}
+	return &f
+}
+
+// Hooks
+
+func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activities.Activation {
+	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
+	return activities.NewActivation(m.effects(), place, m.now, info(c), m.tally(c, t, generation))
+}
+
+func (m *Machine) taskHook(
+	id workitem.CaseID, t net.TaskID, generation int, what string, hook func(context.Context, *activities.Activation) error,
+) step {
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		a := m.activation(c, t, generation)
+		return m.call(c, t, what, func(ctx context.Context) error { return hook(ctx, a) })
+	}
+}
+
+func (m *Machine) changeHook(
+	id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task, fill func(*activities.Change),
+) step {
+	hook := spec.Hooks.OnWorkItemStateChanged
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		change := activities.NewChange(m.activation(c, t, generation))
+		fill(change)
+		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
+	}
+}
+
+func (m *Machine) itemHook(id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task) step {
+	var hook func(context.Context, *activities.Item) error
+	switch a {
+	case workitem.Start:
+		hook = spec.ItemHooks.OnStarted
+	case workitem.Complete:
+		hook = spec.ItemHooks.OnCompleted
+	case workitem.Fail:
+		hook = spec.ItemHooks.OnFailed
+	case workitem.Cancel:
+		hook = spec.ItemHooks.OnCanceled
+	case workitem.Reset:
+		hook = spec.ItemHooks.OnReset
+	}
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		it := c.Item(item)
+		s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
+		return m.call(c, t, "item on"+past[a], func(ctx context.Context) error { return hook(ctx, s) })
+	}
+}
+
+var past = map[workitem.Action]string{
+	workitem.Start: "Started", workitem.Complete: "Completed", workitem.Fail: "Failed", workitem.Cancel: "Canceled",
+	workitem.Reset: "Reset",
+}
+
+// effects is what callbacks may do.
+func (m *Machine) effects() activities.Effects { return (*effects)(m) }
+
+type effects Machine
+
+func (e *effects) m() *Machine { return (*Machine)(e) }
+
+// DB implements activities.Effects.
+func (e *effects) DB() domain.DB { return e.host.DB() }
+
+// Items implements activities.Effects.
+func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
+	c := e.tree.Case(id)
+	t, ok := c.Net.TaskByName(task)
+	if !ok {
+		return nil
+	}
+	var items []*workitem.Item
+	for _, it := range c.Items {
+		if it.Task == task && it.Generation == c.Tasks[t].Generation {
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// OpenItem implements activities.Effects.
+func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.NewItem) (*workitem.Item, error) {
+	c := e.tree.Case(at.Case)
+	t, ok := c.Net.TaskByName(at.Task)
+	if !ok || c.Net.Task(t).Kind != net.Atomic {
+		return nil, fmt.Errorf("task %q of workflow %s has no work items: %w", at.Task, c.Workflow, activities.ErrInactive)
+	}
+	return e.m().openItem(at.Case, t, at.Generation, n)
+}
+
+// OpenCase implements activities.Effects. The child runs as far as it can before this returns.
+func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.NewCase) (workitem.CaseID, error) {
+	c := e.tree.Case(at.Case)
+	t, ok := c.Net.TaskByName(at.Task)
+	if !ok || c.Net.Task(t).Kind != net.Composite {
+		return workitem.CaseID{}, fmt.Errorf("task %q of workflow %s has no child cases: %w",
+			at.Task, c.Workflow, activities.ErrInactive)
+	}
+	m, base := e.m(), len(e.agenda)
+	id, err := m.openChild(at.Case, t, at.Generation, n)
+	if err != nil {
+		return id, err
+	}
+	return id, m.run(base)
+}
+
+// OpenJob implements activities.Effects.
+func (e *effects) OpenJob(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
+	return e.m().openCall(at, n)
+}
+
+// Ask implements activities.Effects.
+func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMessage) error {
+	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, a, payload))
+	return nil
+}
+
+func callFailure(j *store.Job, f *workitem.Failure, now time.Time) retry.Failure {
+	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name, Input: j.Input}
+}

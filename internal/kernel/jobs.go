@@ -1,0 +1,116 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// openJob creates a job of an item.
+func (m *Machine) openJob(id workitem.CaseID, j *store.Job, it *workitem.Item) error {
+	j.Task, j.Generation, j.Item = it.Task, it.Generation, it.ID
+	return m.addJob(id, j)
+}
+
+func (m *Machine) addJob(id workitem.CaseID, j *store.Job) error {
+	c := m.tree.Case(id)
+	j.ID, j.Case, j.Root, j.State, j.Created = m.host.NewJobID(m.now), id, c.Root, store.JobPending, m.now
+	return m.emit(&store.JobOpened{Job: j})
+}
+
+// moveJob changes a job; fields that the caller does not set stay as they are.
+func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobMoved)) error {
+	e := &store.JobMoved{
+		Case: id, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes, Fence: j.Fence,
+		Owner: j.Owner, Lease: j.Lease, Failure: j.Failure, At: m.now,
+	}
+	set(e)
+	return m.emit(e)
+}
+
+// cancelJobs cancels the live jobs that match.
+func (m *Machine) cancelJobs(id workitem.CaseID, match func(*store.Job) bool) error {
+	c := m.tree.Case(id)
+	for _, j := range append([]*store.Job(nil), c.Jobs...) {
+		if !match(j) {
+			continue
+		}
+		if err := m.moveJob(id, j, func(e *store.JobMoved) { e.To = store.JobCanceled }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startTimers schedules the timers of an activation.
+func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+	if len(spec.Timers) == 0 {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		if m.mustBeActive(c, t, generation) != nil {
+			return nil
+		}
+		for i := range spec.Timers {
+			timer := &spec.Timers[i]
+			if timer.Task == nil {
+				continue
+			}
+			err := m.addJob(id, &store.Job{Kind: store.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
+				Generation: generation, Due: after(m.now, timer.After)})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// fireTimer calls what a timer is for.
+func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *store.Job) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if timer.Task != nil {
+			a := m.activation(c, t, j.Generation)
+			return m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
+		}
+		it := c.Item(j.Item)
+		if it == nil || !it.State.Live() {
+			return nil
+		}
+		s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
+		return m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Item(ctx, s) })
+	}
+}
+
+// openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves it to
+// the case, and a case that has ended, or a detached job, to nobody.
+func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
+	c := m.tree.Case(at.Case)
+	d, err := m.definition(c)
+	if err != nil {
+		return workitem.JobID{}, err
+	}
+	call := d.Calls[n.Name]
+	if call == nil {
+		return workitem.JobID{}, fmt.Errorf("function %q of workflow %s: %w", n.Name, c.Workflow, ErrNotFound)
+	}
+	if n.After < 0 {
+		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
+	}
+	j := &store.Job{Kind: store.JobCall, Name: n.Name, Queue: call.Queue, Input: n.Input, Due: after(m.now, n.After),
+		Detached: n.Detached || c.State.Final()}
+	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
+		j.Task, j.Generation = at.Task, at.Generation
+		if it := c.Item(at.Item); it != nil && it.State.Live() {
+			j.Item = it.ID
+		}
+	}
+	err = m.addJob(c.ID, j)
+	return j.ID, err
+}

@@ -1,0 +1,196 @@
+// Package kernel is the one place that knows tokens and work items together. It turns a command into events:
+//
+//	(definition, tree of cases, command, now) -> events, and the callbacks that ran on the way
+//
+// A command pushes steps on an agenda, a stack: each step does one small thing (move a task, tell an activity, try an
+// enabling) and may push others, which are done before what was there. So the order is depth first, without recursion,
+// and the length of a command is bounded. Events are applied to the tree as they are made; if a step fails, the caller
+// rolls the tree back and nothing has happened.
+//
+// The package does no I/O and starts nothing: callbacks are run through the [Host], which also gives ids and the user's
+// database.
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The kinds of failure of a command, beside *workitem.TransitionError, activities.ErrInactive and the errors of callbacks.
+var (
+	ErrNotFound  = store.ErrNotFound
+	ErrBadRoute  = errors.New("bad route")
+	ErrRunaway   = errors.New("the command does not come to an end")
+	ErrLeaseLost = errors.New("the lease is lost")
+	ErrUnknown   = errors.New("unknown workflow")
+)
+
+// MaxSteps is how many steps one command may take. A case that fans out into ten thousand items takes some hundred
+// thousand; a loop of automatic tasks that never waits would take them all.
+const MaxSteps = 2_000_000
+
+// MaxCrashes is how often a job may take its worker down before it is given up.
+const MaxCrashes = 3
+
+// Host is what the kernel needs of the engine.
+type Host interface {
+	// Definition finds the definition that a case runs on; nil if this program does not have it.
+	Definition(fingerprint string) *activities.Definition
+	// Call runs a callback. A panic and an overrun of time come back as errors.
+	Call(ctx context.Context, f func(ctx context.Context) error) error
+	// DB runs the user's SQL in the transaction of the command.
+	DB() domain.DB
+
+	NewID(now time.Time) workitem.ID
+	NewCaseID(now time.Time) workitem.CaseID
+	NewJobID(now time.Time) workitem.JobID
+}
+
+// Machine runs one command on one tree. Make a new one for each.
+type Machine struct {
+	ctx    context.Context
+	host   Host
+	tree   *store.Tree
+	now    time.Time
+	by     string
+	events []store.Event
+
+	agenda  []step
+	asked   []step // actions that callbacks asked for, in order
+	touched map[workitem.CaseID]*touched
+	ending  map[workitem.CaseID]bool
+	choice  *choice
+	steps   int
+}
+
+// step is one entry of the agenda.
+type step func() error
+
+// choice is where the caller wants the completing task's split to go.
+type choice struct {
+	at workitem.CaseID
+	t  net.TaskID
+	to []string
+}
+
+// touched collects what changed in a case since its joins were last looked at.
+type touched struct {
+	conditions net.Bits
+	busy       net.Bits // tasks that became busy or idle
+	retry      net.Bits // tasks that a region canceled, and whose join may still hold
+}
+
+// New makes a machine for one command. The tree must be between Begin and End.
+func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
+	return &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by}
+}
+
+// Events lists what the command did.
+func (m *Machine) Events() []store.Event { return m.events }
+
+// run works the agenda off, down to the given length. The outermost run also looks again at the joins that were touched.
+func (m *Machine) run(base int) error {
+	for {
+		for len(m.agenda) > base {
+			if m.steps++; m.steps > MaxSteps {
+				return fmt.Errorf("%w: it took more than %d steps; look for a loop of routing or automatic tasks "+
+					"that nobody leaves", ErrRunaway, MaxSteps)
+			}
+			next := m.agenda[len(m.agenda)-1]
+			m.agenda = m.agenda[:len(m.agenda)-1]
+			if err := next(); err != nil {
+				return err
+			}
+		}
+		if base > 0 || !m.sweepAll() {
+			return nil
+		}
+	}
+}
+
+// then pushes steps so that the first is done first, before everything that is on the agenda already.
+func (m *Machine) then(steps ...step) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i] != nil {
+			m.agenda = append(m.agenda, steps[i])
+		}
+	}
+}
+
+func (m *Machine) emit(e store.Event) error {
+	if err := m.tree.Apply(e); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+	}
+	m.events = append(m.events, e)
+	return nil
+}
+
+// release pushes the actions that callbacks asked for, the first asked first.
+func (m *Machine) release() error {
+	steps := m.asked
+	m.asked = nil
+	m.then(steps...)
+	return nil
+}
+
+// definition finds what a case runs on.
+func (m *Machine) definition(c *store.Case) (*activities.Definition, error) {
+	if d := m.host.Definition(c.Fingerprint); d != nil {
+		return d, nil
+	}
+	return nil, fmt.Errorf("%w: case %s runs on %s, which this program was not opened with",
+		ErrUnknown, c.ID, versioned(c.Workflow, c.Version))
+}
+
+func versioned(name, version string) string {
+	if version == "" {
+		return "workflow " + name
+	}
+	return "workflow " + name + " version " + version
+}
+
+func (m *Machine) spec(c *store.Case, t net.TaskID) (*activities.Task, error) {
+	d, err := m.definition(c)
+	if err != nil {
+		return nil, err
+	}
+	return &d.Tasks[t], nil
+}
+
+// call runs a callback, and says in its error which one it was and where its task was declared.
+func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.Context) error) error {
+	err := m.host.Call(m.ctx, f)
+	if err == nil {
+		return nil
+	}
+	where := "case of " + c.Workflow
+	if t >= 0 {
+		where = c.Workflow + "/" + c.Net.TaskName(t)
+		if pos := c.Net.Task(t).Pos.String(); pos != "" {
+			where += " (" + pos + ")"
+		}
+	}
+	return fmt.Errorf("%s of %s: %w", what, where, err)
+}
+
+func info(c *store.Case) activities.CaseInfo {
+	return activities.CaseInfo{
+		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
+		Input: c.Input, Output: c.Output, Failure: c.Failure,
+		Outputs: func(task string) json.RawMessage {
+			if t, ok := c.Net.TaskByName(task); ok {
+				return c.Tasks[t].Output
+			}
+			return nil
+		},
+	}
+}

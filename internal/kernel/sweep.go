@@ -1,0 +1,77 @@
+package kernel
+
+import (
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// touchedOf returns the collection of what changed in a case.
+func (m *Machine) touchedOf(c *store.Case) *touched {
+	if m.touched == nil {
+		m.touched = make(map[workitem.CaseID]*touched, 1)
+	}
+	if m.touched[c.ID] == nil {
+		m.touched[c.ID] = &touched{
+			conditions: net.NewBits(c.Net.NumConditions()),
+			busy:       net.NewBits(c.Net.NumTasks()),
+			retry:      net.NewBits(c.Net.NumTasks()),
+		}
+	}
+	return m.touched[c.ID]
+}
+
+// touch notes that the tokens of a condition changed.
+func (m *Machine) touch(c *store.Case, p net.ConditionID) { m.touchedOf(c).conditions.Add(int(p)) }
+
+// touchBusy notes that a task became busy or idle.
+func (m *Machine) touchBusy(c *store.Case, t net.TaskID) { m.touchedOf(c).busy.Add(int(t)) }
+
+// sweep looks again, in the order of their definition, at every join that a change of tokens or of busy tasks may have
+// decided otherwise: the neighbours of the conditions, and the or-joins whose slice was touched, however far away. (A
+// remote xor-split that sends the awaited token elsewhere is such a change.)
+func (m *Machine) sweep(id workitem.CaseID) step {
+	return func() error {
+		c, what := m.tree.Case(id), m.touched[id]
+		if what == nil || c.State.Final() {
+			return nil
+		}
+		delete(m.touched, id)
+		again := what.retry
+		what.conditions.Each(func(p int) {
+			for _, t := range c.Net.Consumers(net.ConditionID(p)) {
+				again.Add(int(t))
+			}
+			for _, t := range c.Net.Watchers(net.ConditionID(p)) {
+				again.Add(int(t))
+			}
+		})
+		what.busy.Each(func(u int) {
+			for _, t := range c.Net.BusyWatchers(net.TaskID(u)) {
+				again.Add(int(t))
+			}
+		})
+		var steps []step
+		again.Each(func(t int) { steps = append(steps, m.try(id, net.TaskID(t))) })
+		m.then(steps...)
+		return nil
+	}
+}
+
+// sweepAll pushes a sweep for every touched case, and reports whether there was any.
+func (m *Machine) sweepAll() bool {
+	if len(m.touched) == 0 {
+		return false
+	}
+	m.tree.Each(func(c *store.Case) {
+		if m.touched[c.ID] != nil {
+			m.then(m.sweep(c.ID))
+		}
+	})
+	for id := range m.touched {
+		if m.tree.Case(id).State.Final() {
+			delete(m.touched, id)
+		}
+	}
+	return true
+}

@@ -1,0 +1,492 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// try looks at a task's join: a satisfied one enables the task, and an enabled task whose join is satisfied no longer is
+// withdrawn.
+func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		state := c.Tasks[t].State
+		if c.State.Final() || m.ending[id] || state == store.TaskStarted {
+			return nil
+		}
+		var busy net.Bits
+		if c.Net.Task(t).Join == net.Or {
+			busy = c.Busy()
+		}
+		d := c.Net.Enabled(t, c.Marking, busy)
+		switch {
+		case d.Undecided:
+			return m.emit(&store.Noted{Case: id, Task: t, Code: store.NoteUndecided,
+				Text: fmt.Sprintf("or-join %s waits: its search ran out of its budget", c.Net.TaskName(t))})
+		case d.Enabled && state != store.TaskEnabled:
+			return m.enable(c, t)
+		case !d.Enabled && state == store.TaskEnabled:
+			m.then(m.withdraw(id, t))
+		}
+		return nil
+	}
+}
+
+// enable begins a new activation. No token is consumed.
+func (m *Machine) enable(c *store.Case, t net.TaskID) error {
+	spec, err := m.spec(c, t)
+	if err != nil {
+		return err
+	}
+	id, generation := c.ID, c.Tasks[t].Generation+1
+	if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: generation}); err != nil {
+		return err
+	}
+	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
+	if c.Net.Task(t).Kind == net.Routing {
+		m.then(hook, m.release, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		return nil
+	}
+	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.release)
+	return nil
+}
+
+// populate makes the work items, or the child cases, that the definition asks for.
+func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if m.mustBeActive(c, t, generation) != nil {
+			return nil
+		}
+		if c.Net.Task(t).Kind == net.Composite {
+			return m.populateCases(c, t, generation, spec)
+		}
+		if spec.Inputs == nil {
+			_, err := m.openItem(id, t, generation, activities.NewItem{})
+			return err
+		}
+		a := m.activation(c, t, generation)
+		return m.call(c, t, "input", func(ctx context.Context) error {
+			inputs, err := spec.Inputs(ctx, a)
+			if err != nil {
+				return err
+			}
+			for _, input := range inputs {
+				if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// populateCases starts the child cases one after the other: each runs as far as it can before the next is made.
+func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *activities.Task) error {
+	cases := []activities.NewCase{{}}
+	if spec.Cases != nil {
+		a := m.activation(c, t, generation)
+		err := m.call(c, t, "cases", func(ctx context.Context) (err error) {
+			cases, err = spec.Cases(ctx, a)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	id := c.ID
+	steps := make([]step, 0, len(cases))
+	for _, n := range cases {
+		steps = append(steps, func() error {
+			if m.mustBeActive(m.tree.Case(id), t, generation) != nil {
+				return nil
+			}
+			_, err := m.openChild(id, t, generation, n)
+			return err
+		})
+	}
+	m.then(steps...)
+	return nil
+}
+
+// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task.
+func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.Tasks[t].State != store.TaskEnabled || c.Tasks[t].Generation != generation {
+			return nil
+		}
+		m.then(m.begin(id), m.start(id, t, generation))
+		return nil
+	}
+}
+
+// start consumes the tokens of an enabled task, and withdraws the tasks that wanted the same ones.
+func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
+	return func() error {
+		c := m.tree.Case(id)
+		task := c.Tasks[t]
+		if c.State.Final() || task.State != store.TaskEnabled || task.Generation != generation {
+			return nil
+		}
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		consumed := c.Net.Consumes(nil, t, c.Marking)
+		err = m.emit(&store.TaskMoved{
+			Case: id, Task: t, To: store.TaskStarted, Generation: generation, Consumed: consumed,
+		})
+		if err != nil {
+			return err
+		}
+		m.touchBusy(c, t)
+		steps := m.withdrawals(c, consumed)
+		steps = append(steps, m.taskHook(id, t, generation, "onStarted", spec.Hooks.OnStarted),
+			m.judge(id, t, generation, workitem.Outcome{}, nil))
+		m.then(steps...)
+		return nil
+	}
+}
+
+// withdrawals lists steps that withdraw the enabled tasks next to the conditions, if their joins are satisfied no longer.
+func (m *Machine) withdrawals(c *store.Case, conditions []net.ConditionID) []step {
+	var steps []step
+	seen := net.NewBits(len(c.Tasks))
+	for _, p := range conditions {
+		m.touch(c, p)
+		for _, u := range c.Net.Consumers(p) {
+			if !seen.Has(int(u)) {
+				seen.Add(int(u))
+				steps = append(steps, m.retire(c.ID, u))
+			}
+		}
+	}
+	return steps
+}
+
+// retire is the half of try that only withdraws.
+func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
+	return func() error {
+		if m.tree.Case(id).Tasks[t].State != store.TaskEnabled {
+			return nil
+		}
+		return m.try(id, t)()
+	}
+}
+
+// complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
+func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
+	return m.leave(id, t, generation, store.TaskCompleted, func(c *store.Case, spec *activities.Task) []step {
+		return []step{
+			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.release,
+			m.region(id, t), m.split(id, t, generation, spec),
+		}
+	})
+}
+
+// fail ends an activation badly, and its case with it.
+func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
+	return m.leave(id, t, generation, store.TaskFailed, func(c *store.Case, spec *activities.Task) []step {
+		return []step{
+			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.release,
+			m.endCase(id, store.CaseFailed, failure, false),
+		}
+	})
+}
+
+// leave moves a started task to a final state and cancels what it still owns. Every way out checks state and generation,
+// so an activation ends once, and a late verdict is ignored.
+func (m *Machine) leave(
+	id workitem.CaseID, t net.TaskID, generation int, to store.TaskState, rest func(*store.Case, *activities.Task) []step,
+) step {
+	return func() error {
+		c := m.tree.Case(id)
+		task := c.Tasks[t]
+		if c.State.Final() || task.State != store.TaskStarted || task.Generation != generation {
+			return nil
+		}
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: to, Generation: generation}); err != nil {
+			return err
+		}
+		m.touchBusy(c, t)
+		m.then(append([]step{m.disown(id, t, generation)}, rest(c, spec)...)...)
+		return nil
+	}
+}
+
+// withdraw takes an enabling back.
+func (m *Machine) withdraw(id workitem.CaseID, t net.TaskID) step {
+	return m.drop(id, t, store.TaskEnabled, store.TaskDisabled)
+}
+
+// cancelTask cancels a started task.
+func (m *Machine) cancelTask(id workitem.CaseID, t net.TaskID) step {
+	return m.drop(id, t, store.TaskStarted, store.TaskCanceled)
+}
+
+// drop ends an activation from outside, with all that it owns; no policy is asked.
+func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to store.TaskState) step {
+	return func() error {
+		c := m.tree.Case(id)
+		task := c.Tasks[t]
+		if task.State != from {
+			return nil
+		}
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: to, Generation: task.Generation}); err != nil {
+			return err
+		}
+		hook := m.taskHook(id, t, task.Generation, "onCanceled", spec.Hooks.OnCanceled)
+		if to == store.TaskDisabled {
+			hook = m.taskHook(id, t, task.Generation, "onDisabled", spec.Hooks.OnDisabled)
+		}
+		if from == store.TaskStarted {
+			m.touchBusy(c, t)
+		}
+		m.then(m.disown(id, t, task.Generation), hook, m.release)
+		return nil
+	}
+}
+
+// disown cancels the live items, child cases and jobs of an activation.
+func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step {
+	return func() error {
+		c := m.tree.Case(id)
+		name := c.Net.TaskName(t)
+		var steps []step
+		for _, it := range c.Items {
+			if it.Task == name && it.Generation == generation && it.State.Live() {
+				steps = append(steps, m.tearDown(id, it.ID))
+			}
+		}
+		for _, child := range c.Children {
+			if k := m.tree.Case(child); k != nil && k.ParentTask == name && k.Generation == generation {
+				steps = append(steps, m.endCase(child, store.CaseCanceled, nil, true))
+			}
+		}
+		m.then(steps...)
+		return m.cancelJobs(id, func(j *store.Job) bool { return j.Item.IsZero() && j.Owned(name, generation) })
+	}
+}
+
+// region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An enabled
+// member loses the tokens in its private inputs too, so that it cannot come back by tokens that nobody else can use.
+func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		tasks, conditions := c.Net.Region(t)
+		if len(tasks)+len(conditions) == 0 {
+			return nil
+		}
+		emptied := slices.Clone(conditions)
+		var steps []step
+		for _, u := range tasks {
+			switch c.Tasks[u].State {
+			case store.TaskStarted:
+				steps = append(steps, m.cancelTask(id, u))
+			case store.TaskEnabled:
+				steps = append(steps, m.drop(id, u, store.TaskEnabled, store.TaskCanceled))
+				emptied = append(emptied, c.Net.PrivateInputs(u)...)
+				m.touchedOf(c).retry.Add(int(u))
+			}
+		}
+		steps = append(steps, func() error { return m.empty(id, t, emptied) })
+		m.then(steps...)
+		return nil
+	}
+}
+
+// empty takes every token out of the conditions, and withdraws the tasks that lived by them.
+func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.ConditionID) error {
+	var emptied []net.ConditionID
+	for _, p := range conditions {
+		tokens := m.tree.Case(id).Marking[p]
+		if tokens == 0 {
+			continue
+		}
+		if err := m.emit(&store.Removed{Case: id, Task: t, From: p, Tokens: tokens}); err != nil {
+			return err
+		}
+		emptied = append(emptied, p)
+	}
+	m.then(m.withdrawals(m.tree.Case(id), emptied)...)
+	return nil
+}
+
+// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once; the
+// task itself; every other join that was touched; the end.
+func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.State.Final() {
+			return nil
+		}
+		into, err := m.route(c, t, generation, spec)
+		if err != nil {
+			return err
+		}
+		if err := m.emit(&store.Produced{Case: id, Task: t, Into: into}); err != nil {
+			return err
+		}
+		for _, p := range into {
+			m.touch(c, p)
+		}
+		var steps []step
+		seen := net.NewBits(len(c.Tasks))
+		seen.Add(int(t))
+		for _, p := range c.Net.Outputs(t) {
+			for _, u := range c.Net.Consumers(p) {
+				if !seen.Has(int(u)) {
+					seen.Add(int(u))
+					steps = append(steps, m.try(id, u))
+				}
+			}
+		}
+		m.then(append(steps, m.try(id, t), m.sweep(id), m.endCheck(id))...)
+		return nil
+	}
+}
+
+// endCheck completes a case whose end condition is marked.
+func (m *Machine) endCheck(id workitem.CaseID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.Marking[c.Net.End()] > 0 {
+			m.then(m.endCase(id, store.CaseCompleted, nil, false))
+		}
+		return nil
+	}
+}
+
+// route says which outputs of a completed task get a token, in flow order.
+func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activities.Task) ([]net.ConditionID, error) {
+	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
+	if gate == net.And {
+		return outputs, nil
+	}
+	targets, given := []string(nil), false
+	if ch := m.choice; ch != nil && ch.at == c.ID && ch.t == t {
+		targets, given, m.choice = ch.to, true, nil
+	} else if spec.Route != nil {
+		given = true
+		a := m.activation(c, t, generation)
+		err := m.call(c, t, "route", func(ctx context.Context) (err error) {
+			targets, err = spec.Route(ctx, a)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !given {
+		if gate == net.Xor {
+			return outputs[:1], nil
+		}
+		return outputs, nil
+	}
+	return targetsOf(c, t, gate, targets)
+}
+
+func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
+	chosen := make(map[net.ConditionID]bool, len(names))
+	for _, name := range names {
+		p, ok := c.Net.Target(t, name)
+		if !ok {
+			return nil, fmt.Errorf("%w: task %s of workflow %s has no flow to %q; it flows to %s",
+				ErrBadRoute, c.Net.TaskName(t), c.Workflow, name, flowsOf(c, t))
+		}
+		chosen[p] = true
+	}
+	if len(chosen) == 0 || gate == net.Xor && len(chosen) > 1 {
+		return nil, fmt.Errorf("%w: the %s-split of task %s of workflow %s was given %d flows (%s); it flows to %s",
+			ErrBadRoute, gate, c.Net.TaskName(t), c.Workflow, len(chosen), strings.Join(names, ", "), flowsOf(c, t))
+	}
+	var into []net.ConditionID
+	for _, p := range c.Net.Outputs(t) {
+		if chosen[p] {
+			into = append(into, p)
+		}
+	}
+	return into, nil
+}
+
+// flowsOf names what a task flows to as an author would: the task behind an implicit condition.
+func flowsOf(c *store.Case, t net.TaskID) string {
+	var names []string
+	for _, p := range c.Net.Outputs(t) {
+		name := c.Net.ConditionName(p)
+		if c.Net.Implicit(p) {
+			name = c.Net.TaskName(c.Net.Consumers(p)[0])
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not started
+// starts it first: so its tokens are consumed, and nothing is produced twice.
+func (m *Machine) judge(
+	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
+) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if m.ending[id] || m.mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
+			return nil
+		}
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		o.Tally = m.tally(c, t, generation)
+		verdict := workitem.Continue
+		err = m.call(c, t, "policy "+spec.Policy.Name(), func(context.Context) (err error) {
+			verdict, err = spec.Policy.Decide(o)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case verdict == workitem.CompleteTask:
+			m.then(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		case verdict == workitem.FailTask:
+			m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
+		case verdict != workitem.Continue:
+			return fmt.Errorf("policy %s of task %s: %w", spec.Policy.Name(), c.Net.TaskName(t),
+				errors.New("returned no verdict"))
+		}
+		return nil
+	}
+}
+
+// tally counts the items, or the child cases, of an activation.
+func (m *Machine) tally(c *store.Case, t net.TaskID, generation int) workitem.Tally {
+	var tally workitem.Tally
+	name := c.Net.TaskName(t)
+	for _, it := range c.Items {
+		if it.Task == name && it.Generation == generation {
+			tally.Add(it.State, !it.Successor.IsZero())
+		}
+	}
+	for _, id := range c.Children {
+		if k := m.tree.Case(id); k != nil && k.ParentTask == name && k.Generation == generation {
+			tally.Add(childState(k), false)
+		}
+	}
+	return tally
+}
