@@ -27,6 +27,9 @@ type Definition struct {
 	Calls  map[string]*Call // functions that jobs run, by name
 }
 
+// Untyped returns the definition itself, so that typed workflows, which embed it, can be passed where any will do.
+func (d *Definition) Untyped() *Definition { return d }
+
 // Task is what a definition says of a task beyond its place in the net. The zero value is a task for a person: one work
 // item without input.
 type Task struct {

@@ -59,6 +59,10 @@ type Tx interface {
 	// keep it for later transactions as long as it applies every event itself.
 	Load(ctx context.Context, root workitem.CaseID) (*Tree, error)
 
+	// Root finds the root case of any case, item or job by its id, also of one that this transaction appended;
+	// ErrNotFound if there is none.
+	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
+
 	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
 	Append(ctx context.Context, e *Entry, t *Tree) error
 
@@ -157,10 +161,12 @@ type CaseFilter struct {
 	ID       workitem.CaseID
 	Root     workitem.CaseID // this root case and all its descendants
 	Workflow string
-	States   []CaseState
-	RootOnly bool
-	Before   time.Time // created before
-	Since    time.Time // created at or after
+	// Fingerprint selects the cases that run on exactly this definition.
+	Fingerprint string
+	States      []CaseState
+	RootOnly    bool
+	Before      time.Time // created before
+	Since       time.Time // created at or after
 }
 
 // ItemFilter selects work items; a zero field selects all.
