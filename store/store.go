@@ -63,6 +63,9 @@ type Tx interface {
 	// ErrNotFound if there is none.
 	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
 
+	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
+	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
+
 	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
 	Append(ctx context.Context, e *Entry, t *Tree) error
 
