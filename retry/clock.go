@@ -1,0 +1,24 @@
+package retry
+
+import "time"
+
+// Clock is where the whole project gets the time from. Tests and scenario files put in a virtual one.
+//
+// A clock must be safe for concurrent use.
+type Clock interface {
+	// Now returns the present time.
+	Now() time.Time
+
+	// AfterFunc calls f once in its own goroutine when d has passed; at once if d is zero or negative. The returned
+	// stop prevents that, and reports whether it did: false means that f was already called, or stop was.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// SystemClock is the clock of the machine. Inside a testing/synctest bubble it is the bubble's clock.
+var SystemClock Clock = systemClock{}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }

@@ -1,0 +1,86 @@
+package retry
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// Failure tells a policy how an attempt failed. Its fields are the same wherever a policy is asked, in process or
+// durable, so that a filter works in both places.
+type Failure struct {
+	Attempt int           // the number of the attempt that failed, from 1
+	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
+	Err     error         // why it failed
+	Name    string        // what failed, for filters that serve several; "" if it has no name
+	Input   any           // what it was given; nil if nobody said
+}
+
+// Filter accepts the failures that are worth another attempt. One that panics accepts nothing.
+type Filter func(Failure) bool
+
+// On accepts every error that is one of the targets, in the sense of errors.Is.
+func On(targets ...error) Filter {
+	return func(f Failure) bool {
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(f.Err, t) })
+	}
+}
+
+// OnType accepts every error that is, or wraps, an E, in the sense of errors.As: retry.OnType[*net.OpError]().
+func OnType[E error]() Filter {
+	return func(f Failure) bool {
+		_, ok := errors.AsType[E](f.Err)
+		return ok
+	}
+}
+
+// Next decides what follows a failed attempt: another one after the wait, or none (false, with a wait of 0). There is
+// none if
+//
+//   - the error is permanent (see [Permanent]),
+//   - the policy has filters and none accepts the failure,
+//   - Attempts are used up, or
+//   - the wait would cross MaxElapsed.
+//
+// The wait is the delay that the error carries (see [After]), otherwise [Policy.Wait] spread by the jitter. It is never
+// negative. Apart from the source of chance the answer depends on nothing but the policy and f, so a durable engine may
+// ask with what it has stored.
+func (p Policy) Next(f Failure) (wait time.Duration, again bool) {
+	if !p.accepts(f) {
+		return 0, false
+	}
+	return p.afford(f)
+}
+
+// accepts says whether the error may be retried at all, however many attempts are left.
+func (p Policy) accepts(f Failure) bool {
+	if IsPermanent(f.Err) {
+		return false
+	}
+	return len(p.Filter) == 0 || slices.ContainsFunc(p.Filter, func(match Filter) bool { return safely(match, f) })
+}
+
+// safely asks a filter. A panic is a bug in the filter, which must not hide the error that it was asked about.
+func safely(match Filter, f Failure) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return match(f)
+}
+
+// afford says whether attempts and time are left, and how long to wait.
+func (p Policy) afford(f Failure) (time.Duration, bool) {
+	if f.Attempt >= p.Attempts {
+		return 0, false
+	}
+	wait, told := Delay(f.Err)
+	if !told {
+		wait = p.spread(p.Wait(f.Attempt))
+	}
+	if p.MaxElapsed > 0 && wait > p.MaxElapsed-max(f.Elapsed, 0) {
+		return 0, false
+	}
+	return wait, true
+}

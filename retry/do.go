@@ -1,0 +1,168 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Do calls fn until it returns a good value, at most as often as the policy allows. A value is good if every check
+// accepts it. Do is [Call.Do] of a call without a name, an input and a clock of its own.
+func Do[T any](
+	ctx context.Context, p Policy, fn func(ctx context.Context, attempt int) (T, error), checks ...Check[T],
+) (T, error) {
+	return Call[T]{Policy: p, Checks: checks}.Do(ctx, fn)
+}
+
+// Call is some work together with all that governs its attempts. The zero value makes one attempt and accepts any
+// value.
+type Call[T any] struct {
+	Policy Policy
+	Name   string     // what the work is called in errors, filters and checks. Default: no name
+	Input  any        // what the work is given, for filters and checks to look at. Default: nil
+	Checks []Check[T] // what a value must pass, all of them. Default: none
+	Clock  Clock      // measures and waits. Default: SystemClock
+}
+
+// Check refuses a value by returning the reason. A refused value counts as a failed attempt, which the policy's filters
+// aren't asked about; the reason may be marked by [Permanent] or [After], like an error. A check that panics refuses.
+type Check[T any] func(Outcome[T]) error
+
+// Outcome tells a [Check] what an attempt has returned. It is the counterpart of [Failure].
+type Outcome[T any] struct {
+	Value   T
+	Attempt int           // the number of the attempt, from 1: a later one may be judged more mildly
+	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
+	Name    string        // that of the call
+	Input   any           // that of the call
+}
+
+// Valid makes a check of a function that needs to see only the value.
+func Valid[T any](f func(T) error) Check[T] {
+	return func(o Outcome[T]) error { return f(o.Value) }
+}
+
+// Do calls fn until it returns a good value, and returns that value. fn is given the number of the attempt, from 1.
+// Values that are refused and errors share one count of attempts. Otherwise the error says what happened last:
+//
+//   - fn's own error, unchanged, if it is permanent, if no filter accepts it, or if the policy makes one attempt only;
+//   - an [*ExhaustedError] around fn's last error, if attempts or time have run out;
+//   - a [*ValidationError] if the last attempt returned a value, and that was refused for good;
+//   - an error that is ctx.Err(), and also the last failure, if ctx ended before a good value was there. A wait ends at
+//     once when ctx does, and fn isn't called again;
+//   - an error that is [ErrInvalid] if the policy is invalid. fn isn't called.
+//
+// A panic of fn isn't a failed attempt: it goes through to the caller, like that of any function called directly. In a
+// durable job it is the engine that turns it into a failure.
+func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt int) (T, error)) (T, error) {
+	var none T
+	if err := c.Policy.Validate(); err != nil {
+		return none, fmt.Errorf("%s%w", prefix(c.Name), err)
+	}
+	if c.Clock == nil {
+		c.Clock = SystemClock
+	}
+	refused := &ValidationError[T]{Name: c.Name}
+	start := c.Clock.Now()
+	var last error
+	for attempt := 1; ; attempt++ {
+		if ctx.Err() != nil {
+			return none, c.stopped(ctx, attempt-1, last)
+		}
+		value, err := fn(ctx, attempt)
+		elapsed := max(c.Clock.Now().Sub(start), 0)
+		f := Failure{Attempt: attempt, Elapsed: elapsed, Err: err, Name: c.Name, Input: c.Input}
+		next := c.afterError
+		if err == nil {
+			reason := c.refuse(Outcome[T]{value, attempt, elapsed, c.Name, c.Input})
+			if reason == nil {
+				return value, nil
+			}
+			refused.add(attempt, value, reason)
+			f.Err, next = refused, c.afterRefusal
+		}
+		wait, final := next(f)
+		if final != nil {
+			return none, final
+		}
+		last = f.Err
+		c.sleep(ctx, wait)
+	}
+}
+
+// afterError returns the wait before another attempt, or the error that ends the call.
+func (c Call[T]) afterError(f Failure) (time.Duration, error) {
+	if !c.Policy.accepts(f) {
+		return 0, f.Err
+	}
+	wait, again := c.Policy.afford(f)
+	switch {
+	case again:
+		return wait, nil
+	case c.Policy.Attempts <= 1:
+		return 0, f.Err
+	}
+	return 0, &ExhaustedError{Name: f.Name, Attempts: f.Attempt, Elapsed: f.Elapsed, Err: f.Err}
+}
+
+// afterRefusal is like afterError for a value that a check refused. The filters speak of errors and aren't asked, and
+// the error that ends the call explains itself.
+func (c Call[T]) afterRefusal(f Failure) (time.Duration, error) {
+	if wait, again := c.Policy.afford(f); again && !IsPermanent(f.Err) {
+		return wait, nil
+	}
+	return 0, f.Err
+}
+
+// refuse returns why a value is no good, by the first check that says so.
+func (c Call[T]) refuse(o Outcome[T]) error {
+	for i, check := range c.Checks {
+		if err := ask(check, i, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ask[T any](check Check[T], number int, o Outcome[T]) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("check %d panicked: %v", number+1, r)
+		}
+	}()
+	return check(o)
+}
+
+func (e *ValidationError[T]) add(attempt int, value T, reason error) {
+	e.Attempts = attempt
+	e.Results = append(e.Results, value)
+	e.Reasons = append(e.Reasons, reason)
+}
+
+// sleep returns when the wait is over or ctx ends, whichever comes first.
+func (c Call[T]) sleep(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	over := make(chan struct{})
+	stop := c.Clock.AfterFunc(wait, func() { close(over) })
+	select {
+	case <-over:
+	case <-ctx.Done():
+		stop()
+	}
+}
+
+// stopped says that ctx ended after so many attempts. It names the last failure too, since "canceled" alone hides what
+// the time was spent on.
+func (c Call[T]) stopped(ctx context.Context, made int, last error) error {
+	why := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(why, cause) {
+		why = fmt.Errorf("%w: %w", why, cause)
+	}
+	if last == nil {
+		return fmt.Errorf("%sstopped before the first attempt: %w", prefix(c.Name), why)
+	}
+	return fmt.Errorf("%sstopped after %s: %w (last failure: %w)", prefix(c.Name), attempts(made), why, last)
+}

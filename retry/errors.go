@@ -1,0 +1,127 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Permanent marks an error that no further attempt can mend, such as a wrong password. The text stays the same, and
+// errors.Is and errors.As still find what is inside. It ends every retry that it passes through: an inner one and those
+// around it. Permanent(nil) is nil.
+//
+// An error type may say the same of itself with a method Permanent() bool.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanent{err}
+}
+
+// IsPermanent reports whether an error was marked by [Permanent], or has a method Permanent() bool that says so. Where
+// several errors of a chain have that method, the outermost one counts.
+func IsPermanent(err error) bool {
+	e, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err)
+	return ok && e.Permanent()
+}
+
+// After adds to an error the delay that the other side asked for, such as an HTTP server's Retry-After. The next
+// attempt, if there is one, waits exactly that long. A delay of 0 or less says nothing: the computed wait stands. The
+// text stays the same, and errors.Is and errors.As still find what is inside. After(d, nil) is nil.
+//
+// An error type may say the same of itself with a method RetryAfter() time.Duration.
+func After(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &after{d, err}
+}
+
+// Delay returns the delay that [After], or a method RetryAfter() time.Duration, has put into an error, and whether
+// there is one. Where several errors of a chain have that method, the outermost one counts.
+func Delay(err error) (time.Duration, bool) {
+	e, ok := errors.AsType[interface {
+		error
+		RetryAfter() time.Duration
+	}](err)
+	if !ok || e.RetryAfter() <= 0 {
+		return 0, false
+	}
+	return e.RetryAfter(), true
+}
+
+type permanent struct{ err error }
+
+func (p *permanent) Error() string   { return p.err.Error() }
+func (p *permanent) Unwrap() error   { return p.err }
+func (p *permanent) Permanent() bool { return true }
+
+type after struct {
+	delay time.Duration
+	err   error
+}
+
+func (a *after) Error() string             { return a.err.Error() }
+func (a *after) Unwrap() error             { return a.err }
+func (a *after) RetryAfter() time.Duration { return a.delay }
+
+// ExhaustedError says that a policy gave up although the last error was worth another attempt: attempts or time had run
+// out. It wraps that error, so errors.Is and errors.As find it.
+type ExhaustedError struct {
+	Name     string        // the name of the call; "" if it has none
+	Attempts int           // how many there were
+	Elapsed  time.Duration // from the start of the first attempt to the end of the last one
+	Err      error         // how the last attempt failed
+}
+
+// Error returns "fetch: gave up after 3 attempts in 3.2s: connection refused".
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("%sgave up after %s in %v: %v", prefix(e.Name), attempts(e.Attempts), e.Elapsed, e.Err)
+}
+
+// Unwrap returns the error of the last attempt.
+func (e *ExhaustedError) Unwrap() error { return e.Err }
+
+// ValidationError says that the last attempt returned a value that a [Check] refused, and that no attempt was left. It
+// keeps every refused value, so that the caller may take the best of them after all.
+type ValidationError[T any] struct {
+	Name     string  // the name of the call; "" if it has none
+	Attempts int     // how many there were, those that returned an error included
+	Results  []T     // the refused values, oldest first; fewer than Attempts if some attempts returned an error
+	Reasons  []error // why each of Results was refused
+}
+
+// Error returns "draft: no valid result in 3 attempts: text is too short", with the last of the reasons.
+func (e *ValidationError[T]) Error() string {
+	s := fmt.Sprintf("%sno valid result in %s", prefix(e.Name), attempts(e.Attempts))
+	if last := e.Unwrap(); last != nil {
+		s += ": " + last.Error()
+	}
+	return s
+}
+
+// Unwrap returns the last of the reasons, nil if there is none. The earlier ones aren't wrapped, since they may carry a
+// delay or a mark that is out of date.
+func (e *ValidationError[T]) Unwrap() error {
+	if len(e.Reasons) == 0 {
+		return nil
+	}
+	return e.Reasons[len(e.Reasons)-1]
+}
+
+func prefix(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + ": "
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
