@@ -68,6 +68,7 @@ type Call struct {
 type Work struct {
 	Case    CaseInfo
 	Job     workitem.JobID
+	Name    string          // of the function; "" for the run of an item
 	Item    *workitem.Item  // nil for the job of a case or an activation
 	Input   json.RawMessage // of the item, or of the call
 	Attempt int             // 1 for the first

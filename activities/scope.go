@@ -69,10 +69,12 @@ type CaseInfo struct {
 	ParentTask string          // "" for a root case
 	Workflow   string
 	Version    string
-	Input      json.RawMessage
-	Output     json.RawMessage   // nil before completion
-	Failure    *workitem.Failure // nil unless it failed
-	Outputs    func(task string) json.RawMessage
+	// Fingerprint is that of the definition that the case runs on.
+	Fingerprint string
+	Input       json.RawMessage
+	Output      json.RawMessage   // nil before completion
+	Failure     *workitem.Failure // nil unless it failed
+	Outputs     func(task string) json.RawMessage
 }
 
 // scope is what all callbacks share.

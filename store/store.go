@@ -195,7 +195,8 @@ type ItemRow struct {
 	Workflow string
 }
 
-// JobFilter selects jobs; a zero field selects all. Live jobs are listed in due order, others by id.
+// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of their
+// creation, which is that of their ids.
 type JobFilter struct {
 	Page
 	ID     workitem.JobID

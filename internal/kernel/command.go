@@ -87,7 +87,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if err != nil {
 		return nil, err
 	}
-	w := &activities.Work{Case: info(c), Job: id, Item: it, Input: j.Input, Attempt: j.Attempt + 1, Fence: j.Fence + 1}
+	w := &activities.Work{Case: info(c), Job: id, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1, Fence: j.Fence + 1}
 	if it == nil {
 		return w, nil
 	}
@@ -222,4 +222,46 @@ func (m *Machine) Fire(id workitem.JobID) error {
 		}
 	}
 	return m.run(0)
+}
+
+// PutOff lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
+// maxAttempts such failures in all it is given up.
+func (m *Machine) PutOff(id workitem.JobID, wait time.Duration, maxAttempts int, failure *workitem.Failure) error {
+	c, j := m.tree.Job(id)
+	if j == nil || j.State != store.JobPending {
+		return fmt.Errorf("job %s: %w", id, ErrNotFound)
+	}
+	if j.Attempt+1 >= maxAttempts {
+		return m.giveUp(c, j, failure)
+	}
+	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
+		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure
+	})
+}
+
+// GiveUp fails a job that the worker holds, without a word to its item: the transaction that should have taken its result
+// refuses every result, so a person has to look.
+func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return err
+	}
+	return m.giveUp(c, j, failure)
+}
+
+// JobAttempt says how often a live job was tried; 0 if it is not there.
+func (m *Machine) JobAttempt(id workitem.JobID) int {
+	if _, j := m.tree.Job(id); j != nil {
+		return j.Attempt
+	}
+	return 0
+}
+
+// Renew makes the lease of a running job last longer.
+func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return err
+	}
+	return m.moveJob(c.ID, j, func(e *store.JobMoved) { e.Lease = lease })
 }

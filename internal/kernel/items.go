@@ -355,10 +355,20 @@ type effects Machine
 func (e *effects) m() *Machine { return (*Machine)(e) }
 
 // DB implements activities.Effects.
-func (e *effects) DB() domain.DB { return e.host.DB() }
+func (e *effects) DB() domain.DB {
+	if e.host.Gate().In() != nil {
+		return nil
+	}
+	defer e.host.Gate().Out()
+	return e.host.DB()
+}
 
 // Items implements activities.Effects.
 func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
+	if e.host.Gate().In() != nil {
+		return nil
+	}
+	defer e.host.Gate().Out()
 	c := e.tree.Case(id)
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
@@ -375,6 +385,10 @@ func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
 
 // OpenItem implements activities.Effects.
 func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.NewItem) (*workitem.Item, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return nil, err
+	}
+	defer e.host.Gate().Out()
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Atomic {
@@ -385,6 +399,10 @@ func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.
 
 // OpenCase implements activities.Effects. The child runs as far as it can before this returns.
 func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.NewCase) (workitem.CaseID, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return workitem.CaseID{}, err
+	}
+	defer e.host.Gate().Out()
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Composite {
@@ -401,11 +419,19 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 
 // OpenJob implements activities.Effects.
 func (e *effects) OpenJob(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return workitem.JobID{}, err
+	}
+	defer e.host.Gate().Out()
 	return e.m().openCall(at, n)
 }
 
 // Ask implements activities.Effects.
 func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMessage) error {
+	if err := e.host.Gate().In(); err != nil {
+		return err
+	}
+	defer e.host.Gate().Out()
 	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, a, payload))
 	return nil
 }

@@ -45,8 +45,10 @@ const MaxCrashes = 3
 type Host interface {
 	// Definition finds the definition that a case runs on; nil if this program does not have it.
 	Definition(fingerprint string) *activities.Definition
-	// Call runs a callback. A panic and an overrun of time come back as errors.
+	// Call runs a callback. A panic comes back as an error, and so does an overrun of time, as ErrAbandoned.
 	Call(ctx context.Context, f func(ctx context.Context) error) error
+	// Gate is that of the transaction; the engine's code has control of it.
+	Gate() *Gate
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 
@@ -168,7 +170,14 @@ func (m *Machine) spec(c *store.Case, t net.TaskID) (*activities.Task, error) {
 
 // call runs a callback, and says in its error which one it was and where its task was declared.
 func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.Context) error) error {
+	gate := m.host.Gate()
+	gate.Out()
 	err := m.host.Call(m.ctx, f)
+	if errors.Is(err, ErrAbandoned) {
+		gate.Lock()
+	} else if in := gate.In(); in != nil {
+		return in
+	}
 	if err == nil {
 		return nil
 	}
@@ -185,7 +194,7 @@ func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.
 func info(c *store.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
-		Input: c.Input, Output: c.Output, Failure: c.Failure,
+		Fingerprint: c.Fingerprint, Input: c.Input, Output: c.Output, Failure: c.Failure,
 		Outputs: func(task string) json.RawMessage {
 			if t, ok := c.Net.TaskByName(task); ok {
 				return c.Tasks[t].Output

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// StartCase implements [builder.Runtime]; workflows call it. Use it directly to start a workflow by an untyped input.
+func (e *Engine) StartCase(
+	ctx context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
+) (workitem.CaseID, error) {
+	var id workitem.CaseID
+	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+		id, err = tx.StartCase(tx.ctx, d, input, call)
+		return err
+	}})
+	return id, err
+}
+
+// Start starts a case of a workflow by its name.
+func (e *Engine) Start(ctx context.Context, workflow string, input json.RawMessage, opts ...builder.CallOption) (
+	workitem.CaseID, error,
+) {
+	d := e.byName[workflow]
+	if d == nil {
+		return workitem.CaseID{}, fmt.Errorf("%w: %q; the engine was opened with %s", ErrUnknown, workflow, e.names())
+	}
+	return e.StartCase(ctx, d, input, builder.CallWith(opts...))
+}
+
+func (e *Engine) names() string {
+	if len(e.byName) == 0 {
+		return "none"
+	}
+	names := make(map[string]bool, len(e.byName))
+	for name := range e.byName {
+		names[name] = true
+	}
+	return fmt.Sprint(sorted(names))
+}
+
+// Act implements [builder.Runtime]; tasks call it.
+func (e *Engine) Act(
+	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	call builder.Call,
+) error {
+	return e.submit(ctx, &request{run: func(tx *Tx) error {
+		return tx.Act(tx.ctx, d, task, item, a, payload, call)
+	}})
+}
+
+// Do does an action on a work item by its id, with an untyped payload: the output of a completion, a [workitem.Failure] for
+// a failure or a cancellation. The payload may be nil where the task asks for none.
+func (e *Engine) Do(
+	ctx context.Context, item workitem.ID, a workitem.Action, payload json.RawMessage, opts ...builder.CallOption,
+) error {
+	return e.Act(ctx, nil, "", item, a, payload, builder.CallWith(opts...))
+}
+
+// NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
+// neither.
+func (e *Engine) NewItem(ctx context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
+	var it *workitem.Item
+	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+		it, err = tx.NewItem(tx.ctx, id, task, n)
+		return err
+	}})
+	return it, err
+}
+
+// Cancel cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
+func (e *Engine) Cancel(
+	ctx context.Context, id workitem.CaseID, reason *workitem.Failure, opts ...builder.CallOption,
+) error {
+	return e.submit(ctx, &request{run: func(tx *Tx) error {
+		return tx.CancelCase(tx.ctx, id, reason, builder.CallWith(opts...))
+	}})
+}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tasq-dev/tasq/retry"
+)
+
+// Config tunes an engine. The zero value is what [Open] uses.
+type Config struct {
+	// Queues sets how many jobs of a queue run at a time. A queue that is not listed runs Workers at a time; 0 and less
+	// stop the queue: this engine leaves its jobs alone. Default: none listed.
+	Queues map[string]int
+	// Workers is the number for queues that are not listed. Default: 32; negative: none, so that no job runs here.
+	Workers int
+
+	// Lease is how long a claim on a job is good without a heartbeat. The engine sends one every third of it. Default: 30 s.
+	Lease time.Duration
+	// CallbackTimeout is how long one callback in a transaction may take before its command is undone. Default: 10 s.
+	CallbackTimeout time.Duration
+	// Grace is how long Close waits for running jobs before it cancels their contexts. Default: 10 s.
+	Grace time.Duration
+	// CacheCases is how many root cases are kept in memory between commands. Default: 20,000.
+	CacheCases int
+	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB.
+	MaxPayload int
+
+	// Clock tells the time. Default: the system's.
+	Clock retry.Clock
+	// Logger takes what an operator should know. Default: slog.Default().
+	Logger *slog.Logger
+	// Random is the source of the random part of ids. Default: crypto/rand.
+	Random io.Reader
+	// Owner names this engine in the claims that it makes. Default: host name and process id.
+	Owner string
+}
+
+// The defaults of Config.
+const (
+	DefaultWorkers         = 32
+	DefaultLease           = 30 * time.Second
+	DefaultCallbackTimeout = 10 * time.Second
+	DefaultGrace           = 10 * time.Second
+	DefaultCacheCases      = 20_000
+	DefaultMaxPayload      = 1 << 20
+)

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// register takes a workflow and those that its composite tasks run.
+func (e *Engine) register(d *activities.Definition) {
+	if d == nil || e.byPrint[d.Fingerprint] != nil {
+		return
+	}
+	e.byPrint[d.Fingerprint] = d
+	e.byName[d.Name] = d
+	for i := range d.Tasks {
+		for _, child := range d.Tasks[i].Of {
+			e.register(child)
+		}
+	}
+}
+
+// Workflow finds a workflow that the engine was opened with, by name: the last one given, if there are several versions.
+// It is nil if there is none.
+func (e *Engine) Workflow(name string) *activities.Definition { return e.byName[name] }
+
+// definitions lists what is registered in the form that the database keeps.
+func (e *Engine) definitions() []*store.Definition {
+	var defs []*store.Definition
+	for _, d := range e.byPrint {
+		defs = append(defs, &store.Definition{
+			Name: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Net: d.Net.Definition(),
+			Document: d.Document, Code: d.Code, Created: e.now(),
+		})
+	}
+	slices.SortFunc(defs, func(a, b *store.Definition) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
+	return defs
+}
+
+// checkDrift refuses a definition that differs from the one of the same name and version that running cases depend on.
+func (e *Engine) checkDrift(ctx context.Context) error {
+	return e.store.View(ctx, func(r store.Reader) error {
+		stored, err := r.Definitions(ctx)
+		if err != nil {
+			return err
+		}
+		var drifts []error
+		for _, old := range stored {
+			d := e.byName[old.Name]
+			if d == nil || d.Version != old.Version || e.byPrint[old.Fingerprint] != nil {
+				continue
+			}
+			running, err := r.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
+				States: []store.CaseState{store.CaseStarted}, Page: store.Page{Limit: 1}})
+			if err != nil {
+				return err
+			}
+			if len(running) > 0 {
+				drifts = append(drifts, drift(old, d, running[0]))
+			}
+		}
+		return errors.Join(drifts...)
+	})
+}
+
+func drift(old *store.Definition, d *activities.Definition, c *store.Case) error {
+	version := ""
+	if d.Version != "" {
+		version = " version " + d.Version
+	}
+	return fmt.Errorf("%w: workflow %s%s is not what case %s runs on: %s; give the changed workflow a new version, and open "+
+		"the engine with the old one too until its cases have ended",
+		ErrDrift, d.Name, version, c.ID, strings.Join(differences(old.Document, d.Document), "; "))
+}
+
+// differences says where two documents differ, by path.
+func differences(a, b json.RawMessage) []string {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return []string{"the definition"}
+	}
+	var diffs []string
+	compare("", x, y, &diffs)
+	if len(diffs) > 8 {
+		diffs = append(diffs[:8], fmt.Sprintf("and %d more", len(diffs)-8))
+	}
+	return diffs
+}
+
+func compare(path string, x, y any, diffs *[]string) {
+	if reflect.DeepEqual(x, y) {
+		return
+	}
+	mx, okx := x.(map[string]any)
+	my, oky := y.(map[string]any)
+	if okx && oky {
+		keys := make(map[string]bool)
+		for k := range mx {
+			keys[k] = true
+		}
+		for k := range my {
+			keys[k] = true
+		}
+		for _, k := range sorted(keys) {
+			compare(strings.TrimPrefix(path+"."+k, "."), mx[k], my[k], diffs)
+		}
+		return
+	}
+	lx, okx := x.([]any)
+	ly, oky := y.([]any)
+	if okx && oky && len(lx) == len(ly) {
+		for i := range lx {
+			compare(fmt.Sprintf("%s[%s]", path, nameOf(lx[i], i)), lx[i], ly[i], diffs)
+		}
+		return
+	}
+	*diffs = append(*diffs, fmt.Sprintf("%s was %s and is %s", path, brief(x), brief(y)))
+}
+
+func sorted(keys map[string]bool) []string {
+	var s []string
+	for k := range keys {
+		s = append(s, k)
+	}
+	slices.Sort(s)
+	return s
+}
+
+func nameOf(x any, i int) string {
+	if m, ok := x.(map[string]any); ok {
+		if name, ok := m["name"].(string); ok {
+			return name
+		}
+	}
+	return fmt.Sprint(i)
+}
+
+func brief(x any) string {
+	if x == nil {
+		return "absent"
+	}
+	data, err := json.Marshal(x)
+	if err != nil || len(data) > 60 {
+		return "another value"
+	}
+	return string(data)
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The kinds of failure of a command, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the process's
+// own callbacks, which are wrapped. Test for them with errors.Is.
+var (
+	ErrNotFound  = store.ErrNotFound      // no such case, item, task or job
+	ErrInactive  = activities.ErrInactive // the case or the task has ended
+	ErrBadRoute  = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
+	ErrRunaway   = kernel.ErrRunaway      // the command does not come to an end
+	ErrLeaseLost = kernel.ErrLeaseLost    // the job belongs to another worker, or to nobody
+	ErrUnknown   = kernel.ErrUnknown      // a workflow that the engine was not opened with
+	ErrDrift     = errors.New("the definition changed under running cases")
+	ErrClosed    = errors.New("the engine is closed")
+	ErrCallback  = errors.New("callback failed") // it panicked, or took too long
+	ErrKeyReused = errors.New("the idempotency key was used for another command")
+	ErrTooLarge  = errors.New("the payload is too large")
+)
+
+// Workflow is anything that is, or embeds, a definition.
+type Workflow interface {
+	Untyped() *activities.Definition
+}
+
+// Engine runs cases on one store. It is safe for concurrent use.
+type Engine struct {
+	cfg     Config
+	store   store.Store
+	clock   retry.Clock
+	log     *slog.Logger
+	ids     *workitem.Generator
+	byPrint map[string]*activities.Definition
+	byName  map[string]*activities.Definition // the last one given of each name
+
+	queue   chan *request
+	closing chan struct{}
+	stopped chan struct{} // the writer has ended
+
+	runner *runner                     // runs callbacks; the writer's own
+	trees  map[workitem.CaseID]*cached // the writer's own
+	uses   uint64
+
+	index  index
+	sched  scheduler
+	watch  watchers
+	active activity
+	close  sync.Once
+	jobs   sync.WaitGroup
+	ctx    context.Context // of jobs; canceled when the grace is over
+	cancel context.CancelFunc
+}
+
+// Open opens the store with the zero [Config] and starts to run what is due. The workflows are those that new cases may be
+// started of, and that running cases need; their composite tasks' workflows come with them. The error wraps [ErrDrift] if
+// a running case depends on a definition of the same name and version that differs.
+func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
+	return Config{}.Open(ctx, o, workflows...)
+}
+
+// Open is like the function [Open] with a configuration.
+func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
+	cfg = cfg.withDefaults()
+	e := &Engine{
+		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
+		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
+		queue: make(chan *request, 4096), closing: make(chan struct{}), stopped: make(chan struct{}),
+		trees: make(map[workitem.CaseID]*cached),
+	}
+	for _, w := range workflows {
+		e.register(w.Untyped())
+	}
+	s, err := o.Open(ctx, store.Options{Now: e.now, Logger: cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	e.store = s
+	if err := e.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return e, nil
+}
+
+// prepare checks definitions, takes jobs back from a process that died, and starts the engine's goroutines.
+func (e *Engine) prepare(ctx context.Context) error {
+	if err := e.checkDrift(ctx); err != nil {
+		return err
+	}
+	if err := e.store.Register(ctx, e.definitions()); err != nil {
+		return fmt.Errorf("register the workflows: %w", err)
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.index.init()
+	e.sched.init(e)
+	e.watch.init()
+	e.active.init()
+	e.runner = newRunner(e.cfg.CallbackTimeout)
+	go e.write()
+	if err := e.recover(ctx); err != nil {
+		e.shutDown()
+		return fmt.Errorf("take up the jobs: %w", err)
+	}
+	e.sched.start()
+	return nil
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Workers == 0 {
+		cfg.Workers = DefaultWorkers
+	}
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.CallbackTimeout <= 0 {
+		cfg.CallbackTimeout = DefaultCallbackTimeout
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = DefaultGrace
+	}
+	if cfg.CacheCases <= 0 {
+		cfg.CacheCases = DefaultCacheCases
+	}
+	if cfg.MaxPayload <= 0 {
+		cfg.MaxPayload = DefaultMaxPayload
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = retry.SystemClock
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	if cfg.Owner == "" {
+		host, _ := os.Hostname()
+		cfg.Owner = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	return cfg
+}
+
+// now is the one source of time: microseconds are what the database keeps.
+func (e *Engine) now() time.Time { return e.clock.Now().Truncate(time.Microsecond).UTC() }
+
+// Now is the engine's time.
+func (e *Engine) Now() time.Time { return e.now() }
+
+// Close stops the engine: no further job is claimed, running ones get the grace of the configuration to end, then their
+// contexts are canceled. Jobs that do not end even then are given back, without an attempt counted. Everything
+// acknowledged is safe whether or not Close is called.
+func (e *Engine) Close() error {
+	var err error
+	e.close.Do(func() { err = e.closeOnce() })
+	return err
+}
+
+func (e *Engine) closeOnce() error {
+	e.sched.stop()
+	done := make(chan struct{})
+	go func() {
+		e.jobs.Wait()
+		close(done)
+	}()
+	wait := func(d time.Duration) bool {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-done:
+			return true
+		case <-timer.C:
+			return false
+		}
+	}
+	if !wait(e.cfg.Grace) {
+		e.log.Warn("jobs are still running after the grace period; their contexts are canceled", "grace", e.cfg.Grace)
+		e.cancel()
+		if !wait(time.Second) {
+			e.giveBack()
+		}
+	}
+	return e.shutDown()
+}
+
+func (e *Engine) shutDown() error {
+	close(e.closing)
+	<-e.stopped
+	e.runner.stop()
+	e.cancel()
+	e.watch.close()
+	return e.store.Close()
+}

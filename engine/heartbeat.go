@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// beat renews the leases of the running jobs, and cancels the context of one that was lost. It arranges the next beat as
+// long as anything runs.
+func (e *Engine) beat() {
+	e.sched.mu.Lock()
+	e.sched.beating = false
+	held := make(map[workitem.JobID]*running, len(e.sched.running))
+	for id, r := range e.sched.running {
+		held[id] = r
+	}
+	e.sched.mu.Unlock()
+	lease := e.now().Add(e.cfg.Lease)
+	for id, r := range held {
+		req := e.onJob(r.root, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.fence, lease) })
+		if err := e.submit(context.Background(), req); errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) {
+			r.cancel()
+		}
+	}
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
+	e.sched.keepBeating()
+}
+
+// keepBeating arranges the next heartbeat. The scheduler is locked.
+func (s *scheduler) keepBeating() {
+	if s.beating || s.stopping || len(s.running) == 0 {
+		return
+	}
+	s.beating = true
+	s.e.clock.AfterFunc(s.e.cfg.Lease/3, s.e.beat)
+}
+
+// Reclaim takes a running job away from its worker, for one that hangs: its context is canceled, the job is pending again,
+// and whatever the worker hands in later is refused. The error wraps [ErrLeaseLost] if the job is not running.
+func (e *Engine) Reclaim(ctx context.Context, job workitem.JobID) error {
+	e.sched.mu.Lock()
+	r := e.sched.running[job]
+	e.sched.mu.Unlock()
+	if r == nil {
+		return ErrLeaseLost
+	}
+	err := e.submit(ctx, e.onJob(r.root, "job reclaim", false, func(m *kernel.Machine) error {
+		return m.Release(job, r.fence, false)
+	}))
+	if err == nil {
+		r.cancel()
+	}
+	return err
+}

@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"bytes"
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// scheduler knows every pending job of the workflows of this engine: when it is due, and who may run it. It holds a short
+// entry for each, so that a hundred thousand sleeping cases cost megabytes, and one timer, so that nothing polls.
+type scheduler struct {
+	e        *Engine
+	mu       sync.Mutex
+	waiting  dueHeap
+	dropped  map[workitem.JobID]struct{} // in waiting, but canceled since
+	queues   map[string]*jobQueue
+	running  map[workitem.JobID]*running
+	wake     func() bool // stops the timer
+	wakeAt   int64
+	on       bool
+	stopping bool
+	beating  bool // a heartbeat is arranged
+}
+
+// entry is a pending job.
+type entry struct {
+	due      int64 // microseconds since 1970
+	job      workitem.JobID
+	root     workitem.CaseID
+	queue    *jobQueue // nil for what the writer does itself
+	priority int32
+	cautious bool // it was there when the process before this one died: claim it durably before it runs
+}
+
+// jobQueue holds the due jobs of one queue.
+type jobQueue struct {
+	limit   int
+	running int
+	ready   readyHeap
+}
+
+// running is a job in a worker.
+type running struct {
+	root   workitem.CaseID
+	fence  int64
+	lease  time.Time
+	cancel func()
+}
+
+func (s *scheduler) init(e *Engine) {
+	s.e = e
+	s.dropped = make(map[workitem.JobID]struct{})
+	s.queues = make(map[string]*jobQueue)
+	s.running = make(map[workitem.JobID]*running)
+}
+
+// start lets jobs run.
+func (s *scheduler) start() {
+	s.mu.Lock()
+	s.on = true
+	s.mu.Unlock()
+	s.turn()
+}
+
+// stop claims no further job.
+func (s *scheduler) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	if s.wake != nil {
+		s.wake()
+	}
+	for _, q := range s.queues {
+		s.e.active.add(-len(q.ready))
+		q.ready = nil
+	}
+}
+
+// queueOf finds or makes a queue.
+func (s *scheduler) queueOf(name string) *jobQueue {
+	q := s.queues[name]
+	if q == nil {
+		limit, listed := s.e.cfg.Queues[name]
+		if !listed {
+			limit = s.e.cfg.Workers
+		}
+		q = &jobQueue{limit: limit}
+		s.queues[name] = q
+	}
+	return q
+}
+
+// note takes up what a committed command did to jobs.
+func (s *scheduler) note(tree *store.Tree, events []store.Event) {
+	changed := false
+	s.mu.Lock()
+	for _, e := range events {
+		switch e := e.(type) {
+		case *store.JobOpened:
+			changed = s.add(e.Job, false) || changed
+		case *store.JobMoved:
+			switch {
+			case e.To == store.JobPending:
+				if c := tree.Case(e.Case); c != nil {
+					if j := c.Job(e.Job); j != nil {
+						changed = s.add(j, false) || changed
+					}
+				}
+			case !e.To.Live():
+				s.drop(e)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if changed {
+		s.turn()
+	}
+}
+
+// add takes up one pending job. Jobs of workflows that this engine was not opened with are left for one that was.
+func (s *scheduler) add(j *store.Job, cautious bool) bool {
+	if j.State != store.JobPending || s.stopping {
+		return false
+	}
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: int32(j.Priority), cautious: cautious}
+	if j.Kind == store.JobRun || j.Kind == store.JobCall {
+		n.queue = s.queueOf(j.Queue)
+		if n.queue.limit <= 0 {
+			return false
+		}
+	}
+	delete(s.dropped, j.ID)
+	heap.Push(&s.waiting, n)
+	return true
+}
+
+// drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
+func (s *scheduler) drop(e *store.JobMoved) {
+	if r := s.running[e.Job]; r != nil {
+		if e.To == store.JobCanceled {
+			r.cancel()
+		}
+		return
+	}
+	if e.To != store.JobCanceled {
+		return
+	}
+	s.dropped[e.Job] = struct{}{}
+	if len(s.dropped) > 1024 && len(s.dropped) > len(s.waiting)/2 {
+		s.compact()
+	}
+}
+
+// compact takes the canceled jobs out of the heap, so that timeouts that are never reached do not pile up.
+func (s *scheduler) compact() {
+	kept := s.waiting[:0]
+	for _, n := range s.waiting {
+		if _, gone := s.dropped[n.job]; !gone {
+			kept = append(kept, n)
+		}
+	}
+	s.waiting = kept
+	heap.Init(&s.waiting)
+	clear(s.dropped)
+}
+
+// turn hands out what is due, and sets the timer for what is not.
+func (s *scheduler) turn() {
+	var fire []entry
+	var run []entry
+	s.mu.Lock()
+	if !s.on || s.stopping {
+		s.mu.Unlock()
+		return
+	}
+	now := s.e.now().UnixMicro()
+	for len(s.waiting) > 0 && s.waiting[0].due <= now {
+		n := heap.Pop(&s.waiting).(entry)
+		if _, gone := s.dropped[n.job]; gone {
+			delete(s.dropped, n.job)
+			continue
+		}
+		s.e.active.add(1)
+		if n.queue == nil {
+			fire = append(fire, n)
+		} else {
+			heap.Push(&n.queue.ready, n)
+		}
+	}
+	for _, q := range s.queues {
+		for q.running < q.limit && len(q.ready) > 0 {
+			run = append(run, heap.Pop(&q.ready).(entry))
+			q.running++
+			s.e.jobs.Add(1)
+		}
+	}
+	s.setTimer(now)
+	s.mu.Unlock()
+	for _, n := range fire {
+		go s.e.fire(n)
+	}
+	for _, n := range run {
+		go s.e.work(n)
+	}
+}
+
+// setTimer arranges the next turn.
+func (s *scheduler) setTimer(now int64) {
+	if len(s.waiting) == 0 {
+		return
+	}
+	due := s.waiting[0].due
+	if s.wake != nil && s.wakeAt == due {
+		return
+	}
+	if s.wake != nil {
+		s.wake()
+	}
+	s.wakeAt = due
+	s.wake = s.e.clock.AfterFunc(untilDue(now, due), func() {
+		s.mu.Lock()
+		s.wake = nil
+		s.mu.Unlock()
+		s.turn()
+	})
+}
+
+// untilDue is the wait from now to due, both in microseconds, at most a day: a clock that is set forward meanwhile is so
+// noticed, and centuries do not run over.
+func untilDue(now, due int64) time.Duration {
+	const day = int64(24 * time.Hour / time.Microsecond)
+	return time.Duration(min(due-now, day)) * time.Microsecond
+}
+
+// freed notes that a worker has ended.
+func (s *scheduler) freed(n entry, fence int64) {
+	s.mu.Lock()
+	if r := s.running[n.job]; r != nil && r.fence == fence {
+		delete(s.running, n.job)
+	}
+	n.queue.running--
+	more := len(n.queue.ready) > 0
+	s.mu.Unlock()
+	s.e.active.add(-1)
+	if more {
+		s.turn()
+	}
+	s.e.jobs.Done()
+}
+
+// hold notes that a worker has a job.
+func (s *scheduler) hold(id workitem.JobID, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[id] = r
+	s.keepBeating()
+}
+
+// nextDue is when the next waiting job is due.
+func (s *scheduler) nextDue() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.waiting) > 0 {
+		if _, gone := s.dropped[s.waiting[0].job]; !gone {
+			return time.UnixMicro(s.waiting[0].due).UTC(), true
+		}
+		delete(s.dropped, heap.Pop(&s.waiting).(entry).job)
+	}
+	return time.Time{}, false
+}
+
+// dueHeap orders by time, then by age.
+type dueHeap []entry
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	if h[i].due != h[j].due {
+		return h[i].due < h[j].due
+	}
+	return bytes.Compare(h[i].job[:], h[j].job[:]) < 0
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(entry)) }
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	old := *h
+	n := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return n
+}
+
+// readyHeap orders by priority, then by time, then by age.
+type readyHeap []entry
+
+func (h readyHeap) Len() int { return len(h) }
+func (h readyHeap) Less(i, j int) bool {
+	if h[i].priority != h[j].priority {
+		return h[i].priority > h[j].priority
+	}
+	return dueHeap(h).Less(i, j)
+}
+func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *readyHeap) Push(x any) { *h = append(*h, x.(entry)) }
+
+// Pop implements heap.Interface.
+func (h *readyHeap) Pop() any {
+	old := *h
+	n := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return n
+}

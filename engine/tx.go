@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Tx is one transaction of the engine: everything that is done through it happens together, or not at all. Workflows and
+// tasks take it in place of an [Engine].
+type Tx struct {
+	e     *Engine
+	s     store.Tx
+	ctx   context.Context
+	now   time.Time
+	units []*unit
+	gate  kernel.Gate
+}
+
+// unit is what a transaction does to one tree.
+type unit struct {
+	tree    *store.Tree
+	entry   *store.Entry
+	actions []string
+}
+
+// Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
+// durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short.
+func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
+	return e.submit(ctx, &request{run: func(tx *Tx) error {
+		tx.gate.Out()
+		err := e.runner.call(tx.ctx, func(ctx context.Context) error {
+			tx.ctx = ctx
+			return f(tx)
+		})
+		if errors.Is(err, kernel.ErrAbandoned) {
+			tx.gate.Lock()
+			return err
+		}
+		return errors.Join(err, tx.gate.In())
+	}})
+}
+
+// DB runs the user's own SQL in the transaction.
+func (tx *Tx) DB() domain.DB { return tx.s.DB() }
+
+// Now is the time of the transaction.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// StartCase implements [builder.Runtime].
+func (tx *Tx) StartCase(
+	_ context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
+) (workitem.CaseID, error) {
+	var id workitem.CaseID
+	if tx.e.byPrint[d.Fingerprint] == nil {
+		return id, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
+	}
+	if err := tx.e.fits("input", input); err != nil {
+		return id, err
+	}
+	command := "start " + d.Name
+	answer, done, err := tx.answered(call.Key, command)
+	if err != nil {
+		return id, err
+	}
+	if done {
+		return id, json.Unmarshal(answer, &id)
+	}
+	id = tx.e.ids.NewCaseID(tx.now)
+	tree := store.NewTree()
+	tree.Root = id
+	u := tx.unit(tree)
+	tx.mark(u, command, call)
+	if call.Key != "" {
+		if u.entry.Answer, err = json.Marshal(id); err != nil {
+			return id, err
+		}
+	}
+	err = tx.do(u, call, func(m *kernel.Machine) error { return m.Start(id, d, input) })
+	return id, err
+}
+
+// Act implements [builder.Runtime].
+func (tx *Tx) Act(
+	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	call builder.Call,
+) error {
+	root, err := tx.root(item)
+	if err != nil {
+		return fmt.Errorf("work item %s: %w", item, err)
+	}
+	return tx.act(ctx, root, d, task, item, a, payload, call)
+}
+
+func (tx *Tx) act(
+	_ context.Context, root workitem.CaseID, d *activities.Definition, task string, item workitem.ID, a workitem.Action,
+	payload json.RawMessage, call builder.Call,
+) error {
+	if err := tx.e.fits("payload", payload); err != nil {
+		return err
+	}
+	command := fmt.Sprintf("item %s %s", a, item)
+	if _, done, err := tx.answered(call.Key, command); done || err != nil {
+		return err
+	}
+	u, err := tx.open(root)
+	if err != nil {
+		return err
+	}
+	c, it := u.tree.Item(item)
+	if it == nil {
+		return tx.missing(item, a)
+	}
+	if d != nil && (c.Workflow != d.Name || it.Task != task) {
+		return fmt.Errorf("work item %s belongs to task %s/%s, and the action was asked of task %s/%s: %w",
+			item, c.Workflow, it.Task, d.Name, task, ErrNotFound)
+	}
+	tx.mark(u, command, call)
+	return tx.do(u, call, func(m *kernel.Machine) error { return m.Act(item, a, payload, call.Route) })
+}
+
+// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it is
+// final.
+func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
+	row, err := tx.s.Item(tx.ctx, item)
+	if err != nil {
+		return fmt.Errorf("work item %s: %w", item, err)
+	}
+	return &workitem.TransitionError{Item: item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: a}
+}
+
+// NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
+// neither.
+func (tx *Tx) NewItem(_ context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
+	if err := tx.e.fits("input", n.Input); err != nil {
+		return nil, err
+	}
+	u, err := tx.openAny(id)
+	if err != nil {
+		return nil, err
+	}
+	var it *workitem.Item
+	tx.mark(u, "item new "+task, builder.Call{})
+	err = tx.do(u, builder.Call{}, func(m *kernel.Machine) (err error) {
+		it, err = m.OpenItem(id, task, n)
+		return err
+	})
+	return it, err
+}
+
+// CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
+func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
+	command := fmt.Sprintf("case cancel %s", id)
+	if _, done, err := tx.answered(call.Key, command); done || err != nil {
+		return err
+	}
+	u, err := tx.openAny(id)
+	if err != nil {
+		return err
+	}
+	tx.mark(u, command, call)
+	return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+}
+
+// Case returns the state of a case as the transaction sees it.
+func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
+	u, err := tx.openAny(id)
+	if err != nil {
+		return nil, err
+	}
+	c := u.tree.Case(id)
+	if c == nil {
+		return nil, fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	return c, nil
+}
+
+// do runs one command on a tree.
+func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) error {
+	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, call.By)
+	err := f(m)
+	u.entry.Events = append(u.entry.Events, m.Events()...)
+	return err
+}
+
+func (tx *Tx) mark(u *unit, command string, call builder.Call) {
+	u.actions = append(u.actions, command)
+	if call.By != "" {
+		u.entry.By = call.By
+	}
+	if call.Key != "" {
+		u.entry.Key = call.Key
+	}
+}
+
+// open finds or begins the part of the transaction that concerns a root case.
+func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
+	for _, u := range tx.units {
+		if u.tree.Root == root {
+			return u, nil
+		}
+	}
+	tree, err := tx.e.load(tx, root)
+	if err != nil {
+		return nil, err
+	}
+	return tx.unit(tree), nil
+}
+
+func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
+	for _, u := range tx.units {
+		if u.tree.Case(id) != nil {
+			return u, nil
+		}
+	}
+	root, err := tx.rootOfCase(id)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	return tx.open(root)
+}
+
+func (tx *Tx) unit(tree *store.Tree) *unit {
+	tree.Begin()
+	u := &unit{tree: tree, entry: &store.Entry{Root: tree.Root, At: tx.now}}
+	tx.units = append(tx.units, u)
+	return u
+}
+
+// append hands the transaction's changes to the store.
+func (tx *Tx) append() error {
+	kept := tx.units[:0]
+	for _, u := range tx.units {
+		if len(u.entry.Events) == 0 && u.entry.Key == "" {
+			u.tree.Rollback()
+			continue
+		}
+		kept = append(kept, u)
+	}
+	tx.units = kept
+	for _, u := range tx.units {
+		u.entry.Command = strings.Join(u.actions, ", ")
+		if err := tx.s.Append(tx.ctx, u.entry, u.tree); err != nil {
+			tx.e.forget(tx)
+			return fmt.Errorf("append to the journal: %w", err)
+		}
+	}
+	for _, u := range tx.units {
+		if tx.e.trees[u.tree.Root] == nil {
+			tx.e.keep(u.tree)
+		}
+		for _, event := range u.entry.Events {
+			if opened, ok := event.(*store.ItemOpened); ok {
+				tx.e.index.put(opened.Item.ID, u.tree.Root)
+			}
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) rollback() {
+	for _, u := range tx.units {
+		u.tree.Rollback()
+	}
+	tx.units = nil
+}
+
+// root finds the root case of an item.
+func (tx *Tx) root(item workitem.ID) (workitem.CaseID, error) {
+	if root, ok := tx.e.index.get(item); ok {
+		return root, nil
+	}
+	for _, u := range tx.units {
+		if _, it := u.tree.Item(item); it != nil {
+			return u.tree.Root, nil
+		}
+	}
+	return tx.s.Root(tx.ctx, item)
+}
+
+// rootOfCase finds the root case of a case.
+func (tx *Tx) rootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
+	if tx.e.trees[id] != nil {
+		return id, nil
+	}
+	return tx.s.Root(tx.ctx, id)
+}
+
+func (e *Engine) fits(what string, data json.RawMessage) error {
+	if len(data) > e.cfg.MaxPayload {
+		return fmt.Errorf("%w: the %s has %d bytes and at most %d are allowed; keep large data elsewhere and pass a reference",
+			ErrTooLarge, what, len(data), e.cfg.MaxPayload)
+	}
+	if len(data) > 0 && !json.Valid(data) {
+		return fmt.Errorf("the %s is not valid JSON: %.80q: %w", what, data, errInvalidJSON)
+	}
+	return nil
+}
+
+var errInvalidJSON = errors.New("invalid JSON")
+
+// host is what the kernel sees of a transaction.
+type host struct{ tx *Tx }
+
+func (h host) Definition(fingerprint string) *activities.Definition {
+	return h.tx.e.byPrint[fingerprint]
+}
+
+func (h host) Call(ctx context.Context, f func(context.Context) error) error {
+	return h.tx.e.runner.call(ctx, f)
+}
+func (h host) Gate() *kernel.Gate                      { return &h.tx.gate }
+func (h host) DB() domain.DB                           { return h.tx.s.DB() }
+func (h host) NewID(now time.Time) workitem.ID         { return h.tx.e.ids.NewID(now) }
+func (h host) NewCaseID(now time.Time) workitem.CaseID { return h.tx.e.ids.NewCaseID(now) }
+func (h host) NewJobID(now time.Time) workitem.JobID   { return h.tx.e.ids.NewJobID(now) }

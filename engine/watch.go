@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// watchers are those who wait for something to happen to a root case. A signal says that something did, not what: so a
+// slow watcher never holds anybody up.
+type watchers struct {
+	mu     sync.Mutex
+	by     map[workitem.CaseID]map[chan struct{}]bool
+	all    map[chan struct{}]bool
+	closed bool
+}
+
+func (w *watchers) init() {
+	w.by = make(map[workitem.CaseID]map[chan struct{}]bool)
+	w.all = make(map[chan struct{}]bool)
+}
+
+// join returns a channel that is signaled at every change of the root case, or of any if root is zero; leave it when done.
+func (w *watchers) join(root workitem.CaseID) (signal chan struct{}, leave func()) {
+	signal = make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		close(signal)
+		return signal, func() {}
+	}
+	set := w.all
+	if !root.IsZero() {
+		if w.by[root] == nil {
+			w.by[root] = make(map[chan struct{}]bool)
+		}
+		set = w.by[root]
+	}
+	set[signal] = true
+	return signal, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(set, signal)
+		if !root.IsZero() && len(set) == 0 {
+			delete(w.by, root)
+		}
+	}
+}
+
+// note signals what a committed command changed.
+func (w *watchers) note(tree *store.Tree, _ *store.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, set := range []map[chan struct{}]bool{w.by[tree.Root], w.all} {
+		for c := range set {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// close ends every wait.
+func (w *watchers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, set := range w.by {
+		for c := range set {
+			close(c)
+		}
+	}
+	for c := range w.all {
+		close(c)
+	}
+	w.by, w.all = nil, nil
+}
+
+// Wait waits until a root case has ended, and returns it with its output or failure.
+func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
+	var c *store.Case
+	err := e.until(ctx, id, func(tx *Tx) (bool, error) {
+		var err error
+		c, err = tx.Case(tx.ctx, id)
+		return err == nil && c.State.Final(), err
+	})
+	return c, err
+}
+
+// WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is
+// final.
+func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item, error) {
+	root, err := e.rootOf(ctx, item)
+	if err != nil {
+		return nil, fmt.Errorf("work item %s: %w", item, err)
+	}
+	var it *workitem.Item
+	err = e.until(ctx, root, func(tx *Tx) (bool, error) {
+		row, err := tx.s.Item(tx.ctx, item)
+		if err != nil {
+			return false, fmt.Errorf("work item %s: %w", item, err)
+		}
+		it = row.Item
+		return it.State.Final(), nil
+	})
+	return it, err
+}
+
+// until waits for a condition on one root case. It is looked at by the writer, which sees all that was acknowledged, once
+// and then after every change.
+func (e *Engine) until(ctx context.Context, root workitem.CaseID, holds func(*Tx) (bool, error)) error {
+	signal, leave := e.watch.join(root)
+	defer leave()
+	for {
+		done := false
+		err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+			done, err = holds(tx)
+			return err
+		}})
+		if done || err != nil {
+			return err
+		}
+		select {
+		case _, open := <-signal:
+			if !open {
+				return ErrClosed
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Watch follows the journal of a root case, or of all cases if root is zero: every entry after the given position, and
+// then each new one, until the context ends or the engine closes. A slow reader misses nothing and holds nobody up.
+func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
+		signal, leave := e.watch.join(root)
+		defer leave()
+		for {
+			for entry, err := range e.Journal(ctx, store.JournalFilter{Root: root, After: after}) {
+				if !yield(entry, err) || err != nil {
+					return
+				}
+				after = entry.Seq
+			}
+			select {
+			case _, open := <-signal:
+				if !open {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays.
+func (e *Engine) Drain(ctx context.Context) error {
+	for {
+		e.sched.turn()
+		select {
+		case <-e.active.quiet():
+		case <-ctx.Done():
+			return fmt.Errorf("drain: %w", ctx.Err())
+		}
+		if due, ok := e.sched.nextDue(); !ok || due.After(e.now()) {
+			select {
+			case <-e.active.quiet():
+				return nil
+			default:
+			}
+		}
+	}
+}
+
+// NextDue says when the next job is due; false if none is pending that this engine would do.
+func (e *Engine) NextDue() (time.Time, bool) { return e.sched.nextDue() }

@@ -1,0 +1,308 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// maxTries is how often something that the engine itself does for a job may fail before a person has to look.
+const maxTries = 10
+
+// backoff is how long the engine waits after such a failure.
+var backoff = retry.Policy{Attempts: maxTries, Initial: time.Second, MaxWait: time.Minute}
+
+// onJob runs a kernel command on the tree of a job.
+func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*kernel.Machine) error) *request {
+	return &request{lazy: lazy, run: func(tx *Tx) error {
+		u, err := tx.open(root)
+		if err != nil {
+			return err
+		}
+		tx.mark(u, command, builder.Call{})
+		return tx.do(u, builder.Call{}, f)
+	}}
+}
+
+// fire does what a due timer is for. A failing one is put off.
+func (e *Engine) fire(n entry) {
+	defer e.active.add(-1)
+	err := e.submit(context.Background(), e.onJob(n.root, "job fire", false, func(m *kernel.Machine) error {
+		return m.Fire(n.job)
+	}))
+	if err != nil {
+		e.putOff(n, err)
+	}
+}
+
+// putOff has a pending job wait after what the engine did for it failed.
+func (e *Engine) putOff(n entry, cause error) {
+	if errors.Is(cause, ErrNotFound) || errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) {
+		return
+	}
+	e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
+	err := e.submit(context.Background(), e.onJob(n.root, "job put off", false, func(m *kernel.Machine) error {
+		attempt := m.JobAttempt(n.job)
+		wait, _ := backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
+		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause))
+	}))
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
+		e.log.Error("a job could not be put off; it is tried again when the engine is opened next", "job", n.job, "error", err)
+	}
+}
+
+// work claims a job, runs it, and hands its result in.
+func (e *Engine) work(n entry) {
+	var fence int64
+	defer func() { e.sched.freed(n, fence) }()
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	w, def, err := e.claim(n, cancel)
+	if err != nil {
+		e.putOff(n, err)
+		return
+	}
+	fence = w.Fence
+	output, failure := e.run(ctx, def, w)
+	if failure != nil && e.ctx.Err() != nil {
+		e.release(n.job, n.root, fence) // the engine is closing: this was no failed attempt
+		return
+	}
+	e.settle(n, w, output, failure)
+}
+
+// claim makes the job this engine's. The worker goes on as soon as the claim is accepted; its commit comes with the next,
+// unless the job may have killed a process before.
+func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.Definition, error) {
+	var w *activities.Work
+	lease := e.now().Add(e.cfg.Lease)
+	r := e.onJob(n.root, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
+		w, err = m.Claim(n.job, e.cfg.Owner, lease)
+		return err
+	})
+	accepted := make(chan struct{})
+	r.accepted = func() {
+		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel})
+		close(accepted)
+	}
+	if err := e.enqueue(context.Background(), r); err != nil {
+		return nil, nil, err
+	}
+	if n.cautious {
+		accepted = nil
+	}
+	select {
+	case err := <-r.done:
+		if err != nil {
+			return nil, nil, err
+		}
+	case <-accepted:
+		go func() {
+			if err := <-r.done; err != nil {
+				cancel() // the claim was not committed: what the worker does is not the engine's
+			}
+		}()
+	}
+	def := e.byPrint[w.Case.Fingerprint]
+	if def == nil {
+		return nil, nil, fmt.Errorf("%w: %s", ErrUnknown, w.Case.Workflow)
+	}
+	return w, def, nil
+}
+
+// run calls the function behind a job. Panics and overruns are failures like any other.
+func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work) (
+	output json.RawMessage, failure *workitem.Failure,
+) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack, _ := json.Marshal(string(debug.Stack()))
+			failure = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+		}
+	}()
+	var err error
+	if w.Name != "" {
+		call := def.Calls[w.Name]
+		if call == nil {
+			return nil, &workitem.Failure{Code: workitem.CodeError,
+				Message: fmt.Sprintf("workflow %s has no function %q", def.Name, w.Name)}
+		}
+		err = call.Run(ctx, w)
+		return nil, workitem.FailureOf(err)
+	}
+	t, _ := def.Net.TaskByName(w.Item.Task)
+	spec := &def.Tasks[t]
+	if spec.RunTimeout > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, spec.RunTimeout)
+		defer cancel()
+	}
+	if output, err = spec.Run(ctx, w); err == nil {
+		err = e.fits("output", output)
+	}
+	if err != nil {
+		return nil, e.failureOf(ctx, err, spec.RunTimeout)
+	}
+	return output, nil
+}
+
+// failureOf puts an error of a run into the words of a failure.
+func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) *workitem.Failure {
+	f := workitem.FailureOf(err)
+	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Code == workitem.CodeError {
+		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
+	}
+	return f
+}
+
+// settle hands the result of a job in. A result that the transaction refuses becomes a failure, a failure that it refuses
+// becomes an incident, and a store that cannot write is asked again until it can, or the engine closes.
+func (e *Engine) settle(n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure) {
+	err := e.submitSettle(n, w, output, failure)
+	if err == nil || e.refused(n, err) {
+		return
+	}
+	if failure == nil {
+		failure = workitem.FailureOf(err)
+		failure.Code = workitem.CodeInvalid
+		if err = e.submitSettle(n, w, nil, failure); err == nil || e.refused(n, err) {
+			return
+		}
+	}
+	e.log.Error("the process refuses both the result and the failure of a job; it is given up",
+		"job", n.job, "case", n.root, "error", err)
+	give := e.onJob(n.root, "job give up", false, func(m *kernel.Machine) error {
+		return m.GiveUp(n.job, w.Fence, workitem.FailureOf(err))
+	})
+	if err := e.submit(context.Background(), give); err != nil && !e.refused(n, err) {
+		e.log.Error("a job could not be given up; it is tried again when the engine is opened next", "job", n.job, "error", err)
+	}
+}
+
+// refused reports whether an error means that the result is not wanted any more, which is the end of it.
+func (e *Engine) refused(n entry, err error) bool {
+	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed) {
+		e.log.Debug("a late result was refused", "job", n.job, "case", n.root, "reason", err)
+		return true
+	}
+	return false
+}
+
+func (e *Engine) submitSettle(n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure) error {
+	for try := 1; ; try++ {
+		err := e.submit(context.Background(), e.onJob(n.root, "job settle", false, func(m *kernel.Machine) error {
+			return m.Settle(n.job, w.Fence, output, failure)
+		}))
+		if !errors.Is(err, errCommit) {
+			return err
+		}
+		wait, _ := backoff.Next(retry.Failure{Attempt: min(try, maxTries-1), Err: err})
+		if !e.pause(wait) {
+			return ErrClosed
+		}
+	}
+}
+
+// pause waits on the engine's clock; false if the engine closed meanwhile.
+func (e *Engine) pause(d time.Duration) bool {
+	over := make(chan struct{})
+	stop := e.clock.AfterFunc(d, func() { close(over) })
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-e.closing:
+		return false
+	case <-e.ctx.Done():
+		return false
+	}
+}
+
+// recover takes up the pending jobs, and takes back those that a process that died was running.
+func (e *Engine) recover(ctx context.Context) error {
+	page := store.Page{Limit: 10_000}
+	died := false
+	for {
+		var jobs []*store.Job
+		err := e.store.View(ctx, func(r store.Reader) (err error) {
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobRunning}, Page: page})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			died = true
+			err := e.submit(ctx, e.onJob(j.Root, "job release", false, func(m *kernel.Machine) error {
+				return m.Release(j.ID, j.Fence, true)
+			}))
+			if err != nil && !errors.Is(err, ErrLeaseLost) {
+				return fmt.Errorf("job %s: %w", j.ID, err)
+			}
+		}
+		if len(jobs) < page.Limit {
+			return e.takeUp(ctx, died)
+		}
+		page.After = jobs[len(jobs)-1].ID.String()
+	}
+}
+
+// takeUp fills the scheduler.
+func (e *Engine) takeUp(ctx context.Context, died bool) error {
+	e.sched.mu.Lock()
+	e.sched.waiting = nil
+	e.sched.mu.Unlock()
+	page := store.Page{Limit: 10_000}
+	for {
+		var jobs []*store.Job
+		err := e.store.View(ctx, func(r store.Reader) (err error) {
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending}, Page: page})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		e.sched.mu.Lock()
+		for _, j := range jobs {
+			e.sched.add(j, died)
+		}
+		e.sched.mu.Unlock()
+		if len(jobs) < page.Limit {
+			return nil
+		}
+		page.After = jobs[len(jobs)-1].ID.String()
+	}
+}
+
+// giveBack releases the jobs whose workers did not end in time.
+func (e *Engine) giveBack() {
+	e.sched.mu.Lock()
+	left := make(map[workitem.JobID]*running, len(e.sched.running))
+	for id, r := range e.sched.running {
+		left[id] = r
+	}
+	e.sched.mu.Unlock()
+	for id, r := range left {
+		e.release(id, r.root, r.fence)
+	}
+}
+
+// release gives a job back that this engine will not end.
+func (e *Engine) release(id workitem.JobID, root workitem.CaseID, fence int64) {
+	err := e.submit(context.Background(), e.onJob(root, "job release", false, func(m *kernel.Machine) error {
+		return m.Release(id, fence, false)
+	}))
+	if err != nil && !errors.Is(err, ErrLeaseLost) && !errors.Is(err, ErrClosed) {
+		e.log.Error("a job could not be given back; it is when the engine is opened next", "job", id, "error", err)
+	}
+}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// request is a command on its way through the writer.
+type request struct {
+	ctx      context.Context
+	run      func(*Tx) error
+	accepted func()     // called by the writer when run has succeeded, before the commit; may be nil
+	lazy     bool       // its commit may wait a moment for company
+	done     chan error // gets the outcome, once durable
+	err      error
+	tx       *Tx
+}
+
+// errCommit says that a command was fine and the store could not commit it.
+var errCommit = errors.New("the store could not commit")
+
+// maxBatch bounds one commit, so that the first of a batch does not wait for the thousandth.
+const maxBatch = 256
+
+// lazyWait is how long a batch of nothing but lazy requests waits for company. The claim of a job is lazy: a short job
+// hands in its result within this time, and both share one commit.
+const lazyWait = 500 * time.Microsecond
+
+// submit queues a command and waits until it is durable. If the context ends first, the command may still happen.
+func (e *Engine) submit(ctx context.Context, r *request) error {
+	if err := e.enqueue(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w; the command was queued and may still happen", ctx.Err())
+	}
+}
+
+func (e *Engine) enqueue(ctx context.Context, r *request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.ctx, r.done = ctx, make(chan error, 1)
+	e.active.add(1)
+	select {
+	case <-e.closing:
+	case e.queue <- r:
+		return nil
+	default:
+		select {
+		case e.queue <- r:
+			return nil
+		case <-ctx.Done():
+			e.active.add(-1)
+			return ctx.Err()
+		case <-e.closing:
+		}
+	}
+	e.active.add(-1)
+	return ErrClosed
+}
+
+// write is the one writer. It ends when the engine is closing and the queue is empty.
+func (e *Engine) write() {
+	defer close(e.stopped)
+	for {
+		var first *request
+		select {
+		case first = <-e.queue:
+		default:
+			e.idle()
+			select {
+			case first = <-e.queue:
+			case <-e.closing:
+				e.drainQueue()
+				return
+			}
+		}
+		e.commit(first)
+	}
+}
+
+// drainQueue answers what was queued while the engine closed.
+func (e *Engine) drainQueue() {
+	for {
+		select {
+		case r := <-e.queue:
+			r.done <- ErrClosed
+			e.active.add(-1)
+		default:
+			return
+		}
+	}
+}
+
+// idleWait is how long the writer waits, with nothing to do, before it has the store do its housekeeping. A caller that
+// sends one command after the other so never pays for it.
+const idleWait = 2 * time.Millisecond
+
+// idle has the store write its tables once the queue has been empty for a moment.
+func (e *Engine) idle() {
+	timer := time.NewTimer(idleWait)
+	defer timer.Stop()
+	select {
+	case r := <-e.queue:
+		e.commit(r)
+	case <-e.closing:
+	case <-timer.C:
+		if err := e.store.Idle(context.Background()); err != nil {
+			e.log.Error("the store could not do its housekeeping; nothing is lost", "error", err)
+		}
+	}
+}
+
+// commit takes what is queued and commits it together. Each request fails alone; a failing commit fails them all.
+func (e *Engine) commit(first *request) {
+	var batch []*request
+	now := e.now()
+	err := e.store.Update(context.Background(), func(s store.Tx) error {
+		batch = batch[:0]
+		for r := first; r != nil; r = e.next(batch) {
+			batch = append(batch, r)
+			e.execute(s, r, now)
+		}
+		return nil
+	})
+	for _, r := range batch {
+		if err != nil && r.err == nil {
+			r.err = fmt.Errorf("%w: %w", errCommit, err)
+			e.forget(r.tx)
+		}
+		if r.err == nil {
+			e.publish(r.tx)
+		}
+		r.done <- r.err
+		e.active.add(-1)
+	}
+	if err != nil {
+		e.log.Error("a commit failed; none of its commands happened", "commands", len(batch), "error", err)
+	}
+	e.trim()
+}
+
+// next takes another request for the batch; nil commits it. A batch of nothing but lazy requests waits a moment.
+func (e *Engine) next(batch []*request) *request {
+	if len(batch) >= maxBatch {
+		return nil
+	}
+	select {
+	case r := <-e.queue:
+		return r
+	default:
+	}
+	for _, r := range batch {
+		if !r.lazy {
+			return nil
+		}
+	}
+	timer := time.NewTimer(lazyWait)
+	defer timer.Stop()
+	select {
+	case r := <-e.queue:
+		return r
+	case <-timer.C:
+		return nil
+	}
+}
+
+// execute runs one request in the open transaction, and undoes all of it if it fails.
+func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
+	tx := &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx)}
+	r.tx = tx
+	if r.err = r.ctx.Err(); r.err != nil {
+		return
+	}
+	r.err = s.Savepoint(tx.ctx, func() error {
+		if err := r.run(tx); err != nil {
+			return err
+		}
+		return tx.append()
+	})
+	if r.err != nil {
+		tx.rollback()
+		return
+	}
+	if r.accepted != nil {
+		r.accepted()
+	}
+}
+
+// publish tells the rest of the engine what a committed request did.
+func (e *Engine) publish(tx *Tx) {
+	for _, u := range tx.units {
+		e.sched.note(u.tree, u.entry.Events)
+		e.watch.note(u.tree, u.entry)
+		if u.tree.Ended() {
+			e.evict(u.tree.Root)
+		}
+	}
+}
+
+// forget drops the trees of a request whose commit failed: what they hold never happened.
+func (e *Engine) forget(tx *Tx) {
+	for _, u := range tx.units {
+		e.evict(u.tree.Root)
+	}
+}
+
+// cached is a tree in memory between commands.
+type cached struct {
+	tree *store.Tree
+	used uint64
+}
+
+// load finds a tree in memory, or has the store read it.
+func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
+	e.uses++
+	if c := e.trees[root]; c != nil {
+		c.used = e.uses
+		return c.tree, nil
+	}
+	tree, err := tx.s.Load(tx.ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", root, err)
+	}
+	e.trees[root] = &cached{tree: tree, used: e.uses}
+	tree.Each(func(c *store.Case) {
+		for _, it := range c.Items {
+			e.index.put(it.ID, root)
+		}
+	})
+	return tree, nil
+}
+
+// keep puts a new tree into memory.
+func (e *Engine) keep(tree *store.Tree) {
+	e.uses++
+	e.trees[tree.Root] = &cached{tree: tree, used: e.uses}
+}
+
+// evict drops a tree from memory.
+func (e *Engine) evict(root workitem.CaseID) {
+	c := e.trees[root]
+	if c == nil {
+		return
+	}
+	delete(e.trees, root)
+	e.index.drop(c.tree)
+}
+
+// trim keeps the cache within its size. It looks at a handful of trees and drops the one that was used longest ago: nearly
+// as good as a list in order of use, and it costs nothing while a tree is used.
+func (e *Engine) trim() {
+	for len(e.trees) > e.cfg.CacheCases {
+		var oldest workitem.CaseID
+		seen, used := 0, ^uint64(0)
+		for root, c := range e.trees {
+			if c.used < used {
+				oldest, used = root, c.used
+			}
+			if seen++; seen == 8 {
+				break
+			}
+		}
+		e.evict(oldest)
+	}
+}
+
+// answered finds the outcome of an earlier command with the same idempotency key.
+func (tx *Tx) answered(key, command string) (json.RawMessage, bool, error) {
+	if key == "" {
+		return nil, false, nil
+	}
+	entry, err := tx.s.Answered(tx.ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if entry.Command != command {
+		return nil, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q", ErrKeyReused, key, entry.Command, command)
+	}
+	return entry.Answer, true, nil
+}
