@@ -378,16 +378,18 @@ func TestClientDoesNotShowItsKey(t *testing.T) {
 }
 
 func TestErrorSaysWhatToDo(t *testing.T) {
-	base := chat.Error{Endpoint: "http://h/v1", Model: "m"}
 	tests := map[string]chat.Error{
-		`429 slow: wait; try again after 2s`:                         {Status: 429, Code: "slow", Message: "wait", RetryAfter: 2e9},
-		`timeout: late; try again`:                                   {Code: "timeout", Message: "late", Temporary: true},
-		`401: no; check the API key and what it may do`:             {Status: 401, Message: "no"},
-		`404 gone: no; check the base URL and the name of the model`: {Status: 404, Code: "gone", Message: "no"},
-		`400 bad: no`: {Status: 400, Code: "bad", Message: "no"},
+		"429 slow: wait; try again after 2s": {Status: 429, Code: "slow", Message: "wait", Temporary: true,
+			RetryAfter: 2 * time.Second},
+		"429 insufficient_quota: pay": {Status: 429, Code: "insufficient_quota", Message: "pay",
+			RetryAfter: 2 * time.Second},
+		"timeout: late; try again":                                   {Code: "timeout", Message: "late", Temporary: true},
+		"401: no; check the API key and its rights":                  {Status: 401, Message: "no"},
+		"404 gone: no; check the base URL and the name of the model": {Status: 404, Code: "gone", Message: "no"},
+		"400 bad: no": {Status: 400, Code: "bad", Message: "no"},
 	}
 	for want, e := range tests {
-		e.Endpoint, e.Model = base.Endpoint, base.Model
+		e.Endpoint, e.Model = "http://h/v1", "m"
 		require.Equal(t, `complete with model "m" at http://h/v1: `+want, e.Error())
 	}
 }

@@ -66,12 +66,12 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) advice() string {
 	switch {
-	case e.RetryAfter > 0:
+	case e.Temporary && e.RetryAfter > 0:
 		return fmt.Sprintf("try again after %v", e.RetryAfter)
 	case e.Temporary:
 		return "try again"
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
-		return "check the API key and what it may do"
+		return "check the API key and its rights"
 	case e.Status == http.StatusNotFound:
 		return "check the base URL and the name of the model"
 	}
