@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -140,6 +139,24 @@ func TestCloseEndsAWait(t *testing.T) {
 	s.Close() // twice is fine
 	require.Equal(t, chat.CodeConnection, ask(t, c, "a rabbit").Code)
 	require.Equal(t, 1, s.Count())
+}
+
+// Mounted in a server of somebody else, Close has no listener to close, and still leaves nobody waiting.
+func TestCloseEndsAWaitOfAMountedServer(t *testing.T) {
+	waiting := make(chan struct{})
+	s, err := fakechat.New(fakechat.Options{
+		Faults: faults(t, "hang"),
+		After:  func(time.Duration) <-chan time.Time { close(waiting); return never },
+	})
+	require.NoError(t, err)
+	h := httptest.NewServer(s)
+	defer h.Close()
+	go func() {
+		<-waiting
+		s.Close()
+	}()
+	c := &chat.Client{BaseURL: h.URL + "/v1", Model: s.Model(), HTTP: h.Client(), Timeout: 5 * time.Second}
+	require.Equal(t, chat.CodeConnection, ask(t, c, "a rabbit").Code)
 }
 
 func TestTheTextBelongsToThePrompt(t *testing.T) {
@@ -357,40 +374,4 @@ func TestCutWithoutAConnectionOfItsOwn(t *testing.T) {
 	s.Close()
 	e = ask(t, &chat.Client{BaseURL: h.URL + "/v1", Model: s.Model(), HTTP: h.Client()}, "hi")
 	require.Equal(t, chat.CodeConnection, e.Code, "a closed server answers nothing, wherever it is mounted")
-}
-
-func TestOptionsThatMakeNoSense(t *testing.T) {
-	for want, o := range map[string]fakechat.Options{
-		"an answer cannot have -1 words":          {Words: -1},
-		"chance 1.5 is not between 0 and 1":       {Chance: 1.5},
-		"chance NaN is not between 0 and 1":       {Chance: math.NaN()},
-		"the sample text has no words":            {Text: " -- ... "},
-		`fault "mode(99)": there is no such mode`: {Faults: []fakechat.Fault{{Mode: 99}}},
-		`fault "slow -1s": a wait cannot be negative`: {
-			Among: []fakechat.Fault{{Mode: fakechat.Slow, Wait: -time.Second}}},
-	} {
-		_, err := fakechat.Start(o)
-		require.ErrorContains(t, err, "fake chat server: "+want)
-	}
-}
-
-func TestFaultNotation(t *testing.T) {
-	const script = "ok, limit 2s, limit 1m0s date, error, refuse, hang 5s, slow 1ms, cut, drop, garbage, shape, empty"
-	var back []string
-	for _, f := range faults(t, script) {
-		back = append(back, f.String())
-	}
-	require.Equal(t, script, strings.Join(back, ", "))
-	require.Empty(t, faults(t, "  "))
-	for bad, why := range map[string]string{
-		"boom":       `there is no mode "boom"`,
-		"error,":     "a mode is missing between commas",
-		"limit soon": `"soon" is neither a duration`,
-		"cut 2s":     "cut takes no time",
-		"error date": "error has no date",
-		"hang -2s":   "a wait cannot be negative",
-	} {
-		_, err := fakechat.ParseFaults(bad)
-		require.ErrorContains(t, err, why)
-	}
 }
