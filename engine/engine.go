@@ -204,3 +204,23 @@ func (e *Engine) shutDown() error {
 	e.watch.close()
 	return e.store.Close()
 }
+
+// Kill stops the engine as a kill of the process would: nothing more is written, running jobs are left as they are, and what
+// they hand in later goes nowhere. It is for tests of recovery. The store must be a [store.Killer].
+func (e *Engine) Kill() error {
+	killer, ok := e.store.(store.Killer)
+	if !ok {
+		return errors.New("this store cannot be killed")
+	}
+	var err error
+	e.close.Do(func() {
+		e.sched.stop()
+		close(e.closing)
+		<-e.stopped
+		e.cancel()
+		e.runner.stop()
+		e.watch.close()
+		err = killer.Kill()
+	})
+	return err
+}

@@ -224,3 +224,9 @@ type Count struct {
 	State    string
 	N        int64
 }
+
+// Killer is a store that can be left as a killed process would leave it: nothing outstanding is written, and the database is
+// given free. It is for tests of recovery.
+type Killer interface {
+	Kill() error
+}

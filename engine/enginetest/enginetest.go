@@ -1,0 +1,113 @@
+// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that stands still until the
+// test moves it, and a proof of the whole database's integrity when the test ends.
+//
+//	e := enginetest.New(t, article)
+//	id, err := article.Start(t.Context(), e, Prompt{Text: "Why Petri nets?"})
+//	e.Drain()                  // until nothing is left to do now
+//	e.Advance(4 * time.Second) // every job that becomes due is done at its own due time
+package enginetest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// patience is how long, in real time, a test waits for the engine to come to rest.
+const patience = time.Minute
+
+// Engine is an engine under test.
+type Engine struct {
+	*engine.Engine
+	t         testing.TB
+	clock     *virtual.Clock
+	opener    store.Opener
+	cfg       engine.Config
+	workflows []engine.Workflow
+}
+
+// New opens an engine with the workflows on a fresh in-memory database.
+func New(t testing.TB, workflows ...engine.Workflow) *Engine {
+	t.Helper()
+	return Open(t, sqlite.Memory(), engine.Config{}, workflows...)
+}
+
+// Open opens an engine on any store. The configuration's clock and logger are replaced: by the virtual clock, and by silence
+// unless a logger is given. When the test ends, the engine is closed and the database is proved to be whole.
+func Open(t testing.TB, o store.Opener, cfg engine.Config, workflows ...engine.Workflow) *Engine {
+	t.Helper()
+	e := &Engine{t: t, clock: virtual.NewClock(), opener: o, cfg: cfg, workflows: workflows}
+	e.cfg.Clock = e.clock
+	if e.cfg.Logger == nil {
+		e.cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	e.open()
+	t.Cleanup(func() {
+		e.Check()
+		if err := e.Engine.Close(); err != nil {
+			t.Errorf("close the engine: %v", err)
+		}
+	})
+	return e
+}
+
+func (e *Engine) open() {
+	e.t.Helper()
+	opened, err := e.cfg.Open(context.Background(), e.opener, e.workflows...)
+	if err != nil {
+		e.t.Fatalf("open the engine: %v", err)
+	}
+	e.Engine = opened
+}
+
+// Clock is the engine's clock.
+func (e *Engine) Clock() *virtual.Clock { return e.clock }
+
+// Advance moves the clock, and does every job that becomes due, in due order, each at its own due time.
+func (e *Engine) Advance(d time.Duration) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := e.clock.Advance(ctx, e.Engine, d); err != nil {
+		e.t.Fatalf("advance by %s: %v", d, err)
+	}
+}
+
+// Drain waits until nothing is left to do at the present time.
+func (e *Engine) Drain() {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := e.Engine.Drain(ctx); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// Crash stops the engine as a kill would: nothing is written, no job is given back. Then the store is opened again, with
+// the workflows given, or the same ones if there are none.
+func (e *Engine) Crash(workflows ...engine.Workflow) {
+	e.t.Helper()
+	if len(workflows) > 0 {
+		e.workflows = workflows
+	}
+	if err := e.Engine.Kill(); err != nil {
+		e.t.Fatalf("kill the engine: %v", err)
+	}
+	e.open()
+}
+
+// Check proves the integrity of the whole database: every case is rebuilt from its journal and compared with the tables.
+func (e *Engine) Check() {
+	e.t.Helper()
+	if err := integrity.Check(context.Background(), e.Engine); err != nil {
+		e.t.Errorf("the database is not whole:\n%v", err)
+	}
+}
