@@ -1,0 +1,245 @@
+package arch
+
+import (
+	"go/ast"
+	"go/build"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tasq-dev/tasq/"
+
+// layers is the order of the house: a package may import those of lower layers, and what allowed lists. A new package
+// fails until it has a place here.
+var layers = map[string]int{
+	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0, "internal/sqlkit": 0, "internal/virtual": 0,
+	"recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
+	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "activities": 1, "store": 1,
+	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,
+	"engine":            3,
+	"engine/enginetest": 4, "internal/script": 4,
+	"internal/cli":  5,
+	"cmd/tasq":      6,
+	"internal/arch": 6,
+}
+
+// recipes are definitions: builder and below.
+func layerOf(pkg string) (int, bool) {
+	if n, ok := layers[pkg]; ok {
+		return n, true
+	}
+	if strings.HasPrefix(pkg, "recipes/") {
+		return 3, true
+	}
+	return 0, false
+}
+
+// pure packages do no I/O and read no clock.
+var pure = []string{"net", "workitem", "internal/kernel"}
+
+var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}
+
+func TestImportsPointDown(t *testing.T) {
+	for dir, pkg := range packages(t) {
+		layer, ok := layerOf(dir)
+		if !ok {
+			t.Errorf("package %s has no layer: give it one in the table of this test", dir)
+			continue
+		}
+		for _, path := range pkg.Imports {
+			ours, is := strings.CutPrefix(path, module)
+			if !is {
+				continue
+			}
+			if below, ok := layerOf(ours); ok && below >= layer {
+				t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", dir, layer, ours, below)
+			}
+		}
+	}
+}
+
+func TestPurePackagesDoNoIO(t *testing.T) {
+	all := packages(t)
+	for _, dir := range pure {
+		for _, path := range all[dir].Imports {
+			if slices.Contains(impure, path) {
+				t.Errorf("package %s is pure, and imports %s", dir, path)
+			}
+		}
+	}
+}
+
+func TestOnlyDomainImportsTheValidator(t *testing.T) {
+	for dir, pkg := range packages(t) {
+		for _, path := range pkg.Imports {
+			if strings.HasPrefix(path, "github.com/go-playground/validator") && dir != "domain" {
+				t.Errorf("package %s imports the validator; only package domain does", dir)
+			}
+		}
+	}
+}
+
+var (
+	timeNow = regexp.MustCompile(`\btime\.Now\(`)
+	sleeps  = regexp.MustCompile(`\btime\.Sleep\(`)
+)
+
+// The clock is injected: the system's is read in one place, and tests do not wait for it.
+func TestTimeIsInjected(t *testing.T) {
+	for path, text := range sources(t) {
+		if strings.HasPrefix(path, "internal/arch/") {
+			continue
+		}
+		test := strings.HasSuffix(path, "_test.go")
+		if !test && timeNow.MatchString(text) && !slices.Contains(mayReadTheClock, path) {
+			t.Errorf("%s reads the system's clock; take a retry.Clock, or the time, as an argument", path)
+		}
+		if test && sleeps.MatchString(text) {
+			t.Errorf("%s sleeps; use the virtual clock, or testing/synctest", path)
+		}
+	}
+}
+
+// mayReadTheClock lists the files that do, and why.
+var mayReadTheClock = []string{
+	"retry/clock.go",                // the system clock itself
+	"recipes/airetry/chat/error.go", // a Retry-After that names a moment, which only the wall clock can tell from now
+}
+
+func TestFilesFitInAHead(t *testing.T) {
+	for path, text := range sources(t) {
+		if n := strings.Count(text, "\n"); n > 800 {
+			t.Errorf("%s has %d lines; a file should fit in a head, 800 is the limit", path, n)
+		}
+	}
+}
+
+// Every exported name has a doc comment, and every package one that teaches.
+func TestEverythingExportedHasWords(t *testing.T) {
+	for dir := range packages(t) {
+		fset := token.NewFileSet()
+		var files []*ast.File
+		paths, _ := filepath.Glob(filepath.Join(root(t), dir, "*.go"))
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		p, err := doc.NewFromFiles(fset, files, module+dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Doc) < 40 {
+			t.Errorf("package %s has no comment that says what it is for", dir)
+		}
+		for _, v := range slices.Concat(p.Consts, p.Vars) {
+			checkValue(t, dir, v)
+		}
+		checkFuncs(t, dir, p.Funcs)
+		for _, typ := range p.Types {
+			if typ.Doc == "" {
+				t.Errorf("%s.%s has no doc comment", dir, typ.Name)
+			}
+			checkFuncs(t, dir, slices.Concat(typ.Funcs, typ.Methods))
+			for _, v := range slices.Concat(typ.Consts, typ.Vars) {
+				checkValue(t, dir, v)
+			}
+		}
+	}
+}
+
+func checkFuncs(t *testing.T, dir string, funcs []*doc.Func) {
+	for _, f := range funcs {
+		if f.Doc == "" && !slices.Contains([]string{"Len", "Less", "Swap"}, f.Name) {
+			t.Errorf("%s: %s%s has no doc comment", dir, f.Recv, " "+f.Name)
+		}
+	}
+}
+
+func checkValue(t *testing.T, dir string, v *doc.Value) {
+	if v.Doc == "" {
+		for _, spec := range v.Decl.Specs {
+			if s, ok := spec.(*ast.ValueSpec); ok && s.Doc == nil && s.Comment == nil {
+				t.Errorf("%s: %v has no doc comment", dir, v.Names)
+				return
+			}
+		}
+	}
+}
+
+// packages lists the module's packages by folder.
+func packages(t *testing.T) map[string]*build.Package {
+	t.Helper()
+	all := make(map[string]*build.Package)
+	top := root(t)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); strings.HasPrefix(name, ".") && path != top || name == "testdata" {
+			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != top {
+			return filepath.SkipDir
+		}
+		pkg, err := build.ImportDir(path, 0)
+		if err != nil {
+			return nil // no Go files here
+		}
+		dir, err := filepath.Rel(top, path)
+		all[filepath.ToSlash(dir)] = pkg
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// sources reads the module's Go files by path.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	texts := make(map[string]string)
+	for dir, pkg := range packages(t) {
+		for _, name := range slices.Concat(pkg.GoFiles, pkg.TestGoFiles, pkg.XTestGoFiles) {
+			data, err := os.ReadFile(filepath.Join(root(t), dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[dir+"/"+name] = string(data)
+		}
+	}
+	return texts
+}
+
+// root is the folder of the module.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above this test")
+		}
+		dir = parent
+	}
+}
