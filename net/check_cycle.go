@@ -1,0 +1,197 @@
+package net
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// routingCycles checks that no cycle of flows has routing tasks alone. Such tasks run to their end as soon as they are
+// enabled, so a token could go round for ever within one command.
+func (c *checker) routingCycles() {
+	routing := func(i int) bool {
+		e := c.elements[i]
+		return e.task && c.d.Tasks[i-len(c.d.Conditions)].Kind == Routing
+	}
+	next := make([][]int, len(c.elements))
+	for i := range c.elements {
+		if !routing(i) || !c.first(i) {
+			continue
+		}
+		for _, j := range c.next[i] {
+			if c.elements[j].task {
+				next[i] = appendIf(next[i], j, routing)
+				continue
+			}
+			for _, k := range c.next[j] {
+				next[i] = appendIf(next[i], k, routing)
+			}
+		}
+	}
+	for _, cycle := range cycles(next) {
+		e := c.elements[cycle[0]]
+		c.add(Problem{
+			Code: RoutingCycle, Subject: e.name, Pos: e.pos, Other: c.elements[cycle[len(cycle)-1]].pos,
+			Text: fmt.Sprintf("the cycle %s holds routing tasks only and could run for ever: put a task with work items in it",
+				c.cycleNames(cycle)),
+		})
+	}
+}
+
+func appendIf(list []int, i int, ok func(int) bool) []int {
+	if ok(i) {
+		list = append(list, i)
+	}
+	return list
+}
+
+func (c *checker) cycleNames(cycle []int) string {
+	names := make([]string, 0, len(cycle)+1)
+	for _, i := range append(slices.Clone(cycle), cycle[0]) {
+		names = append(names, fmt.Sprintf("%q", c.elements[i].name))
+	}
+	return strings.Join(names, " -> ")
+}
+
+// cycles lists disjoint cycles of a graph, one for each of its knots: sets of nodes that reach each other. A cycle is a
+// shortest one through the first node of its knot, and begins there.
+func cycles(next [][]int) [][]int {
+	var found [][]int
+	done := make([]bool, len(next))
+	for i := range next {
+		if done[i] {
+			continue
+		}
+		cycle := shortestCycle(next, i)
+		if cycle == nil {
+			continue
+		}
+		found = append(found, cycle)
+		for _, j := range knot(next, i) {
+			done[j] = true
+		}
+	}
+	return found
+}
+
+// shortestCycle returns the nodes of a shortest cycle through a node, which comes first; nil if there is none.
+func shortestCycle(next [][]int, start int) []int {
+	parent := make(map[int]int)
+	queue := []int{start}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		for _, j := range next[i] {
+			if j == start {
+				cycle := []int{i}
+				for i != start {
+					i = parent[i]
+					cycle = append(cycle, i)
+				}
+				slices.Reverse(cycle)
+				return cycle
+			}
+			if _, seen := parent[j]; !seen {
+				parent[j] = i
+				queue = append(queue, j)
+			}
+		}
+	}
+	return nil
+}
+
+// knot lists the nodes that a node on a cycle reaches and that reach it.
+func knot(next [][]int, i int) []int {
+	prev := make([][]int, len(next))
+	for a, list := range next {
+		for _, b := range list {
+			prev[b] = append(prev[b], a)
+		}
+	}
+	to, from := closure(next, i), closure(prev, i)
+	var both []int
+	for k := range next {
+		if to[k] && from[k] {
+			both = append(both, k)
+		}
+	}
+	return both
+}
+
+// closure finds what is reached from a node by one step or more.
+func closure(next [][]int, start int) []bool {
+	seen := make([]bool, len(next))
+	queue := slices.Clone(next[start])
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		if !seen[i] {
+			seen[i] = true
+			queue = append(queue, next[i]...)
+		}
+	}
+	return seen
+}
+
+// CheckAll returns the problems that lie between workflows, sorted by code and subject; nil if there is none. It does
+// not repeat what [Definition.Check] says of each.
+//
+// Two workflows of one name are a duplicate-name of that name. A composite task that runs a workflow which is not in the
+// set is an unknown-name of that workflow. A composite task that runs, directly or through other workflows, the workflow
+// it stands in is a recursive-composite: its cases would nest without end.
+func CheckAll(defs []*Definition) []Problem {
+	var problems []Problem
+	byName := make(map[string]int, len(defs))
+	for i, d := range defs {
+		first, ok := byName[d.Name]
+		if !ok {
+			byName[d.Name] = i
+			continue
+		}
+		problems = append(problems, Problem{
+			Code: DuplicateName, Subject: d.Name, Pos: d.Pos, Other: defs[first].Pos,
+			Text: fmt.Sprintf("two workflows have the name %q: rename one of them", d.Name),
+		})
+	}
+	next := make([][]int, len(defs))
+	eachComposite(defs, func(i int, t *Task, name string) {
+		child, ok := byName[name]
+		if !ok {
+			problems = append(problems, Problem{
+				Code: UnknownName, Subject: name, Pos: t.Pos,
+				Text: fmt.Sprintf("composite task %q of workflow %q runs %q, which is not among the workflows",
+					t.Name, defs[i].Name, name),
+			})
+			return
+		}
+		next[i] = append(next[i], child)
+	})
+	eachComposite(defs, func(i int, t *Task, name string) {
+		child, ok := byName[name]
+		if !ok || child != i && !closure(next, child)[i] {
+			return
+		}
+		problems = append(problems, Problem{
+			Code: RecursiveComposite, Subject: t.Name, Pos: t.Pos, Other: defs[child].Pos,
+			Text: fmt.Sprintf("composite task %q of workflow %q runs %q, which runs %q again: cases would nest without end",
+				t.Name, defs[i].Name, name, defs[i].Name),
+		})
+	})
+	slices.SortStableFunc(problems, byCodeAndSubject)
+	return slices.Compact(problems)
+}
+
+// eachComposite visits every workflow that a composite task names, with the index of the definition the task stands in.
+func eachComposite(defs []*Definition, visit func(i int, t *Task, name string)) {
+	for i, d := range defs {
+		for k := range d.Tasks {
+			t := &d.Tasks[k]
+			if t.Kind != Composite {
+				continue
+			}
+			for _, name := range t.Of {
+				visit(i, t, name)
+			}
+		}
+	}
+}
