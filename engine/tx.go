@@ -25,6 +25,18 @@ type Tx struct {
 	now   time.Time
 	units []*unit
 	gate  kernel.Gate
+	users bool // the function of an Update has control, and comes back in through the gate
+}
+
+// enter takes control from the function of an Update; leave gives it back.
+func (tx *Tx) enter() (leave func(), err error) {
+	if !tx.users {
+		return func() {}, nil
+	}
+	if err := tx.gate.In(); err != nil {
+		return nil, fmt.Errorf("%w: use a Tx only within the function that it was given to", err)
+	}
+	return tx.gate.Out, nil
 }
 
 // unit is what a transaction does to one tree.
@@ -38,6 +50,7 @@ type unit struct {
 // durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error {
+		tx.users = true
 		tx.gate.Out()
 		err := e.runner.call(tx.ctx, func(ctx context.Context) error {
 			tx.ctx = ctx
@@ -47,12 +60,20 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 			tx.gate.Lock()
 			return err
 		}
+		tx.users = false
 		return errors.Join(err, tx.gate.In())
 	}})
 }
 
 // DB runs the user's own SQL in the transaction.
-func (tx *Tx) DB() domain.DB { return tx.s.DB() }
+func (tx *Tx) DB() domain.DB {
+	leave, err := tx.enter()
+	if err != nil {
+		return nil
+	}
+	defer leave()
+	return tx.s.DB()
+}
 
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
@@ -61,6 +82,11 @@ func (tx *Tx) Now() time.Time { return tx.now }
 func (tx *Tx) StartCase(
 	_ context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
 ) (workitem.CaseID, error) {
+	leave, err := tx.enter()
+	if err != nil {
+		return workitem.CaseID{}, err
+	}
+	defer leave()
 	var id workitem.CaseID
 	if tx.e.byPrint[d.Fingerprint] == nil {
 		return id, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
@@ -95,6 +121,11 @@ func (tx *Tx) Act(
 	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
 	call builder.Call,
 ) error {
+	leave, err := tx.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	root, err := tx.root(item)
 	if err != nil {
 		return fmt.Errorf("work item %s: %w", item, err)
@@ -142,6 +173,11 @@ func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
 // NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
 // neither.
 func (tx *Tx) NewItem(_ context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
+	leave, err := tx.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if err := tx.e.fits("input", n.Input); err != nil {
 		return nil, err
 	}
@@ -160,6 +196,11 @@ func (tx *Tx) NewItem(_ context.Context, id workitem.CaseID, task string, n acti
 
 // CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
 func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
+	leave, err := tx.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	command := fmt.Sprintf("case cancel %s", id)
 	if _, done, err := tx.answered(call.Key, command); done || err != nil {
 		return err
@@ -174,6 +215,11 @@ func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem
 
 // Case returns the state of a case as the transaction sees it.
 func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
+	leave, err := tx.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	u, err := tx.openAny(id)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,241 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Mismatch is a command whose output was not the expected one.
+type Mismatch struct {
+	Command *Command
+	Diff    string // unified, expected against printed
+}
+
+// Result is what running a scenario file showed.
+type Result struct {
+	Outputs    [][]string // what each command printed
+	Mismatches []Mismatch
+	Broken     error // the database that the file left behind is not whole; nil if it is
+}
+
+// Run executes a scenario file on a store, usually a fresh in-memory one, with a virtual clock. The error is not for a
+// mismatch, but for a store that could not be used.
+func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
+	r := &runner{
+		opener: o, clock: virtual.NewClock(), known: make(map[string]*activities.Definition),
+		roots: make(map[string]workitem.CaseID),
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	result := &Result{}
+	for _, c := range f.Commands {
+		output := r.command(ctx, c)
+		result.Outputs = append(result.Outputs, output)
+		if diff := Diff(c.Expected, output); diff != "" {
+			result.Mismatches = append(result.Mismatches, Mismatch{Command: c, Diff: diff})
+		}
+	}
+	result.Broken = integrity.Check(ctx, r.engine)
+	return result, r.engine.Close()
+}
+
+// runner is one run of a file.
+type runner struct {
+	opener   store.Opener
+	clock    *virtual.Clock
+	engine   *engine.Engine
+	known    map[string]*activities.Definition // by name, the last one defined
+	versions []engine.Workflow                 // all that were ever defined
+	roots    map[string]workitem.CaseID        // by the name that start gave
+	last     string                            // name of the case last started
+}
+
+// open opens the engine with everything that is defined.
+func (r *runner) open(ctx context.Context) error {
+	var err error
+	r.engine, err = engine.Config{
+		Clock: r.clock, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}.Open(ctx, r.opener, r.versions...)
+	return err
+}
+
+// command executes one command, and returns the lines that it prints.
+func (r *runner) command(ctx context.Context, c *Command) []string {
+	action, err := c.Action()
+	if err != nil {
+		return failure(err)
+	}
+	lines, err := r.do(ctx, c, action)
+	if err != nil {
+		return failure(err)
+	}
+	if err := r.engine.Drain(ctx); err != nil {
+		return failure(err)
+	}
+	if len(lines) == 0 {
+		return []string{"ok"}
+	}
+	return lines
+}
+
+func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error) {
+	switch a.Verb {
+	case VerbDefine:
+		return r.define(ctx, c)
+	case VerbStart:
+		return nil, r.start(ctx, a)
+	case VerbItemNew:
+		return nil, r.newItem(ctx, a)
+	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset:
+		return nil, r.act(ctx, a)
+	case VerbDo:
+		return nil, r.startAndComplete(ctx, a)
+	case VerbCaseCancel:
+		id, err := r.caseAt(ctx, a.Case)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.engine.Cancel(ctx, id, nil)
+	case VerbAdvance:
+		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
+	case VerbCrash:
+		if err := r.engine.Kill(); err != nil {
+			return nil, err
+		}
+		return nil, r.open(ctx)
+	case VerbShow:
+		return r.show(ctx, a)
+	}
+	return nil, fmt.Errorf("%w: %v", errSyntax, c.Words)
+}
+
+var errSyntax = errors.New("not a command")
+
+// define takes workflows up. An engine is opened with what it knows, so a new one takes the place of the old.
+func (r *runner) define(ctx context.Context, c *Command) ([]string, error) {
+	parsed, err := c.Workflows()
+	if err != nil {
+		return nil, err
+	}
+	defs, problems, err := Compile(parsed, r.known)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return problemLines(problems), nil
+	}
+	for _, d := range defs {
+		if old := r.known[d.Name]; old != nil && old.Fingerprint != d.Fingerprint {
+			d.Version = fmt.Sprint(len(r.versions) + 1)
+		}
+		r.known[d.Name] = d
+		r.versions = append(r.versions, d)
+	}
+	if err := r.engine.Close(); err != nil {
+		return nil, err
+	}
+	return nil, r.open(ctx)
+}
+
+func problemLines(problems []net.Problem) []string {
+	var lines []string
+	for _, p := range problems {
+		line := string(p.Code) + " " + p.Subject
+		if len(lines) == 0 || lines[len(lines)-1] != line {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (r *runner) start(ctx context.Context, a Action) error {
+	d := r.known[a.Workflow]
+	if d == nil {
+		return fmt.Errorf("workflow %q: %w", a.Workflow, engine.ErrNotFound)
+	}
+	id, err := r.engine.Start(ctx, d.Name, nil)
+	if err != nil {
+		return err
+	}
+	r.roots[a.Name], r.last = id, a.Name
+	return nil
+}
+
+// verbs are the actions behind the verbs.
+var verbs = map[Verb]workitem.Action{
+	VerbItemStart: workitem.Start, VerbItemComplete: workitem.Complete, VerbItemFail: workitem.Fail,
+	VerbItemCancel: workitem.Cancel, VerbItemReset: workitem.Reset,
+}
+
+// act does an action on a work item.
+func (r *runner) act(ctx context.Context, a Action) error {
+	id, err := r.item(ctx, a)
+	if err != nil {
+		return err
+	}
+	return r.engine.Act(ctx, nil, "", id, verbs[a.Verb], nil, builder.Call{Route: a.To})
+}
+
+// startAndComplete does both in one transaction.
+func (r *runner) startAndComplete(ctx context.Context, a Action) error {
+	id, err := r.item(ctx, a)
+	if err != nil {
+		return err
+	}
+	return r.engine.Update(ctx, func(tx *engine.Tx) error {
+		if err := tx.Act(ctx, nil, "", id, workitem.Start, nil, builder.Call{}); err != nil {
+			return err
+		}
+		return tx.Act(ctx, nil, "", id, workitem.Complete, nil, builder.Call{Route: a.To})
+	})
+}
+
+func (r *runner) newItem(ctx context.Context, a Action) error {
+	id, err := r.caseAt(ctx, a.Case)
+	if err != nil {
+		return err
+	}
+	_, err = r.engine.NewItem(ctx, id, a.Task, activities.NewItem{})
+	return err
+}
+
+// failure turns an error into the line that a failing command prints.
+func failure(err error) []string {
+	var syntax *SyntaxError
+	var transition *workitem.TransitionError
+	switch {
+	case errors.As(err, &syntax), errors.Is(err, errSyntax):
+		return []string{"error: " + CodeSyntax}
+	case errors.As(err, &transition):
+		return []string{"error: illegal-transition"}
+	case errors.Is(err, engine.ErrInactive):
+		return []string{"error: not-active"}
+	case errors.Is(err, engine.ErrBadRoute):
+		return []string{"error: bad-route"}
+	case errors.Is(err, errAmbiguous):
+		return []string{"error: ambiguous"}
+	case errors.Is(err, engine.ErrNotFound):
+		return []string{"error: not-found"}
+	case errors.Is(err, engine.ErrRunaway):
+		return []string{"error: runaway"}
+	}
+	return []string{"error: internal: " + strings.ReplaceAll(err.Error(), "\n", " ")}
+}
+
+// left writes the time left until a job is due.
+func left(due, now time.Time) string { return "+" + FormatDuration(max(0, due.Sub(now))) }
