@@ -1,0 +1,213 @@
+package domain
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// TypeError says that a type can't be a payload or a record as it is declared. The programmer can mend it; no data can.
+type TypeError struct {
+	Type    string // the Go type, such as "article.Prompt"
+	Field   string // the field in question, by its Go name; "" for the type itself
+	Problem string // what is wrong, for a person
+}
+
+// Error returns "field Text of article.Prompt: rule "max=ten" can't work: ...".
+func (e *TypeError) Error() string {
+	where := e.Type
+	if e.Field != "" {
+		where = "field " + e.Field + " of " + e.Type
+	}
+	return where + ": " + e.Problem
+}
+
+// CheckType reports what makes T unusable as a payload or record: validate tags that name no rule, have a parameter
+// that the rule can't use, or don't suit the field, and fields that have no JSON form. All structs within T are
+// looked at. The error joins a [*TypeError] for every problem; it is nil if there is none.
+//
+// Without it a bad tag shows up when the first value is validated, which may be long after the program has started.
+// Rules that compare fields with each other (eqfield, required_if) are only checked for their names.
+func CheckType[T any]() error { return checkType(reflect.TypeFor[T]()) }
+
+func checkType(t reflect.Type) error {
+	c := typeChecker{seen: make(map[reflect.Type]bool)}
+	c.look(t)
+	return errors.Join(c.problems...)
+}
+
+type typeChecker struct {
+	seen     map[reflect.Type]bool
+	problems []error
+}
+
+func (c *typeChecker) look(t reflect.Type) {
+	if c.seen[t] {
+		return
+	}
+	c.seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		c.look(t.Elem())
+	case reflect.Struct:
+		if isTime(t) {
+			return
+		}
+		for i := range t.NumField() {
+			c.field(t, t.Field(i))
+		}
+	}
+}
+
+func (c *typeChecker) field(t reflect.Type, f reflect.StructField) {
+	if !f.IsExported() && !f.Anonymous {
+		return
+	}
+	report := func(format string, args ...any) {
+		c.problems = append(c.problems, &TypeError{t.String(), f.Name, fmt.Sprintf(format, args...)})
+	}
+	if what := notJSON(f.Type, 0); what != "" && f.Tag.Get("json") != "-" && !writesItself(t) {
+		report(`%s has no JSON form; tag it json:"-"`, what)
+	}
+	tag := f.Tag.Get("validate")
+	if tag == "-" {
+		return
+	}
+	if tag != "" {
+		checkTag(f.Type, tag, report)
+	}
+	c.look(f.Type)
+}
+
+// notJSON names what encoding/json can't write or read; "" if it can. Structs are looked at field by field elsewhere.
+// The depth ends the search in a type such as "type Tree []Tree".
+func notJSON(t reflect.Type, depth int) string {
+	if depth > 16 || writesItself(t) {
+		return ""
+	}
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return "a " + t.Kind().String()
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return "an interface with methods"
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return notJSON(t.Elem(), depth+1)
+	case reflect.Map:
+		if k := t.Key(); !isText(k) && !isInteger(k.Kind()) && k.Kind() != reflect.String {
+			return "a map whose keys are of type " + k.String()
+		}
+		return notJSON(t.Elem(), depth+1)
+	}
+	return ""
+}
+
+func writesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) || isText(t)
+}
+
+func isText(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextMarshaler]())
+}
+
+func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uintptr }
+
+// checkTag tries each rule of a tag on a value of the type that it is about. A tag
+// "max=3,dive,keys,len=2,endkeys,alpha" is about the map, then its keys, then its elements.
+func checkTag(t reflect.Type, tag string, report func(string, ...any)) {
+	parent, before := t, ""
+	for rule := range strings.SplitSeq(tag, ",") {
+		switch rule {
+		case "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel":
+		case "dive":
+			parent, t = deref(t), deref(t)
+			switch t.Kind() {
+			case reflect.Slice, reflect.Array, reflect.Map:
+				t = t.Elem()
+			case reflect.Interface:
+				return // what it holds isn't known before
+			default:
+				report("dive needs a list or a map, not %s", article(t))
+				return
+			}
+		case "keys":
+			if before != "dive" || parent.Kind() != reflect.Map {
+				report("keys must come right after the dive into a map")
+				return
+			}
+			t = parent.Key()
+		case "endkeys":
+			t = parent.Elem()
+		case "":
+			report("the tag %q has an empty rule: take a comma out", tag)
+		default:
+			for one := range strings.SplitSeq(rule, "|") {
+				if problem := try(deref(t), one); problem != "" {
+					report("rule %q can't work: %s", one, problem)
+				}
+			}
+		}
+		before = rule
+	}
+}
+
+func article(t reflect.Type) string {
+	if strings.ContainsRune("aeiou", rune(t.String()[0])) {
+		return "an " + t.String()
+	}
+	return "a " + t.String()
+}
+
+// try applies one rule to a sample, and returns the complaint of the validator about the rule, if it has one. Whether
+// the sample passes doesn't matter.
+func try(t reflect.Type, rule string) (problem string) {
+	defer func() {
+		if r := recover(); r != nil {
+			problem = strings.TrimSuffix(fmt.Sprint(r), " on field ''")
+		}
+	}()
+	name, _, _ := strings.Cut(rule, "=")
+	var value any // nil only has the rule parsed
+	if !comparesFields(name) && t.Kind() != reflect.Struct && t.Kind() != reflect.Interface {
+		value = sample(t).Interface()
+	}
+	_ = rules().Var(value, rule)
+	return ""
+}
+
+// comparesFields reports whether a rule looks at the struct around the field, which a sample doesn't have.
+func comparesFields(rule string) bool {
+	return strings.HasSuffix(rule, "field") || strings.HasPrefix(rule, "field") ||
+		strings.HasPrefix(rule, "required_") || strings.HasPrefix(rule, "excluded_") ||
+		rule == "skip_unless" || rule == "validateFn"
+}
+
+// sample makes a value that isn't zero, since rules don't look at a zero value closely.
+func sample(t reflect.Type) reflect.Value {
+	v := reflect.New(t).Elem()
+	switch k := t.Kind(); {
+	case k == reflect.String:
+		v.SetString("x")
+	case v.CanInt():
+		v.SetInt(1)
+	case v.CanUint():
+		v.SetUint(1)
+	case v.CanFloat():
+		v.SetFloat(1)
+	case k == reflect.Bool:
+		v.SetBool(true)
+	case k == reflect.Slice:
+		v.Set(reflect.MakeSlice(t, 1, 1))
+		if t.Elem().Kind() == reflect.Pointer {
+			v.Index(0).Set(reflect.New(t.Elem().Elem()))
+		}
+	case k == reflect.Map:
+		v.Set(reflect.MakeMap(t))
+		v.SetMapIndex(reflect.Zero(t.Key()), reflect.Zero(t.Elem()))
+	}
+	return v
+}
