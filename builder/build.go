@@ -1,0 +1,184 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+)
+
+// Build checks the definition and makes a workflow of it. The error is an [*Error] with every problem. Once built, a
+// workflow cannot change: Build then returns the same one again, or an error if something was declared since.
+func (b *Builder[C]) Build() (*Workflow[C], error) {
+	if b.built != nil && len(b.d.problems) == 0 {
+		return b.built, nil
+	}
+	def, err := b.d.build()
+	if err != nil {
+		return nil, err
+	}
+	b.d.def = def
+	b.built = &Workflow[C]{Definition: def, Description: b.d.description}
+	return b.built, nil
+}
+
+// MustBuild is like [Builder.Build] but panics if the definition has a problem. It is for workflows that are variables of
+// a package, and for tests.
+func (b *Builder[C]) MustBuild() *Workflow[C] {
+	w, err := b.Build()
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+func (d *draft) build() (*activities.Definition, error) {
+	nd := d.net()
+	problems := slices.Concat(d.problems, d.checkGates(), d.checkSources(), nd.Check())
+	if len(problems) > 0 {
+		return nil, &Error{Workflow: d.name, Problems: sorted(problems)}
+	}
+	n, err := net.Compile(nd)
+	if err != nil {
+		return nil, err
+	}
+	def := &activities.Definition{
+		Name: d.name, Version: d.version, Net: n, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
+	}
+	var notes []Note
+	for _, t := range d.tasks() {
+		spec := t.task
+		spec.Route = d.router(t)
+		def.Tasks = append(def.Tasks, spec)
+		for _, text := range append(slices.Clone(t.notes), d.routeNotes(t)...) {
+			notes = append(notes, Note{Task: t.name, Text: text})
+		}
+	}
+	if d.result != nil {
+		notes = append(notes, Note{Text: "result: " + d.result.String()})
+	}
+	if err := Seal(def, notes...); err != nil {
+		return nil, err
+	}
+	return def, nil
+}
+
+// net writes the declarations down as a net.
+func (d *draft) net() *net.Definition {
+	nd := &net.Definition{Name: d.name, Pos: d.pos}
+	for _, n := range d.nodes {
+		if n.kind.condition() {
+			role := map[kind]net.Role{startNode: net.Start, endNode: net.End}[n.kind]
+			nd.Conditions = append(nd.Conditions, net.Condition{Name: n.name, Role: role, Pos: n.pos})
+			continue
+		}
+		nd.Tasks = append(nd.Tasks, net.Task{
+			Name: n.name, Kind: n.netKind(), Join: n.join.gate(), Split: n.split.gate(), Cancels: d.regionOf(n),
+			Of: workflowsOf(n), Pos: n.pos,
+		})
+	}
+	for _, f := range d.flows {
+		nd.Flows = append(nd.Flows, net.Flow{From: f.from.name, To: f.to.name, Pos: f.pos})
+	}
+	return nd
+}
+
+func (d *draft) tasks() []*node {
+	var tasks []*node
+	for _, n := range d.nodes {
+		if !n.kind.condition() {
+			tasks = append(tasks, n)
+		}
+	}
+	return tasks
+}
+
+func (d *draft) regionOf(n *node) []string {
+	var region []string
+	for _, c := range d.cancels {
+		for _, name := range c.members {
+			if c.owner == n && !slices.Contains(region, name) {
+				region = append(region, name)
+			}
+		}
+	}
+	return region
+}
+
+func (d *draft) calls() map[string]*activities.Call {
+	if len(d.jobs) == 0 {
+		return nil
+	}
+	calls := make(map[string]*activities.Call, len(d.jobs))
+	for _, j := range d.jobs {
+		calls[j.name] = j.call
+	}
+	return calls
+}
+
+func (d *draft) output() func(*activities.Case) (json.RawMessage, error) {
+	if d.result == nil {
+		return nil
+	}
+	read := d.result.read
+	return func(c *activities.Case) (json.RawMessage, error) { return read(context.Background(), nil, c) }
+}
+
+// checkSources finds sources that can have no value where they are read.
+func (d *draft) checkSources() []net.Problem {
+	c := &draft{name: d.name}
+	for _, u := range d.sources {
+		switch {
+		case u.where == inCase:
+			c.problem(BadSource, u.by.name, u.pos, "the input of task %s is FromCase, which only a result can be; use From", u.by.name)
+		case u.of != nil && u.d == d && !d.path(u.of, u.by):
+			c.problem(BadSource, u.by.name, u.pos, "the input of task %s is the output of %s, which can never have completed before: "+
+				"no path leads from %s to %s", u.by.name, u.of.name, u.of.name, u.by.name)
+			c.other(u.of.pos)
+		}
+		c.checkOwner(d, u.sourceOf, "the input of task "+u.by.name, u.by.name)
+	}
+	if r := d.result; r != nil {
+		if r.where == inTask {
+			c.problem(BadSource, d.name, r.pos, "the result of %s is From, which only the input of a task can be; use FromCase", d.name)
+		}
+		c.checkOwner(d, *r, "the result of "+d.name, d.name)
+	}
+	return c.problems
+}
+
+func (d *draft) checkOwner(of *draft, s sourceOf, what, subject string) {
+	if s.d != nil && s.d != of {
+		d.problem(ForeignHandle, subject, s.pos, "%s is the %s of workflow %s, and not of %s", what, s, s.d.name, of.name)
+		d.other(cmpPos(positionOf(s.of), s.d.pos))
+	}
+}
+
+func cmpPos(a, b net.Pos) net.Pos {
+	if a.IsZero() {
+		return b
+	}
+	return a
+}
+
+// path reports whether flows lead from one node to another, or back to itself.
+func (d *draft) path(from, to *node) bool {
+	seen := make(map[*node]bool)
+	for todo := []*node{from}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, f := range d.flows {
+			if f.from != n || seen[f.to] {
+				continue
+			}
+			if f.to == to {
+				return true
+			}
+			seen[f.to] = true
+			todo = append(todo, f.to)
+		}
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"runtime"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+)
+
+// Builder collects the declarations of a workflow whose cases take a C as their input. Make one with [New]. It is not
+// safe for concurrent use.
+type Builder[C any] struct {
+	d     *draft
+	built *Workflow[C]
+}
+
+// draft is a workflow under construction, without its types.
+type draft struct {
+	name        string
+	version     string
+	description string
+	pos         net.Pos
+
+	nodes    []*node // start and end first, then in the order of declaration
+	flows    []*FlowRef
+	cancels  []cancellation
+	sources  []use
+	hooks    activities.CaseHooks
+	jobs     []*job
+	result   *sourceOf
+	problems []net.Problem // found while declaring
+	accept   func(json.RawMessage) (json.RawMessage, error)
+
+	def *activities.Definition // once built
+}
+
+// Option sets something of a workflow as a whole.
+type Option func(*draft)
+
+// Version names this state of the definition. Cases go on with the version that they were started with, so an engine may
+// be opened with several versions of one workflow. The default is "".
+func Version(v string) Option { return func(d *draft) { d.version = v } }
+
+// Describe says in a sentence what the workflow is for. It is no part of the fingerprint, so it may be reworded.
+func Describe(text string) Option { return func(d *draft) { d.description = text } }
+
+// New begins the definition of a workflow. C is the type of a case's input; use struct{} or any for none. The name must
+// match [A-Za-z_][A-Za-z0-9_-]*, as all names of a workflow.
+func New[C any](name string, opts ...Option) *Builder[C] {
+	d := &draft{name: name, pos: caller(), accept: acceptor[C]()}
+	d.checkName("workflow", name, d.pos)
+	checkType[C](d, "the input of a case of "+name, name, d.pos)
+	d.add(&node{name: "start", kind: startNode, pos: d.pos})
+	d.add(&node{name: "end", kind: endNode, pos: d.pos})
+	for _, opt := range opts {
+		if opt != nil {
+			opt(d)
+		}
+	}
+	return &Builder[C]{d: d}
+}
+
+// Start is the condition that holds the first token of a case. Its name is "start".
+func (b *Builder[C]) Start() *ConditionRef { return &ConditionRef{b.d.nodes[0]} }
+
+// End is the condition whose first token completes the case. Its name is "end".
+func (b *Builder[C]) End() *ConditionRef { return &ConditionRef{b.d.nodes[1]} }
+
+// Condition declares a condition. One with several flows out is a deferred choice: the first task that starts takes the
+// token.
+func (b *Builder[C]) Condition(name string) *ConditionRef {
+	return &ConditionRef{b.d.declare(name, conditionNode, caller())}
+}
+
+// Result says what the output of a completed case is: builder.CaseInput(b), builder.Output(task), or
+// builder.FromCase(f). Without it a case has no output.
+func (b *Builder[C]) Result(s AnySource) {
+	pos := caller()
+	b.d.frozen("a result", pos)
+	if s == nil || s.source().read == nil {
+		b.d.problem(NilFunction, b.d.name, pos, "the result of %s has no source; use builder.Output or another source", b.d.name)
+		return
+	}
+	if b.d.result != nil {
+		b.d.problem(DuplicateResult, b.d.name, pos, "the result of %s is given twice", b.d.name)
+		b.d.other(b.d.result.pos)
+		return
+	}
+	src := s.source()
+	src.pos = pos
+	b.d.result = &src
+}
+
+// OnInitialized answers the creation of a case, before its first task is enabled. As with the other hooks of a case,
+// further calls add further answers, which run in order.
+func (b *Builder[C]) OnInitialized(f func(context.Context, *activities.Case) error) {
+	b.d.hook(&b.d.hooks.OnInitialized, "OnInitialized", f, caller())
+}
+
+// OnStarted answers the start of a case's first work.
+func (b *Builder[C]) OnStarted(f func(context.Context, *activities.Case) error) {
+	b.d.hook(&b.d.hooks.OnStarted, "OnStarted", f, caller())
+}
+
+// OnCompleted answers the completion of a case.
+func (b *Builder[C]) OnCompleted(f func(context.Context, *activities.Case) error) {
+	b.d.hook(&b.d.hooks.OnCompleted, "OnCompleted", f, caller())
+}
+
+// OnFailed answers the failure of a case.
+func (b *Builder[C]) OnFailed(f func(context.Context, *activities.Case) error) {
+	b.d.hook(&b.d.hooks.OnFailed, "OnFailed", f, caller())
+}
+
+// OnCanceled answers the cancellation of a case.
+func (b *Builder[C]) OnCanceled(f func(context.Context, *activities.Case) error) {
+	b.d.hook(&b.d.hooks.OnCanceled, "OnCanceled", f, caller())
+}
+
+func (d *draft) hook(
+	to *func(context.Context, *activities.Case) error, name string, f func(context.Context, *activities.Case) error, pos net.Pos,
+) {
+	d.frozen(name, pos)
+	switch {
+	case f == nil:
+		d.problem(NilFunction, d.name, pos, "%s of %s is given no function; leave the call out", name, d.name)
+	case *to == nil:
+		*to = f
+	default:
+		*to = activities.All(*to, f)
+	}
+}
+
+// caller is where the function that calls it was called from: the user's line.
+func caller() net.Pos {
+	_, file, line, _ := runtime.Caller(2)
+	return net.Pos{File: file, Line: line}
+}
+
+func checkType[T any](d *draft, what, subject string, pos net.Pos) {
+	if reflect.TypeFor[T]().Kind() == reflect.Interface {
+		return // anything may stand behind it
+	}
+	if err := domain.CheckType[T](); err != nil {
+		d.problem(BadType, subject, pos, "%s cannot be a payload: %s", what, oneLine(err))
+	}
+}

@@ -1,0 +1,197 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Cases says which child cases a composite task runs. C is the input of the child workflow. The zero value runs one case,
+// if a missing payload is a valid C.
+type Cases[C any] struct {
+	// Input is the input of the one child case.
+	Input Source[C]
+	// Items makes the inputs of several child cases, one each; it takes the place of Input. An empty list makes none.
+	Items func(context.Context, *activities.Activation) ([]C, error)
+
+	OnEnabled              func(context.Context, *activities.Activation) error
+	OnStarted              func(context.Context, *activities.Activation) error
+	OnCompleted            func(context.Context, *activities.Activation) error
+	OnFailed               func(context.Context, *activities.Activation) error
+	OnCanceled             func(context.Context, *activities.Activation) error
+	OnDisabled             func(context.Context, *activities.Activation) error
+	OnWorkItemStateChanged func(context.Context, *activities.Change) error // of a child case
+
+	Join, Split Rule               // needed where several flows meet or part
+	Route       Router             // for a Split of Xor or Or; nil if its flows say
+	Policy      workitem.Policy    // what the end of a child case means for the task
+	Timers      []activities.Timer // of the task
+}
+
+// Choice says which child cases a dynamic composite task runs.
+type Choice struct {
+	// Of lists the workflows that the task may run.
+	Of []Definition
+	// Cases chooses, as the task is enabled: return []activities.NewCase{small.Case(a), large.Case(b)}, nil.
+	Cases func(context.Context, *activities.Activation) ([]activities.NewCase, error)
+
+	OnEnabled              func(context.Context, *activities.Activation) error
+	OnStarted              func(context.Context, *activities.Activation) error
+	OnCompleted            func(context.Context, *activities.Activation) error
+	OnFailed               func(context.Context, *activities.Activation) error
+	OnCanceled             func(context.Context, *activities.Activation) error
+	OnDisabled             func(context.Context, *activities.Activation) error
+	OnWorkItemStateChanged func(context.Context, *activities.Change) error // of a child case
+
+	Join, Split Rule               // needed where several flows meet or part
+	Route       Router             // for a Split of Xor or Or; nil if its flows say
+	Policy      workitem.Policy    // what the end of a child case means for the task
+	Timers      []activities.Timer // of the task
+}
+
+// Definition is a built workflow of any type.
+type Definition interface {
+	Untyped() *activities.Definition
+}
+
+// CompositeRef is the handle of a composite task.
+type CompositeRef struct{ n *node }
+
+// Name is the task's name.
+func (r *CompositeRef) Name() string { return r.node().nameOf() }
+
+func (r *CompositeRef) node() *node {
+	if r == nil {
+		return nil
+	}
+	return r.n
+}
+
+func (r *CompositeRef) member() (*draft, string) { return r.node().asMember() }
+
+// Composite declares a task whose work is done by child cases of one workflow.
+func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cases[CI]) *CompositeRef {
+	n := b.d.declare(name, compositeNode, caller())
+	n.join, n.split, n.route, n.worker = c.Join, c.Split, c.Route, true
+	n.task.Policy, n.task.Timers = c.Policy, c.Timers
+	n.task.Hooks = activities.TaskHooks{
+		OnEnabled: c.OnEnabled, OnStarted: c.OnStarted, OnCompleted: c.OnCompleted, OnFailed: c.OnFailed,
+		OnCanceled: c.OnCanceled, OnDisabled: c.OnDisabled, OnWorkItemStateChanged: c.OnWorkItemStateChanged,
+	}
+	var of []Definition
+	if child != nil {
+		of = append(of, child)
+	}
+	b.d.children(n, of)
+	b.d.inputs(n, c.Input.s, itemsOf(c.Items))
+	n.task.Cases, n.task.Inputs = casesOf(n.task.Inputs), nil
+	if child != nil && n.task.Cases == nil && child.Definition != nil && child.Accept != nil {
+		if _, err := child.Accept(nil); err != nil {
+			b.d.problem(MissingInput, name, n.pos, "composite task %s has neither Input nor Items, and workflow %s refuses a missing "+
+				"input: %s", name, child.Name, oneLine(err))
+		}
+	}
+	b.d.checkTimers(n, 0)
+	b.d.checkPolicy(n)
+	return &CompositeRef{n}
+}
+
+// casesOf makes a child case of every input.
+func casesOf(
+	inputs func(context.Context, *activities.Activation) ([]json.RawMessage, error),
+) func(context.Context, *activities.Activation) ([]activities.NewCase, error) {
+	if inputs == nil {
+		return nil
+	}
+	return func(ctx context.Context, a *activities.Activation) ([]activities.NewCase, error) {
+		raw, err := inputs(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		cases := make([]activities.NewCase, len(raw))
+		for i := range raw {
+			cases[i].Input = raw[i]
+		}
+		return cases, nil
+	}
+}
+
+// Dynamic declares a task whose work is done by child cases of several workflows, chosen as the task is enabled.
+func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
+	n := b.d.declare(name, compositeNode, caller())
+	n.join, n.split, n.route, n.worker = c.Join, c.Split, c.Route, true
+	n.task.Policy, n.task.Timers, n.task.Cases = c.Policy, c.Timers, c.Cases
+	n.task.Hooks = activities.TaskHooks{
+		OnEnabled: c.OnEnabled, OnStarted: c.OnStarted, OnCompleted: c.OnCompleted, OnFailed: c.OnFailed,
+		OnCanceled: c.OnCanceled, OnDisabled: c.OnDisabled, OnWorkItemStateChanged: c.OnWorkItemStateChanged,
+	}
+	b.d.children(n, c.Of)
+	if c.Cases == nil {
+		b.d.problem(NilFunction, name, n.pos, "dynamic composite task %s has no Cases; nothing else can choose what it runs", name)
+	}
+	n.notes = append(n.notes, "cases: code")
+	b.d.checkTimers(n, 0)
+	b.d.checkPolicy(n)
+	return &CompositeRef{n}
+}
+
+// children notes the workflows that a composite task may run.
+func (d *draft) children(n *node, of []Definition) {
+	n.task.Of = make(map[string]*activities.Definition, len(of))
+	if len(of) == 0 {
+		d.problem(MissingWorkflow, n.name, n.pos, "composite task %s has no workflow to run; build it first", n.name)
+	}
+	for _, w := range of {
+		child := untypedOf(w)
+		switch {
+		case child == nil:
+			d.problem(MissingWorkflow, n.name, n.pos, "a workflow of composite task %s is nil; build it first", n.name)
+		case n.task.Of[child.Name] != nil:
+			d.problem(DuplicateWorkflow, n.name, n.pos, "composite task %s has two workflows named %s, so that none can be chosen "+
+				"by name", n.name, child.Name)
+		default:
+			n.task.Of[child.Name] = child
+			n.of = append(n.of, child)
+		}
+	}
+	slices.SortFunc(n.of, func(a, b *activities.Definition) int { return compareText(a.Name, b.Name) })
+}
+
+// untypedOf bears with interfaces that hold a nil workflow.
+func untypedOf(w Definition) *activities.Definition {
+	switch w := w.(type) {
+	case nil:
+		return nil
+	case interface{ isNil() bool }:
+		if w.isNil() {
+			return nil
+		}
+	}
+	d := w.Untyped()
+	if d == nil || d.Net == nil {
+		return nil
+	}
+	return d
+}
+
+func workflowsOf(n *node) []string {
+	var names []string
+	for _, d := range n.of {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func (n *node) netKind() net.Kind {
+	switch n.kind {
+	case routingNode:
+		return net.Routing
+	case compositeNode:
+		return net.Composite
+	}
+	return net.Atomic
+}

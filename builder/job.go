@@ -1,0 +1,102 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// JobOptions says how a job is run.
+type JobOptions struct {
+	Queue string       // of the workers; "" is the default queue
+	Retry retry.Policy // after a failure; the zero value gives up at once
+}
+
+// JobRef is the handle of a function that runs in a worker, outside any transaction, with a P as its payload.
+type JobRef[P any] struct{ j *job }
+
+type job struct {
+	d    *draft
+	name string
+	pos  net.Pos
+	call *activities.Call
+}
+
+// Scheduler is what a callback is given: a case, an activation, a change or a work item.
+type Scheduler interface {
+	Schedule(n activities.NewJob) (workitem.JobID, error)
+}
+
+// Job declares a function that callbacks can have run later with [JobRef.After]: outside work that is not the work of an
+// item, such as sending a reminder. Its error is understood as that of a task's Run.
+func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error, o JobOptions) *JobRef[P] {
+	d, pos := b.d, caller()
+	d.frozen("job "+name, pos)
+	d.checkName("job", name, pos)
+	checkType[P](d, "the payload of job "+name, name, pos)
+	if f == nil {
+		d.problem(NilFunction, name, pos, "job %s has no function", name)
+	}
+	if err := o.Retry.Validate(); err != nil {
+		d.problem(BadRetry, name, pos, "the retry policy of job %s is invalid: %s", name, oneLine(err))
+	}
+	for _, old := range d.jobs {
+		if old.name == name {
+			d.problem(net.DuplicateName, name, pos, "there are two jobs named %s", name)
+			d.other(old.pos)
+		}
+	}
+	j := &job{d: d, name: name, pos: pos, call: &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: callOf(f)}}
+	d.jobs = append(d.jobs, j)
+	return &JobRef[P]{j}
+}
+
+func callOf[P any](f func(context.Context, P) error) func(context.Context, *activities.Work) error {
+	return func(ctx context.Context, w *activities.Work) error {
+		p, err := restore[P](w.Input)
+		if err != nil {
+			return failed(workitem.Fatal(fmt.Errorf("payload of job %s: %w", w.Name, err)))
+		}
+		if err := f(context.WithValue(ctx, workKey{}, w), p); err != nil {
+			return failed(err)
+		}
+		return nil
+	}
+}
+
+// Name is the job's name.
+func (r *JobRef[P]) Name() string {
+	if r == nil || r.j == nil {
+		return ""
+	}
+	return r.j.name
+}
+
+// After has the function run so long after the transaction, which commits it; 0 is at once, and a negative time is an
+// error. The job belongs to what s is, and is canceled when that ends. In a callback that tells of an end it belongs to
+// the case.
+func (r *JobRef[P]) After(s Scheduler, d time.Duration, payload P) (workitem.JobID, error) {
+	return r.schedule(s, d, payload, false)
+}
+
+// Detached is like After, but the job belongs to nothing, and so is not canceled with its case: for what a case that
+// ends leaves to be done.
+func (r *JobRef[P]) Detached(s Scheduler, d time.Duration, payload P) (workitem.JobID, error) {
+	return r.schedule(s, d, payload, true)
+}
+
+func (r *JobRef[P]) schedule(s Scheduler, d time.Duration, payload P, detached bool) (workitem.JobID, error) {
+	if s == nil || r.Name() == "" {
+		return workitem.JobID{}, fmt.Errorf("schedule job %q: give a declared job, and the callback's argument", r.Name())
+	}
+	input, err := encode(payload)
+	if err != nil {
+		return workitem.JobID{}, fmt.Errorf("schedule job %s: %w", r.Name(), err)
+	}
+	return s.Schedule(activities.NewJob{Name: r.Name(), Input: input, After: d, Detached: detached})
+}

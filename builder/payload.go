@@ -1,0 +1,151 @@
+package builder
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var errMissing = errors.New("the payload is missing")
+
+// acceptor makes the function that turns JSON from outside into the canonical JSON of a T.
+func acceptor[T any]() func(json.RawMessage) (json.RawMessage, error) {
+	t := reflect.TypeFor[T]()
+	return func(payload json.RawMessage) (json.RawMessage, error) {
+		if absent(payload) {
+			if mayLack(t) {
+				return nil, nil
+			}
+			if deref(t).Kind() != reflect.Struct {
+				return nil, &domain.InvalidError{Type: t.String(), Err: errMissing}
+			}
+			payload = json.RawMessage("{}")
+		}
+		if payload[0] == unwritableMark {
+			return nil, &domain.InvalidError{Type: t.String(), Err: errors.New(string(payload[1:]))}
+		}
+		if untyped(t) {
+			return compact(payload)
+		}
+		v, err := domain.Decode[T](payload)
+		if err != nil {
+			return nil, err
+		}
+		return domain.Encode(v)
+	}
+}
+
+// restore makes a T of JSON that was accepted, perhaps by an older version of the program: it is not validated again.
+func restore[T any](accepted json.RawMessage) (T, error) {
+	if absent(accepted) {
+		var none T
+		return none, nil
+	}
+	return domain.Restore[T](accepted)
+}
+
+// encode makes JSON of a value that a caller gives. Validation is left to the engine, which validates all that comes in.
+func encode[T any](v T) (json.RawMessage, error) { return domain.Encode(v) }
+
+// unwritableMark begins what is no JSON at all: the reason why a value could not be written as JSON, on its way to the
+// acceptor, which has a way to report it.
+const unwritableMark = '\x00'
+
+func unwritable(reason error) json.RawMessage {
+	return json.RawMessage(string(unwritableMark) + reason.Error())
+}
+
+func absent(payload json.RawMessage) bool {
+	trimmed := bytes.TrimSpace(payload)
+	return len(trimmed) == 0 || string(trimmed) == "null"
+}
+
+// mayLack reports whether a payload of the type may be missing: nothing is then a value of it, and not a silent default.
+func mayLack(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface, reflect.Map, reflect.Slice:
+		return true
+	case reflect.Struct:
+		return t.NumField() == 0
+	}
+	return false
+}
+
+// untyped reports whether any JSON is a value of the type. It is then kept as it came, with its numbers unrounded.
+func untyped(t reflect.Type) bool {
+	return t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface && t.NumMethod() == 0
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func compact(payload json.RawMessage) (json.RawMessage, error) {
+	if len(payload) > domain.MaxSize {
+		return nil, fmt.Errorf("the payload is %w: %d bytes, and the limit is %d", domain.ErrTooLarge, len(payload), domain.MaxSize)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, payload); err != nil {
+		return nil, &domain.InvalidError{Type: "JSON", Err: fmt.Errorf("not JSON: %w", err)}
+	}
+	return b.Bytes(), nil
+}
+
+// acceptTask makes the function that accepts the payload of every action on a task's items.
+func acceptTask[In, Out any]() func(workitem.Action, json.RawMessage) (json.RawMessage, error) {
+	in, out := acceptor[In](), acceptor[Out]()
+	return func(a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+		switch a {
+		case workitem.Initialize:
+			return in(payload)
+		case workitem.Complete:
+			return out(payload)
+		case workitem.Fail, workitem.Cancel:
+			return acceptFailure(payload)
+		}
+		if !absent(payload) {
+			return nil, &domain.InvalidError{Type: "no payload", Err: fmt.Errorf("%s takes no payload; leave it out", a)}
+		}
+		return nil, nil
+	}
+}
+
+// acceptFailure reads a failure. Where it does not say whether another attempt may help, one may, as everywhere else; plain
+// words are its message.
+func acceptFailure(payload json.RawMessage) (json.RawMessage, error) {
+	if absent(payload) {
+		return nil, nil
+	}
+	f, err := readFailure(payload)
+	if err != nil {
+		return nil, &domain.InvalidError{Type: "workitem.Failure", Err: err}
+	}
+	return domain.Encode(f)
+}
+
+func readFailure(payload json.RawMessage) (*workitem.Failure, error) {
+	f := &workitem.Failure{Retryable: true}
+	if bytes.TrimSpace(payload)[0] == '"' {
+		return f, json.Unmarshal(payload, &f.Message)
+	}
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(f); err != nil {
+		return nil, err
+	}
+	if dec.More() {
+		return nil, errors.New("something follows the failure; send one value")
+	}
+	if f.After < 0 {
+		return nil, fmt.Errorf("after is %s; give zero or more", f.After)
+	}
+	return f, nil
+}

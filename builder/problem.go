@@ -1,0 +1,99 @@
+package builder
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// The codes of problems that only a Go program can have. Those of the net are in package net.
+const (
+	BadName           net.Code = "bad-name"           // a name that does not match [A-Za-z_][A-Za-z0-9_-]*
+	NilHandle         net.Code = "nil-handle"         // a node that was not declared
+	ForeignHandle     net.Code = "foreign-handle"     // a handle of another builder
+	NilFunction       net.Code = "nil-function"       // a function is needed
+	AlreadyBuilt      net.Code = "already-built"      // a declaration after Build
+	ShortPath         net.Code = "short-path"         // a path of fewer than two nodes
+	BadRule           net.Code = "bad-rule"           // a Join or Split that is none of And, Xor, Or
+	MissingJoin       net.Code = "missing-join"       // several flows in, and no Join
+	MissingSplit      net.Code = "missing-split"      // several flows out, and no Split
+	MissingRoute      net.Code = "missing-route"      // a split that does not know where to go
+	AmbiguousRoute    net.Code = "ambiguous-route"    // a split that is told in two ways where to go
+	AmbiguousDefault  net.Code = "ambiguous-default"  // a second Otherwise
+	AmbiguousFlow     net.Code = "ambiguous-flow"     // a second condition on one flow
+	StrayRoute        net.Code = "stray-route"        // a condition or Route where nothing is chosen
+	AmbiguousInput    net.Code = "ambiguous-input"    // both Input and Items
+	MissingInput      net.Code = "missing-input"      // no input where the type needs one
+	MissingOutput     net.Code = "missing-output"     // an automatic task whose type needs an output
+	BadSource         net.Code = "bad-source"         // a source that can have no value where it is read
+	BadType           net.Code = "bad-type"           // a type that cannot be a payload
+	BadRegion         net.Code = "bad-region"         // a cancellation region of, or with, what cannot be in one
+	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
+	NegativeDuration  net.Code = "negative-duration"  // a time before now
+	DuplicateTimer    net.Code = "duplicate-timer"    // two timers of one task with the same name
+	DuplicateResult   net.Code = "duplicate-result"   // a second Result
+	DuplicateWorkflow net.Code = "duplicate-workflow" // two workflows of one composite task with the same name
+	MissingWorkflow   net.Code = "missing-workflow"   // a composite task without a built workflow
+	Conflict          net.Code = "conflict"           // settings that contradict each other
+)
+
+// Error is the refusal of a definition: all its problems at once, in the order of their places.
+type Error struct {
+	Workflow string
+	Problems []net.Problem
+}
+
+// Error lists every problem on a line of its own.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d problem", e.Workflow, len(e.Problems))
+	if len(e.Problems) != 1 {
+		b.WriteByte('s')
+	}
+	for _, p := range e.Problems {
+		b.WriteString("\n" + p.String())
+	}
+	return b.String()
+}
+
+// problem notes a problem.
+func (d *draft) problem(code net.Code, subject string, pos net.Pos, format string, args ...any) {
+	d.problems = append(d.problems, net.Problem{Code: code, Subject: subject, Pos: pos, Text: fmt.Sprintf(format, args...)})
+}
+
+// other adds the place of the other party to the problem that was noted last.
+func (d *draft) other(pos net.Pos) { d.problems[len(d.problems)-1].Other = pos }
+
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func (d *draft) checkName(what, name string, pos net.Pos) {
+	if !nameForm.MatchString(name) {
+		d.problem(BadName, name, pos, "%q cannot name a %s; use letters, digits, _ and -, and begin with a letter or _", name, what)
+	}
+}
+
+// frozen notes a problem if the workflow is already built.
+func (d *draft) frozen(what string, pos net.Pos) {
+	if d.def != nil {
+		d.problem(AlreadyBuilt, d.name, pos, "%s is declared after Build; workflow %s cannot change any more", what, d.name)
+	}
+}
+
+// sorted lists problems in the order of their places, each once.
+func sorted(problems []net.Problem) []net.Problem {
+	slices.SortStableFunc(problems, func(a, b net.Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Text, b.Text),
+		)
+	})
+	return slices.Compact(problems)
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }

@@ -1,0 +1,204 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+)
+
+func (d *draft) flowsOut(n *node) []*FlowRef {
+	return d.flowsWhere(func(f *FlowRef) bool { return f.from == n })
+}
+
+func (d *draft) flowsIn(n *node) []*FlowRef {
+	return d.flowsWhere(func(f *FlowRef) bool { return f.to == n })
+}
+
+func (d *draft) flowsWhere(match func(*FlowRef) bool) []*FlowRef {
+	var flows []*FlowRef
+	for _, f := range d.flows {
+		if match(f) {
+			flows = append(flows, f)
+		}
+	}
+	return flows
+}
+
+// chooses reports whether the split of a task has a choice.
+func (n *node) chooses(out []*FlowRef) bool { return (n.split == Xor || n.split == Or) && len(out) > 1 }
+
+// checkGates finds joins and splits that nobody has chosen, and splits that nobody, or more than one, tells where to go.
+func (d *draft) checkGates() []net.Problem {
+	c := &draft{name: d.name}
+	for _, n := range d.nodes {
+		out := d.flowsOut(n)
+		if n.kind.condition() {
+			c.checkStray(n, out, "a condition does not choose; the first task that starts takes its token")
+			continue
+		}
+		c.checkRule(n, "Join", n.join, MissingJoin, d.flowsIn(n))
+		switch {
+		case !c.checkRule(n, "Split", n.split, MissingSplit, out):
+		case n.chooses(out):
+			c.checkChoice(n, out)
+		default:
+			c.checkStray(n, out, "its split takes every flow; give it a Split of Xor or Or and several flows")
+		}
+	}
+	return c.problems
+}
+
+func (d *draft) checkRule(n *node, side string, r Rule, missing net.Code, flows []*FlowRef) bool {
+	switch {
+	case r > Or:
+		d.problem(BadRule, n.name, n.pos, "the %s of task %s is %s; use And, Xor or Or", side, n.name, r)
+	case r == 0 && len(flows) > 1:
+		d.problem(missing, n.name, n.pos, "task %s has %d flows (%s) and no %s; give it And, Xor or Or",
+			n.name, len(flows), flowNames(flows), side)
+		d.other(flows[1].pos)
+	default:
+		return true
+	}
+	return false
+}
+
+// checkStray finds a choice where nothing is chosen.
+func (d *draft) checkStray(n *node, out []*FlowRef, why string) {
+	for _, f := range out {
+		if !f.chosen.IsZero() {
+			d.problem(StrayRoute, f.name(), f.chosen, "flow %s has a When or Otherwise, but nothing is chosen at %s: %s",
+				f.name(), n.name, why)
+			d.other(n.pos)
+		}
+	}
+	if n.route != nil || n.routeByCaller {
+		d.problem(StrayRoute, n.name, n.pos, "task %s has a Route, but nothing is chosen there: %s", n.name, why)
+	}
+}
+
+func (d *draft) checkChoice(n *node, out []*FlowRef) {
+	conditional := slices.ContainsFunc(out, func(f *FlowRef) bool { return !f.chosen.IsZero() })
+	ways := 0
+	for _, way := range []bool{n.route != nil, n.routeByCaller, conditional} {
+		if way {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0:
+		d.problem(MissingRoute, n.name, n.pos, "the %s-split of task %s does not know which of its flows (%s) to take; use When and "+
+			"Otherwise on them, or Route", n.split, n.name, flowNames(out))
+	case ways > 1:
+		d.problem(AmbiguousRoute, n.name, n.pos, "the %s-split of task %s is told in several ways where to go; use one of Route, "+
+			"RouteByCaller, and When and Otherwise on its flows", n.split, n.name)
+	case n.routeByCaller && n.worker:
+		d.problem(MissingRoute, n.name, n.pos, "task %s has RouteByCaller, but its items are completed by a worker or by "+
+			"themselves, which choose no route; use Route", n.name)
+	case conditional:
+		d.checkConditions(n, out)
+	}
+}
+
+func (d *draft) checkConditions(n *node, out []*FlowRef) {
+	var first *FlowRef
+	for _, f := range out {
+		switch {
+		case f.chosen.IsZero():
+			d.problem(MissingRoute, f.name(), f.pos, "flow %s has neither When nor Otherwise, as other flows of %s have",
+				f.name(), n.name)
+			d.other(n.pos)
+		case f.otherwise && first != nil:
+			d.problem(AmbiguousDefault, f.name(), f.chosen, "flow %s is a second Otherwise of task %s, beside %s",
+				f.name(), n.name, first.name())
+			d.other(first.chosen)
+		case f.otherwise:
+			first = f
+		}
+	}
+}
+
+func flowNames(flows []*FlowRef) string {
+	names := make([]string, len(flows))
+	for i, f := range flows {
+		names[i] = f.name()
+	}
+	return strings.Join(names, ", ")
+}
+
+// router makes the function that says where a split goes; nil where there is no choice.
+func (d *draft) router(n *node) Router {
+	out := d.flowsOut(n)
+	switch {
+	case !n.chooses(out):
+		return nil
+	case n.route != nil:
+		return n.route
+	case n.routeByCaller:
+		return askCaller(n, out)
+	}
+	return choose(n, out)
+}
+
+// askCaller is the route of a task whose caller chooses: it is asked only when the caller has not.
+func askCaller(n *node, out []*FlowRef) Router {
+	return func(context.Context, *activities.Activation) ([]string, error) {
+		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give builder.Route", n.name, flowNames(out))
+	}
+}
+
+// choose tries the conditions of the flows in order.
+func choose(n *node, out []*FlowRef) Router {
+	return func(ctx context.Context, a *activities.Activation) ([]string, error) {
+		var chosen, otherwise []string
+		for _, f := range out {
+			if f.otherwise {
+				otherwise = []string{f.to.name}
+				continue
+			}
+			ok, err := f.when(ctx, a)
+			if err != nil {
+				return nil, fmt.Errorf("condition of flow %s (%s): %w", f.name(), f.chosen, err)
+			}
+			if ok {
+				chosen = append(chosen, f.to.name)
+			}
+			if ok && n.split == Xor {
+				break
+			}
+		}
+		if chosen == nil {
+			chosen = otherwise
+		}
+		if chosen == nil {
+			return nil, fmt.Errorf("no flow of the %s-split of task %s can be taken: no When of %s is true, and there is no Otherwise",
+				n.split, n.name, flowNames(out))
+		}
+		return chosen, nil
+	}
+}
+
+// routeNotes tells the document how a split chooses.
+func (d *draft) routeNotes(n *node) []string {
+	out := d.flowsOut(n)
+	switch {
+	case !n.chooses(out):
+		return nil
+	case n.route != nil:
+		return []string{"route: code"}
+	case n.routeByCaller:
+		return []string{"route: caller"}
+	}
+	var notes []string
+	for _, f := range out {
+		how := "when"
+		if f.otherwise {
+			how = "otherwise"
+		}
+		notes = append(notes, "route: "+how+" "+f.to.name)
+	}
+	return notes
+}

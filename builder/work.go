@@ -1,0 +1,242 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Work says what a task does: its items take an In and give an Out. The zero value of every field means "nothing more";
+// a task whose Work is the zero value has one item for a person to do. Use any, or struct{}, for no payload.
+type Work[In, Out any] struct {
+	// Input is the input of the task's one item. It may be left out if a missing payload is a valid In.
+	Input Source[In]
+	// Items makes the inputs of several items, one each; it takes the place of Input. An empty list makes none.
+	Items func(context.Context, *activities.Activation) ([]In, error)
+
+	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another
+	// program. Its error is a failure of the item, which activities answer; see [workitem.FailureOf], [workitem.Fatal],
+	// retry.After and retry.Permanent for what it may say. [WorkFrom] tells it which job it does.
+	Run        func(context.Context, In) (Out, error)
+	RunTimeout time.Duration // bounds one run, which then fails with the code "timeout"; 0 is unbounded
+	Auto       bool          // every item starts and completes by itself, in the transaction that made it
+
+	// Actions run in the transaction, before the item moves; an error rolls the command back.
+	Initialize func(context.Context, *activities.Item, In) error
+	Start      func(context.Context, *activities.Item) error
+	Complete   func(context.Context, *activities.Item, Out) error
+	Fail       func(context.Context, *activities.Item, *workitem.Failure) error // a failure without words is nil
+	Cancel     func(context.Context, *activities.Item, *workitem.Failure) error // without a reason it is nil
+	Reset      func(context.Context, *activities.Item) error
+
+	// Activities answer changes, in the transaction, after the change; see package activities.
+	OnEnabled              func(context.Context, *activities.Activation) error
+	OnStarted              func(context.Context, *activities.Activation) error
+	OnCompleted            func(context.Context, *activities.Activation) error
+	OnFailed               func(context.Context, *activities.Activation) error
+	OnCanceled             func(context.Context, *activities.Activation) error
+	OnDisabled             func(context.Context, *activities.Activation) error
+	OnWorkItemStateChanged func(context.Context, *activities.Change) error
+	Item                   activities.ItemHooks
+
+	Join, Split   Rule   // needed where several flows meet or part
+	Route         Router // for a Split of Xor or Or; nil if its flows say
+	RouteByCaller bool   // whoever completes the item chooses, with the option [Route]
+
+	Policy   workitem.Policy // what an item's final state means for the task; the zero value is workitem.Default
+	Queue    string          // who may do the work; "" is the default queue
+	Priority int             // higher goes first
+	Timeout  time.Duration   // cancels an item that is still live so long after its creation; 0 waits for ever
+	Timers   []activities.Timer
+}
+
+// Task declares a task with work items. Its handle joins it with flows, and acts on its items later.
+func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[In, Out] {
+	pos := caller()
+	n := b.d.declare(name, taskNode, pos)
+	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
+	n.worker = w.Run != nil || w.Auto
+	n.task = activities.Task{
+		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
+		Accept: acceptTask[In, Out](), Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
+		Timers: timersOf(w.Timeout, w.Timers), RunTimeout: w.RunTimeout,
+	}
+	if w.Run != nil {
+		n.task.Run = runnerOf(w.Run, w.RunTimeout)
+	}
+	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
+	checkType[In](b.d, "the input of task "+name, name, pos)
+	checkType[Out](b.d, "the output of task "+name, name, pos)
+	b.d.checkWork(n, w.Timeout)
+	return &TaskRef[In, Out]{n}
+}
+
+func hooksOf[In, Out any](w Work[In, Out]) activities.TaskHooks {
+	return activities.TaskHooks{
+		OnEnabled: w.OnEnabled, OnStarted: w.OnStarted, OnCompleted: w.OnCompleted, OnFailed: w.OnFailed,
+		OnCanceled: w.OnCanceled, OnDisabled: w.OnDisabled, OnWorkItemStateChanged: w.OnWorkItemStateChanged,
+	}
+}
+
+func timersOf(timeout time.Duration, timers []activities.Timer) []activities.Timer {
+	var all []activities.Timer
+	if timeout > 0 {
+		all = append(all, activities.Timeout(timeout))
+	}
+	return append(all, timers...)
+}
+
+// inputs joins the two ways in which a task, or a composite task, gets its payloads.
+func (d *draft) inputs(n *node, one sourceOf, several func(context.Context, *activities.Activation) ([]json.RawMessage, error)) {
+	one.pos = n.pos
+	switch {
+	case one.read != nil && several != nil:
+		d.problem(AmbiguousInput, n.name, n.pos, "task %s has both Input and Items; give it one of them", n.name)
+	case several != nil:
+		n.task.Inputs, n.notes = several, append(n.notes, "items: code")
+	case one.read != nil:
+		d.sources = append(d.sources, use{by: n, sourceOf: one})
+		n.notes = append(n.notes, "input: "+one.String())
+		n.task.Inputs = func(ctx context.Context, a *activities.Activation) ([]json.RawMessage, error) {
+			raw, err := one.read(ctx, a, nil)
+			return []json.RawMessage{raw}, err
+		}
+	}
+}
+
+func itemsOf[In any](
+	items func(context.Context, *activities.Activation) ([]In, error),
+) func(context.Context, *activities.Activation) ([]json.RawMessage, error) {
+	if items == nil {
+		return nil
+	}
+	return func(ctx context.Context, a *activities.Activation) ([]json.RawMessage, error) {
+		inputs, err := items(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		raw := make([]json.RawMessage, len(inputs))
+		for i, in := range inputs {
+			if raw[i], err = encode(in); err != nil {
+				return nil, fmt.Errorf("input of item %d of %d: %w", i+1, len(inputs), err)
+			}
+		}
+		return raw, nil
+	}
+}
+
+type action = func(context.Context, *activities.Item, json.RawMessage) error
+
+func actionsOf[In, Out any](w Work[In, Out]) map[workitem.Action]action {
+	all := make(map[workitem.Action]action)
+	for a, f := range map[workitem.Action]action{
+		workitem.Initialize: typed(w.Initialize), workitem.Complete: typed(w.Complete),
+		workitem.Start: plain(w.Start), workitem.Reset: plain(w.Reset),
+		workitem.Fail: typed(w.Fail), workitem.Cancel: typed(w.Cancel),
+	} {
+		if f != nil {
+			all[a] = f
+		}
+	}
+	return all
+}
+
+func typed[P any](f func(context.Context, *activities.Item, P) error) action {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, it *activities.Item, payload json.RawMessage) error {
+		p, err := restore[P](payload)
+		if err != nil {
+			return err
+		}
+		return f(ctx, it, p)
+	}
+}
+
+func plain(f func(context.Context, *activities.Item) error) action {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, it *activities.Item, _ json.RawMessage) error { return f(ctx, it) }
+}
+
+// checkWork finds what cannot be right whatever the net looks like.
+func (d *draft) checkWork(n *node, timeout time.Duration) {
+	t := &n.task
+	d.checkTimers(n, timeout)
+	d.checkNonNegative(n, "RunTimeout", t.RunTimeout)
+	if t.RunTimeout > 0 && t.Run == nil {
+		d.problem(Conflict, n.name, n.pos, "task %s has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
+	}
+	if t.Auto && t.Run != nil {
+		d.problem(Conflict, n.name, n.pos, "task %s is Auto and has Run; an automatic item completes without being run", n.name)
+	}
+	if t.Auto {
+		if _, err := t.Accept(workitem.Complete, nil); err != nil {
+			d.problem(MissingOutput, n.name, n.pos, "task %s is Auto, so its items complete without an output, which its type "+
+				"refuses: %s", n.name, oneLine(err))
+		}
+	}
+	if t.Inputs == nil {
+		if _, err := t.Accept(workitem.Initialize, nil); err != nil && !isTypeError(err) {
+			d.problem(MissingInput, n.name, n.pos, "task %s has neither Input nor Items, and its type refuses a missing input: %s",
+				n.name, oneLine(err))
+		}
+	}
+	d.checkPolicy(n)
+}
+
+func (d *draft) checkPolicy(n *node) {
+	if n.task.Policy.Name() == "" {
+		d.problem(BadName, n.name, n.pos, "the policy of task %s has no name; give workitem.NewPolicy one, since it is part of "+
+			"the fingerprint", n.name)
+	}
+}
+
+func (d *draft) checkNonNegative(n *node, what string, t time.Duration) {
+	if t < 0 {
+		d.problem(NegativeDuration, n.name, n.pos, "the %s of task %s is %s; give zero or more", what, n.name, t)
+	}
+}
+
+func (d *draft) checkTimers(n *node, timeout time.Duration) {
+	d.checkNonNegative(n, "Timeout", timeout)
+	seen := make(map[string]bool)
+	for _, timer := range n.task.Timers {
+		switch {
+		case timer.Name == "":
+			d.problem(BadName, n.name, n.pos, "a timer of task %s has no name; the jobs table shows it", n.name)
+		case seen[timer.Name]:
+			d.problem(DuplicateTimer, n.name, n.pos, "task %s has two timers named %q; give each its own name (Timeout is "+
+				"\"timeout\")", n.name, timer.Name)
+		}
+		seen[timer.Name] = true
+		d.checkNonNegative(n, fmt.Sprintf("timer %q", timer.Name), timer.After)
+		if (timer.Item == nil) == (timer.Task == nil) {
+			d.problem(NilFunction, n.name, n.pos, "timer %q of task %s needs exactly one of Item and Task", timer.Name, n.name)
+		}
+		if n.kind == compositeNode && timer.Item != nil {
+			d.problem(Conflict, n.name, n.pos, "timer %q of composite task %s is for items, which it does not have; use Task",
+				timer.Name, n.name)
+		}
+	}
+}
+
+func isTypeError(err error) bool {
+	var e *domain.TypeError
+	return asError(err, &e)
+}
+
+func positionOf(n *node) net.Pos {
+	if n == nil {
+		return net.Pos{}
+	}
+	return n.pos
+}

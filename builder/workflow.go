@@ -1,0 +1,50 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Workflow is a verified definition whose cases take a C. It is immutable and safe for concurrent use.
+type Workflow[C any] struct {
+	*activities.Definition
+	Description string // as [Describe] said; "" if nothing
+}
+
+func (w *Workflow[C]) isNil() bool { return w == nil || w.Definition == nil }
+
+// Start starts a case. The error wraps a *domain.InvalidError if the input breaks its own rules.
+func (w *Workflow[C]) Start(ctx context.Context, rt Runtime, input C, opts ...CallOption) (workitem.CaseID, error) {
+	if w.isNil() {
+		return workitem.CaseID{}, errors.New("start a case: the workflow is nil; build it first")
+	}
+	payload, err := encode(input)
+	if err == nil && rt == nil {
+		err = errNoRuntime
+	}
+	if err != nil {
+		return workitem.CaseID{}, fmt.Errorf("start %s: %w", w.Name, err)
+	}
+	return rt.StartCase(ctx, w.Definition, payload, CallWith(opts...))
+}
+
+// Case describes a child case with this input, for [Choice] and for activities.Activation.NewCase. An input that breaks its
+// own rules is refused when the case starts.
+func (w *Workflow[C]) Case(input C) activities.NewCase {
+	n := activities.NewCase{}
+	if w.isNil() {
+		return n
+	}
+	n.Workflow = w.Name
+	payload, err := json.Marshal(input)
+	if err != nil {
+		payload = unwritable(err)
+	}
+	n.Input = payload
+	return n
+}
