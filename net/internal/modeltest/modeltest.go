@@ -1,0 +1,97 @@
+// Package modeltest gives tests the process models that others drew. They are no part of this repository: a test that asks
+// for an archive of them is skipped, and says so, where it is absent.
+package modeltest
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// File is one file of an archive.
+type File struct {
+	Name string // path in the archive
+	Data string
+}
+
+// Base returns the last element of the file's path.
+func (f File) Base() string { return path.Base(f.Name) }
+
+// Files returns the files of an archive whose names end in one of the given ways, sorted by name. The archive is looked
+// for in the directory that the environment variable TASQ_MODELS names, or else in "shared/models" beside
+// a directory above the test. The test is skipped if it is nowhere.
+func Files(t testing.TB, archive string, endings ...string) []File {
+	t.Helper()
+	name := find(archive)
+	if name == "" {
+		t.Skipf("%s is absent: set TASQ_MODELS to the directory that holds it, or put it into ../shared/models", archive)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	files, err := read(f, endings)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return files
+}
+
+func find(archive string) string {
+	dirs := []string{os.Getenv("TASQ_MODELS")}
+	if dirs[0] == "" {
+		dirs = nil
+		here, err := os.Getwd()
+		for err == nil {
+			dirs = append(dirs, filepath.Join(here, "shared", "models"))
+			up := filepath.Dir(here)
+			if up == here {
+				break
+			}
+			here = up
+		}
+	}
+	for _, d := range dirs {
+		name := filepath.Join(d, archive)
+		if _, err := os.Stat(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+func read(r io.Reader, endings []string) ([]File, error) {
+	unzipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for archive := tar.NewReader(unzipped); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted := slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(h.Name, e) })
+		if h.Typeflag != tar.TypeReg || !wanted {
+			continue
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{Name: h.Name, Data: string(data)})
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files, nil
+}

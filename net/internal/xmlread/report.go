@@ -1,0 +1,125 @@
+package xmlread
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// Code names a kind of [Error] or [Note]. Codes are stable.
+type Code string
+
+// The codes of errors: the file as a whole is refused.
+const (
+	Malformed   Code = "malformed"    // not well-formed XML, or cut short
+	WrongFormat Code = "wrong-format" // well-formed, yet not a file of this kind
+	TooLarge    Code = "too-large"    // beyond a limit of bytes, depth or nodes
+	DuplicateID Code = "duplicate-id" // two elements share an id
+	UnknownRef  Code = "unknown-ref"  // an arc, flow or reference names nothing that exists
+	Empty       Code = "empty"        // nothing in it that could be a net
+	Unsupported Code = "unsupported"  // leaving this out would change what the net means
+)
+
+// The codes of notes: the file is read, with a difference.
+const (
+	NotCarried     Code = "not-carried"     // has no place in a net: data, resources, messages, layout
+	Kept           Code = "kept"            // has no place in a net, yet decides how it runs; kept here word for word
+	Closed         Code = "closed"          // a start, an end or a routing task was added
+	Approximated   Code = "approximated"    // read as something that behaves a little differently
+	LeftOut        Code = "left-out"        // an element is missing from the net
+	MultiInstance  Code = "multi-instance"  // a task for several instances or in a loop, read as one task
+	PlainOnly      Code = "plain-only"      // a plain Petri net, and no workflow can be made of it
+	Disconnected   Code = "disconnected"    // on no path from the start to an end
+	Renamed        Code = "renamed"         // an id was no usable name or was taken
+	UnknownElement Code = "unknown-element" // an element the reader has never heard of
+)
+
+// Error is the refusal of a file: what is wrong, where, and what to do about it.
+type Error struct {
+	File    string // as given by the caller, may be empty
+	Line    int    // from 1; 0 if the whole file is meant
+	Code    Code
+	Element string // the element in question, like `arc "a7"`; may be empty
+	Text    string // one sentence
+}
+
+// Error returns "file:12: unknown-ref: arc "a7": its target "p9" is no place or transition".
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+	}
+	if e.Line > 0 {
+		b.WriteString(strconv.Itoa(e.Line) + ":")
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	b.WriteString(string(e.Code) + ": ")
+	if e.Element != "" {
+		b.WriteString(e.Element + ": ")
+	}
+	b.WriteString(e.Text)
+	return b.String()
+}
+
+// Note says how one element of the file differs in the net that was made of it.
+type Note struct {
+	Code    Code
+	Line    int    // of the element in the file, from 1; 0 if the whole net is meant
+	Element string // like `place "p1"`: its kind and its id in the file
+	Text    string // one sentence for a person
+	Raw     string // the element as written, cut to 2 KiB; set where its content is of use: data, predicates, resources
+}
+
+// String returns the note on one line, without its raw content.
+func (n Note) String() string {
+	s := string(n.Code) + ": " + n.Element + ": " + n.Text
+	if n.Line > 0 {
+		return strconv.Itoa(n.Line) + ": " + s
+	}
+	return s
+}
+
+// MaxNotes is the number of notes that a report keeps; further ones are counted.
+const MaxNotes = 10000
+
+// Report lists the notes on one file, in the order in which they came up.
+type Report struct {
+	Notes   []Note
+	Omitted int // notes beyond the first 10 000
+}
+
+// Add appends a note, or counts it if the report is full: a hostile file must not fill the memory with complaints.
+func (r *Report) Add(n Note) {
+	if len(r.Notes) >= MaxNotes {
+		r.Omitted++
+		return
+	}
+	r.Notes = append(r.Notes, n)
+}
+
+// Count returns how many notes have the code.
+func (r *Report) Count(code Code) int {
+	n := 0
+	for i := range r.Notes {
+		if r.Notes[i].Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// String returns one note a line, and a last line for the omitted ones.
+func (r *Report) String() string {
+	var b strings.Builder
+	for _, n := range r.Notes {
+		b.WriteString(n.String() + "\n")
+	}
+	if r.Omitted > 0 {
+		b.WriteString(sprintf("and %d more\n", r.Omitted))
+	}
+	return b.String()
+}

@@ -1,0 +1,250 @@
+package pnml
+
+import (
+	"strings"
+
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// node is a place or a transition of the file; a reference to one is resolved before.
+type node struct {
+	el         *xmlread.Element
+	id, label  string
+	transition bool
+	seq        int // among all nodes
+	index      int // into the places or the transitions
+	initial    int
+	silent     bool
+	own        *xmlread.Element // our annotation, nil if there is none
+}
+
+// arc of the file, after references are resolved.
+type arc struct {
+	el       *xmlread.Element
+	from, to *node
+	kind     string // "", "reset", "inhibitor" or "read"
+	weight   int
+}
+
+// graph is a net of the file with all its pages as one.
+type graph struct {
+	el     *xmlread.Element
+	label  string
+	own    *xmlread.Element
+	nodes  []*node
+	arcs   []arc
+	byID   map[string]*node
+	places int
+}
+
+// collect gathers the nodes and arcs of a net from all its pages. Arcs are resolved at the end, as they may come
+// before what they join.
+func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
+	g := &graph{el: el, byID: map[string]*node{}, label: text(el.Child("name"))}
+	if err := d.checkType(el); err != nil {
+		return nil, err
+	}
+	var arcs []*xmlread.Element
+	var refs []*xmlread.Element
+	ids := map[string]*xmlread.Element{}
+	tools := map[string]bool{}
+	open := []*xmlread.Element{el.FirstChild()}
+	for len(open) > 0 {
+		c := open[len(open)-1]
+		if c == nil {
+			open = open[:len(open)-1]
+			continue
+		}
+		open[len(open)-1] = c.Next()
+		switch c.Name {
+		case "page":
+			open = append(open, c.FirstChild())
+		case "place", "transition", "referencePlace", "referenceTransition", "arc":
+			if err := d.claim(ids, c); err != nil {
+				return nil, err
+			}
+		}
+		switch c.Name {
+		case "place", "transition":
+			if err := d.addNode(g, c); err != nil {
+				return nil, err
+			}
+		case "referencePlace", "referenceTransition":
+			refs = append(refs, c)
+		case "arc":
+			arcs = append(arcs, c)
+		case "toolspecific":
+			if c.Attr("tool") == tool {
+				g.own = c
+			} else {
+				d.noteTool(tools, c)
+			}
+		case "finalmarkings":
+			d.noteFinalMarkings(c)
+		case "inhibitorArc":
+			return nil, d.refuse(Unsupported, c, noInhibitors)
+		case "page", "name", "labels", "tokenclass", "variables", "declaration", "feature", "queries", "query":
+		default:
+			d.noteUnknown(tools, c)
+		}
+	}
+	if len(g.nodes) == 0 {
+		return nil, d.refuse(Empty, el, "the net has no place and no transition")
+	}
+	if err := d.resolve(g, refs); err != nil {
+		return nil, err
+	}
+	return g, d.addArcs(g, arcs)
+}
+
+// checkType refuses the nets whose tokens are more than a count. Names of the plain type vary wildly, those of the
+// others do not.
+func (d *decoder) checkType(el *xmlread.Element) error {
+	kind := strings.ToLower(el.Attr("type"))
+	for _, high := range []string{"symmetricnet", "highlevelnet", "hlpng", "hlnet", "coloured", "colored"} {
+		if strings.Contains(kind, high) {
+			return d.refuse(Unsupported, el,
+				"it is a high-level net of type "+xmlread.Quote(el.Attr("type"))+"; only place/transition nets are read")
+		}
+	}
+	return nil
+}
+
+func (d *decoder) claim(ids map[string]*xmlread.Element, el *xmlread.Element) error {
+	id := el.ID()
+	if id == "" {
+		if el.Name == "arc" {
+			return nil // nothing refers to an arc, and some tools give it no id
+		}
+		return d.refuse(Malformed, el, "it has no id")
+	}
+	if first := ids[id]; first != nil {
+		return d.refuse(DuplicateID, el, "its id is already that of a "+first.Name+" in line "+itoa(first.Line))
+	}
+	ids[id] = el
+	return nil
+}
+
+func (d *decoder) addNode(g *graph, el *xmlread.Element) error {
+	n := &node{el: el, id: el.ID(), label: text(el.Child("name")),
+		transition: el.Name == "transition", seq: len(g.nodes)}
+	for t := range el.Named("toolspecific") {
+		switch {
+		case t.Attr("tool") == tool:
+			n.own = t
+		case t.Attr("activity") == "$invisible$":
+			n.silent = true
+		}
+	}
+	if n.transition {
+		n.index = len(g.nodes) - g.places
+	} else {
+		n.index = g.places
+		g.places++
+		tokens, err := d.number(el, "initialMarking", 0)
+		if err != nil {
+			return err
+		}
+		n.initial = tokens
+	}
+	g.nodes = append(g.nodes, n)
+	g.byID[n.id] = n
+	return nil
+}
+
+// resolve gives every reference node the node that it stands for, through chains of references.
+func (d *decoder) resolve(g *graph, refs []*xmlread.Element) error {
+	byID := make(map[string]*xmlread.Element, len(refs))
+	for _, el := range refs {
+		byID[el.ID()] = el
+	}
+	for _, ref := range refs {
+		var chain []string
+		for at := ref.ID(); ; {
+			if n := g.byID[at]; n != nil {
+				for _, c := range chain {
+					g.byID[c] = n
+				}
+				break
+			}
+			el := byID[at]
+			if el == nil {
+				last := byID[chain[len(chain)-1]]
+				return d.refuse(UnknownRef, last, "it stands for "+xmlread.Quote(at)+", which is no place or transition")
+			}
+			if len(chain) > len(refs) {
+				return d.refuse(UnknownRef, el, "it stands for itself")
+			}
+			chain = append(chain, at)
+			at = strings.TrimSpace(el.Attr("ref"))
+		}
+		if n := g.byID[ref.ID()]; n.transition != (ref.Name == "referenceTransition") {
+			return d.refuse(UnknownRef, ref, "it stands for the "+n.el.String()+", which is of the other kind")
+		}
+	}
+	return nil
+}
+
+const noInhibitors = "it is an inhibitor arc; without it other transitions could fire, so the net is not read"
+
+func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
+	g.arcs = make([]arc, 0, len(arcs))
+	for _, el := range arcs {
+		a := arc{el: el, kind: arcKind(el)}
+		var err error
+		if a.from, err = d.end(g, el, "source"); err != nil {
+			return err
+		}
+		if a.to, err = d.end(g, el, "target"); err != nil {
+			return err
+		}
+		if a.from.transition == a.to.transition {
+			return d.refuse(Malformed, el, "it joins the "+a.from.el.String()+" to the "+a.to.el.String()+
+				"; an arc joins a place and a transition")
+		}
+		if a.weight, err = d.number(el, "inscription", 1); err != nil {
+			return err
+		}
+		switch {
+		case a.kind == "inhibitor":
+			return d.refuse(Unsupported, el, noInhibitors)
+		case a.kind != "" && a.from.transition:
+			return d.refuse(Malformed, el, "a "+a.kind+" arc leads from a place to a transition")
+		case a.weight == 0:
+			d.note(LeftOut, el.Line, el.String(), "its weight is 0, so it moves no token")
+			continue
+		}
+		g.arcs = append(g.arcs, a)
+	}
+	return nil
+}
+
+func (d *decoder) end(g *graph, el *xmlread.Element, which string) (*node, error) {
+	id := strings.TrimSpace(el.Attr(which))
+	if n := g.byID[id]; n != nil {
+		return n, nil
+	}
+	if id == "" {
+		return nil, d.refuse(UnknownRef, el, "it has no "+which)
+	}
+	return nil, d.refuse(UnknownRef, el, "its "+which+" "+xmlread.Quote(id)+" is no place or transition of the net")
+}
+
+// arcKind reads the extensions for arcs that the standard does not have: an attribute, PIPE's <type value=""/> and ProM's
+// <arctype><text/></arctype>.
+func arcKind(el *xmlread.Element) string {
+	kind := el.Attr("type")
+	if c := el.Child("type"); c != nil {
+		kind = c.Attr("value")
+	}
+	if c := el.Child("arctype"); c != nil {
+		kind = text(c)
+	}
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
+	case "reset", "inhibitor", "read":
+		return kind
+	case "test":
+		return "read"
+	}
+	return ""
+}

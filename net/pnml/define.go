@@ -1,0 +1,269 @@
+package pnml
+
+import (
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// Closing a net. A workflow has one start, which holds the first token and which nothing flows into, and one end. A net
+// of a file may begin and end in any way, so a start or an end is added where it lacks one:
+//
+//	marked places p, q          start -> begin -> p, q       begin is a routing task with an and-split
+//	sinks s, t                  s, t -> finish -> end        finish is a routing task with an or-join
+//	a transition t without      t -> t_done                  t_done is one more sink
+//	an output
+//
+// The first is exact: the first step leads to the initial marking of the file, and there is no other. The or-join fires when
+// a sink is marked and no other can still be: so a run of the file that ends with all places but the sinks empty
+// ends the workflow too, unless it has put two tokens into one sink. Verification of the file as it stands
+// works on the [net.Petri], which leaves no such gap.
+
+// closer makes a definition of a plain net without weights.
+type closer struct {
+	*builder
+	p       *net.Petri
+	def     *net.Definition
+	skipped net.Bits // places without any arc
+	extra   []string // places added behind transitions without an output
+	starts  []*node
+	ends    []string
+}
+
+// define returns nil, after a note that says why, if no workflow can be made of the net.
+func (b *builder) define() *net.Definition {
+	c := &closer{builder: b, p: b.out.Petri}
+	if !c.findStart() || !c.closable() || !c.findEnd() {
+		return nil
+	}
+	c.def = &net.Definition{Name: c.p.Name, Pos: c.p.Pos}
+	c.addNodes()
+	c.addFlows()
+	c.closeStart()
+	c.closeEnd()
+	c.noteDisconnected()
+	return c.def
+}
+
+func (c *closer) plainOnly(el *xmlread.Element, why string) bool {
+	c.note(PlainOnly, el.Line, el.String(), why+", which no workflow can; the plain net is read")
+	return false
+}
+
+// closable looks for what a workflow cannot express.
+func (c *closer) closable() bool {
+	if len(c.p.Transitions) == 0 {
+		return c.plainOnly(c.g.el, "the net has places only")
+	}
+	for _, a := range c.g.arcs {
+		if a.kind != "reset" && a.weight > 1 {
+			return c.plainOnly(a.el, "it moves "+itoa(a.weight)+" tokens at once")
+		}
+	}
+	for _, n := range c.g.nodes {
+		switch {
+		case n.initial > 1:
+			return c.plainOnly(n.el, "it holds "+itoa(n.initial)+" tokens in the beginning")
+		case n.transition && len(c.p.Transitions[n.index].In) == 0:
+			return c.plainOnly(n.el, "it has no input, so it can fire without end")
+		}
+	}
+	return true
+}
+
+// findStart lists the places that hold a token in the beginning. If none does, the only source is meant, as in the
+// files of editors that leave the marking to the simulator.
+func (c *closer) findStart() bool {
+	sources := net.NewBits(len(c.p.Places))
+	for _, i := range c.p.Sources() {
+		sources.Add(i)
+	}
+	c.skipped = net.NewBits(len(c.p.Places))
+	for _, i := range c.p.Sinks() {
+		if sources.Has(i) {
+			c.skipped.Add(i)
+		}
+	}
+	var open []*node
+	for _, n := range c.g.nodes {
+		switch {
+		case n.transition:
+		case c.skipped.Has(n.index):
+			c.note(LeftOut, n.el.Line, n.el.String(), "no arc begins or ends at it, so nothing that happens there matters")
+		case n.initial > 0:
+			c.starts = append(c.starts, n)
+		case sources.Has(n.index):
+			open = append(open, n)
+		}
+	}
+	if len(c.starts) > 0 {
+		return true
+	}
+	if len(open) != 1 {
+		return c.plainOnly(c.g.el, "no place holds a token in the beginning and "+itoa(len(open))+" places have no input")
+	}
+	c.starts = open
+	c.p.Places[open[0].index].Initial = 1
+	c.note(Closed, open[0].el.Line, open[0].el.String(),
+		"no place holds a token in the beginning; as the only one without an input it is given one")
+	return true
+}
+
+func (c *closer) findEnd() bool {
+	for _, i := range c.p.Sinks() {
+		if !c.skipped.Has(i) {
+			c.ends = append(c.ends, c.p.Places[i].Name)
+		}
+	}
+	none := true
+	for i := range c.p.Transitions {
+		none = none && len(c.p.Transitions[i].Out) > 0
+	}
+	if len(c.ends) == 0 && none {
+		return c.plainOnly(c.g.el, "the net has no place without an output: it runs for ever")
+	}
+	return true
+}
+
+// addNodes writes places and transitions down in the order of the file.
+func (c *closer) addNodes() {
+	for _, n := range c.g.nodes {
+		name, pos := c.name[n], c.pos(n.el.Line)
+		switch {
+		case !n.transition:
+			if !c.skipped.Has(n.index) {
+				c.def.Conditions = append(c.def.Conditions, net.Condition{Name: name, Pos: pos})
+			}
+		case n.silent:
+			c.def.Tasks = append(c.def.Tasks, net.Task{Name: name, Kind: net.Routing, Pos: pos})
+		default:
+			c.def.Tasks = append(c.def.Tasks, net.Task{Name: name, Pos: pos})
+		}
+		if !n.transition {
+			continue
+		}
+		t, task := &c.p.Transitions[n.index], &c.def.Tasks[len(c.def.Tasks)-1]
+		for _, i := range t.Resets {
+			if !c.skipped.Has(i) {
+				task.Cancels = append(task.Cancels, c.p.Places[i].Name)
+			}
+		}
+		if len(t.Out) == 0 {
+			c.addSink(n)
+		}
+	}
+}
+
+func (c *closer) addSink(n *node) {
+	sink := c.names.Name(c.name[n] + "_done")
+	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: sink, Pos: c.pos(n.el.Line)})
+	c.def.Flows = append(c.def.Flows, net.Flow{From: c.name[n], To: sink, Pos: c.pos(n.el.Line)})
+	c.ends = append(c.ends, sink)
+	c.note(Closed, n.el.Line, n.el.String(), "it has no output; the condition "+sink+" is added behind it")
+}
+
+func (c *closer) addFlows() {
+	for _, a := range c.g.arcs {
+		if a.kind != "reset" {
+			c.def.Flows = append(c.def.Flows, net.Flow{From: c.name[a.from], To: c.name[a.to], Pos: c.pos(a.el.Line)})
+		}
+	}
+}
+
+func (c *closer) closeStart() {
+	if len(c.starts) == 1 && !c.isFed(c.starts[0]) {
+		c.setRole(c.name[c.starts[0]], net.Start)
+		return
+	}
+	start, begin := c.names.Name("start"), c.names.Name("begin")
+	pos := c.def.Pos
+	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: start, Role: net.Start, Pos: pos})
+	c.def.Tasks = append(c.def.Tasks, net.Task{Name: begin, Kind: net.Routing, Pos: pos})
+	c.def.Flows = append(c.def.Flows, net.Flow{From: start, To: begin, Pos: pos})
+	for _, n := range c.starts {
+		c.def.Flows = append(c.def.Flows, net.Flow{From: begin, To: c.name[n], Pos: c.pos(n.el.Line)})
+	}
+	why := "it holds a token in the beginning, and transitions put more into it"
+	if len(c.starts) > 1 {
+		why = itoa(len(c.starts)) + " places hold a token in the beginning, this one first"
+	}
+	c.note(Closed, c.starts[0].el.Line, c.starts[0].el.String(),
+		why+"; the condition "+start+" and the routing task "+begin+" are added before")
+}
+
+func (c *closer) isFed(n *node) bool {
+	for _, a := range c.g.arcs {
+		if a.to == n {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *closer) setRole(name string, role net.Role) {
+	for i := range c.def.Conditions {
+		if c.def.Conditions[i].Name == name {
+			c.def.Conditions[i].Role = role
+		}
+	}
+}
+
+func (c *closer) closeEnd() {
+	if len(c.ends) == 1 {
+		c.setRole(c.ends[0], net.End)
+		return
+	}
+	finish, end := c.names.Name("finish"), c.names.Name("end")
+	pos := c.def.Pos
+	c.def.Tasks = append(c.def.Tasks, net.Task{Name: finish, Kind: net.Routing, Join: net.Or, Pos: pos})
+	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: end, Role: net.End, Pos: pos})
+	for _, s := range c.ends {
+		c.def.Flows = append(c.def.Flows, net.Flow{From: s, To: finish, Pos: pos})
+	}
+	c.def.Flows = append(c.def.Flows, net.Flow{From: finish, To: end, Pos: pos})
+	c.note(Closed, pos.Line, c.g.el.String(), "it has "+itoa(len(c.ends))+" ends; the routing task "+finish+
+		" with an or-join and the condition "+end+" are added behind them")
+}
+
+// noteDisconnected names what lies on no path from the start to the end. It stays in the definition, whose check
+// refuses it: leaving it out would hide a mistake.
+func (c *closer) noteDisconnected() {
+	ahead, back := map[string][]string{}, map[string][]string{}
+	for _, f := range c.def.Flows {
+		ahead[f.From] = append(ahead[f.From], f.To)
+		back[f.To] = append(back[f.To], f.From)
+	}
+	var fromStart, toEnd map[string]bool
+	for _, cond := range c.def.Conditions {
+		switch cond.Role {
+		case net.Start:
+			fromStart = reach(cond.Name, ahead)
+		case net.End:
+			toEnd = reach(cond.Name, back)
+		}
+	}
+	for _, n := range c.g.nodes {
+		name := c.name[n]
+		if !n.transition && c.skipped.Has(n.index) {
+			continue
+		}
+		switch {
+		case !fromStart[name]:
+			c.note(Disconnected, n.el.Line, n.el.String(), "no path leads to it from what is marked in the beginning")
+		case !toEnd[name]:
+			c.note(Disconnected, n.el.Line, n.el.String(), "no path leads from it to an end")
+		}
+	}
+}
+
+func reach(from string, next map[string][]string) map[string]bool {
+	seen := map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, n := range next[queue[0]] {
+			if !seen[n] {
+				seen[n] = true
+				queue = append(queue, n)
+			}
+		}
+	}
+	return seen
+}

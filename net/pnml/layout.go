@@ -1,0 +1,117 @@
+package pnml
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// layout numbers the conditions of a definition, implicit ones behind the explicit ones, and joins them to the tasks.
+type layout struct {
+	def             *net.Definition
+	names           namer
+	conditions      []laidCondition
+	inputs, outputs [][]int // by task, conditions in flow order
+	flows           []laidFlow
+	known           map[laidFlow]bool
+	arcs            int // of the unfolded net so far, about
+}
+
+type laidCondition struct {
+	name          string
+	after, before string // the tasks that an implicit condition lies between, "" for an explicit one
+	role          net.Role
+	pos           net.Pos
+}
+
+// laidFlow joins two elements, tasks or conditions, or a task to another through an implicit condition.
+type laidFlow struct {
+	from, to int // numbers of tasks, -1 for a condition
+	cond     int
+}
+
+// layOut refuses what would not survive: two elements of one name, and flows between what does not exist.
+func layOut(def *net.Definition) (*layout, error) {
+	if def == nil {
+		return nil, errors.New("pnml: a definition is nil")
+	}
+	w := &layout{def: def, inputs: make([][]int, len(def.Tasks)), outputs: make([][]int, len(def.Tasks)),
+		known: map[laidFlow]bool{}}
+	task, cond, err := w.number()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range def.Flows {
+		from, fromTask := task[f.From]
+		to, toTask := task[f.To]
+		a, fromCond := cond[f.From]
+		b, toCond := cond[f.To]
+		switch {
+		case fromTask && toTask:
+			w.implicit(cond, f, from, to)
+		case fromTask && toCond:
+			w.join(from, -1, b)
+		case fromCond && toTask:
+			w.join(-1, to, a)
+		default:
+			return nil, fmt.Errorf("pnml: workflow %q has a flow from %q to %q, which must be a task and a condition "+
+				"or two tasks of it", def.Name, f.From, f.To)
+		}
+	}
+	return w, nil
+}
+
+// number gives every element its place in the definition.
+func (w *layout) number() (task, cond map[string]int, err error) {
+	task, cond = map[string]int{}, map[string]int{}
+	for i, t := range w.def.Tasks {
+		if _, twice := task[t.Name]; twice {
+			return nil, nil, fmt.Errorf("pnml: two elements of workflow %q are named %q", w.def.Name, t.Name)
+		}
+		if t.Kind > net.Composite || t.Join > net.Or || t.Split > net.Or {
+			return nil, nil, fmt.Errorf("pnml: task %q of workflow %q has a kind, join or split that does not exist",
+				t.Name, w.def.Name)
+		}
+		task[t.Name] = i
+	}
+	for _, c := range w.def.Conditions {
+		_, isTask := task[c.Name]
+		if _, twice := cond[c.Name]; twice || isTask {
+			return nil, nil, fmt.Errorf("pnml: two elements of workflow %q are named %q", w.def.Name, c.Name)
+		}
+		if c.Role > net.End {
+			return nil, nil, fmt.Errorf("pnml: condition %q of workflow %q has a role that does not exist", c.Name, w.def.Name)
+		}
+		cond[c.Name] = len(w.conditions)
+		w.conditions = append(w.conditions, laidCondition{name: c.Name, role: c.Role, pos: c.Pos})
+	}
+	return task, cond, nil
+}
+
+func (w *layout) implicit(cond map[string]int, f net.Flow, from, to int) {
+	name := net.ImplicitName(f.From, f.To)
+	if _, known := cond[name]; known {
+		return
+	}
+	c := len(w.conditions)
+	cond[name] = c
+	w.conditions = append(w.conditions, laidCondition{name: name, after: f.From, before: f.To, pos: f.Pos})
+	w.inputs[to] = append(w.inputs[to], c)
+	w.outputs[from] = append(w.outputs[from], c)
+	w.flows = append(w.flows, laidFlow{from: from, to: to, cond: c})
+}
+
+func (w *layout) join(from, to, c int) {
+	f := laidFlow{from: from, to: to, cond: c}
+	if w.known[f] {
+		return
+	}
+	w.known[f] = true
+	w.flows = append(w.flows, f)
+	if from < 0 {
+		w.inputs[to] = append(w.inputs[to], c)
+	} else {
+		w.outputs[from] = append(w.outputs[from], c)
+	}
+}

@@ -1,0 +1,82 @@
+package pnml
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+const maxNumber = 1<<31 - 1
+
+// text returns the content of a label: <text> by the standard, <value> in older files, bare text in some.
+func text(label *xmlread.Element) string {
+	if label == nil {
+		return ""
+	}
+	for _, name := range []string{"text", "value"} {
+		if c := label.Child(name); c != nil {
+			return c.Text
+		}
+	}
+	return label.Text
+}
+
+// number reads the count in a label. PIPE writes the colour of the tokens before it, "Default,1", and TAPAAL an attribute
+// instead of a label.
+func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int, error) {
+	label := owner.Child(name)
+	s, line := text(label), owner.Line
+	if label != nil {
+		line = label.Line
+	} else if s = owner.Attr(name); strings.HasPrefix(s, "[") {
+		s = "" // an interval of time, in a net with clocks
+	}
+	written := s
+	if i := strings.LastIndexByte(s, ','); i >= 0 {
+		s = s[i+1:]
+	}
+	if s = strings.TrimSpace(s); s == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > maxNumber {
+		return 0, &Error{File: d.file, Line: line, Code: Malformed, Element: owner.String(),
+			Text: "its " + name + " is " + xmlread.Quote(written) + ", which is no number of tokens"}
+	}
+	return n, nil
+}
+
+// noteUnknown lists an element that PNML does not have, once for each name.
+func (d *decoder) noteUnknown(seen map[string]bool, el *xmlread.Element) {
+	if key := "<" + el.Name; !seen[key] {
+		seen[key] = true
+		d.result.Report.Add(Note{Code: UnknownElement, Line: el.Line, Element: el.String(),
+			Text: "PNML has no such element in a net; it and any further ones are passed over", Raw: el.Raw()})
+	}
+}
+
+// noteTool lists another tool's annotation of the whole net, once for each tool.
+func (d *decoder) noteTool(seen map[string]bool, el *xmlread.Element) {
+	name := el.Attr("tool")
+	if seen[name] {
+		return
+	}
+	seen[name] = true
+	d.result.Report.Add(Note{Code: NotCarried, Line: el.Line, Element: "toolspecific " + xmlread.Quote(name),
+		Text: "annotations of that tool are not carried", Raw: el.Raw()})
+}
+
+// noteFinalMarkings lists final markings that say something. Many files hold an empty one.
+func (d *decoder) noteFinalMarkings(el *xmlread.Element) {
+	said := false
+	for marking := range el.Named("marking") {
+		said = said || marking.HasChildren()
+	}
+	if said {
+		d.result.Report.Add(Note{Code: NotCarried, Line: el.Line, Element: el.String(), Raw: el.Raw(),
+			Text: "a run counts as complete when every place but the sinks is empty, whatever final markings are written"})
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
