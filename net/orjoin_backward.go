@@ -1,0 +1,114 @@
+package net
+
+// backward asks the question from its end. The states that answer it are those above one of a few: the marked inputs
+// with a token each, and one more input with one. So are the states from which a move leads there, for more tokens never
+// make less possible; and theirs. The set of least pasts grows until one of them lies below the case, or until nothing new
+// is added.
+//
+// It finds its way through much concurrency that has nothing to do with the question, and ends even where a loop adds
+// tokens without bound.
+func (s *search) backward() answer {
+	s.full = false
+	s.pasts.reset(len(s.now))
+	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
+	s.stamps = sized(s.stamps, len(s.j.moves))
+	for i := range s.stamps {
+		s.stamps[i] = -1
+	}
+	for i := range s.j.inputs {
+		if s.goal[i] && s.markable.Has(i) {
+			clear(s.next)
+			for k, keep := range s.keep {
+				if keep {
+					s.next[k] = 1
+				}
+			}
+			s.next[i] = 1
+			s.pasts.add(s.next, -1, nil)
+		}
+	}
+	for i := int32(0); int(i) < s.pasts.len(); i++ {
+		switch {
+		case s.retreat(i):
+			return yes
+		case s.full || s.pasts.len() > backwardBudget:
+			return unknown
+		}
+	}
+	return no
+}
+
+// retreat adds the least pasts of one state, and reports whether the case is above one. That one is the last.
+func (s *search) retreat(i int32) bool {
+	copy(s.begun, s.pasts.state(i))
+	for c := range s.j.cells() {
+		if s.begun[c] == 0 {
+			continue
+		}
+		for _, k := range s.j.into[c] {
+			if s.stamps[k] == i || !s.active.Has(int(s.j.moves[k].task)) {
+				continue
+			}
+			s.stamps[k] = i
+			if s.undo(&s.j.moves[k]) && s.fresh() {
+				s.trail = append(s.trail[:0], k)
+				s.pasts.add(s.next, i, s.trail)
+				if s.now.above(s.next) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// undo makes the least state from which a move leads above the given one. There is none if the move empties what must
+// hold more than the move puts there, or if what must be there cannot be.
+func (s *search) undo(m *move) bool {
+	own := len(s.j.places) + int(m.task)
+	v := s.next
+	copy(v, s.begun)
+	if m.phase != starts && v[own] > 0 {
+		return false // it has just ended, and is idle
+	}
+	for _, c := range m.puts {
+		if v[c] > 0 {
+			v[c]--
+		}
+	}
+	for _, c := range m.resets {
+		if v[c] > 0 {
+			return false
+		}
+	}
+	for _, d := range m.sheds {
+		for _, p := range d.private {
+			if v[p] > 0 {
+				v[d.member] = 1 // only a busy member keeps its private inputs
+			}
+		}
+	}
+	for _, c := range m.takes {
+		if v[c] == most {
+			s.full = true
+			return false
+		}
+		v[c]++
+	}
+	for c, x := range v {
+		if x > 0 && !s.markable.Has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// fresh reports whether no known past is below the one that was made.
+func (s *search) fresh() bool {
+	for i := range s.pasts.len() {
+		if s.next.above(s.pasts.state(int32(i))) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,254 @@
+package net
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// The budgets of the searches. A full one takes some milliseconds.
+const (
+	forwardBudget  = 1500 // states
+	backwardBudget = 1500 // minimal pasts
+)
+
+// A count of tokens in a search is a byte: many means any number, and one more than most gives up.
+const (
+	most = 126
+	many = 127
+)
+
+// search is the memory of one decision.
+type search struct {
+	j        *orJoin
+	marked   Bits   // cells that hold something
+	free     Bits   // like marked, without inputs of the join that hold a single token
+	goal     []bool // by input: whether a token in it answers the question
+	keep     []bool // by input: whether it must keep a token
+	markable Bits   // cells that could be marked if tokens were never used up
+	active   Bits   // tasks of the slice that could run then
+	order    []int32
+	need     []int32
+	queue    []int32
+
+	now     state // where the searches begin
+	next    state // a state in the making
+	begun   state // a state that is being expanded
+	states  states
+	trail   []int32 // the moves that lead to next from the state that is being expanded
+	stack   []int32
+	pasts   states
+	stamps  []int32
+	full    bool // a count ran over
+	emptied Bits // cells that a loop empties
+}
+
+// state is a number for every cell, padded to whole words.
+type state []byte
+
+// states is a list of states of one size, each with the state it was made from and the moves between them.
+type states struct {
+	size   int
+	bytes  []byte
+	parent []int32
+	moves  []int32
+	from   []int32 // by state: where its moves begin
+}
+
+func (l *states) reset(size int) {
+	*l = states{size: size, bytes: l.bytes[:0], parent: l.parent[:0], moves: l.moves[:0], from: l.from[:0]}
+}
+
+func (l *states) len() int { return len(l.parent) }
+
+func (l *states) state(i int32) state { return l.bytes[int(i)*l.size : (int(i)+1)*l.size] }
+
+func (l *states) add(v state, parent int32, moves []int32) int32 {
+	l.bytes = append(l.bytes, v...)
+	l.parent = append(l.parent, parent)
+	l.from = append(l.from, int32(len(l.moves)))
+	l.moves = append(l.moves, moves...)
+	return int32(len(l.parent) - 1)
+}
+
+// between lists the moves from the parent of a state to it.
+func (l *states) between(i int32) []int32 {
+	if int(i)+1 < len(l.from) {
+		return l.moves[l.from[i]:l.from[i+1]]
+	}
+	return l.moves[l.from[i]:]
+}
+
+// above reports whether every number of v is at least that of w, eight of them at a time: no number has the highest bit of
+// its byte, so it is free to show a borrow.
+func (v state) above(w state) bool {
+	const high = 0x8080808080808080
+	for i := 0; i+8 <= len(v); i += 8 {
+		a, b := binary.LittleEndian.Uint64(v[i:]), binary.LittleEndian.Uint64(w[i:])
+		if ((a|high)-b)&high != high {
+			return false
+		}
+	}
+	return true
+}
+
+// load takes in the question.
+func (s *search) load(j *orJoin, m Marking, busy Bits) {
+	s.j = j
+	s.marked, s.free = cleared(s.marked, j.cells()), cleared(s.free, j.cells())
+	s.goal, s.keep = s.goal[:0], s.keep[:0]
+	for p, c := range j.places {
+		input := p < j.inputs
+		if m[c] > 0 {
+			s.marked.Add(p)
+			if !input || m[c] > 1 {
+				s.free.Add(p)
+			}
+		}
+		if input {
+			s.goal, s.keep = append(s.goal, m[c] <= 0), append(s.keep, m[c] > 0)
+		}
+	}
+	for w := range min(len(busy), len(j.busy)) {
+		for word := busy[w] & j.busy[w]; word != 0; word &= word - 1 {
+			cell := int(j.cell[w<<6+bits.TrailingZeros64(word)])
+			s.marked.Add(cell)
+			s.free.Add(cell)
+		}
+	}
+	s.now = sized(s.now, (j.cells()+7)&^7)
+	clear(s.now)
+	for p, c := range j.places {
+		s.now[p] = byte(min(max(m[c], 0), many))
+	}
+	for c := len(j.places); c < j.cells(); c++ {
+		if s.marked.Has(c) {
+			s.now[c] = 1
+		}
+	}
+}
+
+func cleared(b Bits, n int) Bits {
+	words := (n + 63) / 64
+	if cap(b) < words {
+		return NewBits(n)
+	}
+	b = b[:words]
+	clear(b)
+	return b
+}
+
+func sized[S ~[]E, E any](list S, n int) S {
+	if cap(list) < n {
+		return make(S, n)
+	}
+	return list[:n]
+}
+
+// project finds what could be marked if tokens were never used up and no region emptied anything, and so which tasks a
+// search needs to look at.
+func (s *search) project() answer {
+	j := s.j
+	s.markable = cleared(s.markable, j.cells())
+	s.active = cleared(s.active, len(j.tasks))
+	s.order, s.queue = s.order[:0], s.queue[:0]
+	s.need = append(s.need[:0], j.need...)
+	for w, word := range s.marked {
+		for ; word != 0; word &= word - 1 {
+			s.mark(int32(w<<6 + bits.TrailingZeros64(word)))
+		}
+	}
+	for i := 0; i < len(s.queue); i++ {
+		cell := s.queue[i]
+		if int(cell) >= len(j.places) {
+			s.activate(cell - int32(len(j.places)))
+			continue
+		}
+		for _, t := range j.feeds[cell] {
+			if s.need[t]--; s.need[t] == 0 {
+				s.activate(t)
+			}
+		}
+	}
+	for i := range j.inputs {
+		if s.goal[i] && s.markable.Has(i) {
+			return unknown
+		}
+	}
+	return no
+}
+
+func (s *search) mark(cell int32) {
+	if !s.markable.Has(int(cell)) {
+		s.markable.Add(int(cell))
+		s.queue = append(s.queue, cell)
+	}
+}
+
+func (s *search) activate(t int32) {
+	if s.active.Has(int(t)) {
+		return
+	}
+	s.active.Add(int(t))
+	s.order = append(s.order, t)
+	if last := s.j.groups[t][len(s.j.groups[t])-1]; s.j.moves[last.from].phase == starts {
+		s.mark(int32(len(s.j.places)) + t)
+	}
+	for _, p := range s.j.outs[t] {
+		s.mark(p)
+	}
+}
+
+// enabled reports whether a move can be made. A busy task does not start.
+func (s *search) enabled(m *move, v state) bool {
+	if m.phase != ends && v[len(s.j.places)+int(m.task)] > 0 {
+		return false
+	}
+	for _, c := range m.takes {
+		if v[c] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// make makes a move, and reports whether it answers the question.
+func (s *search) make(m *move, v state) bool {
+	for _, c := range m.takes {
+		if v[c] != many {
+			v[c]--
+		}
+	}
+	for i := range m.sheds {
+		if d := &m.sheds[i]; v[d.member] == 0 {
+			for _, p := range d.private {
+				v[p] = 0
+			}
+		}
+	}
+	for _, c := range m.resets {
+		v[c] = 0
+	}
+	for _, c := range m.puts {
+		switch {
+		case int(c) >= len(s.j.places):
+			v[c] = 1
+		case v[c] == most:
+			s.full = true
+		case v[c] != many:
+			v[c]++
+		}
+	}
+	return m.goal && s.arrived(v)
+}
+
+// arrived reports whether a state has the join's tokens still in place, and one in a further input.
+func (s *search) arrived(v state) bool {
+	more := false
+	for i := range s.j.inputs {
+		if v[i] == 0 && s.keep[i] {
+			return false
+		}
+		more = more || v[i] > 0 && s.goal[i]
+	}
+	return more
+}

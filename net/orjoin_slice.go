@@ -1,0 +1,248 @@
+package net
+
+import "slices"
+
+// slice is the part of a net that an or-join's decision depends on: the conditions and tasks from which there is a way to
+// one of its inputs, not through the join itself. Nothing outside can help a token there: a task that leads nowhere near
+// can only take tokens away or cancel.
+//
+// It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
+// is a number for every cell: the tokens of a condition, and 1 for a busy task.
+type slice struct {
+	join   TaskID
+	inputs int           // how many inputs the join has: the cells below
+	places []ConditionID // by cell
+	tasks  []TaskID      // by cell, less len(places)
+	cell   []int32       // by TaskID: its cell, or -1
+	at     []int32       // by ConditionID: its cell, or -1
+	need   []int32       // by task of the slice: how many inputs must be marked before it starts
+	feeds  [][]int32     // by condition: the tasks of the slice that it feeds, as indexes of tasks
+	outs   [][]int32     // by task of the slice: its outputs, as cells
+	groups [][]group     // by task of the slice
+	moves  []move
+	into   [][]int32 // by cell: the moves that put something into it
+	busy   Bits      // the tasks, by TaskID
+}
+
+// move is a step of the search. A task that may be caught halfway, by a region that cancels it or that empties what it
+// took or puts out, has moves for its start and its end; for any other they are one.
+type move struct {
+	task   int32 // index of tasks
+	phase  phase
+	takes  []int32 // cells
+	puts   []int32
+	resets []int32
+	sheds  []shed
+	goal   bool // puts into an input of the join
+}
+
+type phase uint8
+
+const (
+	wholly phase = iota // starts and ends at once
+	starts
+	ends
+)
+
+// shed is what a region takes from an idle member: the tokens in its private inputs.
+type shed struct {
+	member  int32 // cell
+	private []int32
+}
+
+// group is moves that take the same tokens and differ in what they put out: the flows of an xor-split.
+//
+// An eager group may be taken at once in any search, and nothing else tried before: nobody else can use the tokens that it
+// takes, and nothing can take away what it puts out. Every future that has its token still in place is then no richer
+// than the one that has moved it.
+type group struct {
+	from, to int32 // of moves
+	eager    bool
+}
+
+// maxFused bounds the moves of a task that starts and ends at once: one for each pair of an input and an output.
+const maxFused = 16
+
+func newSlice(n *Net, join TaskID) slice {
+	s := slice{join: join, inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), at: filled(len(n.conditions))}
+	for _, c := range n.tasks[join].inputs {
+		s.addPlace(c)
+	}
+	for i := 0; i < len(s.places); i++ {
+		for _, t := range n.conditions[s.places[i]].producers {
+			if t == join || s.cell[t] >= 0 {
+				continue
+			}
+			s.cell[t] = int32(len(s.tasks))
+			s.tasks = append(s.tasks, t)
+			for _, c := range n.tasks[t].inputs {
+				s.addPlace(c)
+			}
+		}
+	}
+	s.busy = NewBits(len(n.tasks))
+	for _, t := range s.tasks {
+		s.busy.Add(int(t))
+		s.cell[t] += int32(len(s.places))
+	}
+	s.link(n)
+	s.addMoves(n)
+	return s
+}
+
+func filled(size int) []int32 {
+	list := make([]int32, size)
+	for i := range list {
+		list[i] = -1
+	}
+	return list
+}
+
+func (s *slice) addPlace(c ConditionID) {
+	if s.at[c] < 0 {
+		s.at[c] = int32(len(s.places))
+		s.places = append(s.places, c)
+	}
+}
+
+// place returns the cell of a condition, or -1.
+func (s *slice) place(c ConditionID) int32 { return s.at[c] }
+
+func (s *slice) cells() int { return len(s.places) + len(s.tasks) }
+
+// link notes the flows within the slice.
+func (s *slice) link(n *Net) {
+	s.feeds = make([][]int32, len(s.places))
+	for i, t := range s.tasks {
+		inputs := s.inside(n.tasks[t].inputs)
+		for _, p := range inputs {
+			s.feeds[p] = append(s.feeds[p], int32(i))
+		}
+		need := len(inputs)
+		if takesOne(n, t) {
+			need = min(need, 1)
+		}
+		s.need = append(s.need, int32(need))
+		s.outs = append(s.outs, s.inside(n.tasks[t].outputs))
+	}
+}
+
+// inside lists the cells of those conditions that are in the slice.
+func (s *slice) inside(conditions []ConditionID) []int32 {
+	var cells []int32
+	for _, c := range conditions {
+		if p := s.at[c]; p >= 0 {
+			cells = append(cells, p)
+		}
+	}
+	return cells
+}
+
+func (s *slice) addMoves(n *Net) {
+	effects := make([]move, len(s.tasks))
+	frail := NewBits(s.cells())
+	for i, t := range s.tasks {
+		effects[i] = s.region(n, t)
+		for _, c := range effects[i].resets {
+			frail.Add(int(c))
+		}
+		for _, d := range effects[i].sheds {
+			for _, p := range d.private {
+				frail.Add(int(p))
+			}
+		}
+	}
+	s.groups = make([][]group, len(s.tasks))
+	for i := range s.tasks {
+		s.addTask(n, int32(i), effects[i], frail)
+	}
+	s.into = make([][]int32, s.cells())
+	for k := range s.moves {
+		for _, c := range s.moves[k].puts {
+			s.into[c] = append(s.into[c], int32(k))
+			s.moves[k].goal = s.moves[k].goal || int(c) < s.inputs
+		}
+	}
+}
+
+// region is what a task's cancellation region does within the slice, as the resets and sheds of a move.
+func (s *slice) region(n *Net, t TaskID) move {
+	resets := s.inside(n.tasks[t].region)
+	var sheds []shed
+	for _, u := range n.tasks[t].regionTasks {
+		cell := s.cell[u]
+		if cell < 0 || u == t {
+			continue // not in the slice; or itself, which has just ended
+		}
+		resets = append(resets, cell)
+		if !takesOne(n, u) || n.def.Tasks[u].Join == Or && len(n.tasks[u].inputs) > 1 {
+			continue
+		}
+		private := slices.DeleteFunc(s.inside(n.tasks[u].private), func(p int32) bool { return slices.Contains(resets, p) })
+		if len(private) > 0 {
+			sheds = append(sheds, shed{member: cell, private: private})
+		}
+	}
+	return move{resets: resets, sheds: sheds}
+}
+
+// addTask adds the moves of a task, in groups. What may be lost is frail.
+func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
+	t := s.tasks[i]
+	own := s.cell[t]
+	takes := alternatives(s.inside(n.tasks[t].inputs), n.def.Tasks[t].Join != And)
+	puts := alternatives(s.outs[i], n.def.Tasks[t].Split == Xor)
+	plain := len(effect.resets)+len(effect.sheds) == 0
+
+	// A task runs in one move if it could as well start as late as it ends, for its tokens are safe where they are; or end
+	// as early as it starts, for they are safe where they go.
+	late, early := !anyFrail(frail, takes), plain && !anyFrail(frail, puts)
+	fused := !frail.Has(int(own)) && (late || early) && len(takes)*len(puts) <= maxFused
+
+	end := move{task: i, phase: ends, resets: effect.resets, sheds: effect.sheds}
+	s.addGroup(i, end, []int32{own}, puts, plain && !anyFrail(frail, puts) && !frail.Has(int(own)))
+	for _, from := range takes {
+		if fused {
+			whole := end
+			whole.phase = wholly
+			s.addGroup(i, whole, from, puts, plain && !anyFrail(frail, puts) && s.exclusive(from))
+			continue
+		}
+		// With several ways to start, one taken at once would keep the others waiting until the end.
+		start := move{task: i, phase: starts}
+		s.addGroup(i, start, from, [][]int32{{own}}, !frail.Has(int(own)) && len(takes) == 1 && s.exclusive(from))
+	}
+}
+
+func (s *slice) addGroup(i int32, m move, takes []int32, puts [][]int32, eager bool) {
+	from := int32(len(s.moves))
+	for _, into := range puts {
+		m.takes, m.puts = takes, into
+		s.moves = append(s.moves, m)
+	}
+	s.groups[i] = append(s.groups[i], group{from: from, to: int32(len(s.moves)), eager: eager})
+}
+
+// exclusive reports whether nobody but one task can use what is in the cells; the join's inputs must keep their tokens.
+func (s *slice) exclusive(cells []int32) bool {
+	return !slices.ContainsFunc(cells, func(p int32) bool { return int(p) < s.inputs || len(s.feeds[p]) > 1 })
+}
+
+// alternatives is each cell by itself, or all at once. The full choice of an or-split stands for all its choices: more
+// tokens never make less possible.
+func alternatives(cells []int32, one bool) [][]int32 {
+	if !one {
+		return [][]int32{cells}
+	}
+	var each [][]int32
+	for i := range cells {
+		each = append(each, cells[i:i+1])
+	}
+	return each
+}
+
+func anyFrail(frail Bits, sets [][]int32) bool {
+	return slices.ContainsFunc(sets, func(set []int32) bool {
+		return slices.ContainsFunc(set, func(c int32) bool { return frail.Has(int(c)) })
+	})
+}
