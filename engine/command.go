@@ -28,9 +28,13 @@ func (e *Engine) Start(ctx context.Context, workflow string, input json.RawMessa
 ) {
 	d := e.byName[workflow]
 	if d == nil {
-		return workitem.CaseID{}, fmt.Errorf("%w: %q; the engine was opened with %s", ErrUnknown, workflow, e.names())
+		return workitem.CaseID{}, e.unknown(workflow)
 	}
 	return e.StartCase(ctx, d, input, builder.CallWith(opts...))
+}
+
+func (e *Engine) unknown(workflow string) error {
+	return fmt.Errorf("%w: %q; the engine was opened with %s", ErrUnknown, workflow, e.names())
 }
 
 func (e *Engine) names() string {

@@ -62,6 +62,7 @@ type Engine struct {
 	active activity
 	close  sync.Once
 	jobs   sync.WaitGroup
+	inbox  sync.WaitGroup  // who looks for commands of other processes
 	ctx    context.Context // of jobs; canceled when the grace is over
 	cancel context.CancelFunc
 }
@@ -116,6 +117,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 		return fmt.Errorf("take up the jobs: %w", err)
 	}
 	e.sched.start()
+	e.openInbox()
 	return nil
 }
 
@@ -201,6 +203,7 @@ func (e *Engine) shutDown() error {
 	<-e.stopped
 	e.runner.stop()
 	e.cancel()
+	e.inbox.Wait()
 	e.watch.close()
 	return e.store.Close()
 }
@@ -218,6 +221,7 @@ func (e *Engine) Kill() error {
 		close(e.closing)
 		<-e.stopped
 		e.cancel()
+		e.inbox.Wait()
 		e.runner.stop()
 		e.watch.close()
 		err = killer.Kill()

@@ -54,10 +54,12 @@ func (e *Engine) enqueue(ctx context.Context, r *request) error {
 	select {
 	case <-e.closing:
 	case e.queue <- r:
+		e.drainIfStopped()
 		return nil
 	default:
 		select {
 		case e.queue <- r:
+			e.drainIfStopped()
 			return nil
 		case <-ctx.Done():
 			e.active.add(-1)
@@ -71,6 +73,7 @@ func (e *Engine) enqueue(ctx context.Context, r *request) error {
 
 // write is the one writer. It ends when the engine is closing and the queue is empty.
 func (e *Engine) write() {
+	defer e.drainQueue() // of what came between the last look and the next line
 	defer close(e.stopped)
 	for {
 		var first *request
@@ -86,6 +89,15 @@ func (e *Engine) write() {
 			}
 		}
 		e.commit(first)
+	}
+}
+
+// drainIfStopped answers a request that was queued after the writer had ended, which nobody else would.
+func (e *Engine) drainIfStopped() {
+	select {
+	case <-e.stopped:
+		e.drainQueue()
+	default:
 	}
 }
 
