@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -12,7 +13,7 @@ import (
 // Build checks the definition and makes a workflow of it. The error is an [*Error] with every problem. Once built, a
 // workflow cannot change: Build then returns the same one again, or an error if something was declared since.
 func (b *Builder[C]) Build() (*Workflow[C], error) {
-	if b.built != nil && len(b.d.problems) == 0 {
+	if b.built != nil && len(b.d.found) == 0 {
 		return b.built, nil
 	}
 	def, err := b.d.build()
@@ -24,8 +25,8 @@ func (b *Builder[C]) Build() (*Workflow[C], error) {
 	return b.built, nil
 }
 
-// MustBuild is like [Builder.Build] but panics if the definition has a problem. It is for workflows that are variables of
-// a package, and for tests.
+// MustBuild is like [Builder.Build] but panics if the definition has a problem. It is for workflows that are
+// variables of a package, and for tests.
 func (b *Builder[C]) MustBuild() *Workflow[C] {
 	w, err := b.Build()
 	if err != nil {
@@ -36,9 +37,9 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 
 func (d *draft) build() (*activities.Definition, error) {
 	nd := d.net()
-	problems := slices.Concat(d.problems, d.checkGates(), d.checkSources(), nd.Check())
-	if len(problems) > 0 {
-		return nil, &Error{Workflow: d.name, Problems: sorted(problems)}
+	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), nd.Check(), net.CheckAll(d.family(nd)))
+	if len(found) > 0 {
+		return nil, &Error{Workflow: d.name, Problems: sorted(found)}
 	}
 	n, err := net.Compile(nd)
 	if err != nil {
@@ -85,6 +86,30 @@ func (d *draft) net() *net.Definition {
 	return nd
 }
 
+// family lists the workflow and, once for each name, those that its composite tasks run, at any depth.
+func (d *draft) family(own *net.Definition) []*net.Definition {
+	all := []*net.Definition{own}
+	var add func(of []*activities.Definition)
+	add = func(of []*activities.Definition) {
+		for _, child := range of {
+			same := func(nd *net.Definition) bool { return nd.Name == child.Name }
+			if slices.ContainsFunc(all, same) {
+				continue
+			}
+			all = append(all, child.Net.Definition())
+			for i := range child.Tasks {
+				for _, name := range sortedKeys(child.Tasks[i].Of) {
+					add([]*activities.Definition{child.Tasks[i].Of[name]})
+				}
+			}
+		}
+	}
+	for _, n := range d.nodes {
+		add(n.of)
+	}
+	return all
+}
+
 func (d *draft) tasks() []*node {
 	var tasks []*node
 	for _, n := range d.nodes {
@@ -128,39 +153,41 @@ func (d *draft) output() func(*activities.Case) (json.RawMessage, error) {
 
 // checkSources finds sources that can have no value where they are read.
 func (d *draft) checkSources() []net.Problem {
-	c := &draft{name: d.name}
+	var c problems
 	for _, u := range d.sources {
 		switch {
 		case u.where == inCase:
-			c.problem(BadSource, u.by.name, u.pos, "the input of task %s is FromCase, which only a result can be; use From", u.by.name)
+			c.problem(BadSource, u.by.name, u.pos, "the input of task %q is FromCase, which only a result can be; use From",
+				u.by.name)
 		case u.of != nil && u.d == d && !d.path(u.of, u.by):
-			c.problem(BadSource, u.by.name, u.pos, "the input of task %s is the output of %s, which can never have completed before: "+
-				"no path leads from %s to %s", u.by.name, u.of.name, u.of.name, u.by.name)
+			c.problem(BadSource, u.by.name, u.pos, "the input of task %q is the output of %q, which can never have "+
+				"completed before: no path leads from %q to %q", u.by.name, u.of.name, u.of.name, u.by.name)
 			c.other(u.of.pos)
 		}
-		c.checkOwner(d, u.sourceOf, "the input of task "+u.by.name, u.by.name)
+		c.checkOwner(d, u.sourceOf, fmt.Sprintf("the input of task %q", u.by.name), u.by.name)
 	}
 	if r := d.result; r != nil {
 		if r.where == inTask {
-			c.problem(BadSource, d.name, r.pos, "the result of %s is From, which only the input of a task can be; use FromCase", d.name)
+			c.problem(BadSource, d.name, r.pos, "the result of workflow %q is From, which only the input of a task can be; "+
+				"use FromCase", d.name)
 		}
-		c.checkOwner(d, *r, "the result of "+d.name, d.name)
+		c.checkOwner(d, *r, fmt.Sprintf("the result of workflow %q", d.name), d.name)
 	}
-	return c.problems
+	return c.found
 }
 
-func (d *draft) checkOwner(of *draft, s sourceOf, what, subject string) {
-	if s.d != nil && s.d != of {
-		d.problem(ForeignHandle, subject, s.pos, "%s is the %s of workflow %s, and not of %s", what, s, s.d.name, of.name)
-		d.other(cmpPos(positionOf(s.of), s.d.pos))
+// checkOwner finds the source of another workflow, which may even have the same name.
+func (p *problems) checkOwner(d *draft, s sourceOf, what, subject string) {
+	if s.d == nil || s.d == d {
+		return
 	}
-}
-
-func cmpPos(a, b net.Pos) net.Pos {
-	if a.IsZero() {
-		return b
+	other, which := s.d.pos, "input of a case"
+	if s.of != nil {
+		other, which = s.of.pos, s.String()
 	}
-	return a
+	p.problem(ForeignHandle, subject, s.pos, "%s is the %s of workflow %q, and not of its own workflow",
+		what, which, s.d.name)
+	p.other(other)
 }
 
 // path reports whether flows lead from one node to another, or back to itself.

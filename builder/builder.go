@@ -32,7 +32,7 @@ type draft struct {
 	hooks    activities.CaseHooks
 	jobs     []*job
 	result   *sourceOf
-	problems []net.Problem // found while declaring
+	problems // found while declaring
 	accept   func(json.RawMessage) (json.RawMessage, error)
 
 	def *activities.Definition // once built
@@ -41,8 +41,8 @@ type draft struct {
 // Option sets something of a workflow as a whole.
 type Option func(*draft)
 
-// Version names this state of the definition. Cases go on with the version that they were started with, so an engine may
-// be opened with several versions of one workflow. The default is "".
+// Version names this state of the definition. Cases go on with the version that they were started with, so an engine
+// may be opened with several versions of one workflow. The default is "".
 func Version(v string) Option { return func(d *draft) { d.version = v } }
 
 // Describe says in a sentence what the workflow is for. It is no part of the fingerprint, so it may be reworded.
@@ -82,11 +82,12 @@ func (b *Builder[C]) Result(s AnySource) {
 	pos := caller()
 	b.d.frozen("a result", pos)
 	if s == nil || s.source().read == nil {
-		b.d.problem(NilFunction, b.d.name, pos, "the result of %s has no source; use builder.Output or another source", b.d.name)
+		b.d.problem(NilFunction, b.d.name, pos, "the result of workflow %q has no source; use builder.Output or another one",
+			b.d.name)
 		return
 	}
 	if b.d.result != nil {
-		b.d.problem(DuplicateResult, b.d.name, pos, "the result of %s is given twice", b.d.name)
+		b.d.problem(DuplicateResult, b.d.name, pos, "the result of workflow %q is given twice", b.d.name)
 		b.d.other(b.d.result.pos)
 		return
 	}
@@ -122,12 +123,13 @@ func (b *Builder[C]) OnCanceled(f func(context.Context, *activities.Case) error)
 }
 
 func (d *draft) hook(
-	to *func(context.Context, *activities.Case) error, name string, f func(context.Context, *activities.Case) error, pos net.Pos,
+	to *func(context.Context, *activities.Case) error, name string,
+	f func(context.Context, *activities.Case) error, pos net.Pos,
 ) {
 	d.frozen(name, pos)
 	switch {
 	case f == nil:
-		d.problem(NilFunction, d.name, pos, "%s of %s is given no function; leave the call out", name, d.name)
+		d.problem(NilFunction, d.name, pos, "%s of workflow %q is given no function; leave the call out", name, d.name)
 	case *to == nil:
 		*to = f
 	default:
@@ -142,8 +144,14 @@ func caller() net.Pos {
 }
 
 func checkType[T any](d *draft, what, subject string, pos net.Pos) {
-	if reflect.TypeFor[T]().Kind() == reflect.Interface {
+	t := reflect.TypeFor[T]()
+	if untyped(t) {
 		return // anything may stand behind it
+	}
+	if t.Kind() == reflect.Interface {
+		d.problem(BadType, subject, pos, "%s cannot be a payload: %s is an interface, of which JSON cannot make a value",
+			what, t)
+		return
 	}
 	if err := domain.CheckType[T](); err != nil {
 		d.problem(BadType, subject, pos, "%s cannot be a payload: %s", what, oneLine(err))

@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -10,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Cases says which child cases a composite task runs. C is the input of the child workflow. The zero value runs one case,
-// if a missing payload is a valid C.
+// Cases says which child cases a composite task runs. C is the input of the child workflow. The zero value runs one
+// case, if a missing payload is a valid C.
 type Cases[C any] struct {
 	// Input is the input of the one child case.
 	Input Source[C]
@@ -91,8 +90,8 @@ func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cas
 	n.task.Cases, n.task.Inputs = casesOf(n.task.Inputs), nil
 	if child != nil && n.task.Cases == nil && child.Definition != nil && child.Accept != nil {
 		if _, err := child.Accept(nil); err != nil {
-			b.d.problem(MissingInput, name, n.pos, "composite task %s has neither Input nor Items, and workflow %s refuses a missing "+
-				"input: %s", name, child.Name, oneLine(err))
+			b.d.at(n, MissingInput, "composite task %q has neither Input nor Items, and workflow %q refuses a "+
+				"missing input: %s", name, child.Name, oneLine(err))
 		}
 	}
 	b.d.checkTimers(n, 0)
@@ -101,14 +100,12 @@ func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cas
 }
 
 // casesOf makes a child case of every input.
-func casesOf(
-	inputs func(context.Context, *activities.Activation) ([]json.RawMessage, error),
-) func(context.Context, *activities.Activation) ([]activities.NewCase, error) {
-	if inputs == nil {
+func casesOf(in inputs) func(context.Context, *activities.Activation) ([]activities.NewCase, error) {
+	if in == nil {
 		return nil
 	}
 	return func(ctx context.Context, a *activities.Activation) ([]activities.NewCase, error) {
-		raw, err := inputs(ctx, a)
+		raw, err := in(ctx, a)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +128,7 @@ func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
 	}
 	b.d.children(n, c.Of)
 	if c.Cases == nil {
-		b.d.problem(NilFunction, name, n.pos, "dynamic composite task %s has no Cases; nothing else can choose what it runs", name)
+		b.d.at(n, NilFunction, "dynamic composite task %q has no Cases; nothing else can choose what it runs", name)
 	}
 	n.notes = append(n.notes, "cases: code")
 	b.d.checkTimers(n, 0)
@@ -143,16 +140,16 @@ func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
 func (d *draft) children(n *node, of []Definition) {
 	n.task.Of = make(map[string]*activities.Definition, len(of))
 	if len(of) == 0 {
-		d.problem(MissingWorkflow, n.name, n.pos, "composite task %s has no workflow to run; build it first", n.name)
+		d.at(n, MissingWorkflow, "composite task %q has no workflow to run; build it first", n.name)
 	}
 	for _, w := range of {
 		child := untypedOf(w)
 		switch {
 		case child == nil:
-			d.problem(MissingWorkflow, n.name, n.pos, "a workflow of composite task %s is nil; build it first", n.name)
+			d.at(n, MissingWorkflow, "a workflow of composite task %q is nil; build it first", n.name)
 		case n.task.Of[child.Name] != nil:
-			d.problem(DuplicateWorkflow, n.name, n.pos, "composite task %s has two workflows named %s, so that none can be chosen "+
-				"by name", n.name, child.Name)
+			d.at(n, DuplicateWorkflow, "composite task %q has two workflows named %q, so that none can be "+
+				"chosen by name", n.name, child.Name)
 		default:
 			n.task.Of[child.Name] = child
 			n.of = append(n.of, child)

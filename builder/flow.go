@@ -25,18 +25,22 @@ type FlowRef struct {
 func (f *FlowRef) name() string { return net.ImplicitName(f.from.nameOf(), f.to.nameOf()) }
 
 func (f *FlowRef) member() (*draft, string) {
-	if f == nil || f.from == nil || f.to == nil {
+	if f == nil {
 		return nil, ""
 	}
 	return f.d, f.name()
 }
 
-// Path declares the flows along a line: b.Path(b.Start(), draft, review, b.End()) declares three. A flow that is already
-// there stays as it is, so paths may share a part.
+// refused reports whether an end of the flow was no node, which is a problem already.
+func (f *FlowRef) refused() bool { return f.from == nil || f.to == nil }
+
+// Path declares the flows along a line: b.Path(b.Start(), draft, review, b.End()) declares three. A flow that is
+// already there stays as it is, so paths may share a part.
 func (b *Builder[C]) Path(nodes ...Node) {
 	pos := caller()
 	if len(nodes) < 2 {
-		b.d.problem(ShortPath, b.d.name, pos, "a path of %s needs two nodes or more, and has %d", b.d.name, len(nodes))
+		b.d.problem(ShortPath, b.d.name, pos, "a path of workflow %q needs two nodes or more, and has %d",
+			b.d.name, len(nodes))
 	}
 	for i := 1; i < len(nodes); i++ {
 		b.d.flow(nodes[i-1], nodes[i], pos)
@@ -49,8 +53,9 @@ func (b *Builder[C]) Flow(from, to Node) *FlowRef { return b.d.flow(from, to, ca
 
 func (d *draft) flow(from, to Node, pos net.Pos) *FlowRef {
 	d.frozen("a flow", pos)
-	f := &FlowRef{d: d, from: d.own(from, "the origin of a flow", pos), to: d.own(to, "the target of a flow", pos), pos: pos}
-	if f.from == nil || f.to == nil {
+	f := &FlowRef{d: d, pos: pos}
+	f.from, f.to = d.own(from, "the origin of a flow", pos), d.own(to, "the target of a flow", pos)
+	if f.refused() {
 		return f
 	}
 	for _, old := range d.flows {
@@ -62,13 +67,13 @@ func (d *draft) flow(from, to Node, pos net.Pos) *FlowRef {
 	return f
 }
 
-// When has the split of the flow's task take it if p is true: a [Xor] split takes the first such flow, an [Or] split all
-// of them. See [WhenOutput] for a predicate on a payload.
+// When has the split of the flow's task take it if p is true: a [Xor] split takes the first such flow, an [Or] split
+// all of them. See [WhenOutput] for a predicate on a payload.
 func (f *FlowRef) When(p Predicate) *FlowRef {
 	pos := caller()
 	f.choose(pos)
 	if p == nil {
-		f.d.problem(NilFunction, f.name(), pos, "When of flow %s is given no function", f.name())
+		f.d.problem(NilFunction, f.name(), pos, "When of flow %q is given no function", f.name())
 		p = func(context.Context, *activities.Activation) (bool, error) { return false, nil }
 	}
 	f.when = p
@@ -86,7 +91,7 @@ func (f *FlowRef) Otherwise() *FlowRef {
 func (f *FlowRef) choose(pos net.Pos) {
 	f.d.frozen("a condition of flow "+f.name(), pos)
 	if !f.chosen.IsZero() {
-		f.d.problem(AmbiguousFlow, f.name(), pos, "flow %s is given a second condition; a flow has one When, or one Otherwise",
+		f.d.problem(AmbiguousFlow, f.name(), pos, "flow %q has a second condition; give it one When, or one Otherwise",
 			f.name())
 		f.d.other(f.chosen)
 		return
@@ -94,8 +99,8 @@ func (f *FlowRef) choose(pos net.Pos) {
 	f.chosen = pos
 }
 
-// WhenOutput is a predicate on the output that a task gave last: the task whose split it is, or an earlier one. It is an
-// error if that task has given none.
+// WhenOutput is a predicate on the output that a task gave last: the task whose split it is, or an earlier one. It is
+// an error if that task has given none.
 func WhenOutput[In, Out any](t *TaskRef[In, Out], p func(Out) bool) Predicate {
 	if t == nil || p == nil {
 		return nil // which When reports

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Rule is how a task's inputs are combined (its join) or its outputs chosen (its split). The zero value is no rule, which
-// is right for a task with a single flow on that side, and a problem for any other.
+// Rule is how a task's inputs are combined (its join) or its outputs chosen (its split). The zero value is no rule,
+// which is right for a task with a single flow on that side, and a problem for any other.
 type Rule uint8
 
 // The rules.

@@ -32,22 +32,22 @@ type Scheduler interface {
 	Schedule(n activities.NewJob) (workitem.JobID, error)
 }
 
-// Job declares a function that callbacks can have run later with [JobRef.After]: outside work that is not the work of an
-// item, such as sending a reminder. Its error is understood as that of a task's Run.
+// Job declares a function that callbacks can have run later with [JobRef.After]: outside work that is not the work of
+// an item, such as sending a reminder. Its error is understood as that of a task's Run.
 func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error, o JobOptions) *JobRef[P] {
 	d, pos := b.d, caller()
 	d.frozen("job "+name, pos)
 	d.checkName("job", name, pos)
 	checkType[P](d, "the payload of job "+name, name, pos)
 	if f == nil {
-		d.problem(NilFunction, name, pos, "job %s has no function", name)
+		d.problem(NilFunction, name, pos, "job %q has no function", name)
 	}
 	if err := o.Retry.Validate(); err != nil {
-		d.problem(BadRetry, name, pos, "the retry policy of job %s is invalid: %s", name, oneLine(err))
+		d.problem(BadRetry, name, pos, "the retry policy of job %q is invalid: %s", name, oneLine(err))
 	}
 	for _, old := range d.jobs {
 		if old.name == name {
-			d.problem(net.DuplicateName, name, pos, "there are two jobs named %s", name)
+			d.problem(net.DuplicateName, name, pos, "there are two jobs named %q", name)
 			d.other(old.pos)
 		}
 	}

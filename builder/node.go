@@ -5,8 +5,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Node is an element of the net that flows can join: a *[ConditionRef], *[TaskRef], *[RoutingRef] or *[CompositeRef]. No
-// other package can implement it.
+// Node is an element of the net that flows can join: a *[ConditionRef], *[TaskRef], *[RoutingRef] or *[CompositeRef].
+// No other package can implement it.
 type Node interface {
 	Member
 	Name() string
@@ -99,8 +99,8 @@ type cancellation struct {
 	members []string
 }
 
-// Cancels gives a task a cancellation region: when the task completes, and before it produces its tokens, the conditions
-// in the region are emptied and the tasks in it are canceled. Further calls add to the region.
+// Cancels gives a task a cancellation region: when the task completes, and before it produces its tokens, the
+// conditions in the region are emptied and the tasks in it are canceled. Further calls add to the region.
 func (b *Builder[C]) Cancels(owner Node, members ...Member) {
 	d, pos := b.d, caller()
 	d.frozen("a cancellation region", pos)
@@ -109,11 +109,12 @@ func (b *Builder[C]) Cancels(owner Node, members ...Member) {
 		return
 	}
 	if o.kind.condition() {
-		d.problem(BadRegion, o.name, pos, "condition %s cannot own a cancellation region; only tasks complete", o.name)
+		d.problem(BadRegion, o.name, pos, "condition %q cannot own a cancellation region; only tasks complete", o.name)
 		return
 	}
 	if len(members) == 0 {
-		d.problem(BadRegion, o.name, pos, "the cancellation region of %s has no members; name some, or leave the call out", o.name)
+		d.problem(BadRegion, o.name, pos, "the cancellation region of %q has no members; name some, or leave the call out",
+			o.name)
 	}
 	region := cancellation{owner: o}
 	for _, m := range members {
@@ -126,20 +127,21 @@ func (b *Builder[C]) Cancels(owner Node, members ...Member) {
 
 func (d *draft) memberName(m Member, owner *node, pos net.Pos) (string, bool) {
 	if m == nil {
-		d.problem(NilHandle, owner.name, pos, "a member of the cancellation region of %s is nil", owner.name)
+		d.problem(NilHandle, owner.name, pos, "a member of the cancellation region of %q is nil", owner.name)
 		return "", false
 	}
 	of, name := m.member()
 	switch f, isFlow := m.(*FlowRef); {
 	case of == nil:
-		d.problem(NilHandle, owner.name, pos, "a member of the cancellation region of %s is nil", owner.name)
+		d.problem(NilHandle, owner.name, pos, "a member of the cancellation region of %q is nil", owner.name)
 	case of != d:
-		d.problem(ForeignHandle, name, pos, "%s, a member of the cancellation region of %s, belongs to workflow %s and not to %s",
-			name, owner.name, of.name, d.name)
+		d.problem(ForeignHandle, name, pos, "%q, a member of the cancellation region of %q, belongs to workflow %q and not "+
+			"to %q", name, owner.name, of.name, d.name)
 		d.other(of.posOf(name))
+	case isFlow && f.refused():
 	case isFlow && (f.from.kind.condition() || f.to.kind.condition()):
-		d.problem(BadRegion, name, pos, "flow %s has no condition of its own, so %s cannot cancel it; name the condition at its "+
-			"end", name, owner.name)
+		d.problem(BadRegion, name, pos, "flow %q has no condition of its own, so %q cannot cancel it; name the condition at "+
+			"its end", name, owner.name)
 		d.other(f.pos)
 	default:
 		return name, true
@@ -169,10 +171,10 @@ func (d *draft) own(handle Node, what string, pos net.Pos) *node {
 	}
 	switch {
 	case n == nil:
-		d.problem(NilHandle, d.name, pos, "%s of %s is nil; declare it before it is used", what, d.name)
+		d.problem(NilHandle, d.name, pos, "%s of workflow %q is nil; declare it before it is used", what, d.name)
 		return nil
 	case n.d != d:
-		d.problem(ForeignHandle, n.name, pos, "%s, %s, belongs to workflow %s and not to %s", n.name, what, n.d.name, d.name)
+		d.problem(ForeignHandle, n.name, pos, "%q, %s, belongs to workflow %q and not to %q", n.name, what, n.d.name, d.name)
 		d.other(n.pos)
 		return nil
 	}

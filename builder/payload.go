@@ -49,7 +49,8 @@ func restore[T any](accepted json.RawMessage) (T, error) {
 	return domain.Restore[T](accepted)
 }
 
-// encode makes JSON of a value that a caller gives. Validation is left to the engine, which validates all that comes in.
+// encode makes JSON of a value that a caller gives. Validation is left to the engine, which validates all that comes
+// in.
 func encode[T any](v T) (json.RawMessage, error) { return domain.Encode(v) }
 
 // unwritableMark begins what is no JSON at all: the reason why a value could not be written as JSON, on its way to the
@@ -65,7 +66,8 @@ func absent(payload json.RawMessage) bool {
 	return len(trimmed) == 0 || string(trimmed) == "null"
 }
 
-// mayLack reports whether a payload of the type may be missing: nothing is then a value of it, and not a silent default.
+// mayLack reports whether a payload of the type may be missing: nothing is then a value of it, and not a silent
+// default.
 func mayLack(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface, reflect.Map, reflect.Slice:
@@ -90,7 +92,8 @@ func deref(t reflect.Type) reflect.Type {
 
 func compact(payload json.RawMessage) (json.RawMessage, error) {
 	if len(payload) > domain.MaxSize {
-		return nil, fmt.Errorf("the payload is %w: %d bytes, and the limit is %d", domain.ErrTooLarge, len(payload), domain.MaxSize)
+		return nil, fmt.Errorf("the payload is %w: %d bytes, and the limit is %d",
+			domain.ErrTooLarge, len(payload), domain.MaxSize)
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, payload); err != nil {
@@ -118,8 +121,8 @@ func acceptTask[In, Out any]() func(workitem.Action, json.RawMessage) (json.RawM
 	}
 }
 
-// acceptFailure reads a failure. Where it does not say whether another attempt may help, one may, as everywhere else; plain
-// words are its message.
+// acceptFailure reads a failure. Where it does not say whether another attempt may help, one may, as everywhere else;
+// plain words are its message.
 func acceptFailure(payload json.RawMessage) (json.RawMessage, error) {
 	if absent(payload) {
 		return nil, nil

@@ -60,26 +60,35 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// problem notes a problem.
-func (d *draft) problem(code net.Code, subject string, pos net.Pos, format string, args ...any) {
-	d.problems = append(d.problems, net.Problem{Code: code, Subject: subject, Pos: pos, Text: fmt.Sprintf(format, args...)})
+// problems collects what is wrong.
+type problems struct{ found []net.Problem }
+
+func (p *problems) problem(code net.Code, subject string, pos net.Pos, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.found = append(p.found, net.Problem{Code: code, Subject: subject, Pos: pos, Text: text})
+}
+
+// at notes a problem of a node, at the place of its declaration.
+func (p *problems) at(n *node, code net.Code, format string, args ...any) {
+	p.problem(code, n.name, n.pos, format, args...)
 }
 
 // other adds the place of the other party to the problem that was noted last.
-func (d *draft) other(pos net.Pos) { d.problems[len(d.problems)-1].Other = pos }
+func (p *problems) other(pos net.Pos) { p.found[len(p.found)-1].Other = pos }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func (d *draft) checkName(what, name string, pos net.Pos) {
 	if !nameForm.MatchString(name) {
-		d.problem(BadName, name, pos, "%q cannot name a %s; use letters, digits, _ and -, and begin with a letter or _", name, what)
+		d.problem(BadName, name, pos, "%q cannot name a %s; use letters, digits, _ and -, and begin with a letter or _",
+			name, what)
 	}
 }
 
 // frozen notes a problem if the workflow is already built.
 func (d *draft) frozen(what string, pos net.Pos) {
 	if d.def != nil {
-		d.problem(AlreadyBuilt, d.name, pos, "%s is declared after Build; workflow %s cannot change any more", what, d.name)
+		d.problem(AlreadyBuilt, d.name, pos, "%s is declared after Build; workflow %q cannot change any more", what, d.name)
 	}
 }
 

@@ -31,9 +31,10 @@ func (d *draft) flowsWhere(match func(*FlowRef) bool) []*FlowRef {
 // chooses reports whether the split of a task has a choice.
 func (n *node) chooses(out []*FlowRef) bool { return (n.split == Xor || n.split == Or) && len(out) > 1 }
 
-// checkGates finds joins and splits that nobody has chosen, and splits that nobody, or more than one, tells where to go.
+// checkGates finds joins and splits that nobody has chosen, and splits that nobody, or more than one, tells where to
+// go.
 func (d *draft) checkGates() []net.Problem {
-	c := &draft{name: d.name}
+	var c problems
 	for _, n := range d.nodes {
 		out := d.flowsOut(n)
 		if n.kind.condition() {
@@ -49,17 +50,17 @@ func (d *draft) checkGates() []net.Problem {
 			c.checkStray(n, out, "its split takes every flow; give it a Split of Xor or Or and several flows")
 		}
 	}
-	return c.problems
+	return c.found
 }
 
-func (d *draft) checkRule(n *node, side string, r Rule, missing net.Code, flows []*FlowRef) bool {
+func (p *problems) checkRule(n *node, side string, r Rule, missing net.Code, flows []*FlowRef) bool {
 	switch {
 	case r > Or:
-		d.problem(BadRule, n.name, n.pos, "the %s of task %s is %s; use And, Xor or Or", side, n.name, r)
+		p.at(n, BadRule, "the %s of task %q is %s; use And, Xor or Or", side, n.name, r)
 	case r == 0 && len(flows) > 1:
-		d.problem(missing, n.name, n.pos, "task %s has %d flows (%s) and no %s; give it And, Xor or Or",
+		p.at(n, missing, "task %q has %d flows (%s) and no %s; give it And, Xor or Or",
 			n.name, len(flows), flowNames(flows), side)
-		d.other(flows[1].pos)
+		p.other(flows[1].pos)
 	default:
 		return true
 	}
@@ -67,20 +68,20 @@ func (d *draft) checkRule(n *node, side string, r Rule, missing net.Code, flows 
 }
 
 // checkStray finds a choice where nothing is chosen.
-func (d *draft) checkStray(n *node, out []*FlowRef, why string) {
+func (p *problems) checkStray(n *node, out []*FlowRef, why string) {
 	for _, f := range out {
 		if !f.chosen.IsZero() {
-			d.problem(StrayRoute, f.name(), f.chosen, "flow %s has a When or Otherwise, but nothing is chosen at %s: %s",
+			p.problem(StrayRoute, f.name(), f.chosen, "flow %q has a When or Otherwise, but nothing is chosen at %q: %s",
 				f.name(), n.name, why)
-			d.other(n.pos)
+			p.other(n.pos)
 		}
 	}
 	if n.route != nil || n.routeByCaller {
-		d.problem(StrayRoute, n.name, n.pos, "task %s has a Route, but nothing is chosen there: %s", n.name, why)
+		p.at(n, StrayRoute, "task %q has a Route, but nothing is chosen there: %s", n.name, why)
 	}
 }
 
-func (d *draft) checkChoice(n *node, out []*FlowRef) {
+func (p *problems) checkChoice(n *node, out []*FlowRef) {
 	conditional := slices.ContainsFunc(out, func(f *FlowRef) bool { return !f.chosen.IsZero() })
 	ways := 0
 	for _, way := range []bool{n.route != nil, n.routeByCaller, conditional} {
@@ -90,31 +91,31 @@ func (d *draft) checkChoice(n *node, out []*FlowRef) {
 	}
 	switch {
 	case ways == 0:
-		d.problem(MissingRoute, n.name, n.pos, "the %s-split of task %s does not know which of its flows (%s) to take; use When and "+
-			"Otherwise on them, or Route", n.split, n.name, flowNames(out))
+		p.at(n, MissingRoute, "the %s-split of task %q does not know which of its flows (%s) to take; use "+
+			"When and Otherwise on them, or Route", n.split, n.name, flowNames(out))
 	case ways > 1:
-		d.problem(AmbiguousRoute, n.name, n.pos, "the %s-split of task %s is told in several ways where to go; use one of Route, "+
-			"RouteByCaller, and When and Otherwise on its flows", n.split, n.name)
+		p.at(n, AmbiguousRoute, "the %s-split of task %q is told in several ways where to go; use one of "+
+			"Route, RouteByCaller, and When and Otherwise on its flows", n.split, n.name)
 	case n.routeByCaller && n.worker:
-		d.problem(MissingRoute, n.name, n.pos, "task %s has RouteByCaller, but its items are completed by a worker or by "+
+		p.at(n, MissingRoute, "task %q has RouteByCaller, but its items are completed by a worker or by "+
 			"themselves, which choose no route; use Route", n.name)
 	case conditional:
-		d.checkConditions(n, out)
+		p.checkConditions(n, out)
 	}
 }
 
-func (d *draft) checkConditions(n *node, out []*FlowRef) {
+func (p *problems) checkConditions(n *node, out []*FlowRef) {
 	var first *FlowRef
 	for _, f := range out {
 		switch {
 		case f.chosen.IsZero():
-			d.problem(MissingRoute, f.name(), f.pos, "flow %s has neither When nor Otherwise, as other flows of %s have",
+			p.problem(MissingRoute, f.name(), f.pos, "flow %q has neither When nor Otherwise, as other flows of %q have",
 				f.name(), n.name)
-			d.other(n.pos)
+			p.other(n.pos)
 		case f.otherwise && first != nil:
-			d.problem(AmbiguousDefault, f.name(), f.chosen, "flow %s is a second Otherwise of task %s, beside %s",
+			p.problem(AmbiguousDefault, f.name(), f.chosen, "flow %q is a second Otherwise of task %q, beside %q",
 				f.name(), n.name, first.name())
-			d.other(first.chosen)
+			p.other(first.chosen)
 		case f.otherwise:
 			first = f
 		}
@@ -146,7 +147,8 @@ func (d *draft) router(n *node) Router {
 // askCaller is the route of a task whose caller chooses: it is asked only when the caller has not.
 func askCaller(n *node, out []*FlowRef) Router {
 	return func(context.Context, *activities.Activation) ([]string, error) {
-		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give builder.Route", n.name, flowNames(out))
+		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give builder.Route",
+			n.name, flowNames(out))
 	}
 }
 
@@ -174,8 +176,8 @@ func choose(n *node, out []*FlowRef) Router {
 			chosen = otherwise
 		}
 		if chosen == nil {
-			return nil, fmt.Errorf("no flow of the %s-split of task %s can be taken: no When of %s is true, and there is no Otherwise",
-				n.split, n.name, flowNames(out))
+			return nil, fmt.Errorf("no flow of the %s-split of task %s can be taken: no When of %s is true, and there is no "+
+				"Otherwise", n.split, n.name, flowNames(out))
 		}
 		return chosen, nil
 	}

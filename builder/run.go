@@ -56,9 +56,9 @@ type runError struct {
 func (e *runError) Error() string   { return e.err.Error() }
 func (e *runError) Unwrap() []error { return []error{e.failure, e.err} }
 
-// failed makes a failure of an error, and keeps the error. Beside what [workitem.FailureOf] knows, it understands package
-// retry (a delay that was asked for, an error that is permanent) and data that breaks its rules, whose fields become the
-// details: failed(retry.After(time.Minute, err)) waits for a minute before the next attempt.
+// failed makes a failure of an error, and keeps the error. Beside what [workitem.FailureOf] knows, it understands
+// package retry (a delay that was asked for, an error that is permanent) and data that breaks its rules, whose fields
+// become the details: failed(retry.After(time.Minute, err)) waits for a minute before the next attempt.
 func failed(err error) *runError {
 	f := workitem.FailureOf(err)
 	if delay, ok := retry.Delay(err); ok && f.After == 0 {

@@ -110,8 +110,8 @@ func FromCase[T any](f func(*activities.Case) (T, error)) Source[T] {
 	return Source[T]{sourceOf{read: read, where: inCase}}
 }
 
-// OutputOf reads the output that a task of the case gave last, for callbacks: builder.OutputOf(draft, a.Case()). It is an
-// error if the task has given none.
+// OutputOf reads the output that a task of the case gave last, for callbacks: builder.OutputOf(draft, a.Case()). It
+// is an error if the task has given none.
 func OutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Out, error) {
 	var none Out
 	raw, err := outputOf[Out](c, t.Name())
@@ -131,8 +131,8 @@ func infoOf(a *activities.Activation, c *activities.Case) activities.CaseInfo {
 	return c.Case()
 }
 
-// outputOf reads what a task gave last. Nothing is an output only of types that may lack one; otherwise it means that the
-// task has not completed.
+// outputOf reads what a task gave last. Nothing is an output only of types that may lack one; otherwise it means that
+// the task has not completed.
 func outputOf[Out any](c activities.CaseInfo, task string) (json.RawMessage, error) {
 	raw := c.Outputs(task)
 	if raw == nil && !mayLack(reflect.TypeFor[Out]()) {

@@ -16,8 +16,8 @@ type Runtime interface {
 	StartCase(ctx context.Context, d *activities.Definition, input json.RawMessage, c Call) (workitem.CaseID, error)
 	// Act does an action on a work item of a task of a workflow, and refuses an item of another one.
 	Act(
-		ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
-		c Call,
+		ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action,
+		payload json.RawMessage, c Call,
 	) error
 }
 
@@ -48,8 +48,8 @@ func Key(key string) CallOption { return func(c *Call) { c.Key = key } }
 // By names who acts, for the history.
 func By(name string) CallOption { return func(c *Call) { c.By = name } }
 
-// Route chooses where the task's split goes, by the names of the tasks or conditions it flows to, if the action completes
-// the task.
+// Route chooses where the task's split goes, by the names of the tasks or conditions it flows to, if the action
+// completes the task.
 func Route(targets ...string) CallOption {
 	return func(c *Call) { c.Route = append([]string{}, targets...) }
 }
@@ -76,8 +76,11 @@ func (t *TaskRef[In, Out]) Start(ctx context.Context, rt Runtime, item workitem.
 	return t.act(ctx, rt, item, workitem.Start, nil, opts)
 }
 
-// Complete completes an item with its output. The error wraps a *domain.InvalidError if the output breaks its own rules.
-func (t *TaskRef[In, Out]) Complete(ctx context.Context, rt Runtime, item workitem.ID, out Out, opts ...CallOption) error {
+// Complete completes an item with its output. The error wraps a *domain.InvalidError if the output breaks its own
+// rules.
+func (t *TaskRef[In, Out]) Complete(
+	ctx context.Context, rt Runtime, item workitem.ID, out Out, opts ...CallOption,
+) error {
 	payload, err := encode(out)
 	if err != nil {
 		return fmt.Errorf("complete work item %s of %s: %w", item, t.Name(), err)
@@ -151,7 +154,8 @@ func (t *TaskRef[In, Out]) OutputOf(it *workitem.Item) (Out, error) {
 		return none, err
 	}
 	if it.State != workitem.Completed {
-		return none, fmt.Errorf("output of work item %s: it is %s, and only a completed one has an output", it.Label(), it.State)
+		return none, fmt.Errorf("output of work item %s: it is %s, and only a completed one has an output",
+			it.Label(), it.State)
 	}
 	return restore[Out](it.Output)
 }

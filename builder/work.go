@@ -8,7 +8,6 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -92,12 +91,15 @@ func timersOf(timeout time.Duration, timers []activities.Timer) []activities.Tim
 	return append(all, timers...)
 }
 
+// inputs makes the payloads of an activation.
+type inputs = func(context.Context, *activities.Activation) ([]json.RawMessage, error)
+
 // inputs joins the two ways in which a task, or a composite task, gets its payloads.
-func (d *draft) inputs(n *node, one sourceOf, several func(context.Context, *activities.Activation) ([]json.RawMessage, error)) {
+func (d *draft) inputs(n *node, one sourceOf, several inputs) {
 	one.pos = n.pos
 	switch {
 	case one.read != nil && several != nil:
-		d.problem(AmbiguousInput, n.name, n.pos, "task %s has both Input and Items; give it one of them", n.name)
+		d.at(n, AmbiguousInput, "task %q has both Input and Items; give it one of them", n.name)
 	case several != nil:
 		n.task.Inputs, n.notes = several, append(n.notes, "items: code")
 	case one.read != nil:
@@ -110,9 +112,7 @@ func (d *draft) inputs(n *node, one sourceOf, several func(context.Context, *act
 	}
 }
 
-func itemsOf[In any](
-	items func(context.Context, *activities.Activation) ([]In, error),
-) func(context.Context, *activities.Activation) ([]json.RawMessage, error) {
+func itemsOf[In any](items func(context.Context, *activities.Activation) ([]In, error)) inputs {
 	if items == nil {
 		return nil
 	}
@@ -173,20 +173,20 @@ func (d *draft) checkWork(n *node, timeout time.Duration) {
 	d.checkTimers(n, timeout)
 	d.checkNonNegative(n, "RunTimeout", t.RunTimeout)
 	if t.RunTimeout > 0 && t.Run == nil {
-		d.problem(Conflict, n.name, n.pos, "task %s has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
+		d.at(n, Conflict, "task %q has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
 	}
 	if t.Auto && t.Run != nil {
-		d.problem(Conflict, n.name, n.pos, "task %s is Auto and has Run; an automatic item completes without being run", n.name)
+		d.at(n, Conflict, "task %q is Auto and has Run; an automatic item completes without being run", n.name)
 	}
 	if t.Auto {
 		if _, err := t.Accept(workitem.Complete, nil); err != nil {
-			d.problem(MissingOutput, n.name, n.pos, "task %s is Auto, so its items complete without an output, which its type "+
+			d.at(n, MissingOutput, "task %q is Auto, so its items complete without an output, which its type "+
 				"refuses: %s", n.name, oneLine(err))
 		}
 	}
 	if t.Inputs == nil {
 		if _, err := t.Accept(workitem.Initialize, nil); err != nil && !isTypeError(err) {
-			d.problem(MissingInput, n.name, n.pos, "task %s has neither Input nor Items, and its type refuses a missing input: %s",
+			d.at(n, MissingInput, "task %q has neither Input nor Items, and its type refuses a missing input: %s",
 				n.name, oneLine(err))
 		}
 	}
@@ -195,14 +195,14 @@ func (d *draft) checkWork(n *node, timeout time.Duration) {
 
 func (d *draft) checkPolicy(n *node) {
 	if n.task.Policy.Name() == "" {
-		d.problem(BadName, n.name, n.pos, "the policy of task %s has no name; give workitem.NewPolicy one, since it is part of "+
-			"the fingerprint", n.name)
+		d.at(n, BadName, "the policy of task %q has no name; give workitem.NewPolicy one, since it is part "+
+			"of the fingerprint", n.name)
 	}
 }
 
 func (d *draft) checkNonNegative(n *node, what string, t time.Duration) {
 	if t < 0 {
-		d.problem(NegativeDuration, n.name, n.pos, "the %s of task %s is %s; give zero or more", what, n.name, t)
+		d.at(n, NegativeDuration, "the %s of task %q is %s; give zero or more", what, n.name, t)
 	}
 }
 
@@ -212,18 +212,18 @@ func (d *draft) checkTimers(n *node, timeout time.Duration) {
 	for _, timer := range n.task.Timers {
 		switch {
 		case timer.Name == "":
-			d.problem(BadName, n.name, n.pos, "a timer of task %s has no name; the jobs table shows it", n.name)
+			d.at(n, BadName, "a timer of task %q has no name; the jobs table shows it", n.name)
 		case seen[timer.Name]:
-			d.problem(DuplicateTimer, n.name, n.pos, "task %s has two timers named %q; give each its own name (Timeout is "+
+			d.at(n, DuplicateTimer, "task %q has two timers named %q; give each its own name (Timeout is "+
 				"\"timeout\")", n.name, timer.Name)
 		}
 		seen[timer.Name] = true
 		d.checkNonNegative(n, fmt.Sprintf("timer %q", timer.Name), timer.After)
 		if (timer.Item == nil) == (timer.Task == nil) {
-			d.problem(NilFunction, n.name, n.pos, "timer %q of task %s needs exactly one of Item and Task", timer.Name, n.name)
+			d.at(n, NilFunction, "timer %q of task %q needs exactly one of Item and Task", timer.Name, n.name)
 		}
 		if n.kind == compositeNode && timer.Item != nil {
-			d.problem(Conflict, n.name, n.pos, "timer %q of composite task %s is for items, which it does not have; use Task",
+			d.at(n, Conflict, "timer %q of composite task %q is for items, which it does not have; use Task",
 				timer.Name, n.name)
 		}
 	}
@@ -232,11 +232,4 @@ func (d *draft) checkTimers(n *node, timeout time.Duration) {
 func isTypeError(err error) bool {
 	var e *domain.TypeError
 	return asError(err, &e)
-}
-
-func positionOf(n *node) net.Pos {
-	if n == nil {
-		return net.Pos{}
-	}
-	return n.pos
 }

@@ -33,8 +33,8 @@ func (w *Workflow[C]) Start(ctx context.Context, rt Runtime, input C, opts ...Ca
 	return rt.StartCase(ctx, w.Definition, payload, CallWith(opts...))
 }
 
-// Case describes a child case with this input, for [Choice] and for activities.Activation.NewCase. An input that breaks its
-// own rules is refused when the case starts.
+// Case describes a child case with this input, for [Choice] and for activities.Activation.NewCase. An input that
+// breaks its own rules is refused when the case starts.
 func (w *Workflow[C]) Case(input C) activities.NewCase {
 	n := activities.NewCase{}
 	if w.isNil() {

@@ -1,0 +1,176 @@
+package builder_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// memory is a runtime of one case in memory: the kernel without an engine around it. Its clock stands still until a test
+// moves it, and work is done when a test says so.
+type memory struct {
+	*workitem.Generator
+	defs map[string]*activities.Definition
+	tree *store.Tree
+	now  time.Time
+	last builder.Call
+	gate kernel.Gate
+}
+
+func newMemory(workflows ...builder.Definition) *memory {
+	m := &memory{
+		Generator: workitem.NewGenerator(rand.Reader), defs: map[string]*activities.Definition{}, tree: store.NewTree(),
+		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	for _, w := range workflows {
+		m.defs[w.Untyped().Fingerprint] = w.Untyped()
+	}
+	return m
+}
+
+func (m *memory) Definition(fingerprint string) *activities.Definition { return m.defs[fingerprint] }
+func (m *memory) DB() domain.DB                                        { return nil }
+func (m *memory) Gate() *kernel.Gate                                   { return &m.gate }
+func (m *memory) Call(ctx context.Context, f func(context.Context) error) error {
+	return f(ctx)
+}
+
+func (m *memory) command(ctx context.Context, by string, f func(*kernel.Machine) error) error {
+	m.tree.Begin()
+	if err := f(kernel.New(ctx, m, m.tree, m.now, by)); err != nil {
+		m.tree.Rollback()
+		return err
+	}
+	m.tree.End(1)
+	return nil
+}
+
+// StartCase implements builder.Runtime.
+func (m *memory) StartCase(
+	ctx context.Context, d *activities.Definition, input json.RawMessage, c builder.Call,
+) (workitem.CaseID, error) {
+	m.defs[d.Fingerprint], m.last = d, c
+	id := m.NewCaseID(m.now)
+	m.tree.Root = id
+	return id, m.command(ctx, c.By, func(k *kernel.Machine) error { return k.Start(id, d, input) })
+}
+
+// Act implements builder.Runtime.
+func (m *memory) Act(
+	ctx context.Context, _ *activities.Definition, _ string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	c builder.Call,
+) error {
+	m.last = c
+	return m.command(ctx, c.By, func(k *kernel.Machine) error { return k.Act(item, a, payload, c.Route) })
+}
+
+// work does every job that is due, as a worker would, until none is.
+func (m *memory) work(ctx context.Context) error {
+	for {
+		job := m.due()
+		if job == nil {
+			return nil
+		}
+		if job.Kind == store.JobTimer || job.Kind == store.JobWake {
+			if err := m.command(ctx, "", func(k *kernel.Machine) error { return k.Fire(job.ID) }); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := m.do(ctx, job); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *memory) do(ctx context.Context, job *store.Job) error {
+	var w *activities.Work
+	err := m.command(ctx, "worker", func(k *kernel.Machine) (err error) {
+		w, err = k.Claim(job.ID, "worker", m.now.Add(time.Minute))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c, _ := m.tree.Job(job.ID)
+	d := m.defs[c.Fingerprint]
+	var out json.RawMessage
+	if job.Kind == store.JobCall {
+		w.Name = job.Name
+		err = d.Calls[job.Name].Run(ctx, w)
+	} else {
+		t, _ := d.Net.TaskByName(job.Task)
+		out, err = d.Tasks[t].Run(ctx, w)
+	}
+	return m.command(ctx, "worker", func(k *kernel.Machine) error {
+		return k.Settle(job.ID, w.Fence, out, workitem.FailureOf(err))
+	})
+}
+
+func (m *memory) due() *store.Job {
+	var next *store.Job
+	m.tree.Each(func(c *store.Case) {
+		for _, j := range c.Jobs {
+			if j.State == store.JobPending && !j.Due.After(m.now) && (next == nil || j.Due.Before(next.Due)) {
+				next = j
+			}
+		}
+	})
+	return next
+}
+
+// item finds the one live item of a task.
+func (m *memory) item(task string) *workitem.Item {
+	var found *workitem.Item
+	m.tree.Each(func(c *store.Case) {
+		for _, it := range c.Items {
+			if it.Task == task && it.State.Live() {
+				found = it
+			}
+		}
+	})
+	return found
+}
+
+// doing starts and completes the live item of a task.
+func doing[In, Out any](m *memory, t *builder.TaskRef[In, Out], out Out, opts ...builder.CallOption) error {
+	ctx := context.Background()
+	it := m.item(t.Name())
+	if it == nil {
+		return fmt.Errorf("task %s has no live item", t.Name())
+	}
+	if it.State == workitem.Initialized {
+		if err := t.Start(ctx, m, it.ID); err != nil {
+			return err
+		}
+	}
+	return t.Complete(ctx, m, it.ID, out, opts...)
+}
+
+// show lists the cases, and the live items in them.
+func (m *memory) show() string {
+	var b strings.Builder
+	m.tree.Each(func(c *store.Case) {
+		fmt.Fprintf(&b, "%s %s", c.Workflow, c.State)
+		for _, it := range c.Items {
+			if it.State.Live() {
+				fmt.Fprintf(&b, ", %s %s %s", it.Label(), it.State, it.Input)
+			}
+		}
+		if c.Output != nil {
+			fmt.Fprintf(&b, ", gave %s", c.Output)
+		}
+		b.WriteString("\n")
+	})
+	return b.String()
+}
