@@ -1,0 +1,308 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	sqlite3 "modernc.org/sqlite"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// conn is one connection to SQLite with its prepared statements. The store's own statements run on the driver, without
+// database/sql, which costs a third more; the user's come through package database/sql, see userdb.go. A conn is used by
+// one goroutine at a time.
+type conn struct {
+	raw   rawConn
+	ctx   context.Context // may interrupt a query; background for a writer, since an interrupt would undo its transaction
+	stmts map[string]*stmt
+}
+
+type rawConn interface {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+// maxStmts bounds the prepared statements of a connection: a filter of many parts makes many texts.
+const maxStmts = 200
+
+func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
+	connector, err := sqlite3.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	given, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := given.(rawConn)
+	if !ok {
+		return nil, errors.Join(errors.New("this version of modernc.org/sqlite lacks context support"), given.Close())
+	}
+	c := &conn{raw: raw, ctx: context.Background(), stmts: make(map[string]*stmt)}
+	for _, p := range pragmas {
+		if err := c.exec("PRAGMA " + p); err != nil {
+			return nil, errors.Join(fmt.Errorf("PRAGMA %s: %w", p, err), c.close())
+		}
+	}
+	return c, nil
+}
+
+func (c *conn) close() error {
+	c.forget()
+	return c.raw.Close()
+}
+
+// forget drops the prepared statements.
+func (c *conn) forget() {
+	for _, s := range c.stmts {
+		_ = s.raw.Close() // an error repeats that of the last run
+	}
+	clear(c.stmts)
+}
+
+// exec runs statements that are not worth preparing.
+func (c *conn) exec(query string) error {
+	_, err := c.raw.ExecContext(context.Background(), query, nil)
+	return err
+}
+
+// stmt is a prepared statement.
+type stmt struct {
+	raw  rawStmt
+	args []driver.NamedValue
+}
+
+type rawStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// prepare returns the statement for a text, prepared once.
+func (c *conn) prepare(query string) (*stmt, error) {
+	if s := c.stmts[query]; s != nil {
+		return s, nil
+	}
+	given, err := c.raw.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %.60q: %w", query, err)
+	}
+	if len(c.stmts) >= maxStmts {
+		c.forget()
+	}
+	s := &stmt{raw: given.(rawStmt)}
+	c.stmts[query] = s
+	return s, nil
+}
+
+func (s *stmt) bind(args []driver.Value) []driver.NamedValue {
+	s.args = s.args[:0]
+	for i, a := range args {
+		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	return s.args
+}
+
+// run executes a prepared statement that returns no rows.
+func (c *conn) run(query string, args ...driver.Value) error {
+	_, err := c.change(query, args...)
+	return err
+}
+
+// change is like run and returns how many rows it changed.
+func (c *conn) change(query string, args ...driver.Value) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.raw.ExecContext(context.Background(), s.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// each calls f with every row of a query. f must not run the same query.
+func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.raw.QueryContext(c.ctx, s.bind(args))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	r := row{values: make([]driver.Value, len(rows.Columns()))}
+	for {
+		if err := rows.Next(r.values); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		r.next, r.err = 0, nil
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+}
+
+// number returns the first column of the only row; found is false if there is no row, or a NULL in it.
+func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, err error) {
+	err = c.each(query, args, func(r *row) error {
+		n, found = r.values[0].(int64)
+		return nil
+	})
+	return n, found, err
+}
+
+// row reads the columns of a row from left to right. The first value that has not the expected type is kept as the error.
+type row struct {
+	values []driver.Value
+	next   int
+	err    error
+}
+
+func (r *row) value() driver.Value {
+	v := r.values[r.next]
+	r.next++
+	return v
+}
+
+func (r *row) bad(what string, err error) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: column %d of a row is %.60q and no %s (%w)",
+			store.ErrCorrupt, r.next, fmt.Sprint(r.values[r.next-1]), what, err)
+	}
+}
+
+var errType = errors.New("wrong type")
+
+// text reads a text; NULL is "".
+func (r *row) text() string {
+	switch v := r.value().(type) {
+	case string:
+		return v
+	case nil:
+		return ""
+	}
+	r.bad("text", errType)
+	return ""
+}
+
+// number reads an integer; NULL is 0.
+func (r *row) number() int64 {
+	switch v := r.value().(type) {
+	case int64:
+		return v
+	case nil:
+		return 0
+	}
+	r.bad("number", errType)
+	return 0
+}
+
+// json reads a payload; NULL is nil.
+func (r *row) json() json.RawMessage {
+	if s := r.text(); s != "" {
+		return json.RawMessage(s)
+	}
+	return nil
+}
+
+func (r *row) failure() *workitem.Failure {
+	data := r.json()
+	if data == nil {
+		return nil
+	}
+	f, err := store.DecodeFailure(data)
+	if err != nil {
+		r.bad("failure", err)
+	}
+	return f
+}
+
+// time reads a time; NULL is the zero time.
+func (r *row) time() time.Time {
+	if r.values[r.next] == nil {
+		r.next++
+		return time.Time{}
+	}
+	return store.FromMicros(r.number())
+}
+
+func parsed[T any](r *row, what string, parse func(string) (T, error)) T {
+	v, err := parse(r.text())
+	if err != nil {
+		r.bad(what, err)
+	}
+	return v
+}
+
+// id reads an id; NULL is the zero id.
+func id[K interface{ ~[16]byte }, P interface {
+	*K
+	UnmarshalText([]byte) error
+}](r *row) K {
+	var k K
+	if err := P(&k).UnmarshalText([]byte(r.text())); err != nil {
+		r.bad("id", err)
+	}
+	return k
+}
+
+// The other way: how values are bound.
+
+func textOf[T any](k workitem.Key[T]) driver.Value {
+	if k.IsZero() {
+		return nil
+	}
+	b, _ := k.MarshalText() // it never fails
+	return string(b)
+}
+
+// nullable makes a NULL of an empty text.
+func nullable(s string) driver.Value {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func jsonOf(data json.RawMessage) driver.Value {
+	if len(data) == 0 {
+		return nil
+	}
+	return string(data)
+}
+
+func failureOf(f *workitem.Failure) driver.Value {
+	if f == nil {
+		return nil
+	}
+	return string(store.AppendFailure(nil, f))
+}
+
+func timeOf(t time.Time) driver.Value {
+	if t.IsZero() {
+		return nil
+	}
+	return store.Micros(t)
+}
+
+func boolOf(b bool) driver.Value {
+	if b {
+		return int64(1)
+	}
+	return int64(0)
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Requests implements [store.Tx].
+func (tx *transaction) Requests(_ context.Context, max int) ([]store.Request, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	answered := make(map[int64]bool, len(tx.replies))
+	for _, r := range tx.replies {
+		answered[r.id] = true
+	}
+	var all []store.Request
+	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL ORDER BY id LIMIT ?",
+		args(int64(max+len(answered))), func(r *row) error {
+			q := store.Request{ID: r.number(), At: r.time(), Command: r.json()}
+			if len(all) < max && !answered[q.ID] {
+				all = append(all, q)
+			}
+			return r.err
+		})
+	return all, err
+}
+
+// Reply implements [store.Tx].
+func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	_, found, err := tx.s.w.number("SELECT id FROM requests WHERE id = ? AND replied IS NULL", id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("request %d, without a reply: %w", id, store.ErrNotFound)
+	}
+	tx.replies = append(tx.replies, reply{id: id, answer: a})
+	return nil
+}
+
+func (tx *transaction) writeReplies() error {
+	for _, r := range tx.replies {
+		a := r.answer
+		err := tx.s.w.run("UPDATE requests SET replied = ?, result = ?, code = ?, error = ? WHERE id = ?",
+			store.Micros(tx.s.now()), jsonOf(a.Result), a.Code, a.Error, r.id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
+func (s *Store) Changed(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return false, err
+	}
+	version, _, err := s.w.number("PRAGMA data_version")
+	if err != nil || version == s.version {
+		return false, explain(s.path, err)
+	}
+	s.version = version
+	_, found, err := s.w.number("SELECT id FROM requests WHERE replied IS NULL LIMIT 1")
+	return found, explain(s.path, err)
+}
+
+// pollReply is how often Post looks for its reply.
+const pollReply = 20 * time.Millisecond
+
+// Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the other
+// end. If the context ends first, the request is taken back: the error then says that the command did not happen, or, if the
+// owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file. The error wraps
+// [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
+func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return store.Answer{}, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return store.Answer{}, fmt.Errorf("%s: %w: %w", path, store.ErrNotFound, err)
+	}
+	c, err := connect(ctx, dsn(path, "rw"), "busy_timeout=10000", "synchronous=FULL")
+	if err != nil {
+		return store.Answer{}, explain(path, err)
+	}
+	a, err := post(ctx, c, path, command)
+	return a, errors.Join(explain(path, err), c.close())
+}
+
+func post(ctx context.Context, c *conn, path string, command json.RawMessage) (store.Answer, error) {
+	if err := (&Store{path: path}).checkSchema(c); err != nil {
+		return store.Answer{}, err
+	}
+	id, _, err := c.number("INSERT INTO requests (at, command) VALUES (CAST(unixepoch('subsec') * 1000000 AS INTEGER), ?) "+
+		"RETURNING id", string(command))
+	if err != nil {
+		return store.Answer{}, err
+	}
+	ticker := time.NewTicker(pollReply)
+	defer ticker.Stop()
+	for {
+		a, done, err := takeReply(c, id)
+		if done || err != nil {
+			return a, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return takeBack(c, id, ctx.Err())
+		}
+	}
+}
+
+func takeReply(c *conn, id int64) (a store.Answer, done bool, err error) {
+	err = c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id), func(r *row) error {
+		a, done = store.Answer{Result: r.json(), Code: r.text(), Error: r.text()}, true
+		return r.err
+	})
+	if done && err == nil {
+		err = c.run("DELETE FROM requests WHERE id = ?", id)
+	}
+	return a, done, err
+}
+
+// takeBack deletes a request that has no reply yet. The owner reads and answers in one transaction, so it cannot be half
+// done.
+func takeBack(c *conn, id int64, why error) (store.Answer, error) {
+	n, err := c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
+	if err != nil {
+		return store.Answer{}, errors.Join(why, fmt.Errorf("the command may still happen: %w", err))
+	}
+	if n > 0 {
+		return store.Answer{}, fmt.Errorf("nobody answered in time, and the command did not happen: %w", why)
+	}
+	a, _, err := takeReply(c, id)
+	return a, err
+}

@@ -1,0 +1,263 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+const (
+	liveItem = "state IN ('initialized', 'started')" // as the partial indexes say it
+	liveJob  = "state IN ('pending', 'running')"
+)
+
+// loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
+// holds its items, jobs and children.
+type loader struct {
+	c     *conn
+	nets  *netCache
+	newer func(workitem.CaseID) *store.Case
+}
+
+func loadTree(
+	c *conn, nets *netCache, root workitem.CaseID, newer func(workitem.CaseID) *store.Case,
+) (*store.Tree, error) {
+	l := loader{c: c, nets: nets, newer: newer}
+	first := newer(root)
+	fresh := first != nil
+	if !fresh {
+		var err error
+		if first, err = l.stored(root); err != nil {
+			return nil, err
+		}
+	}
+	if !first.Parent.IsZero() {
+		return nil, fmt.Errorf("case %s is a child case, and the root case is %s: %w", root, first.Root, store.ErrNotFound)
+	}
+	if !hasComposite(first.Net) {
+		return store.NewTree(first), nil
+	}
+	return l.descendants(first, fresh)
+}
+
+func hasComposite(n *net.Net) bool {
+	for t := range n.NumTasks() {
+		if n.Task(net.TaskID(t)).Kind == net.Composite {
+			return true
+		}
+	}
+	return false
+}
+
+// stored reads a case with its items and jobs from the tables; its children are still missing.
+func (l *loader) stored(id workitem.CaseID) (*store.Case, error) {
+	c, err := loadCase(l.c, l.nets, id)
+	if err != nil {
+		return nil, err
+	}
+	return c, l.fill(c)
+}
+
+// loadCase reads the row of a case.
+func loadCase(c *conn, nets *netCache, id workitem.CaseID) (*store.Case, error) {
+	var found *store.Case
+	err := c.each("SELECT "+casesTable.list("")+" FROM cases WHERE id = ?", args(textOf(id)), func(r *row) (err error) {
+		found, err = readCase(r, func(f string) (*net.Net, error) { return nets.get(c, f) })
+		return err
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	return found, err
+}
+
+// descendants adds the child cases of a root case to it.
+func (l *loader) descendants(root *store.Case, fresh bool) (*store.Tree, error) {
+	all, err := l.children(root.ID)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[workitem.CaseID]*store.Case, len(all)+1)
+	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children the tables know
+	byID[root.ID], stored[root.ID] = root, !fresh
+	for _, c := range all {
+		if now := l.newer(c.ID); now != nil {
+			byID[c.ID] = now
+			continue
+		}
+		if err := l.fill(c); err != nil {
+			return nil, err
+		}
+		byID[c.ID], stored[c.ID] = c, true
+	}
+	for _, c := range all { // in the order of their creation
+		if stored[c.Parent] {
+			parent := byID[c.Parent]
+			parent.Children = append(parent.Children, c.ID)
+		}
+	}
+	return l.assemble(root, byID)
+}
+
+// assemble walks down from the root; a child that no table knows yet is in memory.
+func (l *loader) assemble(root *store.Case, byID map[workitem.CaseID]*store.Case) (*store.Tree, error) {
+	cases := []*store.Case{root}
+	for i := 0; i < len(cases); i++ {
+		for _, id := range cases[i].Children {
+			child := byID[id]
+			if child == nil {
+				child = l.newer(id)
+			}
+			if child == nil {
+				return nil, fmt.Errorf("%w: case %s has a child %s, which is not there", store.ErrCorrupt, cases[i].ID, id)
+			}
+			cases = append(cases, child)
+		}
+	}
+	return store.NewTree(cases...), nil
+}
+
+// children reads all descendants of a root case, oldest first, without their items and jobs.
+func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
+	var all []*store.Case
+	err := l.c.each("SELECT "+casesTable.list("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
+		args(textOf(root)), func(r *row) error {
+			c, err := readCase(r, func(f string) (*net.Net, error) { return l.nets.get(l.c, f) })
+			all = append(all, c)
+			return err
+		})
+	return all, err
+}
+
+// fill reads the items of each task's latest activation, any live ones of older activations, and the live jobs.
+func (l *loader) fill(c *store.Case) error {
+	if latest := latestActivations(c); latest != "" {
+		err := l.c.each("SELECT "+itemsTable.list("")+" FROM work_items WHERE id IN ("+
+			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
+			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value "+
+			"UNION SELECT id FROM work_items WHERE case_id = ? AND "+liveItem+") ORDER BY id",
+			args(latest, textOf(c.ID), textOf(c.ID)), func(r *row) error {
+				it, err := readItem(r)
+				c.Items = append(c.Items, it)
+				return err
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
+		args(textOf(c.ID)), func(r *row) error {
+			j, err := readJob(r)
+			c.Jobs = append(c.Jobs, j)
+			return err
+		})
+}
+
+// latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.
+func latestActivations(c *store.Case) string {
+	var b []byte
+	for t := range c.Tasks {
+		if c.Tasks[t].Generation == 0 || c.Net.Task(net.TaskID(t)).Kind != net.Atomic {
+			continue
+		}
+		b = append(b, ',')
+		b = strconv.AppendQuote(b, c.Net.TaskName(net.TaskID(t)))
+		b = append(b, ':')
+		b = strconv.AppendInt(b, int64(c.Tasks[t].Generation), 10)
+	}
+	if b == nil {
+		return ""
+	}
+	b[0] = '{'
+	return string(append(b, '}'))
+}
+
+// findRoot finds the root case of a case, item or job in the tables.
+func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
+	var root workitem.CaseID
+	key := textOf(workitem.CaseID(any))
+	for _, query := range []string{
+		"SELECT root FROM cases WHERE id = ?",
+		"SELECT c.root FROM work_items i JOIN cases c ON c.id = i.case_id WHERE i.id = ?",
+		"SELECT root FROM jobs WHERE id = ?",
+	} {
+		err := c.each(query, args(key), func(r *row) error {
+			root = id[workitem.CaseID](r)
+			return r.err
+		})
+		if err != nil || !root.IsZero() {
+			return root, err
+		}
+	}
+	return root, fmt.Errorf("no case, work item or job has the id %v: %w", key, store.ErrNotFound)
+}
+
+// findItem reads a work item with the names of where it belongs.
+func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
+	rows, err := queryItems(c, store.ItemFilter{ID: id})
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("work item %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// storedEntry is a row of the journal whose events have not been decoded.
+type storedEntry struct {
+	store.Entry
+	events string
+}
+
+const entryColumns = "j.seq, j.prev, j.root, j.at, j.command, j.actor, j.key, j.answer, j.events"
+
+func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
+	var all []storedEntry
+	bound := args()
+	for _, v := range values {
+		bound = append(bound, v)
+	}
+	err := c.each(query, bound, func(r *row) error {
+		all = append(all, storedEntry{Entry: store.Entry{
+			Seq: r.number(), Prev: r.number(), Root: id[workitem.CaseID](r), At: r.time(), Command: r.text(), By: r.text(),
+			Key: r.text(), Answer: r.json(),
+		}, events: r.text()})
+		return r.err
+	})
+	return all, err
+}
+
+func decodeEntries(all []storedEntry, nets *entryNets) ([]*store.Entry, error) {
+	entries := make([]*store.Entry, len(all))
+	for i := range all {
+		var err error
+		if all[i].Events, err = nets.decode(all[i].events); err != nil {
+			return nil, fmt.Errorf("journal entry %d: %w", all[i].Seq, err)
+		}
+		entries[i] = &all[i].Entry
+	}
+	return slices.Clip(entries), nil
+}
+
+// findEntry reads one entry of the journal.
+func findEntry(
+	c *conn, nets *netCache, seq int64, newer func(workitem.CaseID) *store.Case,
+) (*store.Entry, error) {
+	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq = ?", seq)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%w: journal entry %d is not there", store.ErrCorrupt, seq)
+	}
+	entries, err := decodeEntries(rows, newEntryNets(c, nets, newer))
+	if err != nil {
+		return nil, err
+	}
+	return entries[0], nil
+}

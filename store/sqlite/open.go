@@ -1,0 +1,353 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// What an Opener uses unless an option says otherwise.
+const (
+	DefaultWindow = 2048                   // commands
+	DefaultAge    = 100 * time.Millisecond // how far other programs' view may lag
+)
+
+// applicationID marks a file as one of Tasq's ("TASQ").
+const applicationID = 0x54415351
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+// Option changes how [File] keeps its database.
+type Option func(*settings)
+
+// LoseLastCommits does not wait for the disk before a command is acknowledged (PRAGMA synchronous=NORMAL). What was
+// acknowledged survives the death of the process, but a power failure may take the last commits with it. The file stays
+// whole.
+func LoseLastCommits() Option { return func(s *settings) { s.synchronous = "NORMAL" } }
+
+// Window bounds how many commands, and how long, the tables may lag behind the journal for other programs that read the
+// file. The zero value of either is its default, [DefaultWindow] and [DefaultAge]. A larger window writes less, and opening
+// a file after a crash takes longer.
+func Window(commands int, age time.Duration) Option {
+	return func(s *settings) {
+		if commands > 0 {
+			s.window = commands
+		}
+		if age > 0 {
+			s.age = age
+		}
+	}
+}
+
+func newSettings(opts []Option) settings {
+	set := settings{synchronous: "FULL", window: DefaultWindow, age: DefaultAge}
+	for _, o := range opts {
+		o(&set)
+	}
+	return set
+}
+
+type file struct {
+	path string
+	set  settings
+}
+
+// File keeps cases in a SQLite file, which is made if it is not there. Opening it returns an error that wraps
+// [store.ErrOwned] while another process, or another store of this one, owns it; [store.ErrCorrupt] if it is damaged or
+// belongs to another program, and then it was not touched; [store.ErrNewer] if a newer version of Tasq wrote it; or
+// [store.ErrReadOnly] if the file or its folder cannot be written.
+//
+// With Options.ReadOnly the file is read without owning it, also while a process owns it, exact to its last commit.
+func File(path string, opts ...Option) store.Opener { return file{path: path, set: newSettings(opts)} }
+
+// Open implements [store.Opener].
+func (f file) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	path, err := filepath.Abs(f.path)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(path, f.set, o)
+	if o.ReadOnly {
+		return s.openReader(ctx)
+	}
+	if s.lock, err = own(path); err != nil {
+		return nil, err
+	}
+	if err := s.openFile(ctx); err != nil {
+		return nil, errors.Join(explain(path, err), s.shut())
+	}
+	return s, nil
+}
+
+func newStore(path string, set settings, o store.Options) *Store {
+	s := &Store{path: path, set: set, now: o.Now, log: o.Logger, nets: newNetCache(), window: newWindow(), version: -1}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.timer = time.AfterFunc(time.Hour, s.onAge)
+	s.timer.Stop()
+	return s
+}
+
+// own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's is
+// touched.
+func own(path string) (*flock.Flock, error) {
+	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR))
+	if _, err := os.Stat(lock.Path()); errors.Is(err, fs.ErrNotExist) {
+		// Nobody owns the file. Where somebody does, it must not be opened and closed from outside of SQLite, which would
+		// give up the locks of another connection in this process.
+		if err := checkHeader(path); err != nil {
+			return nil, err
+		}
+	}
+	locked, err := lock.TryLock()
+	switch {
+	case err != nil && (errors.Is(err, fs.ErrPermission) || readOnlyDisk(err)):
+		return nil, fmt.Errorf("%s: %w: give this process the right to write the folder: %w", path, store.ErrReadOnly, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: make sure that its folder is there: %w", path, err)
+	case !locked:
+		return nil, fmt.Errorf("%s: %w%s: stop that one, or open the file for reading only", path, store.ErrOwned, owner(path))
+	}
+	if err := prepareFile(path); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// owner names the process that wrote the lock file; "" if it is unknown.
+func owner(path string) string {
+	data, err := os.ReadFile(path + ".lock")
+	if pid, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
+		return fmt.Sprintf(" (pid %d)", pid)
+	}
+	return ""
+}
+
+// prepareFile checks the file, which nobody else owns now, and notes who does.
+func prepareFile(path string) error {
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if errors.Is(err, fs.ErrPermission) || readOnlyDisk(err) {
+		return fmt.Errorf("%s: %w: give this process the right to write it: %w", path, store.ErrReadOnly, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path+".lock", []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644)
+}
+
+// checkHeader reads the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is fine.
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w: give this process the right to read and write it: %w", path, store.ErrReadOnly, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var header [100]byte
+	n, err := io.ReadFull(f, header[:])
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s: %w", path, err)
+	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
+		return fmt.Errorf("%s: %w: it is no SQLite file; it was not touched, so choose another name or restore a backup",
+			path, store.ErrCorrupt)
+	case binary.BigEndian.Uint32(header[68:]) != applicationID:
+		return notOurs(path)
+	}
+	return nil
+}
+
+func notOurs(path string) error {
+	return fmt.Errorf("%s: %w: it is another program's SQLite file; it was not touched, so choose another name",
+		path, store.ErrCorrupt)
+}
+
+func dsn(path, mode string) string {
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?mode=" + mode
+}
+
+// openFile makes the connections of an owner, and brings the database up to date.
+func (s *Store) openFile(ctx context.Context) error {
+	var err error
+	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-65536", "temp_store=MEMORY",
+		"application_id="+strconv.Itoa(applicationID), "journal_mode=WAL", "synchronous="+s.set.synchronous,
+		"wal_autocheckpoint=10000")
+	if err != nil {
+		return err
+	}
+	s.readers = newPool(func() (*conn, error) {
+		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384", "temp_store=MEMORY",
+			"query_only=ON")
+	})
+	return s.prepare()
+}
+
+// prepare migrates the schema and replays what the tables lack.
+func (s *Store) prepare() error {
+	migrated, err := migrate(s.w, s.now())
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	if migrated && s.memory == nil {
+		if err := s.w.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			return err
+		}
+	}
+	s.rows = newRowWriter(s.w, "")
+	return s.recover()
+}
+
+const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
+    version  INTEGER PRIMARY KEY,
+    name     TEXT    NOT NULL,
+    checksum TEXT    NOT NULL,
+    applied  INTEGER NOT NULL
+)`
+
+// migrate applies the migrations that the database lacks, all or none, and makes the table of records.
+func migrate(c *conn, now time.Time) (bool, error) {
+	known, err := migrations()
+	if err != nil {
+		return false, err
+	}
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return false, err
+	}
+	changed, err := applyMigrations(c, known, now)
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil {
+		_ = c.exec("ROLLBACK") // the first error is the one to report
+		return false, err
+	}
+	return changed, nil
+}
+
+func migrations() ([]sqlkit.Migration, error) {
+	folder, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	return sqlkit.Load(folder)
+}
+
+func applyMigrations(c *conn, known []sqlkit.Migration, now time.Time) (bool, error) {
+	if err := c.exec(migrationsTable); err != nil {
+		return false, err
+	}
+	pending, err := pendingMigrations(c, known)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range pending {
+		if err := c.exec(m.SQL); err != nil {
+			return false, fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
+		}
+		if err := c.run("INSERT INTO migrations (version, name, checksum, applied) VALUES (?, ?, ?, ?)",
+			int64(m.Version), m.Name, m.Checksum, store.Micros(now)); err != nil {
+			return false, err
+		}
+	}
+	return len(pending) > 0, c.exec(domain.Schema)
+}
+
+func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, error) {
+	var applied []sqlkit.Applied
+	err := c.each("SELECT version, checksum FROM migrations ORDER BY version", nil, func(r *row) error {
+		applied = append(applied, sqlkit.Applied{Version: int(r.number()), Checksum: r.text()})
+		return r.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	pending, err := sqlkit.Pending(known, applied)
+	switch {
+	case errors.Is(err, sqlkit.ErrNewer):
+		return nil, fmt.Errorf("%w: %w", store.ErrNewer, err)
+	case errors.Is(err, sqlkit.ErrChanged):
+		return nil, fmt.Errorf("%w: %w: it was made by a program that is no release", store.ErrCorrupt, err)
+	}
+	return pending, err
+}
+
+// memory is a database that lives as long as its Opener.
+type memory struct {
+	set  settings
+	mu   sync.Mutex
+	c    *conn
+	open bool
+}
+
+// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the store,
+// or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two databases. A view
+// runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk does not matter.
+func Memory(opts ...Option) store.Opener { return &memory{set: newSettings(opts)} }
+
+// Open implements [store.Opener].
+func (m *memory) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open {
+		return nil, fmt.Errorf("in-memory database: %w: another store of this process", store.ErrOwned)
+	}
+	if m.c == nil {
+		c, err := connect(ctx, ":memory:", "cache_size=-65536", "temp_store=MEMORY")
+		if err != nil {
+			return nil, err
+		}
+		m.c = c
+	}
+	s := newStore("in-memory database", m.set, o)
+	s.memory, s.w, m.open = m, m.c, true
+	if err := s.prepare(); err != nil {
+		m.open = false
+		return nil, explain(s.path, err)
+	}
+	s.readOnly = o.ReadOnly
+	return s, nil
+}
+
+// giveBack lets the database be opened again.
+func (m *memory) giveBack() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.c.forget()
+	m.open = false
+}

@@ -1,0 +1,320 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// reader implements [store.Reader] on a connection with an open read transaction.
+type reader struct {
+	c      *conn
+	nets   *netCache
+	user   *userDB
+	over   bool
+	shared bool // the connection is also the writer's, so the user's SQL must be kept from writing
+}
+
+// Tree implements [store.Reader].
+func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*store.Tree, error) {
+	return loadTree(r.c, r.nets, root, nothingNewer)
+}
+
+// Root implements [store.Reader].
+func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
+	return findRoot(r.c, id)
+}
+
+// conditions collects the terms of a WHERE clause. States are written out, since only then SQLite sees that a partial
+// index serves.
+type conditions struct {
+	terms []string
+	args  []driver.Value
+}
+
+func (w *conditions) add(term string, values ...driver.Value) {
+	w.terms = append(w.terms, term)
+	w.args = append(w.args, values...)
+}
+
+// addID adds the term unless the id is zero. The term may hold the id more than once.
+func addID[T any](w *conditions, term string, id workitem.Key[T]) {
+	if id.IsZero() {
+		return
+	}
+	for range strings.Count(term, "?") {
+		w.args = append(w.args, textOf(id))
+	}
+	w.terms = append(w.terms, term)
+}
+
+func (w *conditions) addText(term, value string) {
+	if value != "" {
+		w.add(term, value)
+	}
+}
+
+// addStates selects states; live is the term of the partial indexes, added if it is implied.
+func addStates[S interface {
+	comparable
+	String() string
+}](w *conditions, column string, states []S, isLive func(S) bool, live string) (onlyLive bool) {
+	if len(states) == 0 {
+		return false
+	}
+	words := make([]string, len(states))
+	onlyLive = true
+	for i, s := range states {
+		words[i] = "'" + s.String() + "'"
+		onlyLive = onlyLive && isLive(s)
+	}
+	if onlyLive {
+		w.add(live)
+	}
+	if len(words) == 1 {
+		w.add(column + " = " + words[0])
+	} else {
+		w.add(column + " IN (" + strings.Join(words, ", ") + ")")
+	}
+	return onlyLive
+}
+
+// page adds the cursor, and returns the end of the statement for rows in the order of the column of ids.
+func (w *conditions) page(p store.Page, column string) string {
+	compare, order := " > ?", ""
+	if p.Desc {
+		compare, order = " < ?", " DESC"
+	}
+	w.addText(column+compare, p.After)
+	return " ORDER BY " + column + order + w.limit(p.Limit)
+}
+
+// limit must be called last, since its value is bound last.
+func (w *conditions) limit(n int) string {
+	if n <= 0 {
+		n = store.DefaultLimit
+	}
+	w.args = append(w.args, int64(n))
+	return " LIMIT ?"
+}
+
+func (w *conditions) where() string {
+	if len(w.terms) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.terms, " AND ")
+}
+
+const ofTree = " IN (SELECT id FROM cases WHERE id = ? UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
+
+// Cases implements [store.Reader].
+func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, error) {
+	var w conditions
+	addID(&w, "c.id = ?", f.ID)
+	addID(&w, "c.id"+ofTree, f.Root)
+	onlyLive := addStates(&w, "c.state", f.States, func(s store.CaseState) bool { return s == store.CaseStarted },
+		"c.state = 'started'")
+	if onlyLive { // the index on live cases is by fingerprint
+		w.addText("c.fingerprint IN (SELECT fingerprint FROM definitions WHERE name = ?)", f.Workflow)
+	} else {
+		w.addText("c.workflow = ?", f.Workflow)
+	}
+	w.addText("c.fingerprint = ?", f.Fingerprint)
+	if f.RootOnly {
+		w.add("c.parent IS NULL")
+	}
+	if !f.Before.IsZero() {
+		w.add("c.created < ?", store.Micros(f.Before))
+	}
+	if !f.Since.IsZero() {
+		w.add("c.created >= ?", store.Micros(f.Since))
+	}
+	end := w.page(f.Page, "c.id")
+	var all []*store.Case
+	err := r.c.each("SELECT "+casesTable.list("c.")+" FROM cases c"+w.where()+end, w.args, func(row *row) error {
+		c, err := readCase(row, func(fp string) (*net.Net, error) { return r.nets.get(r.c, fp) })
+		all = append(all, c)
+		return err
+	})
+	return all, err
+}
+
+// Items implements [store.Reader].
+func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow, error) {
+	return queryItems(r.c, f)
+}
+
+func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
+	var w conditions
+	addID(&w, "i.id = ?", f.ID)
+	addID(&w, "i.case_id = ?", f.Case)
+	addID(&w, "i.case_id"+ofTree, f.Root)
+	addStates(&w, "i.state", f.States, workitem.State.Live, "i."+liveItem)
+	w.addText("c.workflow = ?", f.Workflow)
+	w.addText("i.task = ?", f.Task)
+	if f.Queue != nil {
+		w.add("i.queue = ?", *f.Queue)
+	}
+	if f.Attempt > 0 {
+		w.add("i.attempt >= ?", int64(f.Attempt))
+	}
+	w.addText("i.failure ->> '$.code' = ?", f.Code)
+	if !f.Before.IsZero() {
+		w.add("i.created < ?", store.Micros(f.Before))
+	}
+	if !f.Since.IsZero() {
+		w.add("i.created >= ?", store.Micros(f.Since))
+	}
+	end := w.page(f.Page, "i.id")
+	var all []*store.ItemRow
+	// CROSS JOIN keeps the order of the tables: the items are what is selected and sorted.
+	err := c.each("SELECT "+itemsTable.list("i.")+", c.root, c.workflow FROM work_items i CROSS JOIN cases c ON c.id = i.case_id"+
+		w.where()+end, w.args, func(row *row) error {
+		it, err := readItem(row)
+		all = append(all, &store.ItemRow{Item: it, Root: id[workitem.CaseID](row), Workflow: row.text()})
+		if err == nil {
+			err = row.err
+		}
+		return err
+	})
+	return all, err
+}
+
+// Jobs implements [store.Reader].
+func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error) {
+	var w conditions
+	addID(&w, "j.id = ?", f.ID)
+	addID(&w, "j.case_id = ?", f.Case)
+	addID(&w, "j.case_id"+ofTree, f.Root)
+	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
+	onlyLive := addStates(&w, "j.state", f.States, store.JobState.Live, "j."+liveJob)
+	w.addText("j.kind = ?", f.Kind)
+	if f.Queue != nil {
+		w.add("j.queue = ?", *f.Queue)
+	}
+	if !f.Due.IsZero() {
+		w.add("j.due <= ?", store.Micros(f.Due))
+	}
+	var end string
+	if onlyLive {
+		end = w.dueOrder(f.Page)
+	} else {
+		end = w.page(f.Page, "j.id")
+	}
+	var all []*store.Job
+	err := r.c.each("SELECT "+jobsTable.list("j.")+" FROM jobs j"+w.where()+end, w.args, func(row *row) error {
+		j, err := readJob(row)
+		all = append(all, j)
+		return err
+	})
+	return all, err
+}
+
+// dueOrder is like page for jobs by their due time, and by id where that is the same.
+func (w *conditions) dueOrder(p store.Page) string {
+	compare, order := ">", ""
+	if p.Desc {
+		compare, order = "<", " DESC"
+	}
+	w.addText("(j.due, j.id) "+compare+" (SELECT due, id FROM jobs WHERE id = ?)", p.After)
+	return " ORDER BY j.due" + order + ", j.id" + order + w.limit(p.Limit)
+}
+
+// Journal implements [store.Reader]. The entries of one root case are found by walking their chain from the newest.
+func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	limit := int64(f.Limit)
+	if limit <= 0 {
+		limit = store.DefaultLimit
+	}
+	var rows []storedEntry
+	var err error
+	if f.Root.IsZero() {
+		rows, err = readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
+			f.After, limit)
+	} else {
+		rows, err = readEntries(r.c, "WITH RECURSIVE chain(seq) AS ("+
+			"SELECT last_seq FROM cases WHERE id = ? AND last_seq > ? "+
+			"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > ?) "+
+			"SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
+			textOf(f.Root), f.After, f.After, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeEntries(rows, newEntryNets(r.c, r.nets, nothingNewer))
+}
+
+// Counts implements [store.Reader].
+func (r *reader) Counts(context.Context) ([]store.Count, error) {
+	var all []store.Count
+	err := r.c.each("SELECT 'case', workflow, '', state, count(*) FROM cases GROUP BY workflow, state "+
+		"UNION ALL SELECT 'item', c.workflow, i.task, i.state, count(*) FROM work_items i JOIN cases c ON c.id = i.case_id "+
+		"GROUP BY c.workflow, i.task, i.state "+
+		"UNION ALL SELECT 'job', c.workflow, j.task, j.state, count(*) FROM jobs j JOIN cases c ON c.id = j.case_id "+
+		"GROUP BY c.workflow, j.task, j.state ORDER BY 1, 2, 3, 4", nil, func(row *row) error {
+		all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(), N: row.number()})
+		return row.err
+	})
+	return all, err
+}
+
+// Definitions implements [store.Reader].
+func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
+
+func definitions(c *conn) ([]*store.Definition, error) {
+	var all []*store.Definition
+	err := c.each("SELECT name, version, fingerprint, net, document, code, created FROM definitions "+
+		"ORDER BY name, version, created, fingerprint", nil, func(row *row) error {
+		d := &store.Definition{Name: row.text(), Version: row.text(), Fingerprint: row.text()}
+		doc := row.text()
+		d.Document, d.Code, d.Created = row.json(), row.number() != 0, row.time()
+		if row.err != nil {
+			return row.err
+		}
+		var err error
+		d.Net, err = store.DecodeNet([]byte(doc))
+		all = append(all, d)
+		return err
+	})
+	return all, err
+}
+
+// DB implements [store.Reader].
+func (r *reader) DB() domain.DB {
+	if r.over {
+		return deadDB()
+	}
+	if r.user == nil {
+		r.user = newUserDB(r.c.raw, r)
+	}
+	return r.user
+}
+
+// before implements scope.
+func (r *reader) before() error {
+	if r.shared {
+		return r.c.exec("PRAGMA query_only=ON")
+	}
+	return nil
+}
+
+// after implements scope.
+func (r *reader) after(err error) error {
+	if r.shared {
+		return errors.Join(err, r.c.exec("PRAGMA query_only=OFF"))
+	}
+	return err
+}
+
+func (r *reader) end() {
+	r.over = true
+	if r.user != nil {
+		r.user.end()
+	}
+}

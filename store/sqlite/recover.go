@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
+
+// recover brings the tables up to the end of the journal: a crash left at most a window of commands outside of them.
+func (s *Store) recover() error {
+	projected, found, err := s.w.number(projectedSeq)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%s: %w: its table meta has no position; restore a backup", s.path, store.ErrCorrupt)
+	}
+	s.seq = projected
+	for {
+		last, err := replay(s.w, s.nets, &s.window, s.seq, s.set.window)
+		if err != nil {
+			return fmt.Errorf("%s: recover: %w", s.path, err)
+		}
+		if last == s.seq {
+			return nil
+		}
+		s.seq = last
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to the
+// window. It returns the position that it got to.
+func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, error) {
+	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
+		after, int64(min(limit, math.MaxInt32)))
+	if err != nil {
+		return 0, err
+	}
+	newer := func(id workitem.CaseID) *store.Case { return w.cases[id] }
+	r := replayer{c: c, nets: nets, window: w, names: newEntryNets(c, nets, newer), trees: map[workitem.CaseID]*store.Tree{}}
+	for i := range rows {
+		if err := r.apply(&rows[i]); err != nil {
+			return 0, fmt.Errorf("journal entry %d: %w", rows[i].Seq, err)
+		}
+		after = rows[i].Seq
+	}
+	return after, nil
+}
+
+type replayer struct {
+	c      *conn
+	nets   *netCache
+	window *window
+	names  *entryNets
+	trees  map[workitem.CaseID]*store.Tree
+}
+
+func (r *replayer) apply(row *storedEntry) error {
+	events, err := r.names.decode(row.events)
+	if err != nil {
+		return err
+	}
+	t, err := r.tree(row)
+	if err != nil {
+		return err
+	}
+	t.Begin()
+	for _, e := range events {
+		if err := t.Apply(e); err != nil {
+			return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+		}
+	}
+	if t.Case(row.Root) == nil {
+		return fmt.Errorf("%w: its case %s is not there", store.ErrCorrupt, row.Root)
+	}
+	r.window.add(row.Seq, t.End(row.Seq))
+	return nil
+}
+
+// tree finds what an entry changes. The first entry of a root case begins with an empty tree.
+func (r *replayer) tree(row *storedEntry) (*store.Tree, error) {
+	t := r.trees[row.Root]
+	if t == nil && row.Prev == 0 {
+		t = store.NewTree()
+		t.Root = row.Root
+	} else if t == nil {
+		var err error
+		t, err = loadTree(r.c, r.nets, row.Root, func(id workitem.CaseID) *store.Case { return r.window.cases[id] })
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+		}
+	}
+	if root := t.Case(row.Root); root != nil && root.LastSeq != row.Prev {
+		return nil, fmt.Errorf("%w: it follows entry %d of its case, and the newest there is %d",
+			store.ErrCorrupt, row.Prev, root.LastSeq)
+	}
+	r.trees[row.Root] = t
+	return t, nil
+}

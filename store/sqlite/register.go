@@ -1,0 +1,51 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is the
+// same.
+func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
+		return explain(s.path, err)
+	}
+	err := s.register(defs)
+	if err == nil {
+		err = s.w.run("COMMIT")
+	}
+	if err != nil {
+		s.rollback()
+	}
+	return explain(s.path, err)
+}
+
+func (s *Store) register(defs []*store.Definition) error {
+	for _, d := range defs {
+		doc, err := store.EncodeNet(d.Net)
+		if err != nil {
+			return err
+		}
+		if _, err := compile(string(doc)); err != nil {
+			return fmt.Errorf("register workflow %s: %w", d.Name, err)
+		}
+		created := d.Created
+		if created.IsZero() {
+			created = s.now()
+		}
+		if err := s.w.run("INSERT INTO definitions (fingerprint, name, version, net, document, code, created) "+
+			"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING", d.Fingerprint, d.Name, d.Version, string(doc),
+			jsonOf(d.Document), boolOf(d.Code), store.Micros(created)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A table of the projection: columns that are settled when a row is made, and columns that change. Every reader and writer
+// of a table names its columns in this order.
+type table struct {
+	name    string
+	settled []string
+	changes []string
+}
+
+var (
+	casesTable = table{"cases",
+		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
+			"created", "input"},
+		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "last_seq"}}
+	itemsTable = table{"work_items",
+		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input", "queue",
+			"priority"},
+		[]string{"state", "successor", "output", "failure", "actor", "started", "ended"}}
+	jobsTable = table{"jobs",
+		[]string{"id", "case_id", "root", "task", "generation", "item", "kind", "name", "queue", "priority", "input",
+			"detached", "created"},
+		[]string{"state", "due", "attempt", "crashes", "fence", "owner", "lease", "failure", "ended"}}
+)
+
+func (t table) columns() []string { return append(append([]string{}, t.settled...), t.changes...) }
+
+// list names the columns, each with a prefix such as "i.".
+func (t table) list(prefix string) string {
+	return prefix + strings.Join(t.columns(), ", "+prefix)
+}
+
+// upsert is the statement that writes a row into a table of this form.
+func (t table) upsert(into string) string {
+	set := make([]string, len(t.changes))
+	for i, c := range t.changes {
+		set[i] = c + " = excluded." + c
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s",
+		into, t.list(""), strings.Repeat("?, ", len(t.columns())-1)+"?", strings.Join(set, ", "))
+}
+
+// rowWriter writes rows of the projection into tables whose names begin with a prefix.
+type rowWriter struct {
+	c                  *conn
+	cases, items, jobs string
+	buf                []byte
+}
+
+func newRowWriter(c *conn, prefix string) *rowWriter {
+	return &rowWriter{
+		c:     c,
+		cases: casesTable.upsert(prefix + "cases"),
+		items: itemsTable.upsert(prefix + "work_items"),
+		jobs:  jobsTable.upsert(prefix + "jobs"),
+	}
+}
+
+func (w *rowWriter) writeCase(c *store.Case) error {
+	w.buf = store.AppendMarking(w.buf[:0], c.Net, c.Marking)
+	marking := string(w.buf)
+	w.buf = store.AppendTasks(w.buf[:0], c.Net, c.Tasks)
+	return w.c.run(w.cases,
+		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
+		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input),
+		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure), timeOf(c.Ended),
+		c.LastSeq)
+}
+
+func (w *rowWriter) writeItem(it *workitem.Item) error {
+	return w.c.run(w.items,
+		textOf(it.ID), textOf(it.Case), it.Task, int64(it.Generation), int64(it.Number), int64(it.Attempt),
+		textOf(it.Predecessor), store.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue, int64(it.Priority),
+		it.State.String(), textOf(it.Successor), jsonOf(it.Output), failureOf(it.Failure), it.By, timeOf(it.Started),
+		timeOf(it.Ended))
+}
+
+func (w *rowWriter) writeJob(j *store.Job) error {
+	return w.c.run(w.jobs,
+		textOf(j.ID), textOf(j.Case), textOf(j.Root), j.Task, int64(j.Generation), textOf(j.Item), j.Kind, j.Name, j.Queue,
+		int64(j.Priority), jsonOf(j.Input), boolOf(j.Detached), store.Micros(j.Created),
+		j.State.String(), store.Micros(j.Due), int64(j.Attempt), int64(j.Crashes), j.Fence, j.Owner, timeOf(j.Lease),
+		failureOf(j.Failure), timeOf(j.Ended))
+}
+
+// readCase reads a row of cases; items, jobs and children are not part of it.
+func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.Case, error) {
+	c := &store.Case{
+		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
+		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(), Fingerprint: r.text(),
+		Created: r.time(), Input: r.json(),
+		State: parsed(r, "state of a case", store.ParseCaseState), Begun: r.number() != 0,
+	}
+	marking, tasks := r.json(), r.json()
+	c.Output, c.Failure, c.Ended, c.LastSeq = r.json(), r.failure(), r.time(), r.number()
+	if r.err != nil {
+		return nil, r.err
+	}
+	var err error
+	if c.Net, err = netOf(c.Fingerprint); err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	if c.Marking, err = store.DecodeMarking(marking, c.Net); err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	if c.Tasks, err = store.DecodeTasks(tasks, c.Net); err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	return c, nil
+}
+
+func readItem(r *row) (*workitem.Item, error) {
+	it := &workitem.Item{
+		ID: id[workitem.ID](r), Case: id[workitem.CaseID](r), Task: r.text(), Generation: int(r.number()),
+		Number: int(r.number()), Attempt: int(r.number()), Predecessor: id[workitem.ID](r), Created: r.time(), Due: r.time(),
+		Input: r.json(), Queue: r.text(), Priority: int(r.number()),
+		State: parsed(r, "state of a work item", workitem.ParseState), Successor: id[workitem.ID](r), Output: r.json(),
+		Failure: r.failure(), By: r.text(), Started: r.time(), Ended: r.time(),
+	}
+	return it, r.err
+}
+
+func readJob(r *row) (*store.Job, error) {
+	j := &store.Job{
+		ID: id[workitem.JobID](r), Case: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Task: r.text(),
+		Generation: int(r.number()), Item: id[workitem.ID](r), Kind: r.text(), Name: r.text(), Queue: r.text(),
+		Priority: int(r.number()), Input: r.json(), Detached: r.number() != 0, Created: r.time(),
+		State: parsed(r, "state of a job", store.ParseJobState), Due: r.time(), Attempt: int(r.number()),
+		Crashes: int(r.number()), Fence: r.number(), Owner: r.text(), Lease: r.time(), Failure: r.failure(), Ended: r.time(),
+	}
+	return j, r.err
+}
+
+// args makes a list of values to bind.
+func args(values ...driver.Value) []driver.Value { return values }

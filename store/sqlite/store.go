@@ -1,0 +1,269 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Store is a database of cases. Get one from the Opener that [File] or [Memory] returns.
+//
+// A function given to View may not call Update, nor the other way round: the two share the connection of an in-memory
+// database, and a view of a file waits for the running update.
+type Store struct {
+	path   string // as errors name it
+	set    settings
+	now    func() time.Time
+	log    *slog.Logger
+	nets   *netCache
+	memory *memory      // nil for a file
+	lock   *flock.Flock // nil for a reader and for memory
+
+	readOnly bool
+
+	mu      sync.Mutex // guards the writer and all below
+	w       *conn      // nil for a reader of a file
+	rows    *rowWriter
+	seq     int64 // journal position of the newest command
+	window  window
+	closed  bool
+	version int64 // PRAGMA data_version, as Changed saw it last
+	written int   // rows written since the last checkpoint
+
+	aged  atomic.Bool // the window is old enough to be written
+	timer *time.Timer // sets aged; armed while the window holds something
+
+	readers *pool // nil for memory
+}
+
+// settings are what the options of an Opener set.
+type settings struct {
+	synchronous string
+	window      int
+	age         time.Duration
+}
+
+// Update implements [store.Store].
+func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
+		return explain(s.path, err)
+	}
+	tx := &transaction{s: s, seq: s.seq}
+	committed := false
+	defer func() { // also when f panics
+		tx.end()
+		if !committed {
+			s.rollback()
+		}
+	}()
+	if err := f(tx); err != nil {
+		return err
+	}
+	if err := tx.write(); err != nil {
+		return explain(s.path, err)
+	}
+	wrote, err := s.writeAged()
+	if err != nil {
+		return explain(s.path, err)
+	}
+	tx.end()
+	if err := s.w.run("COMMIT"); err != nil {
+		return explain(s.path, err)
+	}
+	committed = true
+	if wrote {
+		s.window.clear()
+	}
+	s.absorb(tx)
+	return nil
+}
+
+// writable says why the store cannot be written, if so.
+func (s *Store) writable() error {
+	switch {
+	case s.closed:
+		return errClosed
+	case s.readOnly:
+		return fmt.Errorf("%s: %w: it was opened so", s.path, store.ErrReadOnly)
+	}
+	return nil
+}
+
+// rollback ends the open transaction. SQLite may have done so already, after an error that concerns all of it.
+func (s *Store) rollback() {
+	if err := s.w.exec("ROLLBACK"); err != nil && s.inTransaction() {
+		s.log.Error("a transaction could not be rolled back", "database", s.path, "error", err)
+	}
+}
+
+// inTransaction asks SQLite by trying to begin one.
+func (s *Store) inTransaction() bool {
+	if s.w.exec("BEGIN") != nil {
+		return true
+	}
+	return s.w.exec("ROLLBACK") != nil
+}
+
+// writeAged writes the window with the transaction that is open anyway, if it is full or old.
+func (s *Store) writeAged() (bool, error) {
+	if s.window.commands == 0 || s.window.commands < s.set.window && !s.aged.Load() {
+		return false, nil
+	}
+	return true, s.writeWindow()
+}
+
+func (s *Store) writeWindow() error {
+	if err := s.window.write(s.rows); err != nil {
+		return err
+	}
+	s.written += len(s.window.cases) + len(s.window.items) + len(s.window.jobs)
+	return s.w.run("UPDATE meta SET value = ? WHERE name = 'projected_seq'", s.window.seq)
+}
+
+// absorb adds a committed transaction to the window.
+func (s *Store) absorb(tx *transaction) {
+	s.seq = tx.seq
+	s.written += len(tx.appended)
+	for i := range tx.appended {
+		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].dirty)
+	}
+	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
+		s.aged.Store(false)
+		s.timer.Reset(s.set.age)
+	}
+}
+
+// flush brings the tables up to the newest command. It need not wait for the disk: the journal is there, and would be
+// replayed if the power failed now.
+func (s *Store) flush() error {
+	if s.window.commands == 0 {
+		return nil
+	}
+	if s.memory != nil {
+		return explain(s.path, s.flushInTransaction())
+	}
+	if err := s.w.exec("PRAGMA synchronous=NORMAL"); err != nil {
+		return explain(s.path, err)
+	}
+	err := s.flushInTransaction()
+	return errors.Join(explain(s.path, err), s.w.exec("PRAGMA synchronous="+s.set.synchronous))
+}
+
+func (s *Store) flushInTransaction() error {
+	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := s.writeWindow(); err != nil {
+		s.rollback()
+		return err
+	}
+	if err := s.w.run("COMMIT"); err != nil {
+		s.rollback()
+		return err
+	}
+	s.window.clear()
+	s.timer.Stop()
+	s.aged.Store(false)
+	return nil
+}
+
+// onAge runs when the window has held something for long enough. A running update takes it along.
+func (s *Store) onAge() {
+	s.aged.Store(true)
+	if !s.mu.TryLock() {
+		s.timer.Reset(s.set.age)
+		return
+	}
+	defer s.mu.Unlock()
+	if s.closed || !s.aged.Load() {
+		return
+	}
+	if err := s.flush(); err != nil {
+		s.log.Error("the tables could not be brought up to date; the journal has everything, and it is tried again",
+			"database", s.path, "error", err)
+		s.timer.Reset(s.set.age)
+	}
+}
+
+// checkpointRows is after how many rows Idle moves the write-ahead log into the file.
+const checkpointRows = 4000
+
+// Idle implements [store.Store].
+func (s *Store) Idle(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if s.w == nil {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if s.written < checkpointRows || s.memory != nil {
+		return nil
+	}
+	s.written = 0
+	return explain(s.path, s.w.exec("PRAGMA wal_checkpoint(PASSIVE)"))
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	var err error
+	if s.w != nil {
+		err = s.flush()
+	}
+	return errors.Join(err, s.shut())
+}
+
+// Kill implements [store.Killer].
+func (s *Store) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	return s.shut()
+}
+
+// shut lets go of everything.
+func (s *Store) shut() error {
+	s.closed = true
+	s.timer.Stop()
+	var errs []error
+	if s.readers != nil {
+		errs = append(errs, s.readers.close())
+	}
+	switch {
+	case s.memory != nil:
+		s.memory.giveBack()
+	case s.w != nil:
+		errs = append(errs, s.w.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}

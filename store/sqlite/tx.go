@@ -1,0 +1,322 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// transaction implements [store.Tx]. What the engine appends stays in memory until the commit, so that undoing one command
+// of many costs nothing as long as no SQL of the user's was run.
+type transaction struct {
+	s        *Store
+	seq      int64
+	appended []appended
+	replies  []reply
+	buf      []byte // the events of all appended entries, one after the other
+
+	user   *userDB // nil until DB is called
+	depth  int     // how many savepoint functions are running
+	saved  int     // how many of them have a savepoint in the database
+	broken error   // why the transaction can only be rolled back
+	over   bool
+}
+
+type appended struct {
+	entry      *store.Entry
+	dirty      store.Dirty
+	start, end int // of its events in buf
+}
+
+type reply struct {
+	id     int64
+	answer store.Answer
+}
+
+var errOver = errors.New("the transaction is over: use it only within the function that it was given to")
+
+func (tx *transaction) usable() error {
+	if tx.over {
+		return errOver
+	}
+	return tx.broken
+}
+
+// Load implements [store.Tx]. What is newer than the tables is taken from memory.
+func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tree, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	return loadTree(tx.s.w, tx.s.nets, root, tx.newer)
+}
+
+// newer finds a case that the tables do not show as it is now.
+func (tx *transaction) newer(id workitem.CaseID) *store.Case {
+	for i := len(tx.appended) - 1; i >= 0; i-- {
+		for _, c := range tx.appended[i].dirty.Cases {
+			if c.ID == id {
+				return c
+			}
+		}
+	}
+	return tx.s.window.cases[id]
+}
+
+// newerItem is like newer for an item.
+func (tx *transaction) newerItem(id workitem.ID) *workitem.Item {
+	for i := len(tx.appended) - 1; i >= 0; i-- {
+		for _, it := range tx.appended[i].dirty.Items {
+			if it.ID == id {
+				return it
+			}
+		}
+	}
+	return tx.s.window.items[id]
+}
+
+// newerJob is like newer for a job.
+func (tx *transaction) newerJob(id workitem.JobID) *store.Job {
+	for i := len(tx.appended) - 1; i >= 0; i-- {
+		for _, j := range tx.appended[i].dirty.Jobs {
+			if j.ID == id {
+				return j
+			}
+		}
+	}
+	return tx.s.window.jobs[id]
+}
+
+// Root implements [store.Tx].
+func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
+	if err := tx.usable(); err != nil {
+		return workitem.CaseID{}, err
+	}
+	if c := tx.newer(id); c != nil {
+		return c.Root, nil
+	}
+	if it := tx.newerItem(id); it != nil {
+		if c := tx.newer(it.Case); c != nil {
+			return c.Root, nil
+		}
+		id = it.Case
+	}
+	if j := tx.newerJob(id); j != nil {
+		return j.Root, nil
+	}
+	return findRoot(tx.s.w, id)
+}
+
+// Item implements [store.Tx].
+func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	it := tx.newerItem(id)
+	if it == nil {
+		return findItem(tx.s.w, id)
+	}
+	row := &store.ItemRow{Item: it}
+	c := tx.newer(it.Case)
+	if c == nil {
+		var err error
+		if c, err = loadCase(tx.s.w, tx.s.nets, it.Case); err != nil {
+			return nil, err
+		}
+	}
+	row.Root, row.Workflow = c.Root, c.Workflow
+	return row, nil
+}
+
+// Append implements [store.Tx].
+func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	root := t.Case(t.Root)
+	if root == nil {
+		return fmt.Errorf("append %q: the tree of case %s is empty", e.Command, t.Root)
+	}
+	for _, event := range e.Events {
+		opened, ok := event.(*store.CaseOpened)
+		if !ok {
+			continue
+		}
+		if _, err := tx.s.nets.get(tx.s.w, opened.Case.Fingerprint); err != nil {
+			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, err)
+		}
+	}
+	if e.Key != "" {
+		if _, err := tx.answered(e.Key); !errors.Is(err, store.ErrNotFound) {
+			return errors.Join(err, fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
+		}
+	}
+	tx.seq++
+	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
+	start := len(tx.buf)
+	tx.buf = store.AppendEvents(tx.buf, e.Events, t)
+	tx.appended = append(tx.appended, appended{entry: e, dirty: t.End(e.Seq), start: start, end: len(tx.buf)})
+	return nil
+}
+
+// Answered implements [store.Tx].
+func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	return tx.answered(key)
+}
+
+func (tx *transaction) answered(key string) (*store.Entry, error) {
+	for i := range tx.appended {
+		if e := tx.appended[i].entry; e.Key == key {
+			return e, nil
+		}
+	}
+	seq, found, err := tx.s.w.number("SELECT seq FROM idempotency_keys WHERE key = ?", key)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
+	}
+	return findEntry(tx.s.w, tx.s.nets, seq, tx.newer)
+}
+
+// Savepoint implements [store.Tx].
+func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	seq, entries, replies, buf, saved := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf), tx.saved
+	tx.depth++
+	done := false
+	defer func() { // also when f panics
+		tx.depth--
+		if done && err == nil {
+			err = tx.release(saved)
+			return
+		}
+		tx.seq, tx.appended, tx.replies, tx.buf = seq, tx.appended[:entries], tx.replies[:replies], tx.buf[:buf]
+		err = errors.Join(err, tx.undo(saved))
+	}()
+	err = f()
+	done = true
+	return err
+}
+
+// save makes the savepoints that the running Savepoint calls stand for. It is called before SQL that changes something.
+func (tx *transaction) save() error {
+	for tx.saved < tx.depth {
+		if err := tx.s.w.run("SAVEPOINT tasq"); err != nil {
+			return tx.fail(err)
+		}
+		tx.saved++
+	}
+	return nil
+}
+
+// release keeps what was done since the savepoints above a level.
+func (tx *transaction) release(level int) error {
+	for tx.saved > level && tx.broken == nil {
+		tx.endUse()
+		if err := tx.s.w.run("RELEASE tasq"); err != nil {
+			return tx.fail(err)
+		}
+		tx.saved--
+	}
+	return tx.broken
+}
+
+// undo takes back what was done since the savepoints above a level.
+func (tx *transaction) undo(level int) error {
+	for tx.saved > level && tx.broken == nil {
+		tx.endUse()
+		if err := tx.s.w.run("ROLLBACK TO tasq"); err != nil {
+			return tx.fail(err)
+		}
+		if err := tx.s.w.run("RELEASE tasq"); err != nil {
+			return tx.fail(err)
+		}
+		tx.saved--
+	}
+	return nil
+}
+
+// fail remembers that the transaction can only be rolled back.
+func (tx *transaction) fail(err error) error {
+	if tx.broken == nil {
+		tx.broken = fmt.Errorf("the whole transaction was undone: %w", explain(tx.s.path, err))
+	}
+	return tx.broken
+}
+
+// DB implements [store.Tx].
+func (tx *transaction) DB() domain.DB {
+	if tx.over {
+		return deadDB()
+	}
+	if tx.user == nil {
+		tx.user = newUserDB(tx.s.w.raw, tx)
+	}
+	return tx.user
+}
+
+// before implements scope: it is called before each statement of the user's.
+func (tx *transaction) before() error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	return tx.save()
+}
+
+// after implements scope: it is called with the error of each statement of the user's. Some errors undo the transaction
+// and not only the statement, and what followed would then be committed one by one.
+func (tx *transaction) after(err error) error {
+	if err != nil && (undoesAll(err) || !tx.s.inTransaction()) {
+		return tx.fail(err)
+	}
+	return err
+}
+
+// endUse closes what the user left open, which would stand in the way of a savepoint or a commit.
+func (tx *transaction) endUse() {
+	if tx.user != nil {
+		tx.user.closeRows()
+	}
+}
+
+// end makes the transaction unusable.
+func (tx *transaction) end() {
+	tx.over = true
+	if tx.user != nil {
+		tx.user.end()
+	}
+}
+
+// write puts what was appended and replied into the database.
+func (tx *transaction) write() error {
+	if tx.broken != nil {
+		return tx.broken
+	}
+	w := tx.s.w
+	for i := range tx.appended {
+		a := &tx.appended[i]
+		e := a.entry
+		if err := w.run("INSERT INTO journal (seq, prev, root, at, command, actor, key, answer, events) "+
+			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), store.Micros(e.At), e.Command, e.By,
+			nullable(e.Key), jsonOf(e.Answer), string(tx.buf[a.start:a.end])); err != nil {
+			return err
+		}
+		if e.Key == "" {
+			continue
+		}
+		if err := w.run("INSERT INTO idempotency_keys (key, seq) VALUES (?, ?)", e.Key, e.Seq); err != nil {
+			return err
+		}
+	}
+	return tx.writeReplies()
+}

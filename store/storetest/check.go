@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Check compares everything that a store shows with what it should hold.
+func (w *World) Check() {
+	w.T.Helper()
+	w.View(func(ctx context.Context, r store.Reader) { w.Want.Check(ctx, w.T, r) })
+}
+
+// Check compares everything that a reader shows with the model.
+func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
+	t.Helper()
+	cases, err := r.Cases(ctx, store.CaseFilter{Page: store.Page{Limit: 1 << 20}})
+	require.NoError(t, err)
+	require.Len(t, cases, len(m.Cases), "cases")
+	for _, c := range cases {
+		require.Equal(t, row(m.Cases[c.ID]), row(c), "case %s", c.ID)
+	}
+	items, err := r.Items(ctx, store.ItemFilter{Page: store.Page{Limit: 1 << 20}})
+	require.NoError(t, err)
+	require.Len(t, items, len(m.Items), "items")
+	for _, it := range items {
+		require.Equal(t, asJSON(t, m.Items[it.ID]), asJSON(t, it.Item), "item %s", it.ID)
+		require.Equal(t, m.Cases[it.Case].Root, it.Root)
+		require.Equal(t, m.Cases[it.Case].Workflow, it.Workflow)
+	}
+	jobs, err := r.Jobs(ctx, store.JobFilter{Page: store.Page{Limit: 1 << 20}})
+	require.NoError(t, err)
+	require.Len(t, jobs, len(m.Jobs), "jobs")
+	for _, j := range jobs {
+		require.Equal(t, asJSON(t, m.Jobs[j.ID]), asJSON(t, j), "job %s", j.ID)
+	}
+	m.checkJournal(ctx, t, r)
+	for _, root := range m.Roots {
+		tree, err := r.Tree(ctx, root)
+		require.NoError(t, err)
+		EqualTrees(t, m.Trees[root], tree)
+	}
+}
+
+func (m *Model) checkJournal(ctx context.Context, t testing.TB, r store.Reader) {
+	t.Helper()
+	entries, err := r.Journal(ctx, store.JournalFilter{Limit: 1 << 20})
+	require.NoError(t, err)
+	require.Len(t, entries, len(m.Entries), "journal entries")
+	for i, e := range entries {
+		require.Equal(t, *m.Entries[i], withoutState(*e), "journal entry %d", e.Seq)
+	}
+}
+
+// withoutState makes an entry comparable: nets of definitions are pointers, and those of a store are its own.
+func withoutState(e store.Entry) store.Entry {
+	e.Events = slices.Clone(e.Events)
+	for i, event := range e.Events {
+		if opened, ok := event.(*store.CaseOpened); ok {
+			c := *opened.Case
+			c.Net = netOf(c.Workflow)
+			e.Events[i] = &store.CaseOpened{Case: &c}
+		}
+	}
+	return e
+}
+
+// row is a case as a listing shows it: without its net, which is a pointer, and without what hangs on it.
+func row(c *store.Case) store.Case {
+	if c == nil {
+		return store.Case{}
+	}
+	n := *c
+	n.Net, n.Items, n.Jobs, n.Children = nil, nil, nil, nil
+	return n
+}
+
+// EqualTrees compares two trees case by case.
+func EqualTrees(t testing.TB, want, got *store.Tree) {
+	t.Helper()
+	require.Equal(t, describe(t, want), describe(t, got))
+}
+
+func describe(t testing.TB, tree *store.Tree) string {
+	var b strings.Builder
+	tree.Each(func(c *store.Case) {
+		b.WriteString(c.ID.String() + " " + c.Label() + "\n")
+		for _, part := range []any{row(c), c.Items, c.Jobs, c.Children} {
+			b.WriteString("  " + asJSON(t, part) + "\n")
+		}
+	})
+	return b.String()
+}
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	switch list := v.(type) { // an empty list and none at all are the same
+	case []*workitem.Item:
+		if len(list) == 0 {
+			return "none"
+		}
+	case []*store.Job:
+		if len(list) == 0 {
+			return "none"
+		}
+	case []workitem.CaseID:
+		if len(list) == 0 {
+			return "none"
+		}
+	}
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
