@@ -105,6 +105,9 @@ func (e *Engine) prepare(ctx context.Context) error {
 	if err := e.store.Register(ctx, e.definitions()); err != nil {
 		return fmt.Errorf("register the workflows: %w", err)
 	}
+	if err := e.resumeIDs(ctx); err != nil {
+		return fmt.Errorf("find the last ids: %w", err)
+	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.index.init()
 	e.sched.init(e)
@@ -119,6 +122,35 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.sched.start()
 	e.openInbox()
 	return nil
+}
+
+// resumeIDs makes the ids of this engine rise above all that the store holds.
+func (e *Engine) resumeIDs(ctx context.Context) error {
+	last := store.Page{Desc: true, Limit: 1}
+	return e.store.View(ctx, func(r store.Reader) error {
+		cases, err := r.Cases(ctx, store.CaseFilter{Page: last})
+		if err != nil {
+			return err
+		}
+		for _, c := range cases {
+			e.ids.Above(c.ID)
+		}
+		items, err := r.Items(ctx, store.ItemFilter{Page: last})
+		if err != nil {
+			return err
+		}
+		for _, it := range items {
+			e.ids.Above(it.ID)
+		}
+		jobs, err := r.Jobs(ctx, store.JobFilter{Page: last})
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			e.ids.Above(j.ID)
+		}
+		return nil
+	})
 }
 
 func (cfg Config) withDefaults() Config {

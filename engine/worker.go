@@ -98,15 +98,16 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 	if err := e.enqueue(context.Background(), r); err != nil {
 		return nil, nil, err
 	}
+	goAhead := accepted
 	if n.cautious {
-		accepted = nil
+		goAhead = nil
 	}
 	select {
 	case err := <-r.done:
 		if err != nil {
 			return nil, nil, err
 		}
-	case <-accepted:
+	case <-goAhead:
 		go func() {
 			if err := <-r.done; err != nil {
 				cancel() // the claim was not committed: what the worker does is not the engine's

@@ -120,6 +120,17 @@ func (g *Generator) next(now time.Time) [16]byte {
 	return k
 }
 
+// Above makes every further key greater than the given one, such as the last that a database holds: so keys rise also from one
+// process to the next, and when the clock was set back in between.
+func (g *Generator) Above(key [16]byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	head := binary.BigEndian.Uint64(key[:8])
+	if ms := int64(head >> 16); ms >= g.millis {
+		g.millis, g.count = ms, max(g.count, uint16(head&0xfff))
+	}
+}
+
 // bits returns eight random bytes out of a block, since a system call for each key would cost more than the key.
 func (g *Generator) bits() []byte {
 	if len(g.unused) < 8 {

@@ -1,0 +1,518 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+type prompt struct {
+	Text string `json:"text" validate:"required"`
+}
+
+type draft struct {
+	Body string `json:"body" validate:"required"`
+}
+
+type verdict struct {
+	OK bool `json:"ok"`
+}
+
+// article is the process of most tests: a draft that is made by a function, and a review by a person.
+type article struct {
+	*builder.Workflow[prompt]
+	draft  *builder.TaskRef[prompt, draft]
+	review *builder.TaskRef[draft, verdict]
+}
+
+func newArticle(t testing.TB, work builder.Work[prompt, draft]) article {
+	t.Helper()
+	b := builder.New[prompt]("article")
+	work.Input = builder.CaseInput(b)
+	a := article{draft: builder.Task(b, "draft", work)}
+	a.review = builder.Task(b, "review", builder.Work[draft, verdict]{Input: builder.Output(a.draft), Queue: "editors"})
+	b.Path(b.Start(), a.draft, a.review, b.End())
+	var err error
+	a.Workflow, err = b.Build()
+	require.NoError(t, err)
+	return a
+}
+
+func write(_ context.Context, p prompt) (draft, error) { return draft{Body: "On " + p.Text}, nil }
+
+// items lists a case's work items as text: label, state, attempt, failure.
+func items(t testing.TB, e *enginetest.Engine, id workitem.CaseID) []string {
+	t.Helper()
+	var lines []string
+	for row, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+		require.NoError(t, err)
+		line := fmt.Sprintf("%s %s %d", row.Label(), row.State, row.Attempt)
+		if row.Failure != nil {
+			line += " " + row.Failure.Code
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// live finds the one live item of a task.
+func live(t testing.TB, e *enginetest.Engine, id workitem.CaseID, task string) *store.ItemRow {
+	t.Helper()
+	var found *store.ItemRow
+	for row, err := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: task}) {
+		require.NoError(t, err)
+		if row.State.Live() {
+			require.Nil(t, found, "task %s has several live items", task)
+			found = row
+		}
+	}
+	require.NotNil(t, found, "task %s has no live item", task)
+	return found
+}
+
+func TestACaseFromStartToEnd(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	review := live(t, e, id, "review")
+	require.JSONEq(t, `{"body":"On nets"}`, string(review.Input))
+	require.NoError(t, a.review.Start(t.Context(), e, review.ID))
+	require.NoError(t, a.review.Complete(t.Context(), e, review.ID, verdict{OK: true}))
+	c, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 completed 1"}, items(t, e, id))
+}
+
+func TestAFailedItemIsTriedAgainWithBackoffUntilThePolicyGivesUp(t *testing.T) {
+	var tried []time.Time
+	var e *enginetest.Engine
+	a := newArticle(t, builder.Work[prompt, draft]{
+		Run: func(context.Context, prompt) (draft, error) {
+			tried = append(tried, e.Now())
+			return draft{}, errors.New("overloaded")
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Exponential(4, time.Second)),
+	})
+	e = enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, []string{"draft.1.1 failed 1 error", "draft.1.2 initialized 2"}, items(t, e, id))
+	e.Advance(time.Minute)
+
+	require.Len(t, tried, 4, "attempts are counted in all")
+	for i, wait := range []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second} {
+		require.Equal(t, wait, tried[i].Sub(tried[0]), "attempt %d", i+1)
+	}
+	c, err := e.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseFailed, c.State, "a failed item without a successor fails the task, and the case")
+	require.Equal(t, "error: overloaded", c.Failure.String())
+	require.Equal(t, []string{
+		"draft.1.1 failed 1 error", "draft.1.2 failed 2 error", "draft.1.3 failed 3 error", "draft.1.4 failed 4 error",
+	}, items(t, e, id))
+}
+
+func TestAFatalFailureIsNotTriedAgain(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{
+		Run: func(context.Context, prompt) (draft, error) {
+			return draft{}, workitem.Fatal(workitem.Failf("no-such-model", "the model does not exist"))
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Exponential(4, time.Second)),
+	})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	require.Equal(t, []string{"draft.1.1 failed 1 no-such-model"}, items(t, e, id))
+}
+
+func TestAServerMaySayHowLongToWait(t *testing.T) {
+	var calls atomic.Int32
+	a := newArticle(t, builder.Work[prompt, draft]{
+		Run: func(context.Context, prompt) (draft, error) {
+			if calls.Add(1) == 1 {
+				return draft{}, retry.After(30*time.Second, errors.New("slow down"))
+			}
+			return draft{Body: "x"}, nil
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Exponential(4, time.Second)),
+	})
+	e := enginetest.New(t, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Advance(29 * time.Second)
+	require.EqualValues(t, 1, calls.Load())
+	e.Advance(time.Second)
+	require.EqualValues(t, 2, calls.Load())
+}
+
+func TestAPanicInAJobIsAFailure(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(context.Context, prompt) (draft, error) { panic("oops") }})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, []string{"draft.1.1 failed 1 panic"}, items(t, e, id))
+	for row := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+		require.Equal(t, "oops", row.Failure.Message)
+		require.Contains(t, string(row.Failure.Details), "engine_test.go")
+	}
+}
+
+func TestAnOutputThatItsTypeRefusesIsAFailure(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(context.Context, prompt) (draft, error) { return draft{}, nil }})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, []string{"draft.1.1 failed 1 invalid"}, items(t, e, id))
+}
+
+func TestACallbackThatFailsUndoesItsCommand(t *testing.T) {
+	for name, hook := range map[string]func(context.Context, *activities.Activation) error{
+		"error": func(context.Context, *activities.Activation) error { return errors.New("no room") },
+		"panic": func(context.Context, *activities.Activation) error { panic("no room") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: hook})
+			e := enginetest.New(t, a)
+			_, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+			require.ErrorContains(t, err, "no room")
+			require.ErrorContains(t, err, "article/draft", "the error names the task")
+			require.ErrorContains(t, err, "engine_test.go:", "and where it was declared")
+			for c := range e.Cases(t.Context(), store.CaseFilter{}) {
+				t.Errorf("case %s is there", c.ID)
+			}
+		})
+	}
+}
+
+func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
+	release := make(chan struct{})
+	late := make(chan error, 1)
+	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
+		if strings.Contains(string(a.Case().Input), "hang") {
+			<-release
+			_, err := a.NewItem(ctx, activities.NewItem{})
+			late <- err
+		}
+		return nil
+	}})
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 20 * time.Millisecond}, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "hang"})
+	require.ErrorIs(t, err, engine.ErrCallback)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err, "everybody else goes on")
+	close(release)
+	require.Error(t, <-late, "what the callback does later is refused")
+	require.Equal(t, []string{"draft.1.1 initialized 1"}, items(t, e, id))
+}
+
+func TestTheSameKeyReturnsTheFirstAnswer(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e := enginetest.New(t, a)
+	first, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.Key("order-7"))
+	require.NoError(t, err)
+	e.Crash()
+	second, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.Key("order-7"))
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+	item := live(t, e, first, "draft")
+	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, builder.Key("s")))
+	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, builder.Key("s")), "the command was done already")
+	require.ErrorIs(t, a.draft.Cancel(t.Context(), e, item.ID, nil, builder.Key("s")), engine.ErrKeyReused)
+}
+
+func TestWrongCommandsSayWhatIsWrong(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e := enginetest.New(t, a)
+	ctx := t.Context()
+	_, err := a.Start(ctx, e, prompt{})
+	require.ErrorContains(t, err, "text", "the missing field is named")
+	id, err := a.Start(ctx, e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	item := live(t, e, id, "draft")
+
+	var transition *workitem.TransitionError
+	require.ErrorAs(t, a.draft.Complete(ctx, e, item.ID, draft{Body: "x"}), &transition)
+	require.ErrorContains(t, transition, "needs it to be started")
+	require.ErrorIs(t, a.review.Start(ctx, e, item.ID), engine.ErrNotFound, "an item of another task")
+	require.ErrorIs(t, a.draft.Start(ctx, e, workitem.ID{1}), engine.ErrNotFound)
+	require.ErrorIs(t, e.Cancel(ctx, workitem.CaseID{1}, nil), engine.ErrNotFound)
+	_, err = e.Start(ctx, "artcle", nil)
+	require.ErrorIs(t, err, engine.ErrUnknown)
+	require.ErrorContains(t, err, "article", "what there is")
+	require.NoError(t, a.draft.Start(ctx, e, item.ID))
+	require.ErrorContains(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`{"body":`)), "JSON")
+	require.ErrorContains(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`{"boddy":"x"}`)), "boddy")
+	require.ErrorIs(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`"`+strings.Repeat("x", 2<<20)+`"`)), engine.ErrTooLarge)
+	require.NoError(t, e.Cancel(ctx, id, nil))
+	require.ErrorIs(t, e.Cancel(ctx, id, nil), engine.ErrInactive)
+	require.ErrorAs(t, a.draft.Complete(ctx, e, item.ID, draft{Body: "x"}), &transition)
+	_, err = e.NewItem(ctx, id, "draft", activities.NewItem{})
+	require.ErrorIs(t, err, engine.ErrInactive)
+}
+
+func TestATransactionHappensWholeOrNotAtAll(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e := enginetest.New(t, a)
+	ctx := t.Context()
+	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(ctx, "CREATE TABLE orders (id TEXT, case_id TEXT)")
+		return err
+	}))
+	count := func() (n int) {
+		require.NoError(t, e.View(ctx, func(r store.Reader) error {
+			return r.DB().QueryRowContext(ctx, "SELECT count(*) FROM orders").Scan(&n)
+		}))
+		return n
+	}
+	place := func(fail error) error {
+		return e.Update(ctx, func(tx *engine.Tx) error {
+			id, err := a.Start(ctx, tx, prompt{Text: "nets"})
+			if err != nil {
+				return err
+			}
+			if _, err := tx.DB().ExecContext(ctx, "INSERT INTO orders VALUES ('7', ?)", id.String()); err != nil {
+				return err
+			}
+			return fail
+		})
+	}
+	require.NoError(t, place(nil))
+	require.Equal(t, 1, count())
+	refused := errors.New("refused")
+	require.ErrorIs(t, place(refused), refused)
+	require.Equal(t, 1, count())
+	n := 0
+	for range e.Cases(ctx, store.CaseFilter{}) {
+		n++
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestAfterACrashEveryCaseGoesOn(t *testing.T) {
+	var calls atomic.Int32
+	hang := make(chan struct{})
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
+		if calls.Add(1) == 1 {
+			<-hang // the process dies with this one
+		}
+		return write(ctx, p)
+	}})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil })) // the claim is durable by now
+	e.Crash()
+	close(hang)
+	e.Drain()
+	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, e, id),
+		"a crash is not a failed attempt, and the zombie's result is refused")
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+		require.NoError(t, err)
+		require.EqualValues(t, 2, j.Fence)
+		require.Equal(t, 1, j.Crashes)
+	}
+}
+
+func TestAJobThatKillsItsWorkerIsGivenUp(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	calls := make(chan struct{}, 100)
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(context.Context, prompt) (draft, error) {
+		calls <- struct{}{}
+		<-hang
+		return draft{}, errors.New("late")
+	}})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	for range 4 {
+		<-calls
+		require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil }))
+		e.Crash()
+	}
+	e.Drain()
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+		require.NoError(t, err)
+		require.Equal(t, store.JobFailed, j.State)
+		require.Equal(t, workitem.CodeCrash, j.Failure.Code)
+	}
+	require.Equal(t, []string{"draft.1.1 started 1"}, items(t, e, id), "a person has to look")
+}
+
+func TestADefinitionMustNotChangeUnderRunningCases(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	o := sqlite.Memory()
+	e, err := engine.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	_, err = a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+
+	changed := newArticle(t, builder.Work[prompt, draft]{Queue: "writers"})
+	_, err = engine.Open(t.Context(), o, changed)
+	require.ErrorIs(t, err, engine.ErrDrift)
+	require.ErrorContains(t, err, "writers", "what changed is said")
+	e, err = engine.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}
+
+func TestCanceledJobsAreToldAndTheirResultsRefused(t *testing.T) {
+	running := make(chan struct{})
+	told := make(chan error, 1)
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, _ prompt) (draft, error) {
+		close(running)
+		<-ctx.Done()
+		told <- ctx.Err()
+		return draft{Body: "too late"}, nil
+	}})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	<-running
+	require.NoError(t, e.Cancel(t.Context(), id, workitem.Failf("withdrawn", "the author withdrew it")))
+	require.ErrorIs(t, <-told, context.Canceled)
+	e.Drain()
+	require.Equal(t, []string{"draft.1.1 canceled 1"}, items(t, e, id))
+}
+
+func TestCloseWaitsForRunningJobs(t *testing.T) {
+	running, finish := make(chan struct{}), make(chan struct{})
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
+		close(running)
+		<-finish
+		return write(ctx, p)
+	}})
+	o := sqlite.Memory()
+	e, err := engine.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	<-running
+	closed := make(chan error)
+	go func() { closed <- e.Close() }()
+	close(finish)
+	require.NoError(t, <-closed)
+	_, err = a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.ErrorIs(t, err, engine.ErrClosed)
+
+	again := enginetest.Open(t, o, engine.Config{}, a)
+	again.Drain()
+	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, again, id))
+}
+
+func TestCloseGivesBackWhatDoesNotEnd(t *testing.T) {
+	var calls atomic.Int32
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
+		if calls.Add(1) == 1 {
+			<-ctx.Done()
+			return draft{}, ctx.Err()
+		}
+		return write(ctx, p)
+	}})
+	o := sqlite.Memory()
+	e, err := engine.Config{Grace: time.Millisecond}.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, e.Close())
+
+	again := enginetest.Open(t, o, engine.Config{}, a)
+	again.Drain()
+	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, again, id),
+		"a stop is not a failed attempt")
+}
+
+func TestManyCallersAtOnce(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	e := enginetest.New(t, a)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 20 {
+				id, err := a.Start(context.Background(), e, prompt{Text: "nets"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for entry, err := range e.Watch(t.Context(), id, 0) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if item := reviewIn(entry); !item.IsZero() {
+						err := errors.Join(a.review.Start(context.Background(), e, item),
+							a.review.Complete(context.Background(), e, item, verdict{OK: true}))
+						if err != nil {
+							t.Error(err)
+						}
+						break
+					}
+				}
+				if c, err := e.Wait(context.Background(), id); err != nil || c.State != store.CaseCompleted {
+					t.Errorf("case %s: %v", id, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	counts, err := e.Counts(t.Context())
+	require.NoError(t, err)
+	for _, n := range counts {
+		if n.What == "item" {
+			require.Equal(t, "completed", n.State)
+			require.EqualValues(t, 320, n.N)
+		}
+	}
+}
+
+// reviewIn finds the review item that an entry created; zero if it did not.
+func reviewIn(entry *store.Entry) workitem.ID {
+	for _, event := range entry.Events {
+		if opened, ok := event.(*store.ItemOpened); ok && opened.Item.Task == "review" {
+			return opened.Item.ID
+		}
+	}
+	return workitem.ID{}
+}
+
+func TestADueTimeOfACenturyAheadIsKept(t *testing.T) {
+	const century = 100 * 365 * 24 * time.Hour
+	a := newArticle(t, builder.Work[prompt, draft]{Timers: []activities.Timer{activities.TimeoutFail(century)}})
+	e := enginetest.New(t, a)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	due, ok := e.NextDue()
+	require.True(t, ok)
+	require.Equal(t, e.Now().Add(century), due)
+	e.Crash()
+	e.Advance(century - time.Second)
+	require.Equal(t, []string{"draft.1.1 initialized 1"}, items(t, e, id))
+	e.Advance(time.Second)
+	require.Equal(t, "draft.1.1 failed 1 timeout", items(t, e, id)[0])
+}
