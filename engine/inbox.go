@@ -1,20 +1,12 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
 )
-
-// noticer is a store in which other processes can leave commands.
-type noticer interface {
-	// Changed reports whether another process has written to the database since it was asked last.
-	Changed(ctx context.Context) (bool, error)
-}
 
 const (
 	// inboxPace is how often the engine asks whether a command was left. Asking costs microseconds and reads no table.
@@ -28,7 +20,7 @@ const (
 // openInbox does the commands that were left while nobody owned the database, and then those that come. [Engine.Drain] waits
 // for the former.
 func (e *Engine) openInbox() {
-	n, ok := e.store.(noticer)
+	w, ok := e.store.(store.Watcher)
 	if !ok {
 		return
 	}
@@ -38,7 +30,7 @@ func (e *Engine) openInbox() {
 		e.active.add(-1)
 		for e.rest(err) {
 			var changed bool
-			if changed, err = n.Changed(e.ctx); changed && err == nil {
+			if changed, err = w.Changed(e.ctx); changed && err == nil {
 				err = e.empty()
 			}
 		}
@@ -118,29 +110,4 @@ func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 		return tx.s.Reply(tx.ctx, left.ID, store.Answer{Code: Code(err), Error: err.Error()})
 	}
 	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Result: result})
-}
-
-// foreign reports whether a command is about a workflow that this engine was not opened with, but that the database knows:
-// then the program that has it will do the command.
-func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
-	if c.Do == RemoteStart {
-		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
-		return known && tx.e.byName[c.Workflow] == nil
-	}
-	root, err := tx.rootOfCase(c.Case)
-	if c.Do == RemoteItem {
-		root, err = tx.root(c.Item)
-	}
-	if err != nil {
-		return false
-	}
-	u, err := tx.open(root)
-	if err != nil {
-		return false
-	}
-	foreign := false
-	u.tree.Each(func(c *store.Case) {
-		foreign = foreign || !c.State.Final() && tx.e.byPrint[c.Fingerprint] == nil
-	})
-	return foreign
 }

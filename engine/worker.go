@@ -37,7 +37,7 @@ func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*
 // fire does what a due timer is for. A failing one is put off.
 func (e *Engine) fire(n entry) {
 	defer e.active.add(-1)
-	err := e.submit(context.Background(), e.onJob(n.root, "job fire", false, func(m *kernel.Machine) error {
+	err := e.submit(context.Background(), e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error {
 		return m.Fire(n.job)
 	}))
 	if err != nil {
@@ -47,7 +47,8 @@ func (e *Engine) fire(n entry) {
 
 // putOff has a pending job wait after what the engine did for it failed.
 func (e *Engine) putOff(n entry, cause error) {
-	if errors.Is(cause, ErrNotFound) || errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) {
+	if errors.Is(cause, ErrNotFound) || errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) ||
+		errors.Is(cause, errForeign) {
 		return
 	}
 	e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
@@ -86,7 +87,7 @@ func (e *Engine) work(n entry) {
 func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.Definition, error) {
 	var w *activities.Work
 	lease := e.now().Add(e.cfg.Lease)
-	r := e.onJob(n.root, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
+	r := e.onOurJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		w, err = m.Claim(n.job, e.cfg.Owner, lease)
 		return err
 	})

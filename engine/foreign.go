@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another one.
+// The engine leaves all that is theirs alone, so that the program that has them finds it as it was.
+
+// errForeign says that a job is one of those.
+var errForeign = fmt.Errorf("%w: the job is left for a program that has it", ErrUnknown)
+
+// onOurJob is like onJob, and refuses a job of a workflow that this engine was not opened with.
+func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *request {
+	r := e.onJob(n.root, command, lazy, f)
+	run := r.run
+	r.run = func(tx *Tx) error {
+		u, err := tx.open(n.root)
+		if err != nil {
+			return err
+		}
+		if c, _ := u.tree.Job(n.job); c != nil && e.byPrint[c.Fingerprint] == nil {
+			return errForeign
+		}
+		return run(tx)
+	}
+	return r
+}
+
+// foreign reports whether a command is about a workflow that this engine was not opened with, but that the database knows:
+// then the program that has it will do the command.
+func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
+	if c.Do == RemoteStart {
+		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
+		return known && tx.e.byName[c.Workflow] == nil
+	}
+	root, err := tx.rootOfCase(c.Case)
+	if c.Do == RemoteItem {
+		root, err = tx.root(c.Item)
+	}
+	if err != nil {
+		return false
+	}
+	u, err := tx.open(root)
+	if err != nil {
+		return false
+	}
+	foreign := false
+	u.tree.Each(func(c *store.Case) {
+		foreign = foreign || !c.State.Final() && tx.e.byPrint[c.Fingerprint] == nil
+	})
+	return foreign
+}
