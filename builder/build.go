@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
@@ -37,7 +38,7 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 
 func (d *draft) build() (*activities.Definition, error) {
 	nd := d.net()
-	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), nd.Check(), net.CheckAll(d.family(nd)))
+	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.named(nd.Check()), net.CheckAll(d.family(nd)))
 	if len(found) > 0 {
 		return nil, &Error{Workflow: d.name, Problems: sorted(found)}
 	}
@@ -72,18 +73,31 @@ func (d *draft) net() *net.Definition {
 	for _, n := range d.nodes {
 		if n.kind.condition() {
 			role := map[kind]net.Role{startNode: net.Start, endNode: net.End}[n.kind]
-			nd.Conditions = append(nd.Conditions, net.Condition{Name: n.name, Role: role, Pos: n.pos})
+			nd.Conditions = append(nd.Conditions, net.Condition{Name: n.unique, Role: role, Pos: n.pos})
 			continue
 		}
 		nd.Tasks = append(nd.Tasks, net.Task{
-			Name: n.name, Kind: n.netKind(), Join: n.join.gate(), Split: n.split.gate(), Cancels: d.regionOf(n),
+			Name: n.unique, Kind: n.netKind(), Join: n.join.gate(), Split: n.split.gate(), Cancels: d.regionOf(n),
 			Of: workflowsOf(n), Pos: n.pos,
 		})
 	}
 	for _, f := range d.flows {
-		nd.Flows = append(nd.Flows, net.Flow{From: f.from.name, To: f.to.name, Pos: f.pos})
+		nd.Flows = append(nd.Flows, net.Flow{From: f.from.unique, To: f.to.unique, Pos: f.pos})
 	}
 	return nd
+}
+
+// named gives elements of one name their own names back, which the net needed apart.
+func (d *draft) named(found []net.Problem) []net.Problem {
+	for _, n := range d.nodes {
+		for i := range found {
+			if n.unique != n.name {
+				found[i].Subject = strings.ReplaceAll(found[i].Subject, n.unique, n.name)
+				found[i].Text = strings.ReplaceAll(found[i].Text, n.unique, n.name)
+			}
+		}
+	}
+	return found
 }
 
 // family lists the workflow and, once for each name, those that its composite tasks run, at any depth.

@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"runtime"
 
@@ -53,9 +54,9 @@ func Describe(text string) Option { return func(d *draft) { d.description = text
 func New[C any](name string, opts ...Option) *Builder[C] {
 	d := &draft{name: name, pos: caller(), accept: acceptor[C]()}
 	d.checkName("workflow", name, d.pos)
-	checkType[C](d, "the input of a case of "+name, name, d.pos)
-	d.add(&node{name: "start", kind: startNode, pos: d.pos})
-	d.add(&node{name: "end", kind: endNode, pos: d.pos})
+	checkType[C](d, fmt.Sprintf("the input of workflow %q", name), name, d.pos)
+	d.add(&node{name: "start", unique: "start", kind: startNode, pos: d.pos})
+	d.add(&node{name: "end", unique: "end", kind: endNode, pos: d.pos})
 	for _, opt := range opts {
 		if opt != nil {
 			opt(d)
@@ -148,9 +149,9 @@ func checkType[T any](d *draft, what, subject string, pos net.Pos) {
 	if untyped(t) {
 		return // anything may stand behind it
 	}
-	if t.Kind() == reflect.Interface {
-		d.problem(BadType, subject, pos, "%s cannot be a payload: %s is an interface, of which JSON cannot make a value",
-			what, t)
+	switch deref(t).Kind() {
+	case reflect.Interface, reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		d.problem(BadType, subject, pos, "%s cannot be a payload: JSON cannot hold a %s", what, t)
 		return
 	}
 	if err := domain.CheckType[T](); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ func TestTheFirstProgramRuns(t *testing.T) {
 	require.Equal(t, "article started, draft.1.1 initialized {\"text\":\"Why?\"}\n", m.show())
 
 	require.NoError(t, m.work(ctx))
-	require.Equal(t, "article started, draft.1.2 initialized {\"text\":\"Why?\"}\n", m.show(), "waits for its second attempt")
+	require.Equal(t, "article started, draft.1.2 initialized {\"text\":\"Why?\"}\n", m.show(), "it waits a second")
 	m.now = m.now.Add(time.Second)
 	require.NoError(t, m.work(ctx))
 	require.Equal(t, "article started, review.1.1 initialized {\"body\":\"<Why?>\"}\n", m.show())
@@ -118,7 +119,8 @@ func TestHandlesActAndRead(t *testing.T) {
 	_, err = a.Start(ctx, nil, Prompt{Text: "x"})
 	require.ErrorContains(t, err, "no runtime")
 
-	out, err := a.draft.OutputOf(&workitem.Item{Task: "draft", State: workitem.Completed, Output: json.RawMessage(`{"body":"b"}`)})
+	done := &workitem.Item{Task: "draft", State: workitem.Completed, Output: json.RawMessage(`{"body":"b"}`)}
+	out, err := a.draft.OutputOf(done)
 	require.NoError(t, err)
 	require.Equal(t, Draft{Body: "b"}, out)
 	_, err = a.draft.OutputOf(nil)
@@ -219,8 +221,7 @@ func TestCompositeTasks(t *testing.T) {
 	for range 4 {
 		require.NoError(t, doing(m, write, Draft{Body: "done"}))
 	}
-	require.Equal(t, "parent completed\nchild completed\nchild completed\nchild completed\nchild completed\nempty completed\n",
-		m.show())
+	require.Equal(t, "parent completed\n"+strings.Repeat("child completed\n", 4)+"empty completed\n", m.show())
 }
 
 func TestAChildCaseThatCannotBeWrittenIsRefused(t *testing.T) {
@@ -331,6 +332,6 @@ func TestBuiltIsBuilt(t *testing.T) {
 	require.Same(t, w, again)
 	b.Condition("late")
 	_, err = b.Build()
-	require.ErrorContains(t, err, `already-built: condition late is declared after Build; workflow "w" cannot change any more`)
+	require.ErrorContains(t, err, `already-built: condition late is declared after Build; workflow "w" cannot change`)
 	require.Panics(t, func() { b.MustBuild() })
 }

@@ -38,7 +38,7 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 	d, pos := b.d, caller()
 	d.frozen("job "+name, pos)
 	d.checkName("job", name, pos)
-	checkType[P](d, "the payload of job "+name, name, pos)
+	checkType[P](d, fmt.Sprintf("the payload of job %q", name), name, pos)
 	if f == nil {
 		d.problem(NilFunction, name, pos, "job %q has no function", name)
 	}

@@ -1,6 +1,9 @@
 package builder
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 )
@@ -34,10 +37,11 @@ func (k kind) condition() bool { return k <= conditionNode }
 
 // node is a declared element, without its types.
 type node struct {
-	d    *draft
-	name string
-	kind kind
-	pos  net.Pos
+	d      *draft
+	name   string
+	unique string // the name, or a stand-in where another element has it, so that one mistake is one problem
+	kind   kind
+	pos    net.Pos
 
 	join, split   Rule
 	route         Router
@@ -61,7 +65,13 @@ func (d *draft) declare(name string, k kind, pos net.Pos) *node {
 	}
 	d.frozen(what+" "+name, pos)
 	d.checkName(what, name, pos)
-	return d.add(&node{name: name, kind: k, pos: pos})
+	n := &node{name: name, unique: name, kind: k, pos: pos}
+	if i := slices.IndexFunc(d.nodes, func(old *node) bool { return old.name == name }); i >= 0 {
+		n.unique = fmt.Sprintf("%s#%d", name, len(d.nodes))
+		d.problem(net.DuplicateName, name, pos, "%s %q has the name of another element; rename one of them", what, name)
+		d.other(d.nodes[i].pos)
+	}
+	return d.add(n)
 }
 
 // ConditionRef is the handle of a condition.

@@ -16,8 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// memory is a runtime of one case in memory: the kernel without an engine around it. Its clock stands still until a test
-// moves it, and work is done when a test says so.
+// memory is a runtime of one case in memory: the kernel without an engine around it. Its clock stands still until a
+// test moves it, and work is done when a test says so.
 type memory struct {
 	*workitem.Generator
 	defs map[string]*activities.Definition

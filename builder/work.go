@@ -70,8 +70,8 @@ func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[
 		n.task.Run = runnerOf(w.Run, w.RunTimeout)
 	}
 	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
-	checkType[In](b.d, "the input of task "+name, name, pos)
-	checkType[Out](b.d, "the output of task "+name, name, pos)
+	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)
+	checkType[Out](b.d, fmt.Sprintf("the output of task %q", name), name, pos)
 	b.d.checkWork(n, w.Timeout)
 	return &TaskRef[In, Out]{n}
 }
@@ -100,6 +100,7 @@ func (d *draft) inputs(n *node, one sourceOf, several inputs) {
 	switch {
 	case one.read != nil && several != nil:
 		d.at(n, AmbiguousInput, "task %q has both Input and Items; give it one of them", n.name)
+		n.task.Inputs = several
 	case several != nil:
 		n.task.Inputs, n.notes = several, append(n.notes, "items: code")
 	case one.read != nil:
