@@ -1,13 +1,13 @@
 package pnml
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 // file wraps the content of a net, one element a line, so that the first has line 2.
@@ -20,39 +20,6 @@ func decode(t *testing.T, src string) *Result {
 	r, err := Decode(strings.NewReader(src), Options{File: "f.pnml"})
 	require.NoError(t, err)
 	return r
-}
-
-// show writes a definition in the net notation.
-func show(d *net.Definition) string {
-	var b strings.Builder
-	for _, c := range d.Conditions {
-		b.WriteString([]string{"condition ", "start ", "end "}[c.Role] + c.Name + "\n")
-	}
-	for _, t := range d.Tasks {
-		fmt.Fprintf(&b, "%s %s", []string{"task", "dummy", "composite"}[t.Kind], t.Name)
-		if t.Join != net.And {
-			fmt.Fprintf(&b, " join=%v", t.Join)
-		}
-		if t.Split != net.And {
-			fmt.Fprintf(&b, " split=%v", t.Split)
-		}
-		b.WriteString("\n")
-		if len(t.Cancels) > 0 {
-			fmt.Fprintf(&b, "cancel %s: %s\n", t.Name, strings.Join(t.Cancels, ", "))
-		}
-	}
-	for _, f := range d.Flows {
-		fmt.Fprintf(&b, "flow %s -> %s\n", f.From, f.To)
-	}
-	return b.String()
-}
-
-func lines(s string) string {
-	var out []string
-	for _, l := range strings.Split(strings.TrimSpace(s), "\n") {
-		out = append(out, strings.TrimSpace(l))
-	}
-	return strings.Join(out, "\n") + "\n"
 }
 
 func TestDecode(t *testing.T) {
@@ -166,10 +133,8 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := decode(t, c.src)
-			require.Equal(t, lines(c.want), show(r.Nets[0].Definition))
-			if c.notes != "" || len(r.Report.Notes) > 0 {
-				require.Equal(t, lines(c.notes), r.Report.String())
-			}
+			require.Equal(t, modeltest.Lines(c.want), modeltest.Show(r.Nets[0].Definition))
+			require.Equal(t, modeltest.Lines(c.notes), r.Report.String())
 			roundTrip(t, r.Nets[0].Definition)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 // article has one of everything that a definition can hold.
@@ -87,7 +88,7 @@ func TestEncodeRoundTripProperty(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 2 {
-			require.Equal(t, withoutPos(def), withoutPos(r.Nets[i].Definition))
+			require.Equal(t, modeltest.WithoutPos(def), modeltest.WithoutPos(r.Nets[i].Definition))
 		}
 	})
 }
@@ -141,7 +142,7 @@ func TestUnfold(t *testing.T) {
 	}
 	p, err := Unfold(def)
 	require.NoError(t, err)
-	require.Equal(t, lines(`
+	require.Equal(t, modeltest.Lines(`
 		a_to_p: i -> p
 		a_to_q: i -> q
 		a_to_p_q: i -> p q

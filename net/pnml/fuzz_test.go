@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 // Whatever is read can be written, and read again as the same.
@@ -29,8 +31,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, d := range r.Definitions() {
 			back := again(t, func(b *bytes.Buffer) error { return Encode(b, d) })
-			if back != nil && show(d) != show(back.Nets[0].Definition) {
-				t.Fatalf("read:\n%s\nread again:\n%s", show(d), show(back.Nets[0].Definition))
+			if back != nil && modeltest.Show(d) != modeltest.Show(back.Nets[0].Definition) {
+				t.Fatalf("read:\n%s\nread again:\n%s", modeltest.Show(d), modeltest.Show(back.Nets[0].Definition))
 			}
 		}
 	})

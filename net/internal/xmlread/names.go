@@ -46,7 +46,7 @@ func (n *Namer) unique(s string) string {
 func Slug(text string) string {
 	var b strings.Builder
 	gap, useful := false, false
-	for i := 0; i < len(text) && b.Len() < maxName; i++ {
+	for i := 0; i < min(len(text), 4096) && b.Len() < maxName; i++ {
 		c := text[i]
 		if !isNameByte(c) {
 			gap = b.Len() > 0 || gap

@@ -1,0 +1,56 @@
+package yawl
+
+import "github.com/tasq-dev/tasq/net"
+
+// specification is what both formats are read into.
+type specification struct {
+	nets           []*rawNet
+	decompositions map[string]bool // ids of nets and services; nil where they need not be declared
+}
+
+type rawNet struct {
+	id, label string
+	wanted    string // what the name is made of; the id if empty
+	line      int
+	root      bool
+	nodes     []*rawNode
+}
+
+type nodeKind uint8
+
+const (
+	aTask nodeKind = iota
+	aCondition
+	theInput
+	theOutput
+)
+
+// rawNode is a condition or a task.
+type rawNode struct {
+	kind        nodeKind
+	id, label   string
+	wanted      string // what the name is made of; the id if empty
+	element     string // as reports name it
+	line        int
+	join, split net.Gate
+	flows       []rawFlow
+	removes     []rawRemoval
+	decomposes  string // id of a net or of a service; "" for none
+	works       bool   // a timer or several instances make a task more than a routing one
+}
+
+// rawFlow leads from a node to another. In a split by predicates, order says which is tried first.
+type rawFlow struct {
+	to        string
+	line      int
+	predicate string
+	order     int
+	fallback  bool
+}
+
+// rawRemoval is a member of a cancellation set: an element, or the flow from one to another.
+type rawRemoval struct {
+	id       string
+	from, to string
+	line     int
+}

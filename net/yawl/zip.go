@@ -1,0 +1,48 @@
+package yawl
+
+import (
+	"archive/zip"
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// unzip returns the specification that an editor has compressed. What it unpacks to is bounded like any other file.
+func unzip(src string, o Options) (string, error) {
+	damaged := func(err error) error {
+		return &Error{File: o.File, Code: Malformed, Text: "it is a zip archive that cannot be unpacked: " + err.Error()}
+	}
+	archive, err := zip.NewReader(strings.NewReader(src), int64(len(src)))
+	if err != nil {
+		return "", damaged(err)
+	}
+	for _, f := range archive.File {
+		if path.Ext(f.Name) != ".xml" {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			return "", damaged(err)
+		}
+		text, err := xmlread.ReadAll(r, o.File, o.MaxBytes)
+		var refusal *Error
+		if err != nil && !errors.As(err, &refusal) {
+			return "", damaged(err)
+		}
+		return text, err
+	}
+	return "", &Error{File: o.File, Code: WrongFormat, Text: "it is a zip archive without an XML file in it"}
+}
+
+// cutBeans cuts off what follows the end of an editor's file. Some editors wrote over the older version of a file without
+// shortening it. The second result is the line where the rest begins, 0 if there is none.
+func cutBeans(src string) (string, int) {
+	const end = "</java>"
+	i := strings.Index(src, end)
+	if i < 0 || !strings.Contains(src[:min(i, 1000)], "<java") || strings.TrimSpace(src[i+len(end):]) == "" {
+		return src, 0
+	}
+	return src[:i+len(end)], strings.Count(src[:i], "\n") + 1
+}
