@@ -119,7 +119,7 @@ func (e *Engine) until(ctx context.Context, root workitem.CaseID, holds func(*Tx
 	defer leave()
 	for {
 		done := false
-		err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+		err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
 			done, err = holds(tx)
 			return err
 		}})

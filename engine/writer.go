@@ -17,6 +17,7 @@ type request struct {
 	run      func(*Tx) error
 	accepted func()     // called by the writer when run has succeeded, before the commit; may be nil
 	lazy     bool       // its commit may wait a moment for company
+	reads    bool       // it changes nothing, so nothing waits for its commit
 	done     chan error // gets the outcome, once durable
 	err      error
 	tx       *Tx
@@ -162,7 +163,7 @@ func (e *Engine) commit(first *request) {
 	e.trim()
 }
 
-// next takes another request for the batch; nil commits it. A batch of nothing but lazy requests waits a moment.
+// next takes another request for the batch; nil commits it. A batch that nobody is in a hurry for waits a moment.
 func (e *Engine) next(batch []*request) *request {
 	if len(batch) >= maxBatch {
 		return nil
@@ -172,10 +173,8 @@ func (e *Engine) next(batch []*request) *request {
 		return r
 	default:
 	}
-	for _, r := range batch {
-		if !r.lazy {
-			return nil
-		}
+	if !patient(batch) {
+		return nil
 	}
 	timer := time.NewTimer(lazyWait)
 	defer timer.Stop()
@@ -185,6 +184,18 @@ func (e *Engine) next(batch []*request) *request {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// patient reports whether a batch may wait for company: something of it is lazy, and the rest only reads.
+func patient(batch []*request) bool {
+	lazy := false
+	for _, r := range batch {
+		if !r.lazy && !r.reads {
+			return false
+		}
+		lazy = lazy || r.lazy
+	}
+	return lazy
 }
 
 // execute runs one request in the open transaction, and undoes all of it if it fails.

@@ -1,0 +1,242 @@
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// cuts is how many commits of a random history are cut, each once before and once after it is durable.
+const cuts = 100
+
+// TestKillAtEveryCommit runs a random history in a child process that kills itself, with SIGKILL, at its n-th commit: for
+// every n, once inside the transaction and once between the commit and its acknowledgement. Whatever the moment, the file
+// is whole, every command that was acknowledged is there, and every case can be brought to its end.
+func TestKillAtEveryCommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts two hundred processes; run without -short")
+	}
+	for n := 1; n <= cuts; n++ {
+		for _, moment := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				path := filepath.Join(dir, "crash.db")
+				acknowledged := runVictim(t, path, n, moment)
+				survive(t, path, acknowledged)
+			})
+		}
+	}
+}
+
+// runVictim runs the child until it dies, and returns the idempotency keys of the commands that it saw acknowledged.
+func runVictim(t *testing.T, path string, n int, moment string) []string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestVictim$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "TASQ_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s%s", &out, &errs)
+	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s%s", &out, &errs)
+	var keys []string
+	for lines := bufio.NewScanner(&out); lines.Scan(); {
+		if key, ok := strings.CutPrefix(lines.Text(), "ack "); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// survive opens what the victim left.
+func survive(t *testing.T, path string, acknowledged []string) {
+	t.Helper()
+	ctx := t.Context()
+	w := victimWorkflow()
+	e, err := engine.Config{Workers: 4}.Open(ctx, sqlite.File(path), w)
+	require.NoError(t, err)
+	require.NoError(t, integrity.Check(ctx, e), "just after opening")
+	keys := make(map[string]bool)
+	for entry, err := range e.Journal(ctx, store.JournalFilter{}) {
+		require.NoError(t, err)
+		keys[entry.Key] = true
+	}
+	for _, key := range acknowledged {
+		require.True(t, keys[key], "command %s was acknowledged, and is gone", key)
+	}
+	finishAll(t, e)
+	require.NoError(t, integrity.Check(ctx, e), "at the end")
+	require.NoError(t, e.Close())
+}
+
+// finishAll does every live item, until every case has ended.
+func finishAll(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		require.NoError(t, e.Drain(ctx))
+		left := 0
+		for c, err := range e.Cases(ctx, store.CaseFilter{States: []store.CaseState{store.CaseStarted}, RootOnly: true}) {
+			require.NoError(t, err)
+			left++
+			for row, err := range e.Items(ctx, store.ItemFilter{Root: c.ID, States: []workitem.State{
+				workitem.Initialized, workitem.Started}}) {
+				require.NoError(t, err)
+				if row.Task == "human" {
+					finishItem(ctx, t, e, row)
+				}
+			}
+		}
+		if left == 0 {
+			return
+		}
+	}
+}
+
+func finishItem(ctx context.Context, t *testing.T, e *engine.Engine, row *store.ItemRow) {
+	var transition *workitem.TransitionError
+	err := e.Update(ctx, func(tx *engine.Tx) error {
+		if row.State == workitem.Initialized {
+			if err := tx.Act(ctx, nil, "", row.ID, workitem.Start, nil, builder.Call{}); err != nil {
+				return err
+			}
+		}
+		return tx.Act(ctx, nil, "", row.ID, workitem.Complete, nil, builder.Call{})
+	})
+	if err != nil && !errors.As(err, &transition) {
+		t.Fatal(err)
+	}
+}
+
+// victimWorkflow has jobs that fail and are tried again, work for people, and parallel branches.
+func victimWorkflow() *builder.Workflow[any] {
+	b := builder.New[any]("victim")
+	machine := builder.Task(b, "machine", builder.Work[any, any]{
+		Split: builder.And,
+		Run: func(ctx context.Context, _ any) (any, error) {
+			if w, _ := builder.WorkFrom(ctx); w.Attempt < 2 {
+				return nil, errors.New("not yet")
+			}
+			return "done", nil
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Constant(3, time.Millisecond)),
+	})
+	human := builder.Task(b, "human", builder.Work[any, any]{})
+	second := builder.Task(b, "second", builder.Work[any, any]{Run: func(context.Context, any) (any, error) { return 2, nil }})
+	last := builder.Task(b, "last", builder.Work[any, any]{Join: builder.And, Auto: true})
+	b.Path(b.Start(), machine, human, last, b.End())
+	b.Path(machine, second, last)
+	return b.MustBuild()
+}
+
+// TestVictim is the child process of TestKillAtEveryCommit; on its own it does nothing.
+func TestVictim(t *testing.T) {
+	path := os.Getenv("TASQ_VICTIM")
+	if path == "" {
+		return
+	}
+	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
+	require.NoError(t, err)
+	w := victimWorkflow()
+	o := &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}
+	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, w)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := 0; ; i++ {
+		victimStep(t, e, w, random, i)
+	}
+}
+
+// victimStep does one random command, and says so on standard output once it is acknowledged.
+func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random *rand.Rand, i int) {
+	ctx, key := t.Context(), "k"+strconv.Itoa(i)
+	switch random.IntN(3) {
+	case 0:
+		_, err := w.Start(ctx, e, nil, builder.Key(key))
+		require.NoError(t, err)
+		fmt.Println("ack " + key)
+	case 1:
+		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Initialized}}) {
+			if e.Do(ctx, row.ID, workitem.Start, nil, builder.Key(key)) == nil {
+				fmt.Println("ack " + key)
+			}
+			break
+		}
+	case 2:
+		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Started}}) {
+			if e.Do(ctx, row.ID, workitem.Complete, nil, builder.Key(key)) == nil {
+				fmt.Println("ack " + key)
+			}
+			break
+		}
+	}
+}
+
+// cutter opens a store that kills the process at its n-th commit.
+type cutter struct {
+	store.Opener
+	n      int
+	before bool
+}
+
+func (c *cutter) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := c.Opener.Open(ctx, o)
+	return &cutStore{Store: s, cutter: c}, err
+}
+
+type cutStore struct {
+	store.Store
+	cutter *cutter
+	done   int
+}
+
+func (s *cutStore) Update(ctx context.Context, f func(store.Tx) error) error {
+	s.done++
+	last := s.done >= s.cutter.n
+	err := s.Store.Update(ctx, func(tx store.Tx) error {
+		err := f(tx)
+		if last && s.cutter.before {
+			die()
+		}
+		return err
+	})
+	if last {
+		die()
+	}
+	return err
+}
+
+// die is kill -9.
+func die() {
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {}
+}
