@@ -149,3 +149,8 @@ func takeBack(c *conn, id int64, why error) (store.Answer, error) {
 	a, _, err := takeReply(c, id)
 	return a, err
 }
+
+// Post is the function [Post] for the file of this Opener.
+func (f file) Post(ctx context.Context, command json.RawMessage) (store.Answer, error) {
+	return Post(ctx, f.path, command)
+}
