@@ -119,7 +119,7 @@ func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) Decision {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	s.load(n.joins[t], m, busy)
-	switch s.arrives() {
+	switch s.arrives(m) {
 	case yes:
 		return Decision{}
 	case no:
@@ -138,13 +138,14 @@ const (
 )
 
 // arrives climbs the ladder.
-func (s *search) arrives() answer {
+func (s *search) arrives(m Marking) answer {
 	if a := s.look(); a != unknown {
 		return a
 	}
 	if a := s.project(); a != unknown {
 		return a
 	}
+	s.begin(m)
 	if a := s.forward(true); a != unknown {
 		return a
 	}

@@ -11,10 +11,7 @@ func (s *search) backward() answer {
 	s.full = false
 	s.pasts.reset(len(s.now))
 	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
-	s.stamps = sized(s.stamps, len(s.j.moves))
-	for i := range s.stamps {
-		s.stamps[i] = -1
-	}
+	s.unstamp(len(s.j.moves))
 	for i := range s.j.inputs {
 		if s.goal[i] && s.markable.Has(i) {
 			clear(s.next)

@@ -2,130 +2,201 @@ package net
 
 import "slices"
 
-// forward explores the futures of the case, depth first. A state is not added if one that is known is above it.
+// maxLoops bounds the loops that are looked at for a state.
+const maxLoops = 4
+
+// forward explores the futures of the case, depth first, at every state what is nearest to the goal first. A state is not
+// added if one that is known is above it.
+//
+// Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its eager
+// moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
 //
 // With pump, a state that lies above one on its own way shows a loop that adds tokens, and can add any number of them:
 // those counts become many. A loop that empties a condition adds nothing to it in the end, however often it runs.
 func (s *search) forward(pump bool) answer {
-	s.full = false
-	s.states.reset(len(s.now))
-	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
-	s.stack = s.stack[:0]
-	s.trail = s.trail[:0]
-	s.stack = append(s.stack, s.states.add(s.now, -1, nil))
+	s.enter(pump)
 	for len(s.stack) > 0 {
-		i := s.stack[len(s.stack)-1]
-		s.stack = s.stack[:len(s.stack)-1]
+		top := &s.stack[len(s.stack)-1]
 		switch {
-		case s.expand(i, pump):
-			return yes
 		case s.full || s.states.len() > forwardBudget:
 			return unknown
+		case len(s.options) > top.options:
+			if s.take(top) {
+				return yes
+			}
+		case !top.some && top.phase < inFull:
+			top.phase++
+			if s.prepare(top) {
+				return yes
+			}
+		default:
+			s.stack = s.stack[:len(s.stack)-1]
 		}
 	}
 	return no
 }
 
-// expand adds the states that follow a state, and reports whether one of them answers the question. That one is the last.
-//
-// Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its eager
-// moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
-func (s *search) expand(i int32, pump bool) bool {
-	copy(s.begun, s.states.state(i))
-	if found, some := s.eager(i, pump); found || some {
-		return found
-	}
-	if found, some := s.choose(i, pump); found || some {
-		return found
-	}
-	for _, t := range s.order {
-		for _, g := range s.j.groups[t] {
-			if found, _ := s.follow(i, g, pump); found {
-				return true
-			}
-		}
+// frame is a state on the way that is being explored.
+type frame struct {
+	state   int32
+	options int  // where its own options begin
+	some    bool // it led to something new
+	phase   expansion
+}
+
+// expansion is how a state has been expanded so far.
+type expansion uint8
+
+const (
+	untouched expansion = iota
+	byChains            // eager moves that leave no choice
+	byChoice            // one eager group that does
+	inFull              // every move
+)
+
+func (s *search) enter(pump bool) {
+	s.full, s.pump = false, pump
+	s.states.reset(len(s.now))
+	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
+	s.options, s.trail = s.options[:0], s.trail[:0]
+	s.unstamp(len(s.j.groups))
+	s.stack = append(s.stack[:0], frame{state: s.states.add(s.now, -1, nil)})
+}
+
+// prepare lists the options of a state for its phase. Chains are followed at once, which may answer the question.
+func (s *search) prepare(top *frame) bool {
+	copy(s.begun, s.states.state(top.state))
+	switch top.phase {
+	case byChains:
+		return s.chains(top)
+	case byChoice:
+		s.choose()
+	default:
+		s.list()
 	}
 	return false
 }
 
-// eager makes every eager move that leaves no choice, in the order in which tasks come within reach, so that a token goes
-// all along a chain of tasks.
-func (s *search) eager(i int32, pump bool) (found, some bool) {
+// take makes the nearest option, and reports whether it answers the question.
+func (s *search) take(top *frame) bool {
+	k := s.options[len(s.options)-1]
+	s.options = s.options[:len(s.options)-1]
+	copy(s.next, s.states.state(top.state))
+	s.trail = append(s.trail[:0], k)
+	if s.make(&s.j.moves[k], s.next) {
+		s.states.add(s.next, top.state, s.trail)
+		return true
+	}
+	s.add(top)
+	return false
+}
+
+// chains makes every eager move that leaves no choice, once, and goes on with what that put out: a token goes all along a
+// chain of tasks.
+func (s *search) chains(top *frame) bool {
 	copy(s.next, s.begun)
-	s.trail = s.trail[:0]
-	for _, t := range s.order {
-		for _, g := range s.j.groups[t] {
+	s.trail, s.queue = s.trail[:0], s.queue[:0]
+	for c := range s.next.marked() {
+		s.queue = append(s.queue, c)
+	}
+	for i := 0; i < len(s.queue); i++ {
+		for _, k := range s.j.at[s.queue[i]] {
+			g := s.j.groups[k]
 			m := &s.j.moves[g.from]
-			if !g.eager || g.to-g.from > 1 || !s.enabled(m, s.next) {
+			if !g.eager || g.to-g.from > 1 || s.stamps[k] == top.state || !s.enabled(m, s.next) {
 				continue
 			}
+			s.stamps[k] = top.state
 			s.trail = append(s.trail, g.from)
 			if s.make(m, s.next) {
-				s.states.add(s.next, i, s.trail)
-				return true, true
+				s.states.add(s.next, top.state, s.trail)
+				return true
+			}
+			s.queue = append(s.queue, m.puts...)
+		}
+	}
+	if len(s.trail) > 0 {
+		s.add(top)
+	}
+	return false
+}
+
+// choose makes the moves of one eager group the options.
+func (s *search) choose() {
+	for c := range s.begun.marked() {
+		for _, k := range s.j.at[c] {
+			if g := s.j.groups[k]; g.eager && g.to-g.from > 1 && s.enabled(&s.j.moves[g.from], s.begun) {
+				s.option(g, len(s.options))
+				return
 			}
 		}
 	}
-	return false, len(s.trail) > 0 && s.add(i, pump)
 }
 
-// choose takes one eager group that leaves a choice, and follows each.
-func (s *search) choose(i int32, pump bool) (found, some bool) {
-	for _, t := range s.order {
-		for _, g := range s.j.groups[t] {
-			if g.eager && g.to-g.from > 1 && s.enabled(&s.j.moves[g.from], s.begun) {
-				return s.follow(i, g, pump)
+// list makes all moves the options.
+func (s *search) list() {
+	from := len(s.options)
+	for c := range s.begun.marked() {
+		for _, k := range s.j.at[c] {
+			g := s.j.groups[k]
+			if s.j.moves[g.from].takes[0] == c && s.enabled(&s.j.moves[g.from], s.begun) { // so each is looked at once
+				s.option(g, from)
 			}
 		}
 	}
-	return false, false
 }
 
-// follow makes each move of a group, all from the same state.
-func (s *search) follow(i int32, g group, pump bool) (found, some bool) {
+// option adds the moves of a group to the options that begin somewhere: the nearer to the goal, the later.
+func (s *search) option(g group, from int) {
+	far := s.j.far[s.toward]
 	for k := g.from; k < g.to; k++ {
-		m := &s.j.moves[k]
-		if !s.enabled(m, s.begun) {
-			break // its fellows take the same
+		at := len(s.options)
+		for at > from && far[s.options[at-1]] < far[k] {
+			at--
 		}
-		copy(s.next, s.begun)
-		s.trail = append(s.trail[:0], k)
-		if s.make(m, s.next) {
-			s.states.add(s.next, i, s.trail)
-			return true, true
-		}
-		some = s.add(i, pump) || some
+		s.options = slices.Insert(s.options, at, k)
 	}
-	return false, some
 }
 
-// add keeps the state that was made, unless a known one is above it.
-func (s *search) add(parent int32, pump bool) bool {
+// add keeps the state that was made, and goes on with it, unless a known one is above it.
+func (s *search) add(top *frame) {
 	for i := int32(s.states.len()) - 1; i >= 0; i-- {
 		if s.states.state(i).above(s.next) {
-			return false
+			return
 		}
 	}
-	if pump {
-		s.pump(parent)
+	if s.pump {
+		s.inflate(top.state)
 	}
-	s.stack = append(s.stack, s.states.add(s.next, parent, s.trail))
-	return true
+	top.some = true
+	state := s.states.add(s.next, top.state, s.trail)
+	s.stack = append(s.stack, frame{state: state, options: len(s.options)})
 }
 
-// pump sets the counts to many that a loop on the way to the state adds to.
-func (s *search) pump(parent int32) {
-	s.emptied = cleared(s.emptied, s.j.cells())
-	s.note(s.trail)
-	for i := parent; i >= 0; i = s.states.parent[i] {
-		if v := s.states.state(i); s.next.above(v) {
-			for p := range s.j.places {
-				if s.next[p] > v[p] && !s.emptied.Has(p) {
-					s.next[p] = many
-				}
+// inflate sets the counts to many that a loop on the way to the state adds to. It looks at the shortest loops only, which
+// come up again as long as they add something.
+func (s *search) inflate(parent int32) {
+	noted := int32(-1) // from there on, what was emptied is known
+	loops := 0
+	for i := parent; i >= 0 && loops < maxLoops; i = s.states.parent[i] {
+		v := s.states.state(i)
+		if !s.next.above(v) {
+			continue
+		}
+		loops++
+		if noted < 0 {
+			s.emptied = cleared(s.emptied, s.j.cells())
+			s.note(s.trail)
+			noted = parent
+		}
+		for ; noted != i; noted = s.states.parent[noted] {
+			s.note(s.states.between(noted))
+		}
+		for p := range s.next.over(v) {
+			if int(p) < len(s.j.places) && !s.emptied.Has(int(p)) {
+				s.next[p] = many
 			}
 		}
-		s.note(s.states.between(i))
 	}
 }
 
@@ -142,16 +213,4 @@ func (s *search) note(moves []int32) {
 			}
 		}
 	}
-}
-
-// run lists the moves from the beginning to a state.
-func (s *search) run(l *states, i int32) []int32 {
-	var moves []int32
-	for ; i >= 0; i = l.parent[i] {
-		back := slices.Clone(l.between(i))
-		slices.Reverse(back)
-		moves = append(moves, back...)
-	}
-	slices.Reverse(moves)
-	return moves
 }

@@ -297,7 +297,7 @@ func TestOrJoinAgainstEnumeration(t *testing.T) {
 		t.Run(fmt.Sprintf("regions=%v", regions), func(t *testing.T) {
 			tally := map[string]int{}
 			rapid.Check(t, func(t *rapid.T) {
-				for range 12 {
+				for range 8 {
 					n := drawnNet(t, regions)
 					for u := range n.NumTasks() {
 						if n.Task(TaskID(u)).Join != Or || len(n.Inputs(TaskID(u))) < 2 {
@@ -324,6 +324,7 @@ func compare(t *rapid.T, n *Net, join TaskID, m Marking, busy Bits, tally map[st
 	s.load(n.joins[join], m, busy)
 	answers["look"] = s.look()
 	answers["project"] = s.project()
+	s.begin(m)
 	answers["forward"] = s.forward(true)
 	answers["plain forward"] = s.forward(false)
 	answers["backward"] = s.backward()

@@ -2,13 +2,14 @@ package net
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/bits"
 )
 
 // The budgets of the searches. A full one takes some milliseconds.
 const (
-	forwardBudget  = 1500 // states
-	backwardBudget = 1500 // minimal pasts
+	forwardBudget  = 1000 // states
+	backwardBudget = 1000 // minimal pasts
 )
 
 // A count of tokens in a search is a byte: many means any number, and one more than most gives up.
@@ -26,7 +27,6 @@ type search struct {
 	keep     []bool // by input: whether it must keep a token
 	markable Bits   // cells that could be marked if tokens were never used up
 	active   Bits   // tasks of the slice that could run then
-	order    []int32
 	need     []int32
 	queue    []int32
 
@@ -35,7 +35,10 @@ type search struct {
 	begun   state // a state that is being expanded
 	states  states
 	trail   []int32 // the moves that lead to next from the state that is being expanded
-	stack   []int32
+	stack   []frame
+	pump    bool
+	toward  int     // the input that the search tries to get to first
+	options []int32 // moves that follow a state
 	pasts   states
 	stamps  []int32
 	full    bool // a count ran over
@@ -91,6 +94,36 @@ func (v state) above(w state) bool {
 	return true
 }
 
+// marked lists the cells that hold something.
+func (v state) marked() iter.Seq[int32] { return v.over(nil) }
+
+// over lists the cells that hold more than those of a state below, or of the empty one.
+func (v state) over(w state) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for i := 0; i+8 <= len(v); i += 8 {
+			word := binary.LittleEndian.Uint64(v[i:])
+			if w != nil {
+				word ^= binary.LittleEndian.Uint64(w[i:])
+			}
+			for word != 0 {
+				c := bits.TrailingZeros64(word) / 8
+				if !yield(int32(i + c)) {
+					return
+				}
+				word &^= 0xff << (c * 8)
+			}
+		}
+	}
+}
+
+// unstamp forgets which moves or groups were looked at.
+func (s *search) unstamp(size int) {
+	s.stamps = sized(s.stamps, size)
+	for i := range s.stamps {
+		s.stamps[i] = -1
+	}
+}
+
 // load takes in the question.
 func (s *search) load(j *orJoin, m Marking, busy Bits) {
 	s.j = j
@@ -115,12 +148,16 @@ func (s *search) load(j *orJoin, m Marking, busy Bits) {
 			s.free.Add(cell)
 		}
 	}
-	s.now = sized(s.now, (j.cells()+7)&^7)
+}
+
+// begin makes the state where the searches begin.
+func (s *search) begin(m Marking) {
+	s.now = sized(s.now, (s.j.cells()+7)&^7)
 	clear(s.now)
-	for p, c := range j.places {
+	for p, c := range s.j.places {
 		s.now[p] = byte(min(max(m[c], 0), many))
 	}
-	for c := len(j.places); c < j.cells(); c++ {
+	for c := len(s.j.places); c < s.j.cells(); c++ {
 		if s.marked.Has(c) {
 			s.now[c] = 1
 		}
@@ -150,7 +187,7 @@ func (s *search) project() answer {
 	j := s.j
 	s.markable = cleared(s.markable, j.cells())
 	s.active = cleared(s.active, len(j.tasks))
-	s.order, s.queue = s.order[:0], s.queue[:0]
+	s.queue = s.queue[:0]
 	s.need = append(s.need[:0], j.need...)
 	for w, word := range s.marked {
 		for ; word != 0; word &= word - 1 {
@@ -171,6 +208,7 @@ func (s *search) project() answer {
 	}
 	for i := range j.inputs {
 		if s.goal[i] && s.markable.Has(i) {
+			s.toward = i
 			return unknown
 		}
 	}
@@ -189,8 +227,7 @@ func (s *search) activate(t int32) {
 		return
 	}
 	s.active.Add(int(t))
-	s.order = append(s.order, t)
-	if last := s.j.groups[t][len(s.j.groups[t])-1]; s.j.moves[last.from].phase == starts {
+	if !s.j.fused[t] {
 		s.mark(int32(len(s.j.places)) + t)
 	}
 	for _, p := range s.j.outs[t] {

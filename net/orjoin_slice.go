@@ -14,13 +14,16 @@ type slice struct {
 	places []ConditionID // by cell
 	tasks  []TaskID      // by cell, less len(places)
 	cell   []int32       // by TaskID: its cell, or -1
-	at     []int32       // by ConditionID: its cell, or -1
+	spot   []int32       // by ConditionID: its cell, or -1
 	need   []int32       // by task of the slice: how many inputs must be marked before it starts
 	feeds  [][]int32     // by condition: the tasks of the slice that it feeds, as indexes of tasks
 	outs   [][]int32     // by task of the slice: its outputs, as cells
-	groups [][]group     // by task of the slice
+	fused  []bool        // by task of the slice: whether it starts and ends in one move
 	moves  []move
+	groups []group
+	at     [][]int32 // by cell: the groups that take from it
 	into   [][]int32 // by cell: the moves that put something into it
+	far    [][]int32 // by input and move: how many moves there are from it to the input
 	busy   Bits      // the tasks, by TaskID
 }
 
@@ -64,7 +67,7 @@ type group struct {
 const maxFused = 16
 
 func newSlice(n *Net, join TaskID) slice {
-	s := slice{join: join, inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), at: filled(len(n.conditions))}
+	s := slice{join: join, inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), spot: filled(len(n.conditions))}
 	for _, c := range n.tasks[join].inputs {
 		s.addPlace(c)
 	}
@@ -99,14 +102,14 @@ func filled(size int) []int32 {
 }
 
 func (s *slice) addPlace(c ConditionID) {
-	if s.at[c] < 0 {
-		s.at[c] = int32(len(s.places))
+	if s.spot[c] < 0 {
+		s.spot[c] = int32(len(s.places))
 		s.places = append(s.places, c)
 	}
 }
 
 // place returns the cell of a condition, or -1.
-func (s *slice) place(c ConditionID) int32 { return s.at[c] }
+func (s *slice) place(c ConditionID) int32 { return s.spot[c] }
 
 func (s *slice) cells() int { return len(s.places) + len(s.tasks) }
 
@@ -131,7 +134,7 @@ func (s *slice) link(n *Net) {
 func (s *slice) inside(conditions []ConditionID) []int32 {
 	var cells []int32
 	for _, c := range conditions {
-		if p := s.at[c]; p >= 0 {
+		if p := s.spot[c]; p >= 0 {
 			cells = append(cells, p)
 		}
 	}
@@ -152,7 +155,7 @@ func (s *slice) addMoves(n *Net) {
 			}
 		}
 	}
-	s.groups = make([][]group, len(s.tasks))
+	s.at = make([][]int32, s.cells())
 	for i := range s.tasks {
 		s.addTask(n, int32(i), effects[i], frail)
 	}
@@ -163,6 +166,40 @@ func (s *slice) addMoves(n *Net) {
 			s.moves[k].goal = s.moves[k].goal || int(c) < s.inputs
 		}
 	}
+	for q := range s.inputs {
+		s.far = append(s.far, s.measure(q))
+	}
+}
+
+// measure finds how far every move is from an input: the length of the shortest chain of moves that ends with it.
+func (s *slice) measure(input int) []int32 {
+	const infinite = 1 << 30
+	far := make([]int32, len(s.moves))
+	for i := range far {
+		far[i] = infinite
+	}
+	seen := NewBits(s.cells())
+	seen.Add(input)
+	level, next := []int32{int32(input)}, []int32(nil)
+	for depth := int32(0); len(level) > 0; depth++ {
+		next = next[:0]
+		for _, c := range level {
+			for _, k := range s.into[c] {
+				if far[k] < infinite {
+					continue
+				}
+				far[k] = depth
+				for _, from := range s.moves[k].takes {
+					if !seen.Has(int(from)) {
+						seen.Add(int(from))
+						next = append(next, from)
+					}
+				}
+			}
+		}
+		level, next = next, level
+	}
+	return far
 }
 
 // region is what a task's cancellation region does within the slice, as the resets and sheds of a move.
@@ -200,6 +237,7 @@ func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 	fused := !frail.Has(int(own)) && (late || early) && len(takes)*len(puts) <= maxFused
 
 	end := move{task: i, phase: ends, resets: effect.resets, sheds: effect.sheds}
+	s.fused = append(s.fused, fused)
 	s.addGroup(i, end, []int32{own}, puts, plain && !anyFrail(frail, puts) && !frail.Has(int(own)))
 	for _, from := range takes {
 		if fused {
@@ -220,7 +258,10 @@ func (s *slice) addGroup(i int32, m move, takes []int32, puts [][]int32, eager b
 		m.takes, m.puts = takes, into
 		s.moves = append(s.moves, m)
 	}
-	s.groups[i] = append(s.groups[i], group{from: from, to: int32(len(s.moves)), eager: eager})
+	for _, c := range takes {
+		s.at[c] = append(s.at[c], int32(len(s.groups)))
+	}
+	s.groups = append(s.groups, group{from: from, to: int32(len(s.moves)), eager: eager})
 }
 
 // exclusive reports whether nobody but one task can use what is in the cells; the join's inputs must keep their tokens.

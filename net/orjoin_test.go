@@ -1,0 +1,400 @@
+package net
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A verdict is what an or-join does at a marking; see marked for its words.
+type verdict struct {
+	join, marking string
+	enabled       bool
+}
+
+const (
+	starting = true
+	waits    = false
+)
+
+func requireVerdicts(t *testing.T, net string, verdicts []verdict) {
+	t.Helper()
+	n := MustCompile(notation(net))
+	for _, v := range verdicts {
+		join, ok := n.TaskByName(v.join)
+		require.True(t, ok, v.join)
+		m, busy := marked(n, v.marking)
+		require.Equal(t, Decision{Enabled: v.enabled}, n.Enabled(join, m, busy), "%s at %s", v.join, v.marking)
+	}
+}
+
+const orSplitJoin = `
+start i
+end o
+task register split=or
+task flight
+task car
+task pay join=or
+i -> register
+register -> flight, car
+flight -> pay
+car -> pay
+pay -> o`
+
+func TestOrJoinWaitsForTheBranchesThatRun(t *testing.T) {
+	requireVerdicts(t, orSplitJoin, []verdict{
+		{"pay", "i", waits}, // no input is marked
+		{"pay", "flight->pay", starting},
+		{"pay", "flight->pay car->pay", starting},
+		{"pay", "flight->pay register->car", waits},
+		{"pay", "flight->pay car", waits}, // car is busy
+		{"pay", "flight->pay register", waits},
+		{"pay", "flight->pay register->flight", starting}, // one more token for an input that has one
+		{"pay", "flight->pay=2", starting},
+	})
+	n := MustCompile(notation(orSplitJoin))
+	pay, _ := n.TaskByName("pay")
+	m, busy := marked(n, "flight->pay car->pay pay")
+	require.Equal(t, Decision{}, n.Enabled(pay, m, busy), "a busy task is not enabled")
+}
+
+// The or-joins of the corpus that a system of this kind is tested with, and their exact verdicts.
+func TestOrJoinCorpus(t *testing.T) {
+	t.Run("cancellation region", func(t *testing.T) {
+		requireVerdicts(t, `
+start i
+end o
+condition bToB bToDAndE
+task A
+task B join=xor
+task C
+task D
+task E
+task F
+task G join=or
+i -> A
+A -> B, C
+B -> bToB, bToDAndE
+bToB -> B
+bToDAndE -> D, E
+C -> G
+D -> F
+E -> F
+F -> G
+G -> o
+cancel D: bToB`, []verdict{
+			{"G", "A->B C->G", waits},
+			{"G", "bToB bToDAndE C->G", waits},
+			{"G", "bToB C->G E->F", waits},
+			{"G", "C->G D->F E->F", waits},
+			{"G", "C->G F->G", starting},
+			{"G", "C->G D->F", starting}, // D emptied bToB, so nothing comes to E any more
+		})
+	})
+	t.Run("several or-joins 1", func(t *testing.T) {
+		requireVerdicts(t, `
+start i
+end o
+task A
+task B
+task C split=or
+task D
+task E join=or
+task F join=or
+i -> A
+A -> B, C
+B -> F
+C -> D, E
+D -> E
+E -> F
+F -> o`, []verdict{
+			{"F", "B->F A->C", waits},
+			{"E", "B->F C->D C->E", waits},
+			{"F", "B->F C->D C->E", waits},
+			{"E", "B->F C->E D->E", starting},
+			{"F", "E->F A->B", waits},
+		})
+	})
+	t.Run("several or-joins 2", func(t *testing.T) {
+		requireVerdicts(t, `
+start i
+end o
+task A
+task B split=xor
+task C join=or
+task D join=or
+i -> A
+A -> B, C
+B -> C, D
+C -> D
+D -> o`, []verdict{
+			{"C", "A->B A->C", waits},
+			{"C", "A->C B->D", starting},
+			{"D", "A->C B->D", waits},
+			{"D", "C->D", starting},
+		})
+	})
+}
+
+// Without the rule that a busy task does not start again, C could run twice at once and fill c3 while D fills c2, and E
+// would wait for ever.
+func TestOrJoinKnowsThatBusyTasksDoNotStart(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition c1 c2 c3
+task A
+task B
+task C
+task D
+task E join=or
+i -> A
+A -> c1
+c1 -> B
+B -> c2
+c2 -> C, E
+C -> c3
+c3 -> D, E
+D -> c1, c2
+E -> o
+cancel C: B, c1, c2`, []verdict{
+		{"E", "c2", starting},
+		{"E", "c3", starting},
+		{"E", "c1 c2", starting},
+		{"E", "c2 c3", starting},
+		{"E", "c2=2", starting}, // C takes one of them, and then empties c2
+	})
+}
+
+// A cancellation region does not make an or-join start too early just because what it names is empty.
+func TestOrJoinBehindAnEmptyRegion(t *testing.T) {
+	const net = `
+start i
+end o
+condition c1 w x j1 j2
+task S
+task B
+task X
+task J join=or
+task K
+i -> S
+S -> c1, w, j2
+c1 -> B
+B -> j1
+w -> X
+X -> x
+x -> K
+K -> o
+j1 -> J
+j2 -> J
+J -> o`
+	requireVerdicts(t, net, []verdict{{"J", "c1 j2", waits}})
+	requireVerdicts(t, net+"\ncancel B: x", []verdict{{"J", "c1 j2", waits}, {"J", "c1 j2 x", waits}, {"J", "j2 x", starting}})
+	requireVerdicts(t, net+"\ncancel B: j2", []verdict{{"J", "c1 j2", starting}}) // B brings j1, but takes j2
+	requireVerdicts(t, net+"\ncancel X: c1, B", []verdict{{"J", "c1 j2 w", waits}, {"J", "j2 X", starting}})
+}
+
+// The markings that YAWL's own tests ask about, in its net of long loops and a nested or-join.
+func TestOrJoinLongLoops(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition cA cB cC
+task a join=or
+task b join=xor
+task c join=xor split=xor
+task d
+task f join=or
+task q join=xor
+task w join=xor
+i -> q
+q -> cC, cA, f, cB
+cA -> a
+cB -> b
+cC -> c
+c -> q
+a -> d
+b -> w
+w -> d
+d -> f
+f -> o`, []verdict{
+		{"f", "d->f=2 cC", waits},
+		{"f", "d->f cA", starting},
+		{"f", "cC", waits},
+		{"f", "i d->f", waits},
+		{"f", "d->f b->w", starting},
+		{"f", "d d->f", starting},
+		{"f", "cA cB q->f", waits},
+		{"f", "cA cB cC q->f", waits},
+	})
+}
+
+// What a region does to the idle tasks in it.
+func TestOrJoinRegionsOverIdleTasks(t *testing.T) {
+	const net = `
+start i
+end o
+condition p1 p2 t0 x y
+task S
+task U join=GATE
+task T
+task W
+task J join=or
+i -> S
+S -> p1, p2, t0, J
+p1 -> U
+p2 -> U
+t0 -> T
+U -> x
+T -> y
+x -> W
+y -> W
+W -> J
+J -> o
+cancel T: U, x`
+	// W needs what U and T deliver, and T cancels U and empties x. U must deliver after T: from tokens that T left.
+	requireVerdicts(t, strings.Replace(net, "GATE", "xor", 1), []verdict{
+		{"J", "S->J p1 T", starting}, // U is enabled, so T empties p1
+		{"J", "S->J p1=2 T", waits},  // unless U starts before, and is what T cancels: the other token stays
+		{"J", "S->J p1 U T", waits},  // U is busy, so p1 is not touched, and U can start again
+	})
+	requireVerdicts(t, strings.Replace(net, "GATE", "and", 1), []verdict{
+		{"J", "S->J p1 T", starting}, // U cannot start
+		{"J", "S->J p1 p2 T", waits}, // U is enabled and will be canceled; until then J waits
+		{"J", "S->J p1 p2 U T", waits},
+	})
+}
+
+// A loop can add tokens without bound, and a search that only counts would never end.
+func TestOrJoinBesideAGrowingLoop(t *testing.T) {
+	const net = `
+start i
+end o
+condition c r s
+task S
+task L join=xor split=or
+task K
+task R
+task J join=or
+i -> S
+S -> L, J, s
+L -> L, c
+c -> K
+r -> K
+K -> J
+s -> R
+R -> r
+J -> o`
+	requireVerdicts(t, net, []verdict{
+		{"J", "S->L S->J", starting}, // any number of tokens in c, but never one in r
+		{"J", "S->L S->J r", waits},
+		{"J", "S->L S->J s", waits},
+		{"J", "c=300 S->J", starting},
+		{"J", "c=300 S->J r", waits},
+	})
+}
+
+// A search that runs out of its budget makes the join wait, and says so.
+func TestOrJoinUndecided(t *testing.T) {
+	n, join, m := undecided()
+	require.Equal(t, Decision{Undecided: true}, n.Enabled(join, m, nil))
+}
+
+// undecided is a question that no budget covers.
+func undecided() (*Net, TaskID, Marking) {
+	n := MustCompile(hard(40))
+	join, _ := n.TaskByName("J")
+	m, _ := marked(n, "S->J z")
+	for c := range m {
+		if strings.HasPrefix(n.ConditionName(ConditionID(c)), "a") {
+			m[c] = 1
+		}
+	}
+	return n, join, m
+}
+
+// hard is a net with many choices before a joint step that can never be taken, for it needs both p and q. Every task of
+// the choices empties something that another one fills.
+func hard(width int) *Definition {
+	d := notation(`
+start i
+end o
+condition z p q
+task S
+task X split=xor
+task W
+task J join=or
+i -> S
+S -> J, z
+z -> X
+X -> p, q
+p -> W
+q -> W
+W -> J
+J -> o`)
+	for i := range width {
+		name := func(s string) string { return s + strings.Repeat("x", i+1) }
+		next := "a" + strings.Repeat("x", (i+1)%width+1)
+		for _, c := range []string{"a", "b"} {
+			d.Conditions = append(d.Conditions, Condition{Name: name(c)})
+		}
+		d.Tasks = append(d.Tasks, Task{Name: name("T"), Cancels: []string{next}, Split: Xor, Join: Xor})
+		d.Flows = append(d.Flows, Flow{From: "S", To: name("a")}, Flow{From: name("a"), To: name("T")},
+			Flow{From: name("b"), To: name("T")}, Flow{From: name("T"), To: name("b")},
+			Flow{From: name("T"), To: next}, Flow{From: name("b"), To: "W"})
+	}
+	return d
+}
+
+func TestOrJoinIsToldOfItsSliceAlone(t *testing.T) {
+	n := MustCompile(notation(`
+start i
+end o
+condition c
+task A split=or
+task B
+task C
+task J join=or
+task Z
+i -> A
+A -> B, C, c
+B -> J
+C -> J
+c -> Z
+J -> Z
+Z -> o`))
+	var watched, busyWatched []string
+	for c := range n.NumConditions() {
+		if len(n.Watchers(ConditionID(c))) > 0 {
+			watched = append(watched, n.ConditionName(ConditionID(c)))
+		}
+	}
+	for u := range n.NumTasks() {
+		if len(n.BusyWatchers(TaskID(u))) > 0 {
+			busyWatched = append(busyWatched, n.TaskName(TaskID(u)))
+		}
+	}
+	require.Equal(t, []string{"i", "A->B", "A->C", "B->J", "C->J"}, watched)
+	require.Equal(t, []string{"A", "B", "C", "J"}, busyWatched)
+}
+
+// A net may be asked by many goroutines at once.
+func TestOrJoinConcurrently(t *testing.T) {
+	n := MustCompile(notation(orSplitJoin))
+	pay, _ := n.TaskByName("pay")
+	var wg sync.WaitGroup
+	for _, marking := range slices.Repeat([]string{"flight->pay", "flight->pay car"}, 8) {
+		m, busy := marked(n, marking)
+		wg.Go(func() {
+			for range 200 {
+				if n.Enabled(pay, m, busy).Enabled != busy.Empty() {
+					t.Errorf("wrong at %s", marking)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
