@@ -56,10 +56,12 @@ type task struct {
 	private     []ConditionID // inputs that feed no other task
 }
 
-// Compile checks a definition and makes a net of it. The error is an [*Error] with every problem. The definition must
-// not be changed afterwards.
+// Compile checks a definition and makes a net of it. The error is an [*Error] with every problem, but for a
+// [RoutingCycle]: that is a net like any other, and who runs it decides whether to bear it. The definition must not be
+// changed afterwards.
 func Compile(d *Definition) (*Net, error) {
-	if problems := d.Check(); len(problems) > 0 {
+	problems := slices.DeleteFunc(d.Check(), func(p Problem) bool { return p.Code == RoutingCycle })
+	if len(problems) > 0 {
 		return nil, &Error{Workflow: d.Name, Problems: problems}
 	}
 	n := &Net{

@@ -11,38 +11,39 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openCase creates a case and pushes its beginning: its own onInitialized first, then its first tasks.
-func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.RawMessage) error {
+// openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
+func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
 		accepted, err := d.Accept(input)
 		if err != nil {
-			return fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
+			return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
 		}
 		input = accepted
 	}
 	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
 	c.State, c.Input, c.Created = store.CaseStarted, input, m.now
 	if err := m.emit(&store.CaseOpened{Case: c}); err != nil {
-		return err
+		return nil, err
 	}
 	steps := []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.release}
 	for _, t := range d.Net.Consumers(d.Net.Start()) {
 		steps = append(steps, m.try(c.ID, t))
 	}
-	m.then(steps...)
-	return nil
+	return steps, nil
 }
 
-// openChild creates a child case in an activation of a composite task.
-func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n activities.NewCase) (workitem.CaseID, error) {
+// openChild creates a child case in an activation of a composite task, and returns its beginning.
+func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n activities.NewCase) (
+	workitem.CaseID, []step, error,
+) {
 	var none workitem.CaseID
 	c := m.tree.Case(at)
 	if err := m.mustBeActive(c, t, generation); err != nil {
-		return none, err
+		return none, nil, err
 	}
 	spec, err := m.spec(c, t)
 	if err != nil {
-		return none, err
+		return none, nil, err
 	}
 	d := spec.Of[n.Workflow]
 	if n.Workflow == "" && len(spec.Of) == 1 {
@@ -51,14 +52,15 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 		}
 	}
 	if d == nil {
-		return none, fmt.Errorf("task %s of workflow %s does not run workflow %q: %w",
+		return none, nil, fmt.Errorf("task %s of workflow %s does not run workflow %q: %w",
 			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
 	}
 	child := &store.Case{
 		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
 		Generation: generation, Number: c.Tasks[t].Created + 1,
 	}
-	return child.ID, m.openCase(child, d, n.Input)
+	begin, err := m.openCase(child, d, n.Input)
+	return child.ID, begin, err
 }
 
 // caseHook tells a case's activity.

@@ -13,9 +13,11 @@ import (
 
 // Start opens a root case in an empty tree.
 func (m *Machine) Start(id workitem.CaseID, d *activities.Definition, input json.RawMessage) error {
-	if err := m.openCase(&store.Case{ID: id, Root: id, Number: 1}, d, input); err != nil {
+	begin, err := m.openCase(&store.Case{ID: id, Root: id, Number: 1}, d, input)
+	if err != nil {
 		return err
 	}
+	m.then(begin...)
 	return m.run(0)
 }
 

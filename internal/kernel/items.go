@@ -257,16 +257,18 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 	}
 }
 
-// redo schedules the jobs of an item that was reset: the same item is to be worked on again, from now.
+// redo has an item that was reset run again, from now. Its timers counted from its creation and are gone with the reset, as
+// all of its jobs are; the run is what its task is for.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *activities.Task) step {
+	if spec.Run == nil {
+		return nil
+	}
 	return func() error {
 		it := m.tree.Case(id).Item(item)
 		if it == nil || it.State != workitem.Initialized {
 			return nil
 		}
-		again := *it
-		again.Created, again.Due = m.now, time.Time{}
-		return m.openItemJobs(id, spec, &again)
+		return m.openJob(id, &store.Job{Kind: store.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
 	}
 }
 
@@ -410,10 +412,11 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 			at.Task, c.Workflow, activities.ErrInactive)
 	}
 	m, base := e.m(), len(e.agenda)
-	id, err := m.openChild(at.Case, t, at.Generation, n)
+	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
 	if err != nil {
 		return id, err
 	}
+	m.then(begin...)
 	return id, m.run(base)
 }
 

@@ -36,7 +36,7 @@ var (
 
 // MaxSteps is how many steps one command may take. A case that fans out into ten thousand items takes some hundred
 // thousand; a loop of automatic tasks that never waits would take them all.
-const MaxSteps = 2_000_000
+const MaxSteps = 500_000
 
 // MaxCrashes is how often a job may take its worker down before it is given up.
 const MaxCrashes = 3

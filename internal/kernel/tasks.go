@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,27 +70,28 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 		if c.Net.Task(t).Kind == net.Composite {
 			return m.populateCases(c, t, generation, spec)
 		}
-		if spec.Inputs == nil {
-			_, err := m.openItem(id, t, generation, activities.NewItem{})
-			return err
-		}
-		a := m.activation(c, t, generation)
-		return m.call(c, t, "input", func(ctx context.Context) error {
-			inputs, err := spec.Inputs(ctx, a)
+		inputs := []json.RawMessage{nil}
+		if spec.Inputs != nil {
+			a := m.activation(c, t, generation)
+			err := m.call(c, t, "input", func(ctx context.Context) (err error) {
+				inputs, err = spec.Inputs(ctx, a)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			for _, input := range inputs {
-				if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
-					return err
-				}
+		}
+		for _, input := range inputs {
+			if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	}
 }
 
-// populateCases starts the child cases one after the other: each runs as far as it can before the next is made.
+// populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at once
+// sees its siblings.
 func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *activities.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
@@ -102,16 +104,13 @@ func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spe
 			return err
 		}
 	}
-	id := c.ID
-	steps := make([]step, 0, len(cases))
+	var steps []step
 	for _, n := range cases {
-		steps = append(steps, func() error {
-			if m.mustBeActive(m.tree.Case(id), t, generation) != nil {
-				return nil
-			}
-			_, err := m.openChild(id, t, generation, n)
+		_, begin, err := m.openChild(c.ID, t, generation, n)
+		if err != nil {
 			return err
-		})
+		}
+		steps = append(steps, begin...)
 	}
 	m.then(steps...)
 	return nil

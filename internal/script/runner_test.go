@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
+
+var update = flag.Bool("update", false, "rewrite the outputs of the project's own scenario files")
 
 // The project's own scenario files, and those of others where they lie beside the checkout, print what they say.
 func TestScenarioFiles(t *testing.T) {
@@ -33,6 +36,10 @@ func runFile(t *testing.T, path string) {
 	result, err := Run(context.Background(), f, sqlite.Memory())
 	require.NoError(t, err)
 	require.NoError(t, result.Broken)
+	if *update && filepath.Dir(path) == "../../scenarios" {
+		require.NoError(t, os.WriteFile(path, f.Rewrite(result.Outputs), 0o644))
+		return
+	}
 	for _, m := range result.Mismatches {
 		t.Errorf("%s: %v\n%s", m.Command.Pos, m.Command.Words, m.Diff)
 	}
