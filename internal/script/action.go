@@ -56,8 +56,8 @@ type Action struct {
 	Duration time.Duration // advance; never negative
 	Subject  Subject       // show
 
-	// To is where the split of the item's task goes, for do and item but for new. Nil leaves the choice to the split; an
-	// empty list, from "to=" alone, names no flow, which is another thing. The names are as written, even misspelt ones.
+	// To is where the split of the item's task goes, for do and item but for new. Nil leaves the choice to the split;
+	// an empty list, from "to=" alone, names no flow, which is another thing. The names are as written, even misspelt.
 	To []string
 
 	Case CasePath // any command; zero for the last case that was started

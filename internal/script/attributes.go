@@ -59,7 +59,7 @@ func (p *parser) task(kind net.Kind) {
 	t := &taskLine{Task: net.Task{Name: name, Kind: kind, Pos: p.at}, TaskOptions: DefaultOptions()}
 	for p.tok != "" {
 		if mark(p.tok) {
-			p.errorf("unexpected %q; a %s line declares one %s, and its attributes have spaces between them", p.tok, word, word)
+			p.errorf("unexpected %q; a %s line has one name, then attributes with spaces between them", p.tok, word)
 			return
 		}
 		if !p.attribute(t) || p.errs.full() {

@@ -54,7 +54,7 @@ type CasePath struct {
 func ParseCasePath(s string) (CasePath, error) {
 	root, rest, more := strings.Cut(s, "/")
 	if !IsName(root) {
-		return CasePath{}, syntaxf("%s does not start with the name of a root case; expected one like case/S.1.2", quote(s))
+		return CasePath{}, syntaxf("%s is not the path of a case; expected one like case/S.1.2", quote(s))
 	}
 	p := CasePath{Root: root}
 	for more {

@@ -33,8 +33,8 @@ type Command struct {
 type Arg struct{ Key, Value string }
 
 // ParseScenario reads a scenario file; name is what its positions and errors say. The error is a [SyntaxErrors] with
-// all that is wrong with the form of the file. A command that makes no sense is no such thing: it prints "error: syntax"
-// when it is executed, see [Command.Action].
+// all that is wrong with the form of the file. A command that makes no sense is no such thing: executing it prints
+// "error: syntax", see [Command.Action].
 func ParseScenario(name string, text []byte) (*File, error) {
 	f := &File{Name: name, text: string(text)}
 	r := &reader{text: f.text, name: name}
@@ -46,7 +46,7 @@ func ParseScenario(name string, text []byte) (*File, error) {
 		case strings.HasPrefix(strings.TrimSpace(r.line), "#"):
 			comments = append(comments, r.line)
 		case r.separates():
-			r.errs.addf(r.pos(), "%q stands where a command was expected; an output ends at the first blank line", separator)
+			r.errs.addf(r.pos(), "%q without a command; an output ends at the first blank line", separator)
 			r.expected(&Command{})
 		default:
 			if c, ok := r.command(comments); ok {
@@ -108,8 +108,8 @@ func (r *reader) command(comments []string) (*Command, bool) {
 		}
 	}
 	header := strings.TrimSpace(r.line)
-	// Only a net may have blank lines in it. Elsewhere one shows that the "----" was forgotten, and reading on would take
-	// the next command for input.
+	// Only a net may have blank lines in it. Elsewhere one shows that the "----" was forgotten, and reading on would
+	// take the next command for input.
 	notation := len(c.Words) > 0 && c.Words[0] == string(VerbDefine)
 	for r.next() && !r.separates() {
 		if r.blank() && !notation {
@@ -118,7 +118,7 @@ func (r *reader) command(comments []string) (*Command, bool) {
 		c.Input = append(c.Input, r.line)
 	}
 	if !r.separates() {
-		r.errs.addf(c.Pos, "the command %s has no %q line; expected one between it and its output", quote(header), separator)
+		r.errs.addf(c.Pos, "%s has no %q line; expected one between a command and its output", quote(header), separator)
 		return nil, false
 	}
 	r.expected(c)

@@ -3,8 +3,8 @@ package script
 import "strings"
 
 // words hands out the words of one line of notation, one ahead of the parser. A comma, a colon and an arrow are words
-// of their own wherever they stand, so that "C:B,c1" reads like "C: B, c1", and "A->B" like "A -> B". From its first "="
-// on a word ends only at a space or a comma: "policy=quorum:2" is one word.
+// of their own wherever they stand, so that "C:B,c1" reads like "C: B, c1", and "A->B" like "A -> B". From its first
+// "=" on a word ends only at a space or a comma: "policy=quorum:2" is one word.
 type words struct {
 	tok  string // the current word, "" at the end of the line
 	rest string

@@ -31,7 +31,7 @@ func (w *Workflow) Problems() []net.Problem {
 		problems = append(problems, net.Problem{
 			Code:    net.UnknownName,
 			Subject: s.Owner,
-			Text:    fmt.Sprintf("a cancel line gives a region to %q, which is no task of workflow %q", s.Owner, w.Def.Name),
+			Text:    fmt.Sprintf("a cancel line names %q, which is no task of workflow %q", s.Owner, w.Def.Name),
 			Pos:     s.Pos,
 			Other:   w.Def.Pos,
 		})
