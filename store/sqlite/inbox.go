@@ -86,27 +86,58 @@ const pollReply = 20 * time.Millisecond
 // owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file. The error wraps
 // [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
 func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
-	path, err := filepath.Abs(path)
+	c, err := openInbox(ctx, path)
 	if err != nil {
 		return store.Answer{}, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return store.Answer{}, fmt.Errorf("%s: %w: %w", path, store.ErrNotFound, err)
-	}
-	c, err := connect(ctx, dsn(path, "rw"), "busy_timeout=10000", "synchronous=FULL")
-	if err != nil {
-		return store.Answer{}, explain(path, err)
-	}
-	a, err := post(ctx, c, path, command)
+	a, err := post(ctx, c, command)
 	return a, errors.Join(explain(path, err), c.close())
 }
 
-func post(ctx context.Context, c *conn, path string, command json.RawMessage) (store.Answer, error) {
-	if err := (&Store{path: path}).checkSchema(c); err != nil {
-		return store.Answer{}, err
+// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and nobody gets
+// the answer.
+func Leave(ctx context.Context, path string, command json.RawMessage) error {
+	c, err := openInbox(ctx, path)
+	if err != nil {
+		return err
 	}
-	id, _, err := c.number("INSERT INTO requests (at, command) VALUES (CAST(unixepoch('subsec') * 1000000 AS INTEGER), ?) "+
-		"RETURNING id", string(command))
+	_, err = leave(c, command)
+	return errors.Join(explain(path, err), c.close())
+}
+
+func openInbox(ctx context.Context, path string) (*conn, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: %w", path, store.ErrNotFound, err)
+	}
+	c, err := connect(ctx, dsn(path, "rw"), "busy_timeout=10000", "synchronous=FULL")
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if err := (&Store{path: path}).checkSchema(c); err != nil {
+		return nil, errors.Join(explain(path, err), c.close())
+	}
+	return c, nil
+}
+
+// keptReply is how long a reply that nobody takes stays, in microseconds: a day.
+const keptReply = "86400000000"
+
+// leave writes a command into the inbox, and throws replies away that nobody has taken.
+func leave(c *conn, command json.RawMessage) (id int64, err error) {
+	const now = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+	if err := c.run("DELETE FROM requests WHERE replied < " + now + " - " + keptReply); err != nil {
+		return 0, err
+	}
+	id, _, err = c.number("INSERT INTO requests (at, command) VALUES ("+now+", ?) RETURNING id", string(command))
+	return id, err
+}
+
+func post(ctx context.Context, c *conn, command json.RawMessage) (store.Answer, error) {
+	id, err := leave(c, command)
 	if err != nil {
 		return store.Answer{}, err
 	}
