@@ -107,6 +107,7 @@ func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 	}
 	if err != nil {
 		tx.rollback()
+		tx.e.log.Info("a command of another process was refused", "request", left.ID, "error", err)
 		return tx.s.Reply(tx.ctx, left.ID, store.Answer{Code: Code(err), Error: err.Error()})
 	}
 	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Result: result})
