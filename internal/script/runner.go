@@ -35,11 +35,8 @@ type Result struct {
 // Run executes a scenario file on a store, usually a fresh in-memory one, with a virtual clock. The error is not for a
 // mismatch, but for a store that could not be used.
 func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
-	r := &runner{
-		opener: o, clock: virtual.NewClock(), known: make(map[string]*activities.Definition),
-		roots: make(map[string]workitem.CaseID),
-	}
-	if err := r.open(ctx); err != nil {
+	r, err := newRunner(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	result := &Result{}
@@ -50,8 +47,8 @@ func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
 			result.Mismatches = append(result.Mismatches, Mismatch{Command: c, Diff: diff})
 		}
 	}
-	result.Broken = integrity.Check(ctx, r.engine)
-	return result, r.engine.Close()
+	result.Broken = r.close(ctx)
+	return result, nil
 }
 
 // runner is one run of a file.
@@ -63,6 +60,19 @@ type runner struct {
 	versions []engine.Workflow                 // all that were ever defined
 	roots    map[string]workitem.CaseID        // by the name that start gave
 	last     string                            // name of the case last started
+}
+
+func newRunner(ctx context.Context, o store.Opener) (*runner, error) {
+	r := &runner{
+		opener: o, clock: virtual.NewClock(), known: make(map[string]*activities.Definition),
+		roots: make(map[string]workitem.CaseID),
+	}
+	return r, r.open(ctx)
+}
+
+// close proves the database whole and closes the engine.
+func (r *runner) close(ctx context.Context) error {
+	return errors.Join(integrity.Check(ctx, r.engine), r.engine.Close())
 }
 
 // open opens the engine with everything that is defined.
