@@ -50,10 +50,10 @@ func TestEventsAreReadable(t *testing.T) {
 			Failure: &workitem.Failure{Code: "timeout", Message: "it took \"too\" long", Retryable: true}},
 		&store.Removed{Case: caseID, Task: 1, From: 2, Tokens: 2},
 	}, tree))
-	require.Equal(t, `[{"e":"task","case":"01020300-0000-0000-0000-000000000000","task":"draft","to":"started","gen":1,"from":["start"]},`+
-		`{"e":"item","case":"01020300-0000-0000-0000-000000000000","item":"09000000-0000-0000-0000-000000000000","action":"fail",`+
+	require.Equal(t, `[{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]},`+
+		`{"e":"item","item":"09000000-0000-0000-0000-000000000000","action":"fail",`+
 		`"to":"failed","failure":{"retryable":true,"code":"timeout","message":"it took \"too\" long"},"by":"ann","at":1795262400000001},`+
-		`{"e":"removed","case":"01020300-0000-0000-0000-000000000000","task":"prüfen","condition":"hä \"?\"","n":2}]`, got)
+		`{"e":"removed","task":"prüfen","condition":"hä \"?\"","n":2}]`, got)
 }
 
 func TestWhatIsEncodedIsDecoded(t *testing.T) {
@@ -61,7 +61,7 @@ func TestWhatIsEncodedIsDecoded(t *testing.T) {
 		events := rapid.SliceOfN(rapid.Custom(anEvent), 1, 6).Draw(t, "events")
 		data := store.AppendEvents(nil, events, tree)
 		require.True(t, json.Valid(data), "%s", data)
-		got, err := store.DecodeEvents(data, nets)
+		got, err := store.DecodeEvents(data, caseID, nets)
 		require.NoError(t, err)
 		require.Equal(t, events, got)
 	})
@@ -76,7 +76,7 @@ func TestACommandNamesTheCasesThatItOpens(t *testing.T) {
 			State: store.CaseStarted}},
 		&store.TaskMoved{Case: child, Task: 1, To: store.TaskEnabled, Generation: 1},
 	}
-	got, err := store.DecodeEvents(store.AppendEvents(nil, events, with), nets)
+	got, err := store.DecodeEvents(store.AppendEvents(nil, events, with), caseID, nets)
 	require.NoError(t, err)
 	require.Equal(t, events, got)
 }
@@ -217,11 +217,11 @@ func TestANetHasOneText(t *testing.T) {
 
 func TestDamageIsCalledByItsName(t *testing.T) {
 	for _, data := range []string{``, `{}`, `[1]`, `[{"e":"task"}]`, `[{"e":"what"}]`, `[{"e":"case-opened","fingerprint":"?"}]`,
-		`[{"e":"task","case":"01020300-0000-0000-0000-000000000000","task":"draft","to":"sleeping"}]`,
-		`[{"e":"task","case":"01020300-0000-0000-0000-000000000000","task":"nobody","to":"started"}]`,
-		`[{"e":"removed","case":"01020300-0000-0000-0000-000000000000","task":"draft"}]`,
+		`[{"e":"task","task":"draft","to":"sleeping"}]`,
+		`[{"e":"task","task":"nobody","to":"started"}]`,
+		`[{"e":"removed","task":"draft"}]`,
 		`[{"e":"item","item":"x"}]`, `[{"e":"item","at":"noon"}]`, `[{"e":"job","to":"none"}]`} {
-		_, err := store.DecodeEvents([]byte(data), nets)
+		_, err := store.DecodeEvents([]byte(data), caseID, nets)
 		require.ErrorIs(t, err, store.ErrCorrupt, data)
 	}
 	_, err := store.DecodeNet([]byte(`{"tasks":[{"name":"a","kind":"odd"}]}`))
@@ -237,7 +237,7 @@ func TestDamageIsCalledByItsName(t *testing.T) {
 // A stored row is never trusted: garbage gives an error, and what can be read can be written and read again.
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add([]byte(`[]`))
-	f.Add([]byte(`[{"e":"task","case":"01020300-0000-0000-0000-000000000000","task":"draft","to":"started","from":["start"]}]`))
+	f.Add([]byte(`[{"e":"task","task":"draft","to":"started","from":["start"]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err := store.DecodeNet(data)
 		isCorrupt(t, err)
@@ -247,13 +247,13 @@ func FuzzDecodeEntry(f *testing.F) {
 		isCorrupt(t, err)
 		_, err = store.DecodeFailure(data)
 		isCorrupt(t, err)
-		events, err := store.DecodeEvents(data, nets)
+		events, err := store.DecodeEvents(data, caseID, nets)
 		isCorrupt(t, err)
 		if err != nil || !ours(events) {
 			return
 		}
 		again := store.AppendEvents(nil, events, tree)
-		_, err = store.DecodeEvents(again, nets)
+		_, err = store.DecodeEvents(again, caseID, nets)
 		require.NoError(t, err, "%s\n%s", data, again)
 	})
 }
@@ -298,7 +298,7 @@ func BenchmarkDecodeEvents(b *testing.B) {
 		&store.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
 	}, tree)
 	for b.Loop() {
-		if _, err := store.DecodeEvents(data, nets); err != nil {
+		if _, err := store.DecodeEvents(data, caseID, nets); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -63,7 +63,7 @@ type replayer struct {
 }
 
 func (r *replayer) apply(row *storedEntry) error {
-	events, err := r.names.decode(row.events)
+	events, err := r.names.decode(row.Root, row.events)
 	if err != nil {
 		return err
 	}

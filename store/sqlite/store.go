@@ -38,6 +38,9 @@ type Store struct {
 	version int64 // PRAGMA data_version, as Changed saw it last
 	written int   // rows written since the last checkpoint
 
+	appended []appended // memory for the next update, see keepBuffers
+	buf      []byte
+
 	aged  atomic.Bool // the window is old enough to be written
 	timer *time.Timer // sets aged; armed while the window holds something
 
@@ -64,10 +67,11 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
 		return explain(s.path, err)
 	}
-	tx := &transaction{s: s, seq: s.seq}
+	tx := &transaction{s: s, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
 		tx.end()
+		s.keepBuffers(tx)
 		if !committed {
 			s.rollback()
 		}
@@ -92,6 +96,15 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	}
 	s.absorb(tx)
 	return nil
+}
+
+// keepBuffers lets the next update use the memory of this one, unless a single large command made it grow.
+func (s *Store) keepBuffers(tx *transaction) {
+	clear(tx.appended)
+	s.appended, s.buf = tx.appended[:0], tx.buf[:0]
+	if cap(s.appended) > 4096 || cap(s.buf) > 1<<20 {
+		s.appended, s.buf = nil, nil
+	}
 }
 
 // writable says why the store cannot be written, if so.

@@ -10,9 +10,11 @@ import (
 )
 
 func TestFile(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Opener { return sqlite.File(filepath.Join(t.TempDir(), "cases.db")) })
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Opener { return sqlite.Memory() })
 }

@@ -17,7 +17,7 @@ type transaction struct {
 	seq      int64
 	appended []appended
 	replies  []reply
-	buf      []byte // the events of all appended entries, one after the other
+	buf      []byte // the events of all appended entries, one after the other; the store's, so that it is made once
 
 	user   *userDB // nil until DB is called
 	depth  int     // how many savepoint functions are running

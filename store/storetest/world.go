@@ -116,6 +116,23 @@ func NewWorld(t testing.TB, o store.Opener, seed uint64) *World {
 	return w
 }
 
+// Resume has the model hold what the journal holds, for a database that another process has written.
+func (w *World) Resume() {
+	w.T.Helper()
+	w.Want = newModel()
+	w.View(func(ctx context.Context, r store.Reader) {
+		entries, err := r.Journal(ctx, store.JournalFilter{Limit: 1 << 20})
+		require.NoError(w.T, err)
+		for _, e := range entries {
+			plain := withoutState(*e)
+			w.Want.take(w.T, &plain)
+			if e.At.After(w.clock) {
+				w.clock = e.At
+			}
+		}
+	})
+}
+
 // Open opens the store. What the engine would hold in memory is forgotten.
 func (w *World) Open() {
 	w.T.Helper()

@@ -141,7 +141,7 @@ LEFT JOIN json_each(c.tasks) s ON s.key = t.value ->> '$.name';
 -- Every event, in the order in which it happened.
 CREATE VIEW history AS
 SELECT j.seq, e.key AS number, j.root, j.at, j.command, j.actor,
-       e.value ->> '$.case' AS case_id,
+       COALESCE(e.value ->> '$.case', j.root) AS case_id,
        e.value ->> '$.e' AS event,
        e.value ->> '$.task' AS task,
        e.value ->> '$.item' AS item,

@@ -1,0 +1,321 @@
+package store
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The stored form of what the port speaks of. Every adapter writes it, so that a database can be read without this program:
+// one JSON object an event, tasks, conditions and states as words, times as whole microseconds since 1970 (UTC). The start
+// of one task's work reads
+//
+//	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
+//
+// The keys are written once, here, and read once, in codec_decode.go. A key is left out where its value is zero, and "case"
+// also where it is the root case, which the entry names: most events are about that one, and a third of their bytes would
+// be its id.
+//
+// Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times as
+// much. Decoding is rare (recovery, histories), so it leaves the work to encoding/json.
+
+// The words that name an event in its "e".
+const (
+	wordCaseOpened = "case-opened"
+	wordCaseBegun  = "case-begun"
+	wordCaseEnded  = "case-ended"
+	wordTask       = "task"
+	wordProduced   = "produced"
+	wordRemoved    = "removed"
+	wordItemOpened = "item-opened"
+	wordItem       = "item"
+	wordJobOpened  = "job-opened"
+	wordJob        = "job"
+	wordNote       = "note"
+)
+
+// Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero time
+// among them, if its clock was truncated to microseconds.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
+
+// FromMicros reads what [Micros] wrote, in UTC.
+func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// AppendEvents appends the JSON array of a command's events. The tree gives the names of the tasks and conditions of its
+// cases, so it must hold every case that an event is about. Payloads (inputs, outputs, details) must be JSON and are copied
+// as they are.
+func AppendEvents(dst []byte, events []Event, t *Tree) []byte {
+	dst = append(dst, '[')
+	for i, e := range events {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendEvent(dst, e, t)
+	}
+	return append(dst, ']')
+}
+
+func appendEvent(dst []byte, e Event, t *Tree) []byte {
+	switch e := e.(type) {
+	case *CaseOpened:
+		dst = appendCaseOpened(head(dst, t, wordCaseOpened, e.Case.ID), t, e.Case)
+	case *CaseBegun:
+		dst = head(dst, t, wordCaseBegun, e.Case)
+	case *CaseEnded:
+		dst = head(dst, t, wordCaseEnded, e.Case)
+		dst = str(dst, "to", e.State.String())
+		dst = raw(dst, "output", e.Output)
+		dst = failure(dst, "failure", e.Failure)
+		dst = conditions(dst, "left", t, e.Case, e.Leftover)
+		dst = at(dst, "at", e.At)
+	case *TaskMoved:
+		dst = head(dst, t, wordTask, e.Case)
+		dst = task(dst, t, e.Case, e.Task)
+		dst = str(dst, "to", e.To.String())
+		dst = num(dst, "gen", int64(e.Generation))
+		dst = conditions(dst, "from", t, e.Case, e.Consumed)
+	case *Produced:
+		dst = head(dst, t, wordProduced, e.Case)
+		dst = task(dst, t, e.Case, e.Task)
+		dst = conditions(dst, "into", t, e.Case, e.Into)
+	case *Removed:
+		dst = head(dst, t, wordRemoved, e.Case)
+		dst = task(dst, t, e.Case, e.Task)
+		dst = condition(dst, "condition", t, e.Case, e.From)
+		dst = num(dst, "n", int64(e.Tokens))
+	case *ItemOpened:
+		dst = appendItemOpened(head(dst, t, wordItemOpened, e.Item.Case), e.Item)
+	case *ItemMoved:
+		dst = appendItemMoved(head(dst, t, wordItem, e.Case), e)
+	case *JobOpened:
+		dst = appendJobOpened(head(dst, t, wordJobOpened, e.Job.Case), t, e.Job)
+	case *JobMoved:
+		dst = appendJobMoved(head(dst, t, wordJob, e.Case), e)
+	case *Noted:
+		dst = head(dst, t, wordNote, e.Case)
+		if e.Task >= 0 {
+			dst = task(dst, t, e.Case, e.Task)
+		}
+		dst = str(dst, "code", e.Code)
+		dst = str(dst, "text", e.Text)
+	}
+	return append(dst, '}')
+}
+
+// appendCaseOpened writes what is settled when a case is created. The rest of a case follows from its events.
+func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
+	dst = ofTree(dst, t, "root", c.Root)
+	dst = key(dst, "parent", c.Parent)
+	dst = str(dst, "task", c.ParentTask)
+	dst = num(dst, "gen", int64(c.Generation))
+	dst = num(dst, "n", int64(c.Number))
+	dst = str(dst, "workflow", c.Workflow)
+	dst = str(dst, "version", c.Version)
+	dst = str(dst, "fingerprint", c.Fingerprint)
+	dst = raw(dst, "input", c.Input)
+	return at(dst, "at", c.Created)
+}
+
+func appendItemOpened(dst []byte, it *workitem.Item) []byte {
+	dst = key(dst, "item", it.ID)
+	dst = str(dst, "task", it.Task)
+	dst = num(dst, "gen", int64(it.Generation))
+	dst = num(dst, "n", int64(it.Number))
+	dst = str(dst, "to", it.State.String())
+	dst = num(dst, "attempt", int64(it.Attempt))
+	dst = key(dst, "predecessor", it.Predecessor)
+	dst = key(dst, "successor", it.Successor)
+	dst = raw(dst, "input", it.Input)
+	dst = raw(dst, "output", it.Output)
+	dst = failure(dst, "failure", it.Failure)
+	dst = str(dst, "queue", it.Queue)
+	dst = num(dst, "priority", int64(it.Priority))
+	dst = str(dst, "by", it.By)
+	dst = at(dst, "at", it.Created)
+	dst = at(dst, "due", it.Due)
+	dst = at(dst, "started", it.Started)
+	return at(dst, "ended", it.Ended)
+}
+
+func appendItemMoved(dst []byte, e *ItemMoved) []byte {
+	dst = key(dst, "item", e.Item)
+	dst = str(dst, "action", e.Action.String())
+	dst = str(dst, "to", e.To.String())
+	dst = raw(dst, "output", e.Output)
+	dst = failure(dst, "failure", e.Failure)
+	dst = str(dst, "by", e.By)
+	return at(dst, "at", e.At)
+}
+
+func appendJobOpened(dst []byte, t *Tree, j *Job) []byte {
+	dst = key(dst, "job", j.ID)
+	dst = ofTree(dst, t, "root", j.Root)
+	dst = str(dst, "task", j.Task)
+	dst = num(dst, "gen", int64(j.Generation))
+	dst = key(dst, "item", j.Item)
+	dst = str(dst, "kind", j.Kind)
+	dst = str(dst, "name", j.Name)
+	dst = str(dst, "queue", j.Queue)
+	dst = num(dst, "priority", int64(j.Priority))
+	dst = raw(dst, "input", j.Input)
+	if j.Detached {
+		dst = append(dst, `,"detached":true`...)
+	}
+	dst = str(dst, "to", j.State.String())
+	dst = at(dst, "due", j.Due)
+	dst = num(dst, "attempt", int64(j.Attempt))
+	dst = num(dst, "crashes", int64(j.Crashes))
+	dst = num(dst, "fence", j.Fence)
+	dst = str(dst, "owner", j.Owner)
+	dst = at(dst, "lease", j.Lease)
+	dst = failure(dst, "failure", j.Failure)
+	dst = at(dst, "at", j.Created)
+	return at(dst, "ended", j.Ended)
+}
+
+func appendJobMoved(dst []byte, e *JobMoved) []byte {
+	dst = key(dst, "job", e.Job)
+	dst = str(dst, "to", e.To.String())
+	dst = at(dst, "due", e.Due)
+	dst = num(dst, "attempt", int64(e.Attempt))
+	dst = num(dst, "crashes", int64(e.Crashes))
+	dst = num(dst, "fence", e.Fence)
+	dst = str(dst, "owner", e.Owner)
+	dst = at(dst, "lease", e.Lease)
+	dst = failure(dst, "failure", e.Failure)
+	return at(dst, "at", e.At)
+}
+
+// AppendFailure appends the JSON of a failure, "null" for nil: the form of [workitem.Failure]'s own tags.
+func AppendFailure(dst []byte, f *workitem.Failure) []byte {
+	if f == nil {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, '{')
+	if f.Retryable {
+		dst = append(dst, `"retryable":true`...)
+	} else {
+		dst = append(dst, `"retryable":false`...)
+	}
+	dst = str(dst, "code", f.Code)
+	dst = str(dst, "message", f.Message)
+	dst = raw(dst, "details", f.Details)
+	dst = num(dst, "after", int64(f.After))
+	return append(dst, '}')
+}
+
+// DecodeFailure reads what [AppendFailure] wrote. The error wraps [ErrCorrupt].
+func DecodeFailure(data []byte) (*workitem.Failure, error) {
+	var f *workitem.Failure
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, corrupt("failure", data, err)
+	}
+	return f, nil
+}
+
+// The parts of an object. Each but head begins with a comma, and writes nothing for a zero value.
+
+func head(dst []byte, t *Tree, word string, id workitem.CaseID) []byte {
+	dst = append(dst, `{"e":"`...)
+	dst = append(dst, word...)
+	dst = append(dst, '"')
+	return ofTree(dst, t, "case", id)
+}
+
+// ofTree writes the id of a case unless it is the root case of the tree.
+func ofTree(dst []byte, t *Tree, k string, id workitem.CaseID) []byte {
+	if id == t.Root {
+		return dst
+	}
+	return key(dst, k, id)
+}
+
+func name(dst []byte, k string) []byte {
+	dst = append(dst, ',', '"')
+	dst = append(dst, k...)
+	return append(dst, '"', ':')
+}
+
+func key[T any](dst []byte, k string, id workitem.Key[T]) []byte {
+	if id.IsZero() {
+		return dst
+	}
+	dst = append(name(dst, k), '"')
+	dst, _ = id.AppendText(dst) // it never fails
+	return append(dst, '"')
+}
+
+func str(dst []byte, k, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return appendString(name(dst, k), s)
+}
+
+func num(dst []byte, k string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendInt(name(dst, k), n, 10)
+}
+
+func at(dst []byte, k string, t time.Time) []byte {
+	if t.IsZero() {
+		return dst
+	}
+	return strconv.AppendInt(name(dst, k), Micros(t), 10)
+}
+
+func raw(dst []byte, k string, data json.RawMessage) []byte {
+	if len(data) == 0 {
+		return dst
+	}
+	return append(name(dst, k), data...)
+}
+
+func failure(dst []byte, k string, f *workitem.Failure) []byte {
+	if f == nil {
+		return dst
+	}
+	return AppendFailure(name(dst, k), f)
+}
+
+func task(dst []byte, t *Tree, id workitem.CaseID, task net.TaskID) []byte {
+	return str(dst, "task", t.cases[id].Net.TaskName(task))
+}
+
+func condition(dst []byte, k string, t *Tree, id workitem.CaseID, c net.ConditionID) []byte {
+	return str(dst, k, t.cases[id].Net.ConditionName(c))
+}
+
+func conditions(dst []byte, k string, t *Tree, id workitem.CaseID, list []net.ConditionID) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	n := t.cases[id].Net
+	dst = append(name(dst, k), '[')
+	for i, c := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, n.ConditionName(c))
+	}
+	return append(dst, ']')
+}
+
+// appendString quotes a text. Almost all are plain; the others are left to encoding/json.
+func appendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, _ := json.Marshal(s) // a string always has a JSON form
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Nets finds the nets that give stored names their meaning. Both functions return nil for what they do not know.
+type Nets struct {
+	Definition func(fingerprint string) *net.Net
+	Case       func(workitem.CaseID) *net.Net // of a case that was opened by an earlier entry
+}
+
+// wire is any event as it is stored.
+type wire struct {
+	E           string            `json:"e"`
+	Case        workitem.CaseID   `json:"case"`
+	Root        workitem.CaseID   `json:"root"`
+	Parent      workitem.CaseID   `json:"parent"`
+	Item        workitem.ID       `json:"item"`
+	Job         workitem.JobID    `json:"job"`
+	Predecessor workitem.ID       `json:"predecessor"`
+	Successor   workitem.ID       `json:"successor"`
+	Task        string            `json:"task"`
+	Gen         int               `json:"gen"`
+	N           int64             `json:"n"`
+	Workflow    string            `json:"workflow"`
+	Version     string            `json:"version"`
+	Fingerprint string            `json:"fingerprint"`
+	To          string            `json:"to"`
+	Action      string            `json:"action"`
+	From        []string          `json:"from"`
+	Into        []string          `json:"into"`
+	Left        []string          `json:"left"`
+	Condition   string            `json:"condition"`
+	Input       json.RawMessage   `json:"input"`
+	Output      json.RawMessage   `json:"output"`
+	Failure     *workitem.Failure `json:"failure"`
+	Queue       string            `json:"queue"`
+	Priority    int               `json:"priority"`
+	By          string            `json:"by"`
+	Kind        string            `json:"kind"`
+	Name        string            `json:"name"`
+	Detached    bool              `json:"detached"`
+	Attempt     int               `json:"attempt"`
+	Crashes     int               `json:"crashes"`
+	Fence       int64             `json:"fence"`
+	Owner       string            `json:"owner"`
+	Code        string            `json:"code"`
+	Text        string            `json:"text"`
+	At          micros            `json:"at"`
+	Due         micros            `json:"due"`
+	Lease       micros            `json:"lease"`
+	Started     micros            `json:"started"`
+	Ended       micros            `json:"ended"`
+}
+
+// micros is a time in its stored form; the zero time is left out.
+type micros time.Time
+
+// UnmarshalJSON reads a number of microseconds.
+func (m *micros) UnmarshalJSON(data []byte) error {
+	var us int64
+	if err := json.Unmarshal(data, &us); err != nil {
+		return err
+	}
+	*m = micros(FromMicros(us))
+	return nil
+}
+
+// DecodeEvents reads what [AppendEvents] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt] and shows the event that makes no sense.
+func DecodeEvents(data []byte, root workitem.CaseID, nets Nets) ([]Event, error) {
+	var rows []json.RawMessage
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil, corrupt("events", data, err)
+	}
+	d := decoder{nets: nets}
+	events := make([]Event, 0, len(rows))
+	for _, row := range rows {
+		w := wire{Case: root, Root: root}
+		if err := json.Unmarshal(row, &w); err != nil {
+			return nil, corrupt("event", row, err)
+		}
+		e, err := d.event(&w)
+		if err != nil {
+			return nil, corrupt("event", row, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func corrupt(what string, data []byte, err error) error {
+	return fmt.Errorf("%w: a stored %s cannot be read: %.120q: %w", ErrCorrupt, what, data, err)
+}
+
+// decoder remembers the nets of the cases that the same command opened.
+type decoder struct {
+	nets   Nets
+	opened map[workitem.CaseID]*net.Net
+}
+
+func (d *decoder) event(w *wire) (Event, error) {
+	switch w.E {
+	case wordCaseOpened:
+		return d.caseOpened(w)
+	case wordCaseBegun:
+		return &CaseBegun{Case: w.Case}, nil
+	case wordCaseEnded, wordTask, wordProduced, wordRemoved, wordNote:
+		return d.named(w)
+	case wordItemOpened:
+		return itemOpened(w)
+	case wordItem:
+		return itemMoved(w)
+	case wordJobOpened:
+		return jobOpened(w)
+	case wordJob:
+		return jobMoved(w)
+	}
+	return nil, fmt.Errorf("%q is not a kind of event that this version knows", w.E)
+}
+
+func (d *decoder) caseOpened(w *wire) (Event, error) {
+	n := d.nets.Definition(w.Fingerprint)
+	if n == nil {
+		return nil, fmt.Errorf("there is no definition with fingerprint %q (workflow %s)", w.Fingerprint, w.Workflow)
+	}
+	if d.opened == nil {
+		d.opened = make(map[workitem.CaseID]*net.Net, 1)
+	}
+	d.opened[w.Case] = n
+	return &CaseOpened{Case: &Case{
+		ID: w.Case, Root: w.Root, Parent: w.Parent, ParentTask: w.Task, Generation: w.Gen, Number: int(w.N),
+		Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
+		State: CaseStarted, Input: w.Input, Created: time.Time(w.At),
+	}}, nil
+}
+
+// named reads the events that name tasks or conditions.
+func (d *decoder) named(w *wire) (Event, error) {
+	n := d.opened[w.Case]
+	if n == nil {
+		n = d.nets.Case(w.Case)
+	}
+	if n == nil {
+		return nil, fmt.Errorf("case %s is not there", w.Case)
+	}
+	t := net.TaskID(-1)
+	if needs := w.E != wordCaseEnded && w.E != wordNote; needs || w.Task != "" {
+		var ok bool
+		if t, ok = n.TaskByName(w.Task); !ok {
+			return nil, fmt.Errorf("workflow %s has no task %q", n.Name(), w.Task)
+		}
+	}
+	switch w.E {
+	case wordTask:
+		consumed, err := conditionIDs(n, w.From)
+		if err != nil {
+			return nil, err
+		}
+		to, err := parseTaskState(w.To)
+		return &TaskMoved{Case: w.Case, Task: t, To: to, Generation: w.Gen, Consumed: consumed}, err
+	case wordProduced:
+		into, err := conditionIDs(n, w.Into)
+		return &Produced{Case: w.Case, Task: t, Into: into}, err
+	case wordRemoved:
+		from, err := conditionIDs(n, []string{w.Condition})
+		if err != nil {
+			return nil, err
+		}
+		return &Removed{Case: w.Case, Task: t, From: from[0], Tokens: int32(w.N)}, nil
+	case wordNote:
+		return &Noted{Case: w.Case, Task: t, Code: w.Code, Text: w.Text}, nil
+	}
+	left, err := conditionIDs(n, w.Left)
+	if err != nil {
+		return nil, err
+	}
+	to, err := ParseCaseState(w.To)
+	return &CaseEnded{Case: w.Case, State: to, Output: w.Output, Failure: w.Failure, Leftover: left,
+		At: time.Time(w.At)}, err
+}
+
+func conditionIDs(n *net.Net, names []string) ([]net.ConditionID, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	ids := make([]net.ConditionID, len(names))
+	for i, name := range names {
+		id, ok := n.ConditionByName(name)
+		if !ok {
+			return nil, fmt.Errorf("workflow %s has no condition %q", n.Name(), name)
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+func parseTaskState(w string) (TaskState, error) {
+	if i := slices.Index(taskStateNames[:], w); i >= 0 {
+		return TaskState(i), nil
+	}
+	return 0, fmt.Errorf("%q is not a state of a task", w)
+}
+
+func itemOpened(w *wire) (Event, error) {
+	state, err := workitem.ParseState(w.To)
+	return &ItemOpened{Item: &workitem.Item{
+		ID: w.Item, Case: w.Case, Task: w.Task, Generation: w.Gen, Number: int(w.N), State: state, Attempt: w.Attempt,
+		Predecessor: w.Predecessor, Successor: w.Successor, Input: w.Input, Output: w.Output, Failure: w.Failure,
+		Queue: w.Queue, Priority: w.Priority, By: w.By, Created: time.Time(w.At), Due: time.Time(w.Due),
+		Started: time.Time(w.Started), Ended: time.Time(w.Ended),
+	}}, err
+}
+
+func itemMoved(w *wire) (Event, error) {
+	to, err := workitem.ParseState(w.To)
+	if err != nil {
+		return nil, err
+	}
+	action, err := workitem.ParseAction(w.Action)
+	return &ItemMoved{Case: w.Case, Item: w.Item, Action: action, To: to, Output: w.Output, Failure: w.Failure,
+		By: w.By, At: time.Time(w.At)}, err
+}
+
+func jobOpened(w *wire) (Event, error) {
+	state, err := ParseJobState(w.To)
+	return &JobOpened{Job: &Job{
+		ID: w.Job, Case: w.Case, Root: w.Root, Task: w.Task, Generation: w.Gen, Item: w.Item, Kind: w.Kind, Name: w.Name,
+		Queue: w.Queue, Priority: w.Priority, Input: w.Input, Detached: w.Detached, State: state, Due: time.Time(w.Due),
+		Attempt: w.Attempt, Crashes: w.Crashes, Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease),
+		Failure: w.Failure, Created: time.Time(w.At), Ended: time.Time(w.Ended),
+	}}, err
+}
+
+func jobMoved(w *wire) (Event, error) {
+	to, err := ParseJobState(w.To)
+	return &JobMoved{Case: w.Case, Job: w.Job, To: to, Due: time.Time(w.Due), Attempt: w.Attempt, Crashes: w.Crashes,
+		Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease), Failure: w.Failure, At: time.Time(w.At)}, err
+}

@@ -1,0 +1,168 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+func TestGuardLooksAtFirstWords(t *testing.T) {
+	for _, query := range []string{
+		"SELECT 1", "", ";;", "-- COMMIT\nSELECT 1", "/* ; COMMIT */ SELECT ';COMMIT' AS \"begin\", [end]", "SELECT commit_id FROM t",
+		"INSERT INTO t VALUES ('it''s; ROLLBACK')", "PRAGMA table_info(t)", "PRAGMA main.index_list('t')", "PRAGMA user_version",
+		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT CASE WHEN 1 THEN 2 END; DELETE FROM u; END; SELECT 1",
+		"CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END", "WITH a AS (SELECT 1) SELECT * FROM a", "EXPLAIN COMMIT",
+		"SELECT 'open",
+	} {
+		require.NoError(t, guard(query), query)
+	}
+	for _, query := range []string{
+		"COMMIT", "commit", " \t\nCommit", "-- x\nCOMMIT", "/**/END", "SELECT 1; ROLLBACK", "SELECT ';'; BEGIN", "SAVEPOINT x",
+		"RELEASE x", "ATTACH 'x' AS y", "DETACH y", "VACUUM", "PRAGMA synchronous=OFF", "PRAGMA synchronous = 0",
+		"PRAGMA journal_mode(DELETE)", "PRAGMA wal_checkpoint", "\ufeffCOMMIT",
+		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END; COMMIT",
+	} {
+		require.Error(t, guard(query), query)
+	}
+}
+
+func openFile(t *testing.T) *Store {
+	t.Helper()
+	s, err := File(filepath.Join(t.TempDir(), "t.db")).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s.(*Store)
+}
+
+func TestDurabilityIsSetByHand(t *testing.T) {
+	s := openFile(t)
+	check := func() {
+		for pragma, want := range map[string]int64{"synchronous": 2, "page_size": 4096, "cache_size": -65536,
+			"wal_autocheckpoint": 10000, "application_id": applicationID} {
+			got, _, err := s.w.number("PRAGMA " + pragma)
+			require.NoError(t, err)
+			require.Equal(t, want, got, pragma)
+		}
+	}
+	check()
+	require.NoError(t, s.Update(t.Context(), func(tx store.Tx) error {
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE t (x)")
+		return err
+	}))
+	s.window.commands = 1 // as if there were something to write
+	require.NoError(t, s.Idle(t.Context()))
+	check()
+
+	s2, err := File(filepath.Join(t.TempDir(), "n.db"), LoseLastCommits()).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	got, _, err := s2.(*Store).w.number("PRAGMA synchronous")
+	require.NoError(t, err)
+	require.Equal(t, int64(1), got)
+	require.NoError(t, s2.Close())
+}
+
+// A full disk undoes the update that met it, and nothing else: when there is space again, updates work again.
+func TestAFullDisk(t *testing.T) {
+	s := openFile(t)
+	fill := func(tx store.Tx) error {
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS t (x)")
+		if err != nil {
+			return err
+		}
+		_, err = tx.DB().ExecContext(t.Context(), "INSERT INTO t VALUES (zeroblob(1000000))")
+		return err
+	}
+	require.NoError(t, s.Update(t.Context(), fill))
+	pages, _, err := s.w.number("PRAGMA page_count")
+	require.NoError(t, err)
+	limit := func(n int64) {
+		_, _, err := s.w.number("PRAGMA max_page_count = " + textNumber(n))
+		require.NoError(t, err)
+	}
+	limit(pages + 2)
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		err := fill(tx)
+		require.ErrorContains(t, err, "the disk is full")
+		_, again := tx.DB().ExecContext(t.Context(), "CREATE TABLE autocommitted (x)")
+		require.Error(t, again, "the transaction is gone, and nothing runs outside of it")
+		return nil // even so
+	})
+	require.ErrorContains(t, err, "the disk is full")
+	require.ErrorContains(t, err, s.path)
+	limit(1 << 30)
+	require.NoError(t, s.Update(t.Context(), fill))
+	n, _, err := s.w.number("SELECT count(*) FROM t")
+	require.NoError(t, err)
+	require.Equal(t, int64(2), n)
+	n, _, err = s.w.number("SELECT count(*) FROM sqlite_schema WHERE name = 'autocommitted'")
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func textNumber(n int64) string { return strconv.FormatInt(n, 10) }
+
+// A statement that rolls the transaction back by itself must not leave the ones after it to commit one by one.
+func TestAStatementThatUndoesTheTransaction(t *testing.T) {
+	s := openFile(t)
+	exec := func(tx store.Tx, query string) error {
+		_, err := tx.DB().ExecContext(context.Background(), query)
+		return err
+	}
+	require.NoError(t, s.Update(t.Context(), func(tx store.Tx) error { return exec(tx, "CREATE TABLE t (x UNIQUE)") }))
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		require.NoError(t, exec(tx, "INSERT INTO t VALUES (1)"))
+		require.Error(t, exec(tx, "INSERT OR ROLLBACK INTO t VALUES (1)"))
+		require.Error(t, exec(tx, "INSERT INTO t VALUES (2)"))
+		return nil
+	})
+	require.ErrorContains(t, err, "the whole transaction was undone")
+	n, _, err := s.w.number("SELECT count(*) FROM t")
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.NoError(t, s.Update(t.Context(), func(tx store.Tx) error { return exec(tx, "INSERT INTO t VALUES (3)") }))
+}
+
+// Queries for live rows, for the rows of a case and for pages use an index: none reads a whole table.
+func TestQueriesUseTheirIndexes(t *testing.T) {
+	s := openFile(t)
+	plan := func(query string) string {
+		var lines []string
+		require.NoError(t, s.w.each("EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "'x'"), nil, func(r *row) error {
+			r.number()
+			r.number()
+			r.number()
+			lines = append(lines, r.text())
+			return r.err
+		}))
+		return strings.Join(lines, "; ")
+	}
+	for query, index := range map[string]string{
+		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":                               "cases_children",
+		"SELECT * FROM cases c WHERE c.state = 'started' AND c.state = 'started' AND c.fingerprint = ?":       "cases_live",
+		"SELECT * FROM work_items WHERE case_id = ? AND " + liveItem:                                          "work_items_live",
+		"SELECT * FROM work_items i WHERE i." + liveItem + " AND i.state = 'started' AND i.queue = ? LIMIT 5": "work_items_queue",
+		"SELECT * FROM work_items WHERE case_id = ?":                                                          "work_items_case",
+		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                                                 "jobs_live",
+		"SELECT * FROM jobs j WHERE j." + liveJob + " AND j.due <= ? ORDER BY j.due, j.id":                    "jobs_due",
+		"SELECT * FROM jobs WHERE case_id = ?":                                                                "jobs_case",
+		"SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE i.id > ? ORDER BY i.id":      "PRIMARY KEY",
+	} {
+		got := plan(query)
+		require.Contains(t, got, index, query)
+		require.NotContains(t, got, "SCAN", query)
+		require.NotContains(t, got, "TEMP B-TREE", query)
+	}
+}
+
+func TestExplainKeepsTheCause(t *testing.T) {
+	plain := errors.New("plain")
+	require.Equal(t, plain, explain("x", plain))
+	require.NoError(t, explain("x", nil))
+}
