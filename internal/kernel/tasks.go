@@ -299,6 +299,7 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 			switch c.Tasks[u].State {
 			case store.TaskStarted:
 				steps = append(steps, m.cancelTask(id, u))
+				m.touchedOf(c).retry.Add(int(u))
 			case store.TaskEnabled:
 				steps = append(steps, m.drop(id, u, store.TaskEnabled, store.TaskCanceled))
 				emptied = append(emptied, c.Net.PrivateInputs(u)...)
