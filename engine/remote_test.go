@@ -1,0 +1,219 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// post leaves a command as another process would, and waits for the answer.
+func post(t testing.TB, path string, c engine.RemoteCommand) (engine.RemoteResult, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command, err := json.Marshal(c)
+	require.NoError(t, err)
+	answer, err := sqlite.Post(ctx, path, command)
+	require.NoError(t, err)
+	return engine.RemoteAnswer(answer)
+}
+
+func leave(t testing.TB, path string, c engine.RemoteCommand) {
+	t.Helper()
+	command, err := json.Marshal(c)
+	require.NoError(t, err)
+	require.NoError(t, sqlite.Leave(t.Context(), path, command))
+}
+
+func TestTheOwnerDoesTheCommandsOfOtherProcesses(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	path := filepath.Join(t.TempDir(), "article.db")
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
+
+	started, err := post(t, path, engine.RemoteCommand{
+		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`), Key: "k", By: "ann"})
+	require.NoError(t, err)
+	again, err := post(t, path, engine.RemoteCommand{
+		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`), Key: "k", By: "ann"})
+	require.NoError(t, err)
+	require.Equal(t, started, again, "the same key gets the first answer")
+	e.Drain()
+
+	review := live(t, e, started.Case, "review").ID
+	act := func(action string, data string) error {
+		_, err := post(t, path, engine.RemoteCommand{
+			Do: engine.RemoteItem, Item: review, Action: action, Data: json.RawMessage(data), By: "bob"})
+		return err
+	}
+	require.NoError(t, act("start", ""))
+	err = act("start", "")
+	require.Equal(t, "illegal-transition", engine.Code(err))
+	require.ErrorContains(t, err, "it is started, and the action needs it to be initialized")
+	require.NoError(t, act("complete", `{"ok":true}`))
+
+	c, err := e.Case(t.Context(), started.Case)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseCompleted, c.State)
+	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: started.Case})
+	require.ErrorIs(t, err, engine.ErrInactive, "an error has the same kind on both sides")
+	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "artcle"})
+	require.ErrorIs(t, err, engine.ErrUnknown)
+	_, err = post(t, path, engine.RemoteCommand{Do: "stop"})
+	require.Equal(t, "bad-command", engine.Code(err))
+}
+
+func TestWhatWasLeftIsDoneAtOpening(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	path := filepath.Join(t.TempDir(), "article.db")
+	e, err := engine.Open(t.Context(), sqlite.File(path), a)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`)})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":""}`)})
+
+	opened := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
+	opened.Drain()
+	require.Equal(t, 1, cases(t, opened), "the refused one undid itself alone")
+}
+
+func cases(t testing.TB, e *enginetest.Engine) int {
+	t.Helper()
+	n := 0
+	for _, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+		require.NoError(t, err)
+		n++
+	}
+	return n
+}
+
+// A program may share its database with one that has other workflows, such as the command line: neither touches what only
+// the other one can do.
+func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write, Timeout: time.Second})
+	path := filepath.Join(t.TempDir(), "article.db")
+	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), a)
+	require.NoError(t, err)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	var jobs []*store.Job
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{States: []store.JobState{store.JobPending}}) {
+		require.NoError(t, err)
+		jobs = append(jobs, j)
+	}
+	require.Len(t, jobs, 2, "a run and a timeout")
+	require.NoError(t, e.Close())
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"more"}`)})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: id})
+
+	stranger := enginetest.Open(t, sqlite.File(path), engine.Config{})
+	stranger.Advance(time.Hour)
+	require.Equal(t, 1, cases(t, stranger))
+	for j, err := range stranger.Jobs(t.Context(), store.JobFilter{}) {
+		require.NoError(t, err)
+		require.Equal(t, store.JobPending, j.State)
+		require.Zero(t, j.Attempt)
+	}
+	stranger.Crash(a)
+	stranger.Drain()
+	require.Equal(t, 2, cases(t, stranger))
+	c, err := stranger.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseCanceled, c.State)
+}
+
+func TestExecuteDoesWhatTheTypedHandlesDo(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	e := enginetest.New(t, a)
+	started, err := e.Execute(t.Context(), engine.RemoteCommand{
+		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`)})
+	require.NoError(t, err)
+	e.Drain()
+	_, err = e.Execute(t.Context(), engine.RemoteCommand{
+		Do: engine.RemoteCancel, Case: started.Case, Data: json.RawMessage(`{"code":"withdrawn"}`), By: "ann"})
+	require.NoError(t, err)
+	c, err := e.Case(t.Context(), started.Case)
+	require.NoError(t, err)
+	require.Equal(t, "withdrawn", c.Failure.Code)
+	_, err = e.Execute(t.Context(), engine.RemoteCommand{Do: engine.RemoteCancel, Case: started.Case, Data: json.RawMessage(`[`)})
+	require.Equal(t, "invalid-payload", engine.Code(err))
+}
+
+func TestDecodeRemote(t *testing.T) {
+	item := workitem.ID{15: 1}
+	for _, c := range []engine.RemoteCommand{
+		{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"a":1}`), Key: "k", By: "ann"},
+		{Do: engine.RemoteItem, Item: item, Action: "complete", To: []string{"a", "b"}},
+		{Do: engine.RemoteCancel, Case: workitem.CaseID(item)},
+	} {
+		data, err := json.Marshal(c)
+		require.NoError(t, err)
+		read, err := engine.DecodeRemote(data)
+		require.NoError(t, err)
+		require.Equal(t, c, read)
+	}
+	for text, want := range map[string]string{
+		`{`:                                      "unexpected EOF",
+		`{"do":"start","workflow":"w","when":1}`: `unknown field "when"; the program that left it may be newer`,
+		`{"do":"start"}`:                         "a start needs a workflow",
+		`{"do":"cancel"}`:                        "a cancel needs a case",
+		`{"do":"item","action":"start"}`:         "an action needs a work item",
+		`{"do":"stop"}`:                          `"stop"; the verbs are start, item and cancel`,
+		`{}`:                                     `""; the verbs are start, item and cancel`,
+		`{"do":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
+		`{"do":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",
+		`{"do":"item","item":"x"}`: `"x" is not an id`,
+	} {
+		_, err := engine.DecodeRemote(json.RawMessage(text))
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "bad-command", engine.Code(err))
+	}
+}
+
+func TestCodesAreStable(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{engine.ErrNotFound, "not-found"},
+		{engine.ErrInactive, "not-active"},
+		{engine.ErrBadRoute, "bad-route"},
+		{engine.ErrRunaway, "runaway"},
+		{engine.ErrUnknown, "unknown-workflow"},
+		{engine.ErrDrift, "definition-changed"},
+		{engine.ErrClosed, "closed"},
+		{engine.ErrCallback, "callback-failed"},
+		{engine.ErrKeyReused, "key-reused"},
+		{engine.ErrTooLarge, "too-large"},
+		{store.ErrOwned, "owned"},
+		{store.ErrReadOnly, "read-only"},
+		{store.ErrNewer, "newer"},
+		{store.ErrCorrupt, "corrupt"},
+		{&workitem.TransitionError{}, "illegal-transition"},
+		{&domain.InvalidError{}, "invalid-payload"},
+		{fmt.Errorf("no funds"), "error"},
+	} {
+		require.Equal(t, c.want, engine.Code(c.err))
+		if c.err == nil {
+			continue
+		}
+		require.Equal(t, c.want, engine.Code(fmt.Errorf("wrapped: %w", c.err)))
+		remote := &engine.RemoteError{Code: c.want, Text: c.err.Error()}
+		require.Equal(t, c.want, engine.Code(remote))
+	}
+	require.ErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrNotFound)
+	require.NotErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrInactive)
+}
