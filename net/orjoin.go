@@ -31,7 +31,8 @@ import "sync"
 // orJoin is what is known of an or-join before any case runs.
 type orJoin struct {
 	slice
-	ways []way // by input
+	ways    []way  // by input
+	prepare func() // makes the slice ready for searches, once: many or-joins never need one
 }
 
 // way says from where an input of the join can be reached: sets of cells, see [slice].
@@ -53,6 +54,7 @@ func (n *Net) prepareOrJoins() {
 		for q := range j.inputs {
 			j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
 		}
+		j.prepare = sync.OnceFunc(func() { j.addMoves(n) })
 		n.joins[t] = j
 		for _, c := range j.places {
 			n.watchers[c] = append(n.watchers[c], t)

@@ -21,7 +21,7 @@ type oracle struct {
 }
 
 // enumerated bounds the states of one enumeration.
-var enumerated = 500
+var enumerated = 200
 
 type snapshot struct {
 	tokens []int32
@@ -203,7 +203,7 @@ func drawnNet(t *rapid.T, regions bool) *Net {
 		d.Conditions = append(d.Conditions, Condition{Name: fmt.Sprintf("c%d", i)})
 	}
 	gate := rapid.SampledFrom([]Gate{And, Xor, Or})
-	for i := range rapid.IntRange(3, 7).Draw(t, "tasks") {
+	for i := range rapid.IntRange(3, 6).Draw(t, "tasks") {
 		d.Tasks = append(d.Tasks, Task{
 			Name: fmt.Sprintf("T%d", i), Join: gate.Draw(t, "join"), Split: gate.Draw(t, "split"),
 		})
@@ -216,7 +216,7 @@ func drawnNet(t *rapid.T, regions bool) *Net {
 		return d.Tasks[i-conditions].Name
 	}
 	for i := range d.Tasks {
-		for range rapid.IntRange(1, 3).Draw(t, "inputs") {
+		for range rapid.IntRange(1, 2).Draw(t, "inputs") {
 			d.Flows = append(d.Flows, Flow{From: name(element.Draw(t, "from")), To: d.Tasks[i].Name})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "outputs") {
@@ -234,8 +234,9 @@ func drawnNet(t *rapid.T, regions bool) *Net {
 
 func drawRegions(t *rapid.T, d *Definition) {
 	n := MustCompile(d)
+	dense := rapid.IntRange(-3, 2).Draw(t, "dense")
 	for i := range d.Tasks {
-		for range max(0, rapid.IntRange(-3, 3).Draw(t, "members")) {
+		for range max(0, rapid.IntRange(dense, 3).Draw(t, "members")) {
 			if k := rapid.IntRange(0, n.NumConditions()+n.NumTasks()-1).Draw(t, "member"); k < n.NumConditions() {
 				d.Tasks[i].Cancels = append(d.Tasks[i].Cancels, n.ConditionName(ConditionID(k)))
 			} else {
@@ -297,7 +298,7 @@ func TestOrJoinAgainstEnumeration(t *testing.T) {
 		t.Run(fmt.Sprintf("regions=%v", regions), func(t *testing.T) {
 			tally := map[string]int{}
 			rapid.Check(t, func(t *rapid.T) {
-				for range 8 {
+				for range 10 {
 					n := drawnNet(t, regions)
 					for u := range n.NumTasks() {
 						if n.Task(TaskID(u)).Join != Or || len(n.Inputs(TaskID(u))) < 2 {
@@ -320,11 +321,9 @@ func compare(t *rapid.T, n *Net, join TaskID, m Marking, busy Bits, tally map[st
 	names := [...]string{"unknown", "yes", "no"}
 	tally["enumeration "+names[want]]++
 	answers := map[string]answer{}
-	s := &search{}
-	s.load(n.joins[join], m, busy)
+	s := ask(n, join, m, busy)
 	answers["look"] = s.look()
 	answers["project"] = s.project()
-	s.begin(m)
 	answers["forward"] = s.forward(true)
 	answers["plain forward"] = s.forward(false)
 	answers["backward"] = s.backward()

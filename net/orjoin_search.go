@@ -185,6 +185,7 @@ func sized[S ~[]E, E any](list S, n int) S {
 // search needs to look at.
 func (s *search) project() answer {
 	j := s.j
+	j.prepare()
 	s.markable = cleared(s.markable, j.cells())
 	s.active = cleared(s.active, len(j.tasks))
 	s.queue = s.queue[:0]

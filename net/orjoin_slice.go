@@ -88,8 +88,6 @@ func newSlice(n *Net, join TaskID) slice {
 		s.busy.Add(int(t))
 		s.cell[t] += int32(len(s.places))
 	}
-	s.link(n)
-	s.addMoves(n)
 	return s
 }
 
@@ -141,7 +139,9 @@ func (s *slice) inside(conditions []ConditionID) []int32 {
 	return cells
 }
 
+// addMoves adds what only searches need.
 func (s *slice) addMoves(n *Net) {
+	s.link(n)
 	effects := make([]move, len(s.tasks))
 	frail := NewBits(s.cells())
 	for i, t := range s.tasks {

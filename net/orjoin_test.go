@@ -20,6 +20,7 @@ const (
 	waits    = false
 )
 
+// requireVerdicts checks decisions, and that no rung of the ladder knows better.
 func requireVerdicts(t *testing.T, net string, verdicts []verdict) {
 	t.Helper()
 	n := MustCompile(notation(net))
@@ -28,6 +29,16 @@ func requireVerdicts(t *testing.T, net string, verdicts []verdict) {
 		require.True(t, ok, v.join)
 		m, busy := marked(n, v.marking)
 		require.Equal(t, Decision{Enabled: v.enabled}, n.Enabled(join, m, busy), "%s at %s", v.join, v.marking)
+		if !partly(n, join, m) {
+			continue
+		}
+		want := map[bool]answer{starting: no, waits: yes}[v.enabled]
+		s := ask(n, join, m, busy)
+		for rung, got := range []answer{s.look(), s.project(), s.forward(true), s.forward(false), s.backward()} {
+			if got != unknown {
+				require.Equal(t, want, got, "rung %d of %s at %s", rung, v.join, v.marking)
+			}
+		}
 	}
 }
 
@@ -268,9 +279,77 @@ cancel T: U, x`
 	})
 }
 
-// A loop can add tokens without bound, and a search that only counts would never end.
-func TestOrJoinBesideAGrowingLoop(t *testing.T) {
-	const net = `
+// A token inside a busy task is safe from a region that empties the conditions before and after the task.
+func TestOrJoinTokensHideInBusyTasks(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition p x
+task S
+task T
+task R
+task W
+task J join=or
+i -> S
+S -> p, R, J
+p -> T
+T -> x
+x -> W
+R -> W
+W -> J
+J -> o
+cancel R: p, x`, []verdict{
+		{"J", "S->J p R", waits}, // T starts, R completes, T completes
+		{"J", "S->J x R", starting},
+		{"J", "S->J T R", waits},
+	})
+}
+
+// A task with several ways to start may be needed for one while another one is open.
+func TestOrJoinTasksCanStartInAnyOrder(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition a b c
+task S
+task T join=xor split=xor
+task J join=or
+i -> S
+S -> a, b
+a -> T, J
+b -> T
+T -> c, a
+c -> J
+J -> o
+cancel T: a`, []verdict{
+		{"J", "a b", waits}, // T takes a and makes c, then takes b and makes a
+		{"J", "a", starting},
+		{"J", "a=2", starting},
+	})
+}
+
+// A task that stands in its own region has ended by then: it loses nothing.
+func TestOrJoinRegionsOverTheirOwner(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition p c d
+task S
+task T split=xor
+task A
+task J join=or
+i -> S
+S -> p, J
+p -> T
+T -> c, d
+c -> A
+d -> A
+A -> J
+J -> o
+cancel T: T`, []verdict{{"J", "S->J p=2", waits}, {"J", "S->J p", starting}, {"J", "S->J p T", waits}})
+}
+
+const growingLoop = `
 start i
 end o
 condition c r s
@@ -288,13 +367,113 @@ K -> J
 s -> R
 R -> r
 J -> o`
-	requireVerdicts(t, net, []verdict{
+
+// A loop can add tokens without bound, and a search that only counts would never end.
+func TestOrJoinBesideAGrowingLoop(t *testing.T) {
+	requireVerdicts(t, growingLoop, []verdict{
 		{"J", "S->L S->J", starting}, // any number of tokens in c, but never one in r
 		{"J", "S->L S->J r", waits},
 		{"J", "S->L S->J s", waits},
 		{"J", "c=300 S->J", starting},
 		{"J", "c=300 S->J r", waits},
 	})
+	// What a loop empties does not grow: c and d never hold a token together, and none is left in K.
+	requireVerdicts(t, `
+start i
+end o
+condition c d
+task S
+task L join=xor
+task K
+task A
+task J join=or
+i -> S
+S -> L, J
+L -> L, c
+c -> K, A
+K -> d
+d -> A
+A -> J
+J -> o
+cancel L: c, d, K`, []verdict{{"J", "S->J L->L", starting}, {"J", "S->J L->L c=2", waits}})
+}
+
+// exclusive has an and-join A for two tokens of which there is only ever one.
+const exclusive = `
+start i
+end o
+condition c d e z
+task S
+task X split=xor
+task A
+task B join=xor
+task J join=or
+i -> S
+S -> J, z
+z -> X
+X -> c, d, e
+c -> A
+d -> A
+A -> J
+e -> B
+B -> z
+J -> o`
+
+// Each rung of the ladder knows the answers to some questions, and leaves the others to the next.
+func TestOrJoinRungs(t *testing.T) {
+	const look, project, forward = 0, 1, 2
+	tests := []struct {
+		net, marking string
+		first        int // the first rung that knows the answer; so do all behind it
+		want         answer
+	}{
+		{orSplitJoin, "flight->pay car", look, yes},
+		{orSplitJoin, "flight->pay", look, no},
+		{exclusive, "S->J c", project, no}, // d cannot be marked
+		{exclusive, "S->J z", forward, no}, // c can, and d can, but not both
+		{exclusive, "S->J z c", forward, yes},
+	}
+	for _, tt := range tests {
+		n := MustCompile(notation(tt.net))
+		join := TaskID(slices.IndexFunc(n.Definition().Tasks, func(t Task) bool { return t.Join == Or }))
+		m, busy := marked(n, tt.marking)
+		s := ask(n, join, m, busy)
+		for rung, got := range []answer{s.look(), s.project(), s.forward(true), s.backward()} {
+			want := unknown
+			if rung >= tt.first && (rung != project || tt.want == no) {
+				want = tt.want
+			}
+			require.Equal(t, want, got, "rung %d at %s", rung, tt.marking)
+		}
+	}
+}
+
+// ask is a search that has taken in a question, before its first rung.
+func ask(n *Net, join TaskID, m Marking, busy Bits) *search {
+	s := &search{}
+	s.load(n.joins[join], m, busy)
+	s.begin(m)
+	return s
+}
+
+// Beside a loop that adds tokens, the forward search ends because it can say "any number".
+func TestOrJoinCountsManyTokens(t *testing.T) {
+	n := MustCompile(notation(exclusive + `
+condition many
+task L join=xor
+task K
+S -> L
+L -> L, many
+many -> K
+A -> K
+K -> J`))
+	join, _ := n.TaskByName("J")
+	m, busy := marked(n, "S->J S->L z")
+	s := ask(n, join, m, busy)
+	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(), s.project()})
+	require.Equal(t, no, s.forward(true))
+	require.Equal(t, unknown, s.forward(false))
+	require.Equal(t, no, s.backward())
 }
 
 // A search that runs out of its budget makes the join wait, and says so.
