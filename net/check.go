@@ -27,8 +27,8 @@ func (d *Definition) Check() []Problem {
 	return slices.CompactFunc(c.problems, func(a, b Problem) bool { return byCodeAndSubject(a, b) == 0 })
 }
 
-// checker holds a definition with its names resolved. An element is a number: conditions first, then tasks, in the order
-// of their declaration. Of two elements with one name the first one stands for both.
+// checker holds a definition with its names resolved. An element is a number: conditions first, then tasks, in the
+// order of their declaration. Of two elements with one name the first one stands for both.
 type checker struct {
 	d        *Definition
 	elements []element
@@ -183,8 +183,8 @@ func (c *checker) flow(f Flow, from, to int) {
 	}
 }
 
-// implicitFlow notes the condition that a flow between tasks makes, and checks that its name is free. A second flow with
-// the same ends means the same condition.
+// implicitFlow notes the condition that a flow between tasks makes, and checks that its name is free. A second flow
+// with the same ends means the same condition.
 func (c *checker) implicitFlow(f Flow, a, b element) {
 	name := ImplicitName(f.From, f.To)
 	if i, ok := c.byName[name]; ok {
@@ -200,8 +200,8 @@ func (c *checker) implicitFlow(f Flow, a, b element) {
 	} else if one.From != f.From {
 		c.add(Problem{
 			Code: DuplicateName, Subject: name, Pos: f.Pos, Other: one.Pos,
-			Text: fmt.Sprintf("the implicit condition between %s and %s has the name of the one between %q and %q: rename a task",
-				a, b, one.From, one.To),
+			Text: fmt.Sprintf("the implicit condition between %s and %s has the name of the one between %q and %q: "+
+				"rename a task", a, b, one.From, one.To),
 		})
 	}
 }
@@ -234,8 +234,8 @@ func (c *checker) degrees() {
 	}
 }
 
-// paths checks that every element lies between the start and the end. With no start, or two, no path from it can be asked
-// for; likewise the end.
+// paths checks that every element lies between the start and the end. With no start, or two, no path from it can be
+// asked for; likewise the end.
 func (c *checker) paths() {
 	if start := c.withRole(Start); len(start) == 1 {
 		from := c.reached(start[0], c.next, func(o openEnds) bool { return o.in })

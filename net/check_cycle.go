@@ -136,9 +136,9 @@ func closure(next [][]int, start int) []bool {
 // CheckAll returns the problems that lie between workflows, sorted by code and subject; nil if there is none. It does
 // not repeat what [Definition.Check] says of each.
 //
-// Two workflows of one name are a duplicate-name of that name. A composite task that runs a workflow which is not in the
-// set is an unknown-name of that workflow. A composite task that runs, directly or through other workflows, the workflow
-// it stands in is a recursive-composite: its cases would nest without end.
+// Two workflows of one name are a duplicate-name of that name. A composite task that runs a workflow which is not in
+// the set is an unknown-name of that workflow. A composite task that runs, directly or through other workflows, the
+// workflow it stands in is a recursive-composite: its cases would nest without end.
 func CheckAll(defs []*Definition) []Problem {
 	var problems []Problem
 	byName := make(map[string]int, len(defs))
@@ -171,10 +171,13 @@ func CheckAll(defs []*Definition) []Problem {
 		if !ok || child != i && !closure(next, child)[i] {
 			return
 		}
+		text := fmt.Sprintf("composite task %q of workflow %q runs %q, which runs %[2]q again, and so without end",
+			t.Name, defs[i].Name, name)
+		if child == i {
+			text = fmt.Sprintf("composite task %q runs its own workflow %q again, and so without end", t.Name, name)
+		}
 		problems = append(problems, Problem{
-			Code: RecursiveComposite, Subject: t.Name, Pos: t.Pos, Other: defs[child].Pos,
-			Text: fmt.Sprintf("composite task %q of workflow %q runs %q, which runs %q again: cases would nest without end",
-				t.Name, defs[i].Name, name, defs[i].Name),
+			Code: RecursiveComposite, Subject: t.Name, Pos: t.Pos, Other: defs[child].Pos, Text: text,
 		})
 	})
 	slices.SortStableFunc(problems, byCodeAndSubject)

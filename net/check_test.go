@@ -2,6 +2,7 @@ package net
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,17 +32,19 @@ func TestCheck(t *testing.T) {
 			[]string{"duplicate-end o2", "duplicate-start i2"}},
 		{"two elements of one name", ends + "task A\ncondition A\ni -> A\nA -> o",
 			[]string{"condition-to-condition A->o", "condition-to-condition i->A", "duplicate-name A"}},
-		{"a condition with the name of an implicit one", ends + "task A\ntask B\ncondition c\ni -> A\nA -> B, c\nc -> B\nB -> o", nil},
+		{"an implicit condition beside another", ends + "task A\ntask B\ncondition c\ni -> A\nA -> B, c\nc -> B\nB -> o", nil},
 		{"an unknown name in a flow, twice", ends + "task A\ni -> A\nA -> o\nA -> ghost\nghost -> A",
 			[]string{"unknown-name ghost"}},
-		{"nothing is claimed of what lies behind an unknown name", ends + "task A\ntask B\ni -> A\nA -> ghost\nghost -> B\nB -> o",
+		{"what lies behind an unknown name is unknown", ends + "task A\ntask B\ni -> A\nA -> ghost\nghost -> B\nB -> o",
 			[]string{"unknown-name ghost"}},
 		{"a misspelt target leaves the right one without a flow", ends + "task A\ntask B\ni -> A\nA -> b\nB -> o",
 			[]string{"no-flow-in B", "unknown-name b", "unreachable B", "unreachable o"}},
-		{"an unknown name in a region", ends + "task A\ni -> A\nA -> o\ncancel A: ghost, i, A", []string{"unknown-name ghost"}},
+		{"an unknown name in a region", ends + "task A\ni -> A\nA -> o\ncancel A: ghost, i, A",
+			[]string{"unknown-name ghost"}},
 		{"an implicit condition in a region", ends + "task A\ntask B\ni -> A\nA -> B\nB -> o\ncancel B: A>B, B>A",
 			[]string{"unknown-name B->A"}},
-		{"condition to condition", ends + "condition c\ntask A\ni -> c\nc -> A\nA -> o", []string{"condition-to-condition i->c"}},
+		{"condition to condition", ends + "condition c\ntask A\ni -> c\nc -> A\nA -> o",
+			[]string{"condition-to-condition i->c"}},
 		{"a flow into the start", ends + "task A\ni -> A\nA -> o, i", []string{"flow-into-start A->i"}},
 		{"a flow out of the end", ends + "task A\ni -> A\nA -> o\no -> A", []string{"flow-out-of-end o->A"}},
 		{"each rule is read by itself", ends + "task A\ni -> A\nA -> o\no -> i",
@@ -52,16 +55,19 @@ func TestCheck(t *testing.T) {
 			[]string{"no-flow-in c", "no-flow-out c", "no-path-to-end c", "unreachable c"}},
 		{"a start and an end without any flow", ends,
 			[]string{"no-flow-in o", "no-flow-out i", "no-path-to-end i", "unreachable o"}},
-		{"a branch that ends nowhere", ends + "task A\ntask B\ni -> A\nA -> o, B", []string{"no-flow-out B", "no-path-to-end B"}},
+		{"a branch that ends nowhere", ends + "task A\ntask B\ni -> A\nA -> o, B",
+			[]string{"no-flow-out B", "no-path-to-end B"}},
 		{"a cycle beside the way", ends + "task A\ntask B\ntask C\ni -> A\nA -> o\nB -> C\nC -> B",
 			[]string{"no-path-to-end B", "no-path-to-end C", "unreachable B", "unreachable C"}},
 		{"without a start nothing is unreachable", "end o\ntask A\nA -> o", []string{"no-flow-in A", "no-start w"}},
 		{"with two ends nothing lacks a path", ends + "end o2\ntask A\ni -> A\nA -> A",
 			[]string{"duplicate-end o2", "no-flow-in o", "no-flow-in o2", "unreachable o", "unreachable o2"}},
 		{"one flow twice", ends + "task A\ntask B\ni -> A\nA -> B\nA -> B\nB -> o", nil},
-		{"a cycle of routing tasks", ends + "task A\ndummy R split=xor\ndummy Q join=xor\ncondition c\ni -> A\nA -> Q\nQ -> c\nc -> R\nR -> Q, o",
+		{"a cycle of routing tasks",
+			ends + "task A\ndummy R split=xor\ndummy Q join=xor\ncondition c\ni -> A\nA -> Q\nQ -> c\nc -> R\nR -> Q, o",
 			[]string{"routing-cycle R"}},
-		{"a routing task that repeats itself", ends + "dummy R join=xor split=xor\ni -> R\nR -> R, o", []string{"routing-cycle R"}},
+		{"a routing task that repeats itself", ends + "dummy R join=xor split=xor\ni -> R\nR -> R, o",
+			[]string{"routing-cycle R"}},
 		{"a cycle with work in it", ends + "task A join=xor\ndummy R split=xor\ni -> A\nA -> R\nR -> A, o", nil},
 	}
 	for _, tt := range tests {
@@ -69,9 +75,15 @@ func TestCheck(t *testing.T) {
 			d := notation(tt.net)
 			require.Equal(t, tt.want, lines(d.Check()))
 			_, err := Compile(d)
-			require.Equal(t, tt.want != nil, err != nil)
+			require.Equal(t, refused(d.Check()), err != nil)
 		})
 	}
+}
+
+// refused tells whether Compile makes no net of a definition with such problems. A routing cycle is no reason: whoever
+// runs cases refuses it, but the net can be looked at.
+func refused(problems []Problem) bool {
+	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Code != RoutingCycle })
 }
 
 // A name with an arrow in it may clash with the name of an implicit condition, which the flows make.
@@ -104,9 +116,9 @@ func TestCheckSaysWhere(t *testing.T) {
 	}, text)
 
 	_, err := Compile(d)
-	var refused *Error
-	require.ErrorAs(t, err, &refused)
-	require.Len(t, refused.Problems, 5)
+	var all *Error
+	require.ErrorAs(t, err, &all)
+	require.Len(t, all.Problems, 5)
 	require.True(t, strings.HasPrefix(err.Error(), "workflow w is not well-formed:\n\tw.net:4: duplicate-name: "))
 	require.Panics(t, func() { MustCompile(d) })
 }
@@ -115,8 +127,8 @@ func TestCheckNamesTheRoutingCycle(t *testing.T) {
 	d := notation("start i\nend o\ndummy R split=xor\ndummy Q join=xor\ntask A\ni -> A\nA -> Q\nQ -> R\nR -> Q, o")
 	problems := d.Check()
 	require.Len(t, problems, 1)
-	require.Equal(t, `w.net:3: routing-cycle: the cycle "R" -> "Q" -> "R" holds routing tasks only and could run for ever: `+
-		`put a task with work items in it (w.net:4)`, problems[0].String())
+	require.Equal(t, `w.net:3: routing-cycle: the cycle "R" -> "Q" -> "R" holds routing tasks only `+
+		`and could run for ever: put a task with work items in it (w.net:4)`, problems[0].String())
 }
 
 func TestCheckAll(t *testing.T) {
@@ -132,8 +144,8 @@ func TestCheckAll(t *testing.T) {
 	require.Equal(t, []string{
 		"duplicate-name d", "recursive-composite C", "recursive-composite S", "recursive-composite S", "unknown-name nowhere",
 	}, lines(got))
-	require.Equal(t, `w.net:2: recursive-composite: composite task "S" of workflow "a" runs "b", which runs "a" again: `+
-		`cases would nest without end (w.net:1)`, got[2].String())
+	require.Equal(t, `w.net:2: recursive-composite: composite task "S" of workflow "a" runs "b", which runs "a" again, `+
+		`and so without end (w.net:1)`, got[2].String())
 }
 
 // Whatever the definition: no panic, sorted problems, each once, and a net if and only if there is none.
@@ -148,9 +160,9 @@ func TestCheckAnything(t *testing.T) {
 			}
 		}
 		n, err := Compile(d)
-		require.Equal(t, len(problems) == 0, err == nil)
-		var refused *Error
-		require.Equal(t, len(problems) > 0, errors.As(err, &refused))
+		require.Equal(t, refused(problems), err != nil)
+		var all *Error
+		require.Equal(t, refused(problems), errors.As(err, &all))
 		if n != nil {
 			require.Len(t, n.InitialMarking(), n.NumConditions())
 		}

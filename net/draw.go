@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// DOT draws a net for Graphviz: conditions as circles, tasks as boxes, composite tasks with a double border, cancellation
-// regions as dashed red arrows. A task shows the gate of its join before its name and that of its split after it, where
-// they matter: ∧ and, × xor, ∨ or. A marking shows as dots; nil is no tokens at all.
+// DOT draws a net for Graphviz: conditions as circles, tasks as boxes, composite tasks with a double border,
+// cancellation regions as dashed red arrows. A task shows the gate of its join before its name and that of its split
+// after it, where they matter: ∧ and, × xor, ∨ or. A marking shows as dots; nil is no tokens at all.
 //
-// An implicit condition is the arrow itself, unless it holds tokens or a region names it: then it is a small circle. The
-// same net and marking give the same text.
+// An implicit condition is the arrow itself, unless it holds tokens or a region names it: then it is a small circle.
+// The same net and marking give the same text.
 func DOT(n *Net, m Marking) string {
 	d := dot{}
 	fmt.Fprintf(&d.b, "digraph %s {\n\trankdir=LR\n\tnode [fontname=\"Helvetica\"]\n", dotQuote(n.Name()))
@@ -19,8 +19,8 @@ func DOT(n *Net, m Marking) string {
 	return d.b.String()
 }
 
-// Mermaid draws a net as a flowchart of Mermaid, which many pages render without a tool: conditions as circles, tasks as
-// boxes, composite tasks with double sides, cancellation regions as dotted arrows. In all else it is like [DOT].
+// Mermaid draws a net as a flowchart of Mermaid, which many pages render without a tool: conditions as circles, tasks
+// as boxes, composite tasks with double sides, cancellation regions as dotted arrows. In all else it is like [DOT].
 func Mermaid(n *Net, m Marking) string {
 	d := mermaid{}
 	d.b.WriteString("flowchart LR\n")

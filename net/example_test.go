@@ -62,7 +62,7 @@ func ExampleCheckAll() {
 		fmt.Println(p)
 	}
 	// Output:
-	// recursive-composite: composite task "again" of workflow "rental" runs "rental", which runs "rental" again: cases would nest without end
+	// recursive-composite: composite task "again" runs its own workflow "rental" again, and so without end
 }
 
 // An or-join waits as long as another input can still get a token, and can say why.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Explanation says why a task can start or what it waits for. It holds names only, so it can be stored and shown without
-// the net. Its zero value explains nothing.
+// Explanation says why a task can start or what it waits for. It holds names only, so it can be stored and shown
+// without the net. Its zero value explains nothing.
 type Explanation struct {
 	Task    string
 	Join    Gate
@@ -15,10 +15,11 @@ type Explanation struct {
 	Enabled bool     // the join is satisfied
 	Marked  []string // inputs with a token, in flow order
 	Empty   []string // inputs without one, in flow order
-	// Waits holds, for an or-join that waits though some input is marked, a run for every empty input that can still get a
-	// token.
+	// Waits holds, for an or-join that waits though some input is marked, a run for every empty input that can still
+	// get a token.
 	Waits []Wait
-	// Undecided is set where the search for such runs ran out of its budget. The task waits, and Waits may be incomplete.
+	// Undecided is set where the search for such runs ran out of its budget. The task waits, and Waits may be
+	// incomplete.
 	Undecided bool
 }
 
@@ -29,8 +30,8 @@ type Wait struct {
 	Path  []string // the tasks that complete in the run, in this order; none can be left out
 }
 
-// Explain says why a task can start, or what it waits for. It agrees with [Net.Enabled], and costs more: it is for people,
-// not for every step of a case.
+// Explain says why a task can start, or what it waits for. It agrees with [Net.Enabled], and costs more: it is for
+// people, not for every step of a case.
 func (n *Net) Explain(t TaskID, m Marking, busy Bits) Explanation {
 	d := n.Enabled(t, m, busy)
 	e := Explanation{

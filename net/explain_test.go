@@ -27,7 +27,8 @@ either -> o`))
 		{"either", "car->either", `xor-join "either" can start: there is a token in car->either`},
 		{"pay", "", `or-join "pay" waits for a token in any of flight->pay, car->pay`},
 		{"pay", "car->pay flight->pay", `or-join "pay" can start: there is a token in flight->pay, car->pay`},
-		{"pay", "car->pay", `or-join "pay" can start: there is a token in car->pay, and none can come to flight->pay any more`},
+		{"pay", "car->pay", `or-join "pay" can start: there is a token in car->pay, ` +
+			`and none can come to flight->pay any more`},
 		{"pay", "flight->pay car", `or-join "pay" waits: there is a token in flight->pay, but one can still come` +
 			"\n\tto car->pay: from car when car completes"},
 		{"pay", "flight->pay i", `or-join "pay" waits: there is a token in flight->pay, but one can still come` +

@@ -2,8 +2,8 @@ package net
 
 import "sync"
 
-// An or-join with a token in some of its inputs, and none in the others, starts unless another input can still get a token
-// while the marked ones keep theirs. Whether that can happen is a question about all futures of the case. It is
+// An or-join with a token in some of its inputs, and none in the others, starts unless another input can still get a
+// token while the marked ones keep theirs. Whether that can happen is a question about all futures of the case. It is
 // answered by a ladder, each rung of which costs more than the one before and leaves less to the next:
 //
 //	walk     a lone token, or a busy task, has a way to an empty input that asks nothing of other tokens: wait
@@ -21,12 +21,12 @@ import "sync"
 //   - An xor-join may take any one of its tokens. Other or-joins are treated as xor-joins: so a join waits for a token
 //     that stands before another or-join.
 //   - A cancellation region empties its conditions and cancels its busy tasks. An idle member loses the tokens in its
-//     private inputs if any one token satisfies its join, for then it is enabled. An and-join or or-join of several inputs
-//     is spared: such a member may or may not be enabled at that moment, and sparing it can only make the join wait until
+//     private inputs if any one token satisfies its join, for then it is enabled. An and-join or or-join of several
+//     inputs is spared: it may or may not be enabled at that moment, and sparing it can only make the join wait until
 //     its owner has completed. The same goes for the join itself as a member.
 //
-// So fewer tokens never make more possible, which [slice] and the searches rely on. A task being busy is worth at least as
-// much as the tokens that it took: idle, it could only take them and be busy.
+// So fewer tokens never make more possible, which [slice] and the searches rely on. A task being busy is worth at
+// least as much as the tokens that it took: idle, it could only take them and be busy.
 
 // orJoin is what is known of an or-join before any case runs.
 type orJoin struct {
@@ -66,9 +66,9 @@ func (n *Net) prepareOrJoins() {
 	}
 }
 
-// waysTo collects the cells from which a token can get to an input. With lone set, only through tasks that need no other
-// token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too: then that task is
-// the nearer source.
+// waysTo collects the cells from which a token can get to an input. With lone set, only through tasks that need no
+// other token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too: then that
+// task is the nearer source.
 func (s *slice) waysTo(n *Net, input int, lone bool) Bits {
 	found := NewBits(s.cells())
 	queue := []int32{int32(input)}

@@ -1,9 +1,9 @@
 package net
 
 // backward asks the question from its end. The states that answer it are those above one of a few: the marked inputs
-// with a token each, and one more input with one. So are the states from which a move leads there, for more tokens never
-// make less possible; and theirs. The set of least pasts grows until one of them lies below the case, or until nothing new
-// is added.
+// with a token each, and one more input with one. So are the states from which a move leads there, for more tokens
+// never make less possible; and theirs. The set of least pasts grows until one of them lies below the case, or until
+// nothing new is added.
 //
 // It finds its way through much concurrency that has nothing to do with the question, and ends even where a loop adds
 // tokens without bound.

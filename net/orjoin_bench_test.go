@@ -17,8 +17,8 @@ type blocks struct {
 	regions bool
 }
 
-// blockNet is a net of some number of tasks. With regions, one task in ten cancels what stands in another part of the net,
-// so blocks are entangled.
+// blockNet is a net of some number of tasks. With regions, one task in ten cancels what stands in another part of the
+// net, so blocks are entangled.
 func blockNet(seed uint64, tasks int, regions bool) *Net {
 	b := &blocks{
 		d:   &Definition{Name: "w", Conditions: []Condition{{Name: "i", Role: Start}, {Name: "o", Role: End}}},

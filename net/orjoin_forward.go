@@ -5,11 +5,11 @@ import "slices"
 // maxLoops bounds the loops that are looked at for a state.
 const maxLoops = 4
 
-// forward explores the futures of the case, depth first, at every state what is nearest to the goal first. A state is not
-// added if one that is known is above it.
+// forward explores the futures of the case, depth first, at every state what is nearest to the goal first. A state is
+// not added if one that is known is above it.
 //
-// Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its eager
-// moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
+// Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its
+// eager moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
 //
 // With pump, a state that lies above one on its own way shows a loop that adds tokens, and can add any number of them:
 // those counts become many. A loop that empties a condition adds nothing to it in the end, however often it runs.
@@ -91,8 +91,8 @@ func (s *search) take(top *frame) bool {
 	return false
 }
 
-// chains makes every eager move that leaves no choice, once, and goes on with what that put out: a token goes all along a
-// chain of tasks.
+// chains makes every eager move that leaves no choice, once, and goes on with what that put out: a token goes all
+// along a chain of tasks.
 func (s *search) chains(top *frame) bool {
 	copy(s.next, s.begun)
 	s.trail, s.queue = s.trail[:0], s.queue[:0]
@@ -173,8 +173,8 @@ func (s *search) add(top *frame) {
 	s.stack = append(s.stack, frame{state: state, options: len(s.options)})
 }
 
-// inflate sets the counts to many that a loop on the way to the state adds to. It looks at the shortest loops only, which
-// come up again as long as they add something.
+// inflate sets the counts to many that a loop on the way to the state adds to. It looks at the shortest loops only,
+// which come up again as long as they add something.
 func (s *search) inflate(parent int32) {
 	noted := int32(-1) // from there on, what was emptied is known
 	loops := 0

@@ -11,8 +11,8 @@ import (
 )
 
 // The oracle answers the question of an or-join by plain enumeration: breadth first over all states of the whole net,
-// with every start and end a step of its own and every choice of an or-split tried. It shares nothing with the ladder but
-// the compiled net, and is written for being read.
+// with every start and end a step of its own and every choice of an or-split tried. It shares nothing with the ladder
+// but the compiled net, and is written for being read.
 type oracle struct {
 	n      *Net
 	join   TaskID

@@ -81,8 +81,8 @@ func (l *states) between(i int32) []int32 {
 	return l.moves[l.from[i]:]
 }
 
-// above reports whether every number of v is at least that of w, eight of them at a time: no number has the highest bit of
-// its byte, so it is free to show a borrow.
+// above reports whether every number of v is at least that of w, eight of them at a time: no number has the highest
+// bit of its byte, so it is free to show a borrow.
 func (v state) above(w state) bool {
 	const high = 0x8080808080808080
 	for i := 0; i+8 <= len(v); i += 8 {

@@ -2,9 +2,9 @@ package net
 
 import "slices"
 
-// slice is the part of a net that an or-join's decision depends on: the conditions and tasks from which there is a way to
-// one of its inputs, not through the join itself. Nothing outside can help a token there: a task that leads nowhere near
-// can only take tokens away or cancel.
+// slice is the part of a net that an or-join's decision depends on: the conditions and tasks from which there is a
+// way to one of its inputs, not through the join itself. Nothing outside can help a token there: a task that leads
+// nowhere near can only take tokens away or cancel.
 //
 // It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
 // is a number for every cell: the tokens of a condition, and 1 for a busy task.
@@ -55,9 +55,9 @@ type shed struct {
 
 // group is moves that take the same tokens and differ in what they put out: the flows of an xor-split.
 //
-// An eager group may be taken at once in any search, and nothing else tried before: nobody else can use the tokens that it
-// takes, and nothing can take away what it puts out. Every future that has its token still in place is then no richer
-// than the one that has moved it.
+// An eager group may be taken at once in any search, and nothing else tried before: nobody else can use the tokens
+// that it takes, and nothing can take away what it puts out. Every future that has its token still in place is then
+// no richer than the one that has moved it.
 type group struct {
 	from, to int32 // of moves
 	eager    bool
@@ -231,8 +231,8 @@ func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 	puts := alternatives(s.outs[i], n.def.Tasks[t].Split == Xor)
 	plain := len(effect.resets)+len(effect.sheds) == 0
 
-	// A task runs in one move if it could as well start as late as it ends, for its tokens are safe where they are; or end
-	// as early as it starts, for they are safe where they go.
+	// A task runs in one move if it could as well start as late as it ends, for its tokens are safe where they are;
+	// or end as early as it starts, for they are safe where they go.
 	late, early := !anyFrail(frail, takes), plain && !anyFrail(frail, puts)
 	fused := !frail.Has(int(own)) && (late || early) && len(takes)*len(puts) <= maxFused
 

@@ -1,0 +1,239 @@
+package net
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const growingLoop = `
+start i
+end o
+condition c r s
+task S
+task L join=xor split=or
+task K
+task R
+task J join=or
+i -> S
+S -> L, J, s
+L -> L, c
+c -> K
+r -> K
+K -> J
+s -> R
+R -> r
+J -> o`
+
+// A loop can add tokens without bound, and a search that only counts would never end.
+func TestOrJoinBesideAGrowingLoop(t *testing.T) {
+	requireVerdicts(t, growingLoop, []verdict{
+		{"J", "S->L S->J", starting}, // any number of tokens in c, but never one in r
+		{"J", "S->L S->J r", waits},
+		{"J", "S->L S->J s", waits},
+		{"J", "c=300 S->J", starting},
+		{"J", "c=300 S->J r", waits},
+	})
+	// What a loop empties does not grow: c and d never hold a token together, and none is left in K.
+	requireVerdicts(t, `
+start i
+end o
+condition c d
+task S
+task L join=xor
+task K
+task A
+task J join=or
+i -> S
+S -> L, J
+L -> L, c
+c -> K, A
+K -> d
+d -> A
+A -> J
+J -> o
+cancel L: c, d, K`, []verdict{{"J", "S->J L->L", starting}, {"J", "S->J L->L c=2", waits}})
+}
+
+// exclusive has an and-join A for two tokens of which there is only ever one.
+const exclusive = `
+start i
+end o
+condition c d e z
+task S
+task X split=xor
+task A
+task B join=xor
+task J join=or
+i -> S
+S -> J, z
+z -> X
+X -> c, d, e
+c -> A
+d -> A
+A -> J
+e -> B
+B -> z
+J -> o`
+
+// Each rung of the ladder knows the answers to some questions, and leaves the others to the next.
+func TestOrJoinRungs(t *testing.T) {
+	const look, project, forward = 0, 1, 2
+	tests := []struct {
+		net, marking string
+		first        int // the first rung that knows the answer; so do all behind it
+		want         answer
+	}{
+		{orSplitJoin, "flight->pay car", look, yes},
+		{orSplitJoin, "flight->pay", look, no},
+		{exclusive, "S->J c", project, no}, // d cannot be marked
+		{exclusive, "S->J z", forward, no}, // c can, and d can, but not both
+		{exclusive, "S->J z c", forward, yes},
+	}
+	for _, tt := range tests {
+		n := MustCompile(notation(tt.net))
+		join := TaskID(slices.IndexFunc(n.Definition().Tasks, func(t Task) bool { return t.Join == Or }))
+		m, busy := marked(n, tt.marking)
+		s := ask(n, join, m, busy)
+		for rung, got := range []answer{s.look(), s.project(), s.forward(true), s.backward()} {
+			want := unknown
+			if rung >= tt.first && (rung != project || tt.want == no) {
+				want = tt.want
+			}
+			require.Equal(t, want, got, "rung %d at %s", rung, tt.marking)
+		}
+	}
+}
+
+// ask is a search that has taken in a question, before its first rung.
+func ask(n *Net, join TaskID, m Marking, busy Bits) *search {
+	s := &search{}
+	s.load(n.joins[join], m, busy)
+	s.begin(m)
+	return s
+}
+
+// Beside a loop that adds tokens, the forward search ends because it can say "any number".
+func TestOrJoinCountsManyTokens(t *testing.T) {
+	n := MustCompile(notation(exclusive + `
+condition many
+task L join=xor
+task K
+S -> L
+L -> L, many
+many -> K
+A -> K
+K -> J`))
+	join, _ := n.TaskByName("J")
+	m, busy := marked(n, "S->J S->L z")
+	s := ask(n, join, m, busy)
+	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(), s.project()})
+	require.Equal(t, no, s.forward(true))
+	require.Equal(t, unknown, s.forward(false))
+	require.Equal(t, no, s.backward())
+}
+
+// A search that runs out of its budget makes the join wait, and says so.
+func TestOrJoinUndecided(t *testing.T) {
+	n, join, m := undecided()
+	require.Equal(t, Decision{Undecided: true}, n.Enabled(join, m, nil))
+}
+
+// undecided is a question that no budget covers.
+func undecided() (*Net, TaskID, Marking) {
+	n := MustCompile(hard(40))
+	join, _ := n.TaskByName("J")
+	m, _ := marked(n, "S->J z")
+	for c := range m {
+		if strings.HasPrefix(n.ConditionName(ConditionID(c)), "a") {
+			m[c] = 1
+		}
+	}
+	return n, join, m
+}
+
+// hard is a net with many choices before a joint step that can never be taken, for it needs both p and q. Every task of
+// the choices empties something that another one fills.
+func hard(width int) *Definition {
+	d := notation(`
+start i
+end o
+condition z p q
+task S
+task X split=xor
+task W
+task J join=or
+i -> S
+S -> J, z
+z -> X
+X -> p, q
+p -> W
+q -> W
+W -> J
+J -> o`)
+	for i := range width {
+		name := func(s string) string { return s + strings.Repeat("x", i+1) }
+		next := "a" + strings.Repeat("x", (i+1)%width+1)
+		for _, c := range []string{"a", "b"} {
+			d.Conditions = append(d.Conditions, Condition{Name: name(c)})
+		}
+		d.Tasks = append(d.Tasks, Task{Name: name("T"), Cancels: []string{next}, Split: Xor, Join: Xor})
+		d.Flows = append(d.Flows, Flow{From: "S", To: name("a")}, Flow{From: name("a"), To: name("T")},
+			Flow{From: name("b"), To: name("T")}, Flow{From: name("T"), To: name("b")},
+			Flow{From: name("T"), To: next}, Flow{From: name("b"), To: "W"})
+	}
+	return d
+}
+
+func TestOrJoinIsToldOfItsSliceAlone(t *testing.T) {
+	n := MustCompile(notation(`
+start i
+end o
+condition c
+task A split=or
+task B
+task C
+task J join=or
+task Z
+i -> A
+A -> B, C, c
+B -> J
+C -> J
+c -> Z
+J -> Z
+Z -> o`))
+	var watched, busyWatched []string
+	for c := range n.NumConditions() {
+		if len(n.Watchers(ConditionID(c))) > 0 {
+			watched = append(watched, n.ConditionName(ConditionID(c)))
+		}
+	}
+	for u := range n.NumTasks() {
+		if len(n.BusyWatchers(TaskID(u))) > 0 {
+			busyWatched = append(busyWatched, n.TaskName(TaskID(u)))
+		}
+	}
+	require.Equal(t, []string{"i", "A->B", "A->C", "B->J", "C->J"}, watched)
+	require.Equal(t, []string{"A", "B", "C", "J"}, busyWatched)
+}
+
+// A net may be asked by many goroutines at once.
+func TestOrJoinConcurrently(t *testing.T) {
+	n := MustCompile(notation(orSplitJoin))
+	pay, _ := n.TaskByName("pay")
+	var wg sync.WaitGroup
+	for _, marking := range slices.Repeat([]string{"flight->pay", "flight->pay car"}, 8) {
+		m, busy := marked(n, marking)
+		wg.Go(func() {
+			for range 200 {
+				if n.Enabled(pay, m, busy).Enabled != busy.Empty() {
+					t.Errorf("wrong at %s", marking)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
