@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/script"
+)
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer // results
+	Err io.Writer // errors and remarks
+}
+
+// Registry is what the program brings along. The zero value brings nothing.
+type Registry struct {
+	// Workflows are the definitions that live in this program, so that it can start and drive their cases.
+	Workflows []engine.Workflow
+	// Demo is the command "tasq demo", which gets the arguments after that word; nil if the program has none.
+	Demo func(ctx context.Context, s Streams, args []string) error
+}
+
+// app is one call of the command.
+type app struct {
+	Streams
+	reg    Registry
+	db     string // flag --db; see path
+	output string // flag -o
+	paint  bool   // standard output is a terminal that shows colors
+	ran    bool   // the arguments were understood, so an error is not about them
+}
+
+// Main runs the command with the arguments that follow its name, and returns the exit code.
+func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
+	a := &app{Streams: s, reg: reg, paint: terminal(s.Out)}
+	root := a.root()
+	root.SetArgs(a.normalize(root, args))
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(s.Err, "tasq: interrupted")
+		return ExitInterrupted
+	}
+	if !a.ran {
+		err = usage(err)
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(s.Err, "tasq: "+text)
+	}
+	return exitCode(err)
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+const about = `tasq looks into a database of Tasq and acts on it, runs scenario files, and draws nets.
+
+Commands that only look open the file read-only, also while another process owns it. Commands that act
+are done by the process that owns the file; if nobody does, tasq does them itself.
+
+Exit codes:
+  0    done
+  1    the answer is no: an output that was not the expected one, a database that is not whole
+  2    arguments or input that cannot be understood
+  3    no such case, work item, task or workflow
+  4    refused: the state forbids it, or the process's own code does
+  5    the database cannot be used: missing, owned, damaged, newer, read-only, out of space
+  130  interrupted`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "tasq", Short: "look into a Tasq database, act on it, run scenarios, draw nets", Long: about,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              a.group,
+		Args:              cobra.ArbitraryArgs,
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.db, "db", "d", "", "the database `file` (default: the environment variable TASQ_DB)")
+	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, or json for one object a line")
+	cobra.EnableCommandSorting = false
+	root.AddCommand(a.cases(), a.items(), a.jobs(), a.history(), a.why(), a.item(), a.kase(),
+		a.script(), a.draw(), a.version())
+	if a.reg.Demo != nil {
+		root.AddCommand(a.demo())
+	}
+	return root
+}
+
+// paragraph breaks the long text of a command's help into lines.
+func paragraph(text string) string {
+	const width = 100
+	var lines []string
+	for word := range strings.FieldsSeq(text) {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// group answers a command that needs a further word.
+func (a *app) group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
+	}
+	return fmt.Errorf("%s has no command %q; %s", cmd.CommandPath(), args[0], hint(args[0], known))
+}
+
+// hint ends an error about an unknown word.
+func hint(word string, known []string) string {
+	if best := script.Closest(word, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	if len(known) == 0 {
+		return "there are none"
+	}
+	return "there is " + list(known)
+}
+
+// list shows names, and only the first of many.
+func list(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// run wraps the body of a command: what fails in it is not about the arguments, unless it says so.
+func (a *app) run(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := a.checkOutput(); err != nil {
+			return err
+		}
+		a.ran = true
+		return body(cmd.Context(), args)
+	}
+}
+
+// demo hands everything on.
+func (a *app) demo() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo [FLAG...]", Short: "run an AI generation with retries and a review, and leave the database to explore",
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.ran = true
+			return a.reg.Demo(cmd.Context(), a.Streams, args)
+		},
+	}
+}

@@ -1,0 +1,182 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/activities"
+)
+
+var update = flag.Bool("update", false, "write the outputs into the scripts")
+
+// The scripts have three programs: tasq with a workflow of its own, bare without any, and owner, a service that runs
+// that workflow on a database until it is interrupted.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tasq":  func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
+		"bare":  func() { run(cli.Registry{}) },
+		"owner": owner,
+	})
+}
+
+func run(reg cli.Registry) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, reg)
+	stop()
+	os.Exit(code)
+}
+
+func demo(_ context.Context, s cli.Streams, args []string) error {
+	_, err := fmt.Fprintln(s.Out, "demo", strings.Join(args, " "))
+	return err
+}
+
+type prompt struct {
+	Text string `json:"text" validate:"required"`
+}
+
+type verdict struct {
+	OK   bool   `json:"ok"`
+	Note string `json:"note" validate:"required"`
+}
+
+// article is a workflow that is code: a draft by a function, and a review by a person. A prompt "fail" fails.
+func article() *builder.Workflow[prompt] {
+	b := builder.New[prompt]("article")
+	draft := builder.Task(b, "draft", builder.Work[prompt, prompt]{
+		Input: builder.CaseInput(b), Queue: "models",
+		Run: func(_ context.Context, p prompt) (prompt, error) {
+			if p.Text == "fail" {
+				return p, &workitem.Failure{Code: "refused", Message: "the model refuses", Retryable: true}
+			}
+			return prompt{Text: "On " + p.Text}, nil
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Exponential(2, time.Hour)),
+	})
+	review := builder.Task(b, "review", builder.Work[prompt, verdict]{Input: builder.Output(draft), Queue: "editors"})
+	b.Path(b.Start(), draft, review, b.End())
+	w, err := b.Build()
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+// owner owns the database of its first argument, and starts a case for every other one. It makes a file "ready" once
+// nothing is left to do.
+func owner() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := own(ctx, os.Args[1], os.Args[2:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func own(ctx context.Context, path string, texts []string) error {
+	w := article()
+	e, err := engine.Open(ctx, sqlite.File(path), w)
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		if _, err := w.Start(ctx, e, prompt{Text: text}); err != nil {
+			return err
+		}
+	}
+	if err := e.Drain(ctx); err != nil {
+		return err
+	}
+	if err := os.WriteFile("ready", nil, 0o644); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return errors.Join(os.Remove("ready"), e.Close())
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("USER", "ann")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "field": field, "await": await, "lines": lines,
+		},
+	})
+}
+
+// exits runs a command and wants an exit code: exits 3 tasq history ...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d, not with %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// field puts a field of the first JSON object of the output into a variable: field ID id
+func field(ts *testscript.TestScript, _ bool, args []string) {
+	var object map[string]any
+	ts.Check(json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))).Decode(&object))
+	value, ok := object[args[1]]
+	if !ok {
+		ts.Fatalf("there is no field %s in %v", args[1], object)
+	}
+	ts.Setenv(args[0], fmt.Sprint(value))
+}
+
+// lines counts the lines of the output: lines 3
+func lines(ts *testscript.TestScript, _ bool, args []string) {
+	if n := strings.Count(ts.ReadFile("stdout"), "\n"); strconv.Itoa(n) != args[0] {
+		ts.Fatalf("the output has %d lines, not %s", n, args[0])
+	}
+}
+
+// await waits until a file is there, or, as ! await, is not.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		if (err == nil) != neg {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			ts.Fatalf("%s: nothing happened", args[0])
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// normalize gives long flags with one dash, as Go's own tools have them, their second dash: -db becomes --db, which
+// otherwise would read as -d b. What follows "--" or "demo" stays.
+func (a *app) normalize(root *cobra.Command, args []string) []string {
+	long := make(map[string]bool)
+	var collect func(c *cobra.Command)
+	collect = func(c *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) { long[f.Name] = true })
+		}
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(root)
+	out := slices.Clone(args)
+	for i, arg := range out {
+		if arg == "--" || arg == "demo" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && len(name) > 1 && long[name] {
+			out[i] = "-" + arg
+		}
+	}
+	return out
+}
+
+// flagError says what a wrong flag was probably meant to be.
+func flagError(cmd *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		value := plain(brief([]byte(invalid.GetValue()), 40))
+		return usagef("--%s %s: %w", invalid.GetFlag().Name, value, errors.Unwrap(invalid))
+	}
+	unknown := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &unknown) {
+		return usage(err)
+	}
+	name := "--" + unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		name = "-" + short
+	}
+	var known []string
+	for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
+		set.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	}
+	slices.Sort(known)
+	meant := hint("--"+strings.TrimLeft(name, "-"), slices.Compact(known))
+	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
+}
+
+func (a *app) checkOutput() error {
+	if a.output != "table" && a.output != "json" {
+		return usagef("-o %q: %s", a.output, hint(a.output, []string{"table", "json"}))
+	}
+	return nil
+}
+
+// exactly is like cobra.ExactArgs with an error that names what is missing.
+func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }
+
+// between takes at least so many of the named arguments.
+func between(least int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("%s needs %s; see %s -h", cmd.CommandPath(), names[len(args)], cmd.CommandPath())
+		case len(args) > len(names) && len(names) == 0:
+			return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+		case len(args) > len(names):
+			return usagef("%s takes %s, and got %q besides", cmd.CommandPath(), strings.Join(names, " and "), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// words is a flag that takes words of a kind, with commas or repeatedly.
+type words[T any] struct {
+	list  *[]T
+	parse func(string) (T, error)
+	known []string
+}
+
+func (w words[T]) String() string { return "" }
+func (w words[T]) Type() string   { return "state" }
+
+func (w words[T]) Set(s string) error {
+	for word := range strings.SplitSeq(s, ",") {
+		v, err := w.parse(word)
+		if err != nil {
+			return fmt.Errorf("%q is not one: %s", word, hint(word, w.known))
+		}
+		*w.list = append(*w.list, v)
+	}
+	return nil
+}
+
+// age is a flag that takes a duration: what Go writes, or whole days as in "3d".
+type age time.Duration
+
+func (a *age) String() string { return "" }
+func (a *age) Type() string   { return "age" }
+
+func (a *age) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(n) * 24 * time.Hour
+		if err == nil && d/(24*time.Hour) != time.Duration(n) {
+			err = errors.New("too long")
+		}
+	}
+	if err != nil || d < 0 {
+		return errors.New("write it as 90s, 5m, 2h or 3d")
+	}
+	*a = age(d)
+	return nil
+}
+
+// before is the time so long before now; the zero time for the zero age.
+func (a age) before(now time.Time) time.Time {
+	if a == 0 {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(a))
+}
+
+// data is a flag that takes JSON: as it is, from a file as @FILE, or from standard input as "-".
+type data struct {
+	a    *app
+	json json.RawMessage
+}
+
+func (d *data) String() string { return "" }
+func (d *data) Type() string   { return "JSON" }
+
+func (d *data) Set(s string) error {
+	text := []byte(s)
+	var err error
+	if s == "-" {
+		text, err = io.ReadAll(d.a.In)
+	} else if file, ok := strings.CutPrefix(s, "@"); ok {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkJSON(text); err != nil {
+		return err
+	}
+	d.json = text
+	return nil
+}
+
+// checkJSON says where a text stops being JSON.
+func checkJSON(text []byte) error {
+	var v json.RawMessage
+	err := json.Unmarshal(text, &v)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	if strings.Contains(syntax.Error(), "unexpected end") {
+		line, column := place(text, len(text))
+		return fmt.Errorf("it is not JSON: it ends too soon, at line %d column %d", line, column)
+	}
+	at := max(0, min(int(syntax.Offset), len(text))-1)
+	line, column := place(text, at)
+	rest, _, _ := bytes.Cut(text[at:], []byte("\n"))
+	return fmt.Errorf("it is not JSON, from line %d column %d on: %s: %w; mind your shell's quotes", line, column,
+		plain(brief(rest, 20)), syntax)
+}
+
+// place is the line and column of a byte, both from 1.
+func place(text []byte, at int) (line, column int) {
+	before := text[:at]
+	return 1 + bytes.Count(before, []byte("\n")), at - bytes.LastIndexByte(before, '\n')
+}
+
+// brief is the beginning of a text.
+func brief(text []byte, most int) string {
+	r := []rune(string(text))
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most]) + "…"
+}
+
+// changed lists the flags that the user gave.
+func changed(cmd *cobra.Command) []string {
+	var all []string
+	cmd.Flags().Visit(func(f *pflag.Flag) { all = append(all, f.Name) })
+	return all
+}

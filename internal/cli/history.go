@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (a *app) history() *cobra.Command {
+	var after int64
+	cmd := &cobra.Command{
+		Use: "history CASE", Short: "tell what happened to a case",
+		Long: paragraph("Tell what happened to a case and its descendants, from the journal: one event a line, below the " +
+			"command that caused it, with the command's position in the journal, its time, and the time since the " +
+			"case began. As JSON, each event is an object with its text, and with what the journal holds as " +
+			"\"event\"."),
+		Example: `  tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
+  tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r .text`,
+		Args: exactly("the id of a CASE"),
+	}
+	cmd.Flags().Int64Var(&after, "after", 0, "only what came after this `position` of the journal")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := parseID(workitem.ParseCaseID, "case", args[0])
+		if err != nil {
+			return err
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return a.view(ctx, func(r store.Reader) error { return a.tellHistory(ctx, r, id, after) })
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) tellHistory(ctx context.Context, r store.Reader, id workitem.CaseID, after int64) error {
+	c, err := findCase(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	tree, err := r.Tree(ctx, c.Root)
+	if err != nil {
+		return fmt.Errorf("case %s: %w", id, err)
+	}
+	told := teller{a: a, story: newStory(tree, id), begun: c.Created, after: after}
+	filter := store.JournalFilter{Root: c.Root, Limit: pageSize}
+	for {
+		entries, err := r.Journal(ctx, filter)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			filter.After = e.Seq
+			if err := told.entry(e); err != nil {
+				return err
+			}
+		}
+		if len(entries) < filter.Limit {
+			return nil
+		}
+	}
+}
+
+// teller prints a story.
+type teller struct {
+	a     *app
+	story *story
+	begun time.Time
+	after int64
+}
+
+// historyRow is the JSON form of one event of a history.
+type historyRow struct {
+	Seq     int64           `json:"seq"` // position of the command in the journal
+	At      time.Time       `json:"at"`
+	Command string          `json:"command"`
+	By      string          `json:"by,omitempty"`
+	Key     string          `json:"key,omitempty"`
+	Case    workitem.CaseID `json:"case"`
+	Text    string          `json:"text"`
+	Event   json.RawMessage `json:"event"`
+}
+
+func (t *teller) entry(e *store.Entry) error {
+	var b strings.Builder
+	shown := false
+	for _, event := range e.Events {
+		line, ours := t.story.tell(event, e.At)
+		if !ours || e.Seq <= t.after {
+			continue
+		}
+		if t.a.output == "json" {
+			stored := store.AppendEvents(nil, []store.Event{event}, t.story.tree)
+			err := t.a.object(historyRow{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: subject(event),
+				Text: line, Event: stored[1 : len(stored)-1]})
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if !shown {
+			shown = true
+			fmt.Fprintf(&b, "%d  %s  %s  %s\n", e.Seq, e.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+				"+"+e.At.Sub(t.begun).Round(time.Millisecond).String(), plain(t.asked(e)))
+		}
+		b.WriteString("    " + plain(line) + "\n")
+	}
+	_, err := io.WriteString(t.a.Out, b.String())
+	return err
+}
+
+// asked says which command an entry is.
+func (t *teller) asked(e *store.Entry) string {
+	if e.By != "" {
+		return t.story.naming(e.Command) + " (by " + e.By + ")"
+	}
+	return t.story.naming(e.Command)
+}

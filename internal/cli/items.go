@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (a *app) items() *cobra.Command {
+	l := listing{a: a, what: "work items", apart: []string{"task"}}
+	var f store.ItemFilter
+	var of, queue string
+	cmd := &cobra.Command{
+		Use: "items", Short: "list work items",
+		Long: paragraph("List work items, oldest first. An item is named after its task, the activation of the task, and " +
+			"its number in it."),
+		Example: `  tasq items --state initialized,started --queue editors
+  tasq items --state failed --code rate-limited --attempt 3
+  tasq items --counts --workflow article`,
+		Args: exactly(),
+	}
+	l.flags(cmd)
+	l.ageFlags(cmd)
+	flags := cmd.Flags()
+	flags.Var(words[workitem.State]{&f.States, workitem.ParseState, itemWords}, "state",
+		"only those in these states: initialized, started, completed, failed, canceled")
+	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`")
+	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
+	flags.IntVar(&f.Attempt, "attempt", 0, "only those of this attempt or a later one: a `number` from 1")
+	flags.StringVar(&f.Code, "code", "", "only those whose failure has this `code`")
+	flags.StringVar(&of, "case", "",
+		"only those of the case with this `id`, and, if it is a root case, of its descendants")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := l.check(cmd); err != nil {
+			return err
+		}
+		if of != "" {
+			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
+				return err
+			}
+		}
+		if cmd.Flags().Changed("queue") {
+			f.Queue = &queue
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return a.view(ctx, func(r store.Reader) error { return l.items(ctx, r, f) })
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter) error {
+	known, err := namesOf(ctx, r)
+	if err == nil {
+		err = known.check(l.workflow, l.task)
+	}
+	if err != nil {
+		return err
+	}
+	if l.counts {
+		return l.count(ctx, r, "item", inStates(f.States))
+	}
+	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
+		return err
+	}
+	at := now()
+	f.Workflow, f.Task, f.Before, f.Since = l.workflow, l.task, l.older.before(at), l.newer.before(at)
+	t := l.a.table("ITEM", "WORKFLOW", "NAME", "STATE", "ATTEMPT", "QUEUE", "AGE", "CREATED", "BY", "FAILURE")
+	read := func(p store.Page) ([]*store.ItemRow, error) {
+		f.Page = p
+		return r.Items(ctx, f)
+	}
+	return pages(l, read, func(it *store.ItemRow) string { return it.ID.String() }, func(rows []*store.ItemRow) error {
+		for _, it := range rows {
+			if l.a.output == "json" {
+				if err := l.a.object(rowOfItem(it)); err != nil {
+					return err
+				}
+				continue
+			}
+			t.add(it.ID.String(), it.Workflow, it.Label(), it.State.String(), number(int64(it.Attempt)), it.Queue,
+				ago(at.Sub(it.Created)), iso(it.Created), it.By, failed(it.Failure))
+		}
+		return t.flush()
+	})
+}
+
+// within says how to select what belongs to a case: a root case with all that is below it, or one child case alone.
+func within(ctx context.Context, r store.Reader, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
+	if id.IsZero() {
+		return root, alone, nil
+	}
+	c, err := findCase(ctx, r, id)
+	if err != nil {
+		return root, alone, err
+	}
+	if c.Parent.IsZero() {
+		return id, alone, nil
+	}
+	return root, id, nil
+}

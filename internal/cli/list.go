@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// listing is what cases, items and jobs have in common.
+type listing struct {
+	a        *app
+	what     string // in the plural
+	limit    int
+	after    string
+	newest   bool
+	counts   bool
+	older    age
+	newer    age
+	workflow string
+	task     string
+	apart    []string // the flags that go together with --counts
+}
+
+func (l *listing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.workflow, "workflow", "", "only those of the workflow with this `name`")
+	f.IntVar(&l.limit, "limit", 100, "at most `n`; 0 for all")
+	f.StringVar(&l.after, "after", "", "go on after the row with this `id`, the last one of the page before")
+	f.BoolVar(&l.newest, "newest", false, "newest first")
+	f.BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
+	l.apart = append(l.apart, "counts", "workflow", "db", "output", "state")
+}
+
+func (l *listing) ageFlags(cmd *cobra.Command) {
+	cmd.Flags().Var(&l.older, "older", "only those created at least so long ago: 90s, 5m, 2h, 3d")
+	cmd.Flags().Var(&l.newer, "newer", "only those created not longer ago than this")
+}
+
+// check looks at what flags cannot check one by one.
+func (l *listing) check(cmd *cobra.Command) error {
+	if l.limit < 0 {
+		return usagef("--limit %d: use 0 for all", l.limit)
+	}
+	if l.after != "" {
+		if _, err := parseID(workitem.ParseID, "row", l.after); err != nil {
+			return err
+		}
+	}
+	if !l.counts {
+		return nil
+	}
+	for _, f := range changed(cmd) {
+		if !slices.Contains(l.apart, f) {
+			return usagef("--counts counts everything of a workflow, so it does not go with --%s; use --limit 0 -o json, "+
+				"and count the lines", f)
+		}
+	}
+	return nil
+}
+
+// pageSize is how many rows are read and printed at a time.
+const pageSize = 1000
+
+// pages reads rows page by page, on one state of the database, and shows each page.
+func pages[T any](
+	l *listing, read func(store.Page) ([]T, error), id func(T) string, show func([]T) error,
+) error {
+	page := store.Page{After: l.after, Desc: l.newest}
+	left, seen := l.limit, 0
+	for {
+		page.Limit = pageSize
+		if l.limit > 0 {
+			page.Limit = min(left, pageSize)
+		}
+		rows, err := read(page)
+		if err != nil {
+			return err
+		}
+		if err := show(rows); err != nil {
+			return err
+		}
+		seen += len(rows)
+		left -= len(rows)
+		if len(rows) < page.Limit {
+			break
+		}
+		page.After = id(rows[len(rows)-1])
+		if l.limit > 0 && left == 0 {
+			return l.more(page, func(p store.Page) (int, error) { rows, err := read(p); return len(rows), err })
+		}
+	}
+	if seen == 0 {
+		l.a.remark("no %s", l.what)
+	}
+	return nil
+}
+
+// more says how to go on, if there is more.
+func (l *listing) more(page store.Page, read func(store.Page) (int, error)) error {
+	page.Limit = 1
+	n, err := read(page)
+	if n > 0 {
+		l.a.remark("%d %s shown; go on with --after %s, or see all with --limit 0", l.limit, l.what, page.After)
+	}
+	return err
+}
+
+// count prints the counts of one kind of thing.
+func (l *listing) count(ctx context.Context, r store.Reader, what string, wanted func(state string) bool) error {
+	counts, err := r.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	withTask := what != "case"
+	head := []string{"WORKFLOW", "TASK", "STATE", "N"}
+	if !withTask {
+		head = slices.Delete(head, 1, 2)
+	}
+	t := l.a.table(head...)
+	seen := false
+	for _, c := range counts {
+		if c.What != what || l.workflow != "" && c.Workflow != l.workflow || l.task != "" && c.Task != l.task {
+			continue
+		}
+		if !wanted(c.State) {
+			continue
+		}
+		seen = true
+		if l.a.output == "json" {
+			if err := l.a.object(countRow{c.What, c.Workflow, c.Task, c.State, c.N}); err != nil {
+				return err
+			}
+			continue
+		}
+		cells := []string{c.Workflow, c.Task, c.State, number(c.N)}
+		if !withTask {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		t.add(cells...)
+	}
+	if !seen {
+		l.a.remark("no %s", l.what)
+	}
+	return t.flush()
+}
+
+// inStates makes a filter of states for counts; an empty list wants all.
+func inStates[S interface{ String() string }](states []S) func(string) bool {
+	return func(word string) bool {
+		return len(states) == 0 || slices.ContainsFunc(states, func(s S) bool { return s.String() == word })
+	}
+}

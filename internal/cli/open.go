@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func now() time.Time { return retry.SystemClock.Now() }
+
+// path is the database that the command is about.
+func (a *app) path() (string, error) {
+	path := a.db
+	if path == "" {
+		path = os.Getenv("TASQ_DB")
+	}
+	if path == "" {
+		return "", usagef("which database? Name its file with --db, or in the environment variable TASQ_DB")
+	}
+	return path, nil
+}
+
+// view reads the database without changing it.
+func (a *app) view(ctx context.Context, f func(store.Reader) error) error {
+	path, err := a.path()
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return exit(ExitDatabase, "%s is a folder; name the database file in it", path)
+	}
+	s, err := sqlite.File(path).Open(ctx, store.Options{Now: now, ReadOnly: true})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exit(ExitDatabase, "there is no file %s; name another with --db", path)
+	case err != nil:
+		return &exitError{ExitDatabase, err}
+	}
+	return errors.Join(s.View(ctx, f), s.Close())
+}
+
+// names are what the workflows of a database are made of.
+type names struct{ defs []*store.Definition }
+
+func namesOf(ctx context.Context, r store.Reader) (names, error) {
+	defs, err := r.Definitions(ctx)
+	return names{defs}, err
+}
+
+func (n names) workflows() []string {
+	var all []string
+	for _, d := range n.defs {
+		if !slices.Contains(all, d.Name) {
+			all = append(all, d.Name)
+		}
+	}
+	return all
+}
+
+// tasks lists the tasks of a workflow, or of all if it is "".
+func (n names) tasks(workflow string) []string {
+	var all []string
+	for _, d := range n.defs {
+		for i := range d.Net.Tasks {
+			if name := d.Net.Tasks[i].Name; (workflow == "" || d.Name == workflow) && !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// check refuses the name of a workflow or a task that the database does not know; "" is none.
+func (n names) check(workflow, task string) error {
+	if all := n.workflows(); workflow != "" && !slices.Contains(all, workflow) {
+		return exit(ExitNotFound, "there is no workflow %q in the database; %s", workflow, hint(workflow, all))
+	}
+	if all := n.tasks(workflow); task != "" && !slices.Contains(all, task) {
+		of := ""
+		if workflow != "" {
+			of = " of workflow " + workflow
+		}
+		return exit(ExitNotFound, "there is no task %q%s; %s", task, of, hint(task, all))
+	}
+	return nil
+}
+
+// findCase finds a case by its id. An id of something else gets a hint.
+func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*store.Case, error) {
+	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
+	if err != nil || len(found) > 0 {
+		return first(found), err
+	}
+	items, err := r.Items(ctx, store.ItemFilter{ID: workitem.ID(id)})
+	if err != nil {
+		return nil, err
+	}
+	if len(items) > 0 {
+		return nil, exit(ExitNotFound, "%s is a work item, %s of case %s; give the id of the case",
+			id, items[0].Label(), items[0].Case)
+	}
+	jobs, err := r.Jobs(ctx, store.JobFilter{ID: workitem.JobID(id)})
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) > 0 {
+		return nil, exit(ExitNotFound, "%s is a job of case %s; give the id of the case", id, jobs[0].Case)
+	}
+	return nil, exit(ExitNotFound, "there is no case %s; tasq cases lists them", id)
+}
+
+// findItem finds a work item by its id. An id of something else gets a hint.
+func findItem(ctx context.Context, r store.Reader, id workitem.ID) (*store.ItemRow, error) {
+	found, err := r.Items(ctx, store.ItemFilter{ID: id})
+	if err != nil || len(found) > 0 {
+		return first(found), err
+	}
+	cases, err := r.Cases(ctx, store.CaseFilter{ID: workitem.CaseID(id)})
+	if err != nil {
+		return nil, err
+	}
+	if len(cases) > 0 {
+		return nil, exit(ExitNotFound, "%s is a case; its work items are listed by tasq items --case %s", id, id)
+	}
+	return nil, exit(ExitNotFound, "there is no work item %s; tasq items lists them", id)
+}
+
+func first[T any](list []*T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+// findTask finds a task of a case's workflow by its name.
+func findTask(c *store.Case, name string) (net.TaskID, error) {
+	if t, ok := c.Net.TaskByName(name); ok {
+		return t, nil
+	}
+	var all []string
+	for t := range c.Net.NumTasks() {
+		all = append(all, c.Net.TaskName(net.TaskID(t)))
+	}
+	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, hint(name, all))
+}
+
+// parseID reads an id; what is meant by it is said in the error.
+func parseID[K any](parse func(string) (K, error), what, word string) (K, error) {
+	id, err := parse(word)
+	if err != nil {
+		return id, usagef("%q is not the id of a %s; ids have 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071",
+			brief([]byte(word), 40), what)
+	}
+	return id, nil
+}

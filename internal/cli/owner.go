@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// owning is the way of a command to the process that owns the database, this one if nobody does.
+type owning struct {
+	a      *app
+	net    string // file of the workflow to be started; "" for one that is known
+	create bool
+
+	path   string
+	defs   []engine.Workflow // what this process can run of the database
+	lacks  string            // the workflow that the command is about, if this process cannot run it
+	target string            // the workflow to be started
+}
+
+// prepare reads what the command is about, without changing anything.
+func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error) {
+	if o.path, err = o.a.path(); err != nil {
+		return err
+	}
+	o.target = c.Workflow
+	if o.create && o.fresh() {
+		return o.gather(nil, nil)
+	}
+	return o.a.view(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		var on *store.Case
+		switch c.Do {
+		case engine.RemoteItem:
+			it, err := findItem(ctx, r, c.Item)
+			if err != nil {
+				return err
+			}
+			on, err = findCase(ctx, r, it.Case)
+			if err != nil {
+				return err
+			}
+		case engine.RemoteCancel:
+			if on, err = findCase(ctx, r, c.Case); err != nil {
+				return err
+			}
+		}
+		return o.gather(known.defs, on)
+	})
+}
+
+// fresh reports whether the database is still to be made.
+func (o *owning) fresh() bool {
+	info, err := os.Stat(o.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// gather collects the definitions that this process can run: those of the program that the database knows, those that
+// the database holds as text, and the one that is to be started.
+func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
+	texts, err := rebuild(stored)
+	if err != nil {
+		return err
+	}
+	byPrint := make(map[string]bool)
+	add := func(d *activities.Definition) {
+		byPrint[d.Fingerprint] = true
+		o.defs = append(o.defs, d)
+	}
+	for _, d := range texts {
+		add(d)
+	}
+	var builtIn, known []string
+	for _, w := range o.a.reg.Workflows {
+		d := w.Untyped()
+		builtIn = append(builtIn, d.Name)
+		if slices.ContainsFunc(stored, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint }) ||
+			d.Name == o.target && o.net == "" {
+			add(d)
+		}
+	}
+	for _, s := range stored {
+		known = append(known, s.Name)
+	}
+	if on != nil {
+		if !byPrint[on.Fingerprint] {
+			o.lacks = on.Workflow
+		}
+		return nil
+	}
+	if o.net != "" {
+		return o.fromFile(stored, texts)
+	}
+	if slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return w.Untyped().Name == o.target }) {
+		return nil
+	}
+	if slices.Contains(known, o.target) {
+		o.lacks = o.target
+		return nil
+	}
+	all := append(known, builtIn...)
+	slices.Sort(all)
+	return exit(ExitNotFound, "there is no workflow %q; %s", o.target, hint(o.target, slices.Compact(all)))
+}
+
+// rebuild makes definitions of those that the database holds as text, the newest of each name last.
+func rebuild(stored []*store.Definition) ([]*activities.Definition, error) {
+	var texts []*script.Workflow
+	var from []*store.Definition
+	for _, s := range stored {
+		var document struct {
+			Notation string `json:"notation"`
+		}
+		if s.Code || json.Unmarshal(s.Document, &document) != nil || document.Notation == "" {
+			continue
+		}
+		parsed, err := script.ParseNotation(posOf("database"), document.Notation)
+		if err != nil || len(parsed) != 1 {
+			continue // written by a version that knows another notation: its program has to do it
+		}
+		texts, from = append(texts, parsed[0]), append(from, s)
+	}
+	return compileAll(texts, from)
+}
+
+// compileAll compiles the newest of each name together, and then the older ones, whose composite tasks run the newest.
+func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activities.Definition, error) {
+	newest := make(map[string]int)
+	for i, s := range from {
+		if old, ok := newest[s.Name]; !ok || from[old].Created.Compare(s.Created) <= 0 {
+			newest[s.Name] = i
+		}
+	}
+	var order []int
+	for _, i := range newest {
+		order = append(order, i)
+	}
+	slices.Sort(order)
+	var latest []*script.Workflow
+	for _, i := range order {
+		latest = append(latest, texts[i])
+	}
+	known := make(map[string]*activities.Definition)
+	defs, problems, err := script.Compile(latest, nil)
+	if err != nil || len(problems) > 0 {
+		return nil, err // a composite task runs a workflow that is code: only the program that has that can run them
+	}
+	for k, d := range defs {
+		d.Version = from[order[k]].Version
+		known[d.Name] = d
+	}
+	var older []*activities.Definition
+	for i, s := range from {
+		if newest[s.Name] == i {
+			continue
+		}
+		old, problems, err := script.Compile([]*script.Workflow{texts[i]}, known)
+		if err == nil && len(problems) == 0 {
+			old[0].Version = s.Version
+			older = append(older, old[0])
+		}
+	}
+	// A text that no longer gives the definition it was stored for is of a version that reads it otherwise.
+	changed := func(d *activities.Definition) bool {
+		return !slices.ContainsFunc(from, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint })
+	}
+	return slices.DeleteFunc(append(older, defs...), changed), nil
+}
+
+// fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so
+// that running cases of the old one go on.
+func (o *owning) fromFile(stored []*store.Definition, texts []*activities.Definition) error {
+	parsed, err := readNotation(o.net)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]*activities.Definition)
+	for _, d := range texts {
+		known[d.Name] = d
+	}
+	defs, problems, err := script.Compile(parsed, known)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return problemsOf(o.net, problems)
+	}
+	var names []string
+	for _, d := range defs {
+		names = append(names, d.Name)
+		versions := 0
+		isStored := false
+		for _, s := range stored {
+			if s.Name == d.Name {
+				versions++
+				isStored = isStored || s.Fingerprint == d.Fingerprint
+			}
+		}
+		if isStored {
+			continue // it is among the texts
+		}
+		if versions > 0 {
+			d.Version = strconv.Itoa(versions + 1)
+		}
+		o.defs = append(o.defs, d)
+	}
+	if !slices.Contains(names, o.target) {
+		return exit(ExitNotFound, "%s has no workflow %q; %s", o.net, o.target, hint(o.target, names))
+	}
+	return nil
+}
+
+// ask has the command done, by this process if nobody owns the database, and otherwise by the one that does.
+func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+	var result engine.RemoteResult
+	command, err := json.Marshal(q.command)
+	if err != nil {
+		return result, err
+	}
+	if q.queue {
+		if err := sqlite.Leave(ctx, o.path, command); err != nil {
+			return result, &exitError{ExitDatabase, err}
+		}
+		o.a.remark("left in %s for the program that owns it next", o.path)
+		return result, nil
+	}
+	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
+		Level: slog.LevelWarn}))}.Open(ctx, sqlite.File(o.path), o.defs...)
+	switch {
+	case errors.Is(err, store.ErrOwned) && o.net == "":
+		return o.post(ctx, q, command)
+	case err != nil:
+		return result, err
+	}
+	if o.lacks != "" {
+		err = exit(ExitRefused, "workflow %s is code that this program does not have, and no process owns %s; run the "+
+			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
+	} else {
+		result, err = e.Execute(ctx, q.command)
+	}
+	if err == nil {
+		err = e.Drain(ctx) // timers that are due
+	}
+	return result, errors.Join(err, e.Close())
+}
+
+// post leaves the command for the process that owns the database, and waits for its answer.
+func (o *owning) post(ctx context.Context, q *asking, command json.RawMessage) (engine.RemoteResult, error) {
+	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	answer, err := sqlite.Post(limited, o.path, command)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return engine.RemoteResult{}, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and "+
+			"the command did not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the "+
+			"command with --queue", o.path, q.timeout)
+	}
+	if err != nil {
+		return engine.RemoteResult{}, err
+	}
+	return engine.RemoteAnswer(answer)
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The JSON forms of what is listed. Field names are stable; a field with nothing in it is left out. Times are ISO 8601
+// in UTC.
+
+type caseRow struct {
+	ID          workitem.CaseID `json:"id"`
+	Root        workitem.CaseID `json:"root"`
+	Parent      workitem.CaseID `json:"parent,omitzero"`
+	ParentTask  string          `json:"parent_task,omitempty"`
+	Generation  int             `json:"generation,omitempty"`
+	Number      int             `json:"number,omitempty"`
+	Workflow    string          `json:"workflow"`
+	Version     string          `json:"version,omitempty"`
+	Fingerprint string          `json:"fingerprint"`
+	State       string          `json:"state"`
+	Created     time.Time       `json:"created"`
+	Ended       time.Time       `json:"ended,omitzero"`
+	Marking     map[string]int  `json:"marking,omitempty"` // tokens by condition
+	Tasks       []taskRow       `json:"tasks,omitempty"`   // those that were ever enabled
+	Input       json.RawMessage `json:"input,omitempty"`
+	Output      json.RawMessage `json:"output,omitempty"`
+
+	Failure *workitem.Failure `json:"failure,omitempty"`
+}
+
+type taskRow struct {
+	Name       string `json:"name"`
+	State      string `json:"state"`
+	Generation int    `json:"generation"`
+}
+
+func rowOfCase(c *store.Case) caseRow {
+	row := caseRow{
+		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Generation: c.Generation, Workflow: c.Workflow,
+		Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
+		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
+	}
+	if !c.Parent.IsZero() {
+		row.Number = c.Number
+	}
+	for p, n := range c.Marking {
+		if n > 0 {
+			row.Marking[c.Net.ConditionName(net.ConditionID(p))] = int(n)
+		}
+	}
+	for t, task := range c.Tasks {
+		if task.Generation > 0 {
+			row.Tasks = append(row.Tasks, taskRow{c.Net.TaskName(net.TaskID(t)), task.State.String(), task.Generation})
+		}
+	}
+	return row
+}
+
+type itemRow struct {
+	ID          workitem.ID     `json:"id"`
+	Label       string          `json:"label"` // task.generation.number
+	Case        workitem.CaseID `json:"case"`
+	Root        workitem.CaseID `json:"root"`
+	Workflow    string          `json:"workflow"`
+	Task        string          `json:"task"`
+	Generation  int             `json:"generation"`
+	Number      int             `json:"number"`
+	State       string          `json:"state"`
+	Attempt     int             `json:"attempt"`
+	Predecessor workitem.ID     `json:"predecessor,omitzero"`
+	Successor   workitem.ID     `json:"successor,omitzero"`
+	Queue       string          `json:"queue"`
+	Priority    int             `json:"priority,omitempty"`
+	By          string          `json:"by,omitempty"`
+	Created     time.Time       `json:"created"`
+	Due         time.Time       `json:"due,omitzero"`
+	Started     time.Time       `json:"started,omitzero"`
+	Ended       time.Time       `json:"ended,omitzero"`
+	Input       json.RawMessage `json:"input,omitempty"`
+	Output      json.RawMessage `json:"output,omitempty"`
+
+	Failure *workitem.Failure `json:"failure,omitempty"`
+}
+
+func rowOfItem(it *store.ItemRow) itemRow {
+	return itemRow{
+		ID: it.ID, Label: it.Label(), Case: it.Case, Root: it.Root, Workflow: it.Workflow, Task: it.Task,
+		Generation: it.Generation, Number: it.Number, State: it.State.String(), Attempt: it.Attempt,
+		Predecessor: it.Predecessor, Successor: it.Successor, Queue: it.Queue, Priority: it.Priority, By: it.By,
+		Created: it.Created, Due: it.Due, Started: it.Started, Ended: it.Ended, Input: it.Input, Output: it.Output,
+		Failure: it.Failure,
+	}
+}
+
+type jobRow struct {
+	ID         workitem.JobID  `json:"id"`
+	Case       workitem.CaseID `json:"case"`
+	Root       workitem.CaseID `json:"root"`
+	Task       string          `json:"task,omitempty"`
+	Generation int             `json:"generation,omitempty"`
+	Item       workitem.ID     `json:"item,omitzero"`
+	Kind       string          `json:"kind"`
+	Name       string          `json:"name,omitempty"`
+	Queue      string          `json:"queue"`
+	Priority   int             `json:"priority,omitempty"`
+	State      string          `json:"state"`
+	Due        time.Time       `json:"due"`
+	Attempt    int             `json:"attempt"`
+	Crashes    int             `json:"crashes,omitempty"`
+	Owner      string          `json:"owner,omitempty"`
+	Lease      time.Time       `json:"lease,omitzero"`
+	Detached   bool            `json:"detached,omitempty"`
+	Created    time.Time       `json:"created"`
+	Ended      time.Time       `json:"ended,omitzero"`
+	Input      json.RawMessage `json:"input,omitempty"`
+
+	Failure *workitem.Failure `json:"failure,omitempty"`
+}
+
+func rowOfJob(j *store.Job) jobRow {
+	return jobRow{
+		ID: j.ID, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item, Kind: j.Kind,
+		Name: j.Name, Queue: j.Queue, Priority: j.Priority, State: j.State.String(), Due: j.Due, Attempt: j.Attempt,
+		Crashes: j.Crashes, Owner: j.Owner, Lease: j.Lease, Detached: j.Detached, Created: j.Created, Ended: j.Ended, Input: j.Input,
+		Failure: j.Failure,
+	}
+}
+
+type countRow struct {
+	What     string `json:"what"` // case, item or job
+	Workflow string `json:"workflow"`
+	Task     string `json:"task,omitempty"`
+	State    string `json:"state"`
+	N        int64  `json:"n"`
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

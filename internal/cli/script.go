@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+func (a *app) script() *cobra.Command {
+	s := &scripts{a: a}
+	cmd := &cobra.Command{
+		Use: "script FILE|FOLDER...", Short: "run scenario files and compare what they print",
+		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, and " +
+			"print a diff for every output that differs. In a folder, all files that end in .txt are run, those " +
+			"of its folders too. The database that a file leaves behind is checked as a whole. With -o json, " +
+			"there is one object for every difference."),
+		Example: `  tasq script scenarios
+  tasq script -update review.txt`,
+		RunE: a.run(s.run),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("tasq script needs a FILE or a FOLDER; see tasq script -h")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&s.update, "update", false, "write what was printed into the files")
+	cmd.Flags().BoolVarP(&s.verbose, "verbose", "v", false, "name every file")
+	return cmd
+}
+
+// scripts is one run of scenario files.
+type scripts struct {
+	a                 *app
+	update, verbose   bool
+	files, commands   int
+	mismatches, wrong int // outputs that differ, and files with such outputs
+	updated, broken   int // files
+}
+
+func (s *scripts) run(ctx context.Context, args []string) error {
+	paths, err := scenarios(args)
+	if err != nil {
+		return err
+	}
+	var files []*script.File
+	for _, path := range paths {
+		f, err := readScenario(path)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.file(ctx, f); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return s.summary()
+}
+
+// scenarios lists the files that the arguments mean, each once.
+func scenarios(args []string) ([]string, error) {
+	var paths []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if err != nil {
+			return nil, unreadable(arg, err)
+		}
+		if !info.IsDir() {
+			paths = append(paths, arg)
+			continue
+		}
+		before := len(paths)
+		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(path, ".txt") {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, unreadable(arg, err)
+		}
+		if len(paths) == before {
+			return nil, usagef("there is no scenario file (.txt) in %s", arg)
+		}
+	}
+	var unique []string
+	for _, path := range paths {
+		if !slices.Contains(unique, path) {
+			unique = append(unique, path)
+		}
+	}
+	return unique, nil
+}
+
+func readScenario(path string) (*script.File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	f, err := script.ParseScenario(path, text)
+	if err != nil {
+		return nil, usagef("%s is no scenario file:\n%w", path, err)
+	}
+	if len(f.Commands) == 0 {
+		return nil, usagef("%s has no command in it; a scenario has commands, each followed by ---- and its output", path)
+	}
+	return f, nil
+}
+
+func unreadable(path string, err error) error {
+	if pathErr, ok := err.(*fs.PathError); ok {
+		err = pathErr.Err
+	}
+	return usagef("cannot read %s: %w", path, err)
+}
+
+func (s *scripts) file(ctx context.Context, f *script.File) error {
+	result, err := script.Run(ctx, f, sqlite.Memory())
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.files++
+	s.commands += len(f.Commands)
+	status := "ok"
+	if len(result.Mismatches) > 0 {
+		if status, err = s.differs(f, result); err != nil {
+			return err
+		}
+	}
+	if result.Broken != nil {
+		s.broken++
+		status = "broken"
+		if err := s.tellBroken(f, result.Broken); err != nil {
+			return err
+		}
+	}
+	if s.verbose && s.a.output != "json" {
+		fmt.Fprintf(s.a.Out, "%-8s %s (%s)\n", status, f.Name, plural(len(f.Commands), "command"))
+	}
+	return nil
+}
+
+// differs reports what a file printed otherwise, or writes it into the file.
+func (s *scripts) differs(f *script.File, result *script.Result) (status string, err error) {
+	if s.update {
+		s.updated++
+		return "updated", rewrite(f, result.Outputs)
+	}
+	s.wrong++
+	s.mismatches += len(result.Mismatches)
+	for _, m := range result.Mismatches {
+		if s.a.output == "json" {
+			row := scriptRow{File: f.Name, Line: m.Command.Pos.Line, Command: line(m.Command), Diff: m.Diff}
+			if err := s.a.object(row); err != nil {
+				return "", err
+			}
+			continue
+		}
+		fmt.Fprintf(s.a.Out, "%s:%d: %s\n%s\n", f.Name, m.Command.Pos.Line, line(m.Command), s.a.diff(m.Diff))
+	}
+	return "differs", nil
+}
+
+func (s *scripts) tellBroken(f *script.File, broken error) error {
+	if s.a.output == "json" {
+		return s.a.object(scriptRow{File: f.Name, Broken: broken.Error()})
+	}
+	_, err := fmt.Fprintf(s.a.Out, "%s: the database that it left behind is not whole:\n%s\n", f.Name, broken)
+	return err
+}
+
+// scriptRow is the JSON form of what was not as expected.
+type scriptRow struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Command string `json:"command,omitempty"`
+	Diff    string `json:"diff,omitempty"`   // from the expected output to the printed one
+	Broken  string `json:"broken,omitempty"` // what is wrong with the database that the file left behind
+}
+
+// line is a command as its file has it, but for spaces.
+func line(c *script.Command) string {
+	words := slices.Clone(c.Words)
+	for _, arg := range c.Args {
+		words = append(words, arg.Key+"="+arg.Value)
+	}
+	return strings.Join(words, " ")
+}
+
+// diff colors a diff for a terminal.
+func (a *app) diff(text string) string {
+	if !a.paint {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i, l := range lines {
+		color := map[byte]string{'-': "31", '+': "32", '@': "36"}[(l + " ")[0]]
+		if color != "" {
+			lines[i] = "\x1b[" + color + "m" + strings.TrimSuffix(l, "\n") + "\x1b[0m\n"
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// rewrite replaces a file as a whole, so that an interruption leaves the old one or the new one.
+func rewrite(f *script.File, outputs [][]string) (err error) {
+	path, err := filepath.EvalSymlinks(f.Name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".tasq-*")
+	if err != nil {
+		return unwritable(f.Name, err)
+	}
+	defer os.Remove(temp.Name()) // it is gone unless something failed
+	_, err = temp.Write(f.Rewrite(outputs))
+	for _, step := range []func() error{
+		func() error { return temp.Chmod(info.Mode().Perm()) },
+		temp.Close,
+		func() error { return os.Rename(temp.Name(), path) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return unwritable(f.Name, err)
+	}
+	return nil
+}
+
+func unwritable(path string, err error) error { return usagef("cannot write %s: %w", path, err) }
+
+// summary ends a run, with an error if something was not as expected.
+func (s *scripts) summary() error {
+	if s.a.output == "json" {
+		if s.mismatches+s.broken > 0 {
+			return exit(ExitNo, "")
+		}
+		return nil
+	}
+	text := plural(s.files, "file") + ", " + plural(s.commands, "command")
+	if s.updated > 0 {
+		text += fmt.Sprintf(", %s updated", plural(s.updated, "file"))
+	}
+	if s.mismatches > 0 {
+		text += fmt.Sprintf(", %s in %s", plural(s.mismatches, "mismatch"), plural(s.wrong, "file"))
+	}
+	if s.broken > 0 {
+		text += fmt.Sprintf(", %s not whole", plural(s.broken, "database"))
+	}
+	if s.mismatches+s.broken == 0 {
+		fmt.Fprintln(s.a.Out, "ok: "+text)
+		return nil
+	}
+	fmt.Fprintln(s.a.Out, "FAILED: "+text)
+	return exit(ExitNo, "")
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// story puts the events of a case's journal into words. It is told every event of the tree in order, since later ones
+// name items and jobs by their ids alone.
+type story struct {
+	tree  *store.Tree
+	top   workitem.CaseID // whose story it is; its descendants belong to it
+	items map[workitem.ID]*workitem.Item
+	jobs  map[workitem.JobID]*store.Job
+}
+
+func newStory(tree *store.Tree, top workitem.CaseID) *story {
+	return &story{tree: tree, top: top,
+		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job)}
+}
+
+// subject is the case that an event is about.
+func subject(e store.Event) workitem.CaseID {
+	switch e := e.(type) {
+	case *store.CaseOpened:
+		return e.Case.ID
+	case *store.CaseBegun:
+		return e.Case
+	case *store.CaseEnded:
+		return e.Case
+	case *store.TaskMoved:
+		return e.Case
+	case *store.Produced:
+		return e.Case
+	case *store.Removed:
+		return e.Case
+	case *store.ItemOpened:
+		return e.Item.Case
+	case *store.ItemMoved:
+		return e.Case
+	case *store.JobOpened:
+		return e.Job.Case
+	case *store.JobMoved:
+		return e.Case
+	case *store.Noted:
+		return e.Case
+	}
+	return workitem.CaseID{}
+}
+
+// path names a case relative to the one whose story it is: "" for itself, "print.1.2" for its child, and so on. It
+// reports false for a case that is not part of the story.
+func (s *story) path(id workitem.CaseID) (string, bool) {
+	var steps []string
+	for id != s.top {
+		c := s.tree.Case(id)
+		if c == nil || c.Parent.IsZero() {
+			return "", false
+		}
+		steps = append([]string{c.Label()}, steps...)
+		id = c.Parent
+	}
+	return strings.Join(steps, "/"), true
+}
+
+// tell returns one line about an event; false if it belongs to another case.
+func (s *story) tell(e store.Event, at time.Time) (string, bool) {
+	id := subject(e)
+	line := s.words(e, at)
+	path, ours := s.path(id)
+	if path != "" {
+		line = path + ": " + line
+	}
+	return line, ours
+}
+
+func (s *story) words(e store.Event, at time.Time) string {
+	switch e := e.(type) {
+	case *store.CaseOpened:
+		return "case of " + e.Case.Workflow + " opened" + showing(" with ", e.Case.Input)
+	case *store.CaseBegun:
+		return "case begun: its first work has started"
+	case *store.CaseEnded:
+		return s.caseEnded(e)
+	case *store.TaskMoved:
+		return s.taskMoved(e)
+	case *store.Produced:
+		return fmt.Sprintf("%s put a token into %s", s.task(e.Case, e.Task), s.conditions(e.Case, e.Into))
+	case *store.Removed:
+		return fmt.Sprintf("%s emptied %s of its cancellation region (%s)", s.task(e.Case, e.Task),
+			s.conditions(e.Case, []net.ConditionID{e.From}), plural(int(e.Tokens), "token"))
+	case *store.ItemOpened:
+		s.items[e.Item.ID] = e.Item
+		return s.itemOpened(e.Item, at)
+	case *store.ItemMoved:
+		return s.itemMoved(e)
+	case *store.JobOpened:
+		s.jobs[e.Job.ID] = e.Job
+		return s.job(e.Job) + " scheduled" + due(e.Job.Due, at)
+	case *store.JobMoved:
+		return s.jobMoved(e, at)
+	case *store.Noted:
+		about := "note"
+		if e.Task >= 0 {
+			about = "note on " + s.task(e.Case, e.Task)
+		}
+		return fmt.Sprintf("%s: %s: %s", about, e.Code, e.Text)
+	}
+	return fmt.Sprintf("%T", e)
+}
+
+func (s *story) caseEnded(e *store.CaseEnded) string {
+	line := "case " + e.State.String() + showing(" with ", e.Output)
+	if e.Failure != nil {
+		line += ": " + e.Failure.String()
+	}
+	if len(e.Leftover) > 0 {
+		line += "; improper: tokens are left in " + s.conditions(e.Case, e.Leftover)
+	}
+	return line
+}
+
+func (s *story) taskMoved(e *store.TaskMoved) string {
+	name := s.task(e.Case, e.Task)
+	switch e.To {
+	case store.TaskEnabled:
+		if e.Generation > 1 {
+			return fmt.Sprintf("%s enabled (activation %d)", name, e.Generation)
+		}
+		return name + " enabled"
+	case store.TaskStarted:
+		if len(e.Consumed) > 0 {
+			return name + " started, with a token of " + s.conditions(e.Case, e.Consumed)
+		}
+	case store.TaskDisabled:
+		return name + " withdrawn"
+	}
+	return name + " " + e.To.String()
+}
+
+func (s *story) itemOpened(it *workitem.Item, at time.Time) string {
+	line := "item " + it.Label() + " created"
+	if it.Attempt > 1 {
+		line += fmt.Sprintf(", attempt %d", it.Attempt)
+		if p := s.items[it.Predecessor]; p != nil {
+			line += " after " + p.Label()
+		}
+	}
+	if it.Queue != "" {
+		line += " in queue " + it.Queue
+	}
+	if it.Due.After(at) {
+		line += "," + due(it.Due, at)
+	}
+	return line + showing(" with ", it.Input)
+}
+
+func (s *story) itemMoved(e *store.ItemMoved) string {
+	line := "item " + s.item(e.Item) + " " + e.To.String()
+	if e.To == workitem.Initialized {
+		line = "item " + s.item(e.Item) + " reset"
+	}
+	if e.By != "" {
+		line += " by " + e.By
+	}
+	if e.Failure != nil {
+		line += ": " + e.Failure.String()
+	}
+	return line + showing(" with ", e.Output)
+}
+
+func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
+	known := s.jobs[e.Job]
+	line := "job"
+	renewed := false
+	if known != nil {
+		line = s.job(known)
+		renewed = known.State == store.JobRunning && e.To == store.JobRunning
+		next := *known
+		next.State = e.To
+		s.jobs[e.Job] = &next
+	}
+	switch e.To {
+	case store.JobRunning:
+		if renewed {
+			return line + " goes on: lease renewed by " + e.Owner
+		}
+		return fmt.Sprintf("%s claimed by %s", line, e.Owner)
+	case store.JobPending:
+		line += " put back" + due(e.Due, at)
+		if e.Crashes > 0 {
+			line += fmt.Sprintf(" (%s so far)", plural(e.Crashes, "crash"))
+		}
+	default:
+		line += " " + e.To.String()
+	}
+	if e.Failure != nil {
+		line += ": " + e.Failure.String()
+	}
+	return line
+}
+
+// job names a job by what it does and what owns it: "timer timeout of draft.1.1".
+func (s *story) job(j *store.Job) string {
+	what := j.Kind
+	if j.Name != "" {
+		what += " " + j.Name
+	}
+	switch {
+	case !j.Item.IsZero():
+		return "job " + what + " of " + s.item(j.Item)
+	case j.Task != "":
+		return "job " + what + " of " + j.Task
+	}
+	return "job " + what + " of the case"
+}
+
+func (s *story) item(id workitem.ID) string {
+	if it := s.items[id]; it != nil {
+		return it.Label()
+	}
+	return id.String()
+}
+
+func (s *story) task(id workitem.CaseID, t net.TaskID) string {
+	return "task " + s.tree.Case(id).Net.TaskName(t)
+}
+
+func (s *story) conditions(id workitem.CaseID, list []net.ConditionID) string {
+	c := s.tree.Case(id)
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = c.Net.ConditionName(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+// showing adds a payload to a line, or the beginning of a long one.
+func showing(before string, payload []byte) string {
+	if len(payload) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, payload) == nil {
+		payload = b.Bytes()
+	}
+	return before + brief(payload, 60)
+}
+
+func due(due, at time.Time) string {
+	if !due.After(at) {
+		return ""
+	}
+	return " due in " + due.Sub(at).Round(time.Millisecond).String()
+}
+
+func plural(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "sh"), strings.HasSuffix(what, "ch"):
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// naming puts the names of items into a command, which has their ids: "item complete 0197…" becomes "item complete
+// draft.1.1".
+func (s *story) naming(command string) string {
+	fields := strings.Fields(command)
+	for i, word := range fields {
+		bare := strings.TrimSuffix(word, ",")
+		if id, err := workitem.ParseID(bare); err == nil && s.items[id] != nil {
+			fields[i] = s.items[id].Label() + strings.TrimPrefix(word, bare)
+		}
+	}
+	return strings.Join(fields, " ")
+}

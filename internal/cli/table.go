@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// table prints rows with aligned columns. Rows are kept until flush, which may be called several times: the columns
+// never become narrower.
+type table struct {
+	w     io.Writer
+	paint bool
+	head  []string
+	width []int
+	rows  [][]string
+	begun bool
+}
+
+func (a *app) table(head ...string) *table {
+	t := &table{w: a.Out, paint: a.paint, head: head, width: make([]int, len(head))}
+	t.measure(head)
+	return t
+}
+
+func (t *table) measure(row []string) {
+	for i, cell := range row {
+		t.width[i] = max(t.width[i], utf8.RuneCountInString(cell))
+	}
+}
+
+// add takes a row of as many cells as the head has. What a terminal would take for a command is made harmless.
+func (t *table) add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = plain(cell)
+	}
+	t.measure(cells)
+	t.rows = append(t.rows, cells)
+}
+
+func (t *table) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	if !t.begun {
+		t.begun = true
+		t.line(&b, t.head, func(_ int, cell string) string { return cell })
+	}
+	for _, row := range t.rows {
+		t.line(&b, row, t.colored)
+	}
+	t.rows = t.rows[:0]
+	_, err := io.WriteString(t.w, b.String())
+	return err
+}
+
+func (t *table) line(b *strings.Builder, row []string, color func(int, string) string) {
+	last := len(row) - 1
+	for last > 0 && row[last] == "" {
+		last--
+	}
+	for i, cell := range row[:last+1] {
+		b.WriteString(color(i, cell))
+		if i < last {
+			b.WriteString(strings.Repeat(" ", t.width[i]-utf8.RuneCountInString(cell)+2))
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// colors of states, for a terminal.
+var colors = map[string]string{
+	"started": "33", "running": "33", "completed": "32", "done": "32", "failed": "31", "canceled": "90",
+}
+
+func (t *table) colored(i int, cell string) string {
+	if color := colors[cell]; t.paint && color != "" && t.head[i] == "STATE" {
+		return "\x1b[" + color + "m" + cell + "\x1b[0m"
+	}
+	return cell
+}
+
+// plain replaces what is not printable: names and messages come from outside.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// ago writes how long something took or has lasted, in two units at most: "0s", "42s", "5m", "3h20m", "4d".
+func ago(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	days := int(d / (24 * time.Hour))
+	h, m := int(d/time.Hour)%24, int(d/time.Minute)%60
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%s%ds", sign, int(d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%s%dm", sign, m)
+	case days == 0 && m == 0:
+		return fmt.Sprintf("%s%dh", sign, h)
+	case days == 0:
+		return fmt.Sprintf("%s%dh%dm", sign, h, m)
+	case days < 10 && h > 0:
+		return fmt.Sprintf("%s%dd%dh", sign, days, h)
+	}
+	return fmt.Sprintf("%s%dd", sign, days)
+}
+
+// iso writes a time for people, in UTC to the second; "" for the zero time.
+func iso(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// failed writes a failure for a table.
+func failed(f *workitem.Failure) string {
+	const most = 100
+	return brief([]byte(f.String()), most)
+}
+
+// object prints one JSON object on a line.
+func (a *app) object(v any) error {
+	e := json.NewEncoder(a.Out)
+	e.SetEscapeHTML(false) // names such as A->B stay readable
+	return e.Encode(v)
+}
+
+// remark tells a person something that is not a result.
+func (a *app) remark(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
