@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another one.
-// The engine leaves all that is theirs alone, so that the program that has them finds it as it was.
+// A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another
+// one. The engine leaves all that is theirs alone, so that the program that has them finds it as it was.
 
 // errForeign says that a job is one of those.
 var errForeign = fmt.Errorf("%w: the job is left for a program that has it", ErrUnknown)
@@ -31,8 +31,8 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 	return r
 }
 
-// foreign reports whether a command is about a workflow that this engine was not opened with, but that the database knows:
-// then the program that has it will do the command.
+// foreign reports whether a command is about a workflow that this engine was not opened with, but that the database
+// knows: then the program that has it will do the command.
 func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
 	if c.Do == RemoteStart {
 		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })

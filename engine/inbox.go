@@ -17,8 +17,8 @@ const (
 	inboxBatch = 1000
 )
 
-// openInbox does the commands that were left while nobody owned the database, and then those that come. [Engine.Drain] waits
-// for the former.
+// openInbox does the commands that were left while nobody owned the database, and then those that come. [Engine.Drain]
+// waits for the former.
 func (e *Engine) openInbox() {
 	w, ok := e.store.(store.Watcher)
 	if !ok {
@@ -87,8 +87,8 @@ func (e *Engine) empty() error {
 	return errors.Join(errs...)
 }
 
-// serve does one command, and records the answer in the same transaction: so it is done once, whatever fails. A command that
-// is refused undoes itself alone. One that is for another program stays where it is.
+// serve does one command, and records the answer in the same transaction: so it is done once, whatever fails. A command
+// that is refused undoes itself alone. One that is for another program stays where it is.
 func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 	c, err := DecodeRemote(left.Command)
 	if err == nil && tx.foreign(c, stored) {

@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RemoteCommand is a command as data: what one process leaves for the process that owns the database. A command to complete
-// an item reads
+// RemoteCommand is a command as data: what one process leaves for the process that owns the database. A command to
+// complete an item reads
 //
 //	{"do":"item","item":"0197…","action":"complete","data":{"ok":true},"by":"ann"}
 //
@@ -41,15 +41,15 @@ const (
 	RemoteCancel RemoteVerb = "cancel" // cancel Case
 )
 
-// RemoteResult is what a command that succeeded has to tell. For a start it names the new case, for others what they were
-// about.
+// RemoteResult is what a command that succeeded has to tell. For a start it names the new case, for others what they
+// were about.
 type RemoteResult struct {
 	Case workitem.CaseID `json:"case,omitzero"`
 	Item workitem.ID     `json:"item,omitzero"`
 }
 
-// DecodeRemote reads the JSON form of a command. A field that this version does not know is an error: a newer program may
-// mean something by it that must not be lost.
+// DecodeRemote reads the JSON form of a command. A field that this version does not know is an error: a newer program
+// may mean something by it that must not be lost.
 func DecodeRemote(data json.RawMessage) (RemoteCommand, error) {
 	var c RemoteCommand
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -88,8 +88,8 @@ func (c *RemoteCommand) action() (workitem.Action, error) {
 	return 0, nil
 }
 
-// Execute does a command that is given as data, and returns when that is durable. Its errors are those of the methods that
-// do the same.
+// Execute does a command that is given as data, and returns when that is durable. Its errors are those of the methods
+// that do the same.
 func (e *Engine) Execute(ctx context.Context, c RemoteCommand) (RemoteResult, error) {
 	var result RemoteResult
 	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
@@ -125,8 +125,8 @@ func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
 	return RemoteResult{Item: c.Item}, tx.Act(tx.ctx, nil, "", c.Item, action, c.Data, call)
 }
 
-// codes are the words for kinds of error, for programs: what [Code] returns and a [RemoteError] carries. The first that fits
-// counts.
+// codes are the words for kinds of error, for programs: what [Code] returns and a [RemoteError] carries. The first that
+// fits counts.
 var codes = []struct {
 	word string
 	kind error
@@ -151,8 +151,8 @@ var codes = []struct {
 }
 
 // Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",
-// "bad-route", "invalid-payload", and so on. It is "error" for any other kind, as an error of the process's own callbacks,
-// and "" for nil.
+// "bad-route", "invalid-payload", and so on. It is "error" for any other kind, as an error of the process's own
+// callbacks, and "" for nil.
 func Code(err error) string {
 	if err == nil {
 		return ""
@@ -174,7 +174,8 @@ func Code(err error) string {
 	return "error"
 }
 
-// RemoteError is the error of a command that another process did. errors.Is finds in it the kind that it had over there.
+// RemoteError is the error of a command that another process did. errors.Is finds in it the kind that it had over
+// there.
 type RemoteError struct {
 	Code string // see [Code]
 	Text string // the whole message

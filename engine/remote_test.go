@@ -99,8 +99,8 @@ func cases(t testing.TB, e *enginetest.Engine) int {
 	return n
 }
 
-// A program may share its database with one that has other workflows, such as the command line: neither touches what only
-// the other one can do.
+// A program may share its database with one that has other workflows, such as the command line: neither touches what
+// only the other one can do.
 func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write, Timeout: time.Second})
 	path := filepath.Join(t.TempDir(), "article.db")
