@@ -84,12 +84,12 @@ func (p *parser) attribute(t *taskLine) bool {
 	i := slices.IndexFunc(attributes, func(a attribute) bool { return a.key == key })
 	if i < 0 || !slices.Contains(attributes[i].kinds, t.Kind) {
 		p.unknownAttribute(t, key, i >= 0)
-		return true
+		return key != "of" // its names are no attributes
 	}
 	a := attributes[i]
 	if slices.Contains(t.said, key) {
 		p.errorf("%s %q says %s twice; expected it once", kindWords[t.Kind], t.Name, quote(key))
-		return key != "of" // the second list of names cannot be told from attributes
+		return key != "of"
 	}
 	t.said = append(t.said, key)
 	switch {

@@ -21,10 +21,14 @@ type SyntaxError struct {
 	Text string // the offending word, and what was expected instead
 }
 
-// Error returns "file:12: text" with the last element of the file's path, or the text alone if the place is unknown.
+// Error returns "file:12: text" with the last element of the file's path, "line 12: text" without a file, or the text
+// alone if the place is unknown.
 func (e *SyntaxError) Error() string {
-	if at := (net.Pos{File: e.File, Line: e.Line}).String(); at != "" {
-		return at + ": " + e.Text
+	switch {
+	case e.File != "":
+		return net.Pos{File: e.File, Line: e.Line}.String() + ": " + e.Text
+	case e.Line > 0:
+		return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 	}
 	return e.Text
 }
@@ -122,14 +126,14 @@ func anyOf(words []string) string {
 }
 
 // closest returns the known word with the fewest typing errors between it and word, "" if none is near: one error is
-// borne in three letters, so that "edn" finds "end" and "x" finds nothing.
+// borne for every three letters, so that "edn" finds "end" and "stop" does not find "show".
 func closest(word string, known []string) string {
 	const most = 20 // longer than every known word by more than the errors that could be borne
 	if len(word) > most {
 		return ""
 	}
 	word = strings.ToLower(word)
-	best, fewest := "", (len(word)+2)/3+1
+	best, fewest := "", max(1, len(word)/3)+1
 	for _, k := range known {
 		if d := typingErrors(word, k); d < fewest && d < len(k) {
 			best, fewest = k, d
