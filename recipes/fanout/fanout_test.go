@@ -1,0 +1,121 @@
+package fanout_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/recipes/fanout"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// deliver does the one live work item of a task.
+func deliver(ctx context.Context, e *engine.Engine, id workitem.CaseID, task, output string) error {
+	states := []workitem.State{workitem.Initialized, workitem.Started}
+	for item, err := range e.Items(ctx, store.ItemFilter{Case: id, Task: task, States: states}) {
+		if err != nil {
+			return err
+		}
+		if err := e.Do(ctx, item.ID, workitem.Start, nil); err != nil {
+			return err
+		}
+		return e.Do(ctx, item.ID, workitem.Complete, []byte(output))
+	}
+	return fmt.Errorf("task %s has no work item", task)
+}
+
+// A car with an injured driver in it, and no theft: two reports are needed.
+func Example() {
+	ctx := context.Background()
+	recipe := must(fanout.New())
+	e := must(engine.Open(ctx, sqlite.Memory(), recipe))
+	defer e.Close()
+	id := must(recipe.Start(ctx, e, fanout.Claim{Policy: "P-7", Damage: true, Injury: true}))
+
+	for _, task := range []string{"garage", "doctor"} {
+		if err := deliver(ctx, e, id, task, `{"finding": "it is bad", "cents": 70000}`); err != nil {
+			log.Fatal(err)
+		}
+		c := must(e.Case(ctx, id))
+		decide, _ := c.Net.TaskByName("decide")
+		fmt.Println(task, "has reported; decide is", c.Tasks[decide].State)
+	}
+	for item, err := range e.Items(ctx, store.ItemFilter{Case: id, Task: "decide"}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		file := must(recipe.Decide.InputOf(item.Item))
+		fmt.Println("to decide on", len(file.Reports), "reports and", file.Cents, "cents")
+	}
+	// Output:
+	// garage has reported; decide is disabled
+	// doctor has reported; decide is enabled
+	// to decide on 2 reports and 140000 cents
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+func TestEveryChoiceOfReportsIsGathered(t *testing.T) {
+	recipe, err := fanout.New()
+	require.NoError(t, err)
+	e := enginetest.New(t, recipe)
+	for n := 1; n < 8; n++ {
+		claim := fanout.Claim{Policy: "P-7", Damage: n&1 > 0, Injury: n&2 > 0, Theft: n&4 > 0}
+		id, err := recipe.Start(t.Context(), e, claim)
+		require.NoError(t, err)
+		asked := 0
+		for _, p := range []struct {
+			task   string
+			needed bool
+		}{{"garage", claim.Damage}, {"doctor", claim.Injury}, {"police", claim.Theft}} {
+			err := deliver(t.Context(), e.Engine, id, p.task, `{"finding": "yes", "cents": 100}`)
+			require.Equal(t, p.needed, err == nil, "%s of %+v: %v", p.task, claim, err)
+			if p.needed {
+				asked++
+			}
+		}
+		require.NoError(t, deliver(t.Context(), e.Engine, id, "decide", `{"cents": 50}`), "%+v", claim)
+		c, err := e.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, store.CaseCompleted, c.State)
+		require.JSONEq(t, `{"cents": 50}`, string(c.Output))
+		for item := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: "decide"}) {
+			file, err := recipe.Decide.InputOf(item.Item)
+			require.NoError(t, err)
+			require.Len(t, file.Reports, asked)
+			require.EqualValues(t, 100*asked, file.Cents)
+		}
+	}
+}
+
+func TestAClaimOfNothingIsRefused(t *testing.T) {
+	recipe, err := fanout.New()
+	require.NoError(t, err)
+	e := enginetest.New(t, recipe)
+	_, err = recipe.Start(t.Context(), e, fanout.Claim{Policy: "P-7"})
+	require.ErrorContains(t, err, "theft")
+}
+
+func TestTheJoinSaysForWhomItWaits(t *testing.T) {
+	recipe, err := fanout.New()
+	require.NoError(t, err)
+	e := enginetest.New(t, recipe)
+	id, err := recipe.Start(t.Context(), e, fanout.Claim{Policy: "P-7", Damage: true, Theft: true})
+	require.NoError(t, err)
+	require.NoError(t, deliver(t.Context(), e.Engine, id, "garage", `{"finding": "yes"}`))
+	why, err := e.Why(t.Context(), id, "decide")
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(why), "police")
+}

@@ -1,0 +1,107 @@
+// Package nested is the recipe for a process within a process. An order goes out in several parcels, and each parcel
+// has a life of its own: it is packed, then handed to a carrier. The order runs one child case of the workflow
+// "parcel" for each, and goes on when every one has ended. A lost parcel does not hold the others up: it is not
+// billed.
+//
+// Child cases are cases: they can be listed, drawn and canceled by themselves, and go with their order when it is
+// canceled. What they leave behind for the order are records in the same database, by the order's id.
+package nested
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Order is what a customer wants.
+type Order struct {
+	Customer string   `json:"customer" validate:"required"`
+	Parcels  []Parcel `json:"parcels"  validate:"required,min=1,dive"`
+}
+
+// Parcel is a part of an order.
+type Parcel struct {
+	Content string `json:"content" validate:"required"`
+	Cents   int64  `json:"cents"   validate:"gte=0"`
+}
+
+// Handover is the carrier's receipt.
+type Handover struct {
+	Tracking string `json:"tracking" validate:"required"`
+}
+
+// Bill is what the customer has to pay: for what was handed over.
+type Bill struct {
+	Customer string   `json:"customer" validate:"required"`
+	Shipped  []string `json:"shipped"`
+	Cents    int64    `json:"cents"`
+}
+
+// shipped holds the parcels that were handed over, by "order/parcel", so that those of an order are a prefix.
+var shipped = domain.Collection[string, Parcel]{Name: "shipped"}
+
+// Recipe is the workflow of an order, the one of a parcel, and the handles of both their tasks.
+type Recipe struct {
+	*builder.Workflow[Order]
+	Parcel   *builder.Workflow[Parcel]
+	Pack     *builder.TaskRef[Parcel, struct{}] // in the queue "warehouse"
+	HandOver *builder.TaskRef[Parcel, Handover] // in the queue "carrier"; fail it if the parcel is lost
+	Bill     *builder.TaskRef[Bill, struct{}]   // in the queue "accounts"
+}
+
+// New defines both workflows. The engine needs to be opened with the order's only.
+func New() (r *Recipe, err error) {
+	r = new(Recipe)
+	if err := r.parcel(); err != nil {
+		return nil, err
+	}
+	b := builder.New[Order]("nested", builder.Describe("an order goes out in parcels, and is billed"))
+	ship := builder.Composite(b, "ship", r.Parcel, builder.Cases[Parcel]{
+		Items: func(_ context.Context, a *activities.Activation) ([]Parcel, error) {
+			o, err := builder.CaseInputOf[Order](a.Case())
+			return o.Parcels, err
+		},
+		Policy: workitem.ContinueOnFailure(),
+	})
+	r.Bill = builder.Task(b, "bill", builder.Work[Bill, struct{}]{Input: builder.From(bill), Queue: "accounts"})
+	b.Path(b.Start(), ship, r.Bill, b.End())
+	r.Workflow, err = b.Build()
+	return r, err
+}
+
+func (r *Recipe) parcel() (err error) {
+	b := builder.New[Parcel]("parcel", builder.Describe("a parcel is packed and handed to a carrier"))
+	r.Pack = builder.Task(b, "pack", builder.Work[Parcel, struct{}]{Input: builder.CaseInput(b), Queue: "warehouse"})
+	r.HandOver = builder.Task(b, "hand-over", builder.Work[Parcel, Handover]{
+		Input: builder.CaseInput(b), Queue: "carrier",
+		Complete: func(ctx context.Context, it *activities.Item, _ Handover) error {
+			p, err := builder.CaseInputOf[Parcel](it.Case())
+			if err != nil {
+				return err
+			}
+			return shipped.Put(ctx, it.DB(), it.Case().Parent.String()+"/"+it.Case().ID.String(), p)
+		},
+	})
+	b.Path(b.Start(), r.Pack, r.HandOver, b.End())
+	r.Parcel, err = b.Build()
+	return err
+}
+
+// bill adds up what the parcels of the order left behind.
+func bill(ctx context.Context, a *activities.Activation) (Bill, error) {
+	o, err := builder.CaseInputOf[Order](a.Case())
+	b := Bill{Customer: o.Customer}
+	if err != nil {
+		return b, err
+	}
+	for e, err := range shipped.List(ctx, a.DB(), domain.Query[string]{Prefix: a.Case().ID.String() + "/"}) {
+		if err != nil {
+			return b, err
+		}
+		b.Shipped, b.Cents = append(b.Shipped, e.Value.Content), b.Cents+e.Value.Cents
+	}
+	return b, nil
+}
