@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 // company answers each charge with the next of its answers, the last one again and again, and keeps a diary.
 type company struct {
 	clock   retry.Clock
+	mu      sync.Mutex // workers are many
 	answers []error
 	diary   []string
 }
@@ -35,6 +38,8 @@ func (c *company) note(format string, args ...any) {
 }
 
 func (c *company) Charge(context.Context, bizretry.Renewal) (bizretry.Receipt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	answer := c.answers[0]
 	if len(c.answers) > 1 {
 		c.answers = c.answers[1:]
@@ -44,11 +49,15 @@ func (c *company) Charge(context.Context, bizretry.Renewal) (bizretry.Receipt, e
 }
 
 func (c *company) Write(_ context.Context, l bizretry.Letter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.note("letter %d to %s", l.Attempt, l.Customer)
 	return nil
 }
 
 func (c *company) Suspend(context.Context, bizretry.Renewal) (struct{}, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.note("suspend")
 	return struct{}{}, nil
 }
@@ -74,6 +83,7 @@ func Example() {
 	if err := clock.Advance(ctx, e, 30*24*time.Hour); err != nil {
 		panic(err)
 	}
+	slices.Sort(company.diary) // what is due at one moment is done side by side
 	for _, line := range company.diary {
 		fmt.Println(line)
 	}

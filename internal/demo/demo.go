@@ -1,0 +1,200 @@
+// Package demo is the command "tasq demo": the recipe airetry, live, on a SQLite file, with a model server that really
+// fails. It shows each attempt as it happens, has a person review the draft, and leaves the file to be explored.
+//
+// It may be stopped at any moment, also by kill -9. Started again on the same file it goes on where it was: with the
+// same case, the same attempts, and the same wait, less the time that has passed.
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/recipes/airetry"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What [Run] uses where an option is zero.
+const (
+	DefaultDB     = "tasq-demo.db"
+	DefaultPrompt = "Tell me about the rabbit."
+	DefaultFaults = "error, limit 3s, cut" // with Fast: FastFaults
+	FastFaults    = "error, limit 1s, cut" // one second is the least that a server can ask for
+)
+
+// The kinds of error of [Run] and [Command], beside those of the engine, the store and the context.
+var (
+	ErrUsage      = errors.New("wrong usage")                // options that cannot be understood, or contradict each other
+	ErrFailed     = errors.New("the case failed")            // after its last attempt, or for good
+	ErrUnanswered = errors.New("the review is not answered") // the input ended; the case waits
+)
+
+// Options say what the demo does. The zero value runs it unattended, with the default file, prompt and faults.
+type Options struct {
+	// DB is the database file; it is made if it is not there. Default: [DefaultDB] in the current folder.
+	DB string
+	// Prompt is what the model is asked. Default: [DefaultPrompt]. A case that still runs in the file goes on instead,
+	// unless it has another prompt than the one given here.
+	Prompt string
+
+	// URL, Model and Key name a real endpoint. Without a URL those of the environment hold, see package chat, and where
+	// that names none either a server is started on this machine, which fails as Faults says.
+	URL, Model, Key string
+	// Faults is the script of the local server, see fakechat.ParseFaults: the first fault is for the first attempt, and
+	// so on. Default: [DefaultFaults]. "ok" is a server in good health.
+	Faults string
+	// Fast makes short waits of long ones, for tests.
+	Fast bool
+
+	// Terminal has progress drawn in place, and a person asked for the review; otherwise there is a line for each
+	// event, and the draft is approved without being read.
+	Terminal bool
+	// Auto approves the draft without asking, on a terminal too.
+	Auto bool
+	// Plain leaves out colors.
+	Plain bool
+	// In is where the answers of the person are read from. Default: nobody answers.
+	In io.Reader
+	// Err takes what an operator should know. Default: discarded.
+	Err io.Writer
+}
+
+// demo is one run.
+type demo struct {
+	Options
+	out     io.Writer
+	clock   retry.Clock
+	recipe  *airetry.Recipe
+	engine  *engine.Engine
+	view    view
+	answers chan string // lines of the person; nil before the first question
+	asked   question
+}
+
+// Run runs the demo: it goes on with the cases that still run in the file, starts one if there is none, and returns
+// when they have ended. When the context ends, Run stops at once and returns the context's error; nothing is lost.
+func Run(ctx context.Context, out io.Writer, o Options) (err error) {
+	o.DB = cmp.Or(o.DB, DefaultDB)
+	m, err := o.model()
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	d := &demo{Options: o, out: out, clock: retry.SystemClock, view: newView(out, o)}
+	if d.recipe, err = airetry.New(m.client, o.policy()); err != nil {
+		return err
+	}
+	_, statErr := os.Stat(o.DB)
+	if d.engine, err = o.config().Open(ctx, sqlite.File(o.DB), d.recipe); err != nil {
+		return fmt.Errorf("database %s: %w", o.DB, err)
+	}
+	defer func() { err = errors.Join(err, d.engine.Close()) }()
+	fmt.Fprintf(out, "database: %s (%s)\nmodel:    %s\n", o.DB, made(statErr), m.name)
+	err = d.cases(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", o.DB)
+		return ctx.Err()
+	}
+	return err
+}
+
+func made(statErr error) string {
+	if errors.Is(statErr, os.ErrNotExist) {
+		return "new"
+	}
+	return "was there"
+}
+
+// policy is the recipe's: five attempts in all.
+func (o *Options) policy() retry.Policy {
+	if o.Fast {
+		return retry.Exponential(5, 50*time.Millisecond)
+	}
+	p := retry.Exponential(5, time.Second)
+	p.MaxElapsed = time.Hour // a server that asks for more has no demo to show
+	return p
+}
+
+func (o *Options) config() engine.Config {
+	errs := o.Err
+	if errs == nil {
+		errs = io.Discard
+	}
+	return engine.Config{
+		Grace:  200 * time.Millisecond, // an attempt that is cut off is made again, and not counted
+		Logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+}
+
+// cases follows every case to its end, one after the other; meanwhile the others go on too.
+func (d *demo) cases(ctx context.Context) error {
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	old := len(running)
+	if d.needsNew(running) {
+		id, err := d.recipe.Start(ctx, d.engine, airetry.Prompt{Text: cmp.Or(d.Prompt, DefaultPrompt)}, builder.By("demo"))
+		if err != nil {
+			return err
+		}
+		running = append(running, id)
+	}
+	var failed error
+	for i, id := range running {
+		s, err := d.follow(ctx, id, i < old)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		d.conclude(s)
+		if s.state != store.CaseCompleted {
+			failed = errors.Join(failed, fmt.Errorf("%w: case %s: %s", ErrFailed, id, s.failure))
+		}
+	}
+	d.explore(running[len(running)-1])
+	return failed
+}
+
+// running lists the cases that an earlier run left behind, and notes their prompts.
+func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
+	f := store.CaseFilter{Workflow: d.recipe.Name, States: []store.CaseState{store.CaseStarted}, RootOnly: true}
+	for c, err := range d.engine.Cases(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := builder.CaseInputOf[airetry.Prompt](inputOf(c))
+		if err != nil {
+			return nil, err
+		}
+		if p.Text == d.Prompt {
+			d.Prompt = "" // so the same command, given again, goes on with the same case
+		}
+		ids = append(ids, c.ID)
+	}
+	return ids, nil
+}
+
+// needsNew reports whether the prompt is one that no running case has.
+func (d *demo) needsNew(running []workitem.CaseID) bool { return len(running) == 0 || d.Prompt != "" }
+
+// explore says where to look next.
+func (d *demo) explore(id workitem.CaseID) {
+	fmt.Fprintf(d.out, `
+All of it is in %[1]s. To look around:
+  tasq items -d %[1]s --case %[2]s
+  tasq history %[2]s -d %[1]s
+  tasq why %[2]s review -d %[1]s
+  tasq cases -d %[1]s --counts
+  sqlite3 %[1]s "SELECT value FROM records WHERE collection = '%[3]s'"
+`, d.DB, id, airetry.Jobs.Name)
+}

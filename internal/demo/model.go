@@ -1,0 +1,87 @@
+package demo
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/recipes/airetry/chat"
+	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
+)
+
+// model is the one that the demo asks.
+type model struct {
+	client *chat.Client
+	name   string // for people; without the key
+	close  func()
+}
+
+// model finds the endpoint of the options, or of the environment, or starts a server of our own.
+func (o *Options) model() (*model, error) {
+	client, err := chat.FromEnv()
+	switch {
+	case o.URL != "":
+		if o.Model == "" {
+			return nil, fmt.Errorf("%w: the endpoint %s needs the name of a model", ErrUsage, o.URL)
+		}
+		client = &chat.Client{BaseURL: o.URL, Model: o.Model, Key: o.Key}
+	case o.Model != "" || o.Key != "":
+		return nil, fmt.Errorf("%w: a model or a key without a URL; give the endpoint that they are for", ErrUsage)
+	case errors.Is(err, chat.ErrNotConfigured):
+		return o.local()
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	if o.Faults != "" {
+		return nil, fmt.Errorf("%w: faults are for the local server; %s fails when it likes", ErrUsage, client)
+	}
+	return &model{client: client, name: client.String(), close: func() {}}, nil
+}
+
+// local starts a server on this machine that fails by the script.
+func (o *Options) local() (*model, error) {
+	script, timeout := DefaultFaults, 5*time.Second
+	if o.Fast {
+		script, timeout = FastFaults, 300*time.Millisecond
+	}
+	script = cmp.Or(o.Faults, script)
+	faults, err := fakechat.ParseFaults(script)
+	if err != nil {
+		return nil, fmt.Errorf("%w: faults: %w", ErrUsage, err)
+	}
+	server, err := fakechat.Start(fakechat.Options{})
+	if err != nil {
+		return nil, err
+	}
+	transport := &faulty{faults: faults, http: new(http.Transport)}
+	return &model{
+		client: &chat.Client{
+			BaseURL: server.URL(), Model: server.Model(), Timeout: timeout, HTTP: &http.Client{Transport: transport},
+		},
+		name: fmt.Sprintf("a local server that will say: %s, and then answer", script),
+		close: func() {
+			transport.http.CloseIdleConnections()
+			server.Close()
+		},
+	}, nil
+}
+
+// faulty asks the server for the fault of the attempt that the request is made for. A script that the server itself
+// counted off would begin anew with each run of the demo, and a case that is resumed would meet its first faults twice.
+type faulty struct {
+	faults []fakechat.Fault
+	http   *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper. A draft that an editor sent back is written without faults.
+func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
+	w, ok := builder.WorkFrom(r.Context())
+	if ok && w.Item != nil && w.Item.Generation == 1 && w.Item.Attempt <= len(f.faults) {
+		r = r.Clone(r.Context())
+		r.Header.Set(fakechat.HeaderFault, f.faults[w.Item.Attempt-1].String())
+	}
+	return f.http.RoundTrip(r)
+}

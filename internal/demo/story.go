@@ -1,0 +1,198 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/recipes/airetry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// story follows a case by its journal, and knows where each of its work items stands.
+type story struct {
+	id      workitem.CaseID
+	recipe  *airetry.Recipe
+	begun   time.Time
+	state   store.CaseState
+	failure *workitem.Failure
+	items   []*workitem.Item // our own copies, in the order of their creation
+}
+
+// tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
+func (s *story) tell(e *store.Entry) (lines []string) {
+	for _, event := range e.Events {
+		if line := s.event(e, event); line != "" {
+			lines = append(lines, fmt.Sprintf("%7.2fs  %s", e.At.Sub(s.begun).Seconds(), line))
+		}
+	}
+	return lines
+}
+
+func (s *story) event(entry *store.Entry, event store.Event) string {
+	switch e := event.(type) {
+	case *store.CaseOpened:
+		s.begun, s.state = entry.At, store.CaseStarted
+		return fmt.Sprintf("case %s begins: %s", s.id, s.promptOf(e.Case.Input))
+	case *store.CaseEnded:
+		s.state, s.failure = e.State, e.Failure
+		return s.ended()
+	case *store.ItemOpened:
+		it := *e.Item
+		s.items = append(s.items, &it)
+		return s.opened(&it)
+	case *store.ItemMoved:
+		return s.moved(e)
+	case *store.JobMoved:
+		if e.To == store.JobPending && e.Crashes > 0 {
+			return "the process died in the middle of this attempt; it is made again, and not counted"
+		}
+	}
+	return ""
+}
+
+func (s *story) promptOf(input json.RawMessage) string {
+	var p airetry.Prompt
+	if err := json.Unmarshal(input, &p); err != nil {
+		return string(input)
+	}
+	return brief(p.Text, 60)
+}
+
+func (s *story) ended() string {
+	if s.failure != nil {
+		return fmt.Sprintf("the case has %s: %s", s.state, s.failure.Code)
+	}
+	return fmt.Sprintf("the case has %s", s.state)
+}
+
+func (s *story) opened(it *workitem.Item) string {
+	switch {
+	case it.Task == s.recipe.Review.Name():
+		return fmt.Sprintf("%s waits for a person, in queue %q", it.Label(), it.Queue)
+	case it.Predecessor.IsZero():
+		return "" // it is started in the same moment
+	}
+	line := fmt.Sprintf("%s is the next attempt, due in %s", it.Label(), round(waitOf(it)))
+	if before := s.find(it.Predecessor); before != nil && before.Failure != nil && before.Failure.After > 0 {
+		line += ", as the server asked"
+	}
+	return line
+}
+
+func (s *story) moved(e *store.ItemMoved) string {
+	it := s.find(e.Item)
+	if it == nil {
+		return ""
+	}
+	it.State, it.Output, it.Failure, it.By = e.To, e.Output, e.Failure, e.By
+	switch {
+	case e.To == workitem.Started:
+		it.Started = e.At
+	case e.To.Final():
+		it.Ended = e.At
+	}
+	if it.Task == s.recipe.Review.Name() {
+		return s.reviewed(it)
+	}
+	switch e.To {
+	case workitem.Started:
+		return fmt.Sprintf("%s asks the model: attempt %d", it.Label(), it.Attempt)
+	case workitem.Completed:
+		return fmt.Sprintf("%s has a draft: %s", it.Label(), brief(s.draft(it), 60))
+	case workitem.Failed:
+		return fmt.Sprintf("%s failed: %s", it.Label(), it.Failure.Code)
+	}
+	return fmt.Sprintf("%s is %s", it.Label(), e.To)
+}
+
+func (s *story) reviewed(it *workitem.Item) string {
+	by := ""
+	if it.By != "" {
+		by = " by " + it.By
+	}
+	if it.State != workitem.Completed {
+		return fmt.Sprintf("%s is %s%s", it.Label(), it.State, by)
+	}
+	return fmt.Sprintf("%s%s: %s", it.Label(), by, s.verdict(it))
+}
+
+// verdict says how a completed review went.
+func (s *story) verdict(it *workitem.Item) string {
+	v, err := s.recipe.Review.OutputOf(it)
+	switch {
+	case err != nil:
+		return it.State.String()
+	case v.Approved:
+		return "approved"
+	}
+	return "rejected: " + brief(v.Note, 40)
+}
+
+// draft is the text of a completed item; "" where there is none.
+func (s *story) draft(it *workitem.Item) string {
+	d, err := s.recipe.Generate.OutputOf(it)
+	if err != nil {
+		return ""
+	}
+	return d.Text
+}
+
+// text is the draft that came last.
+func (s *story) text() string {
+	for i := len(s.items) - 1; i >= 0; i-- {
+		if it := s.items[i]; it.Task == s.recipe.Generate.Name() && it.State == workitem.Completed {
+			return s.draft(it)
+		}
+	}
+	return ""
+}
+
+// review is the item that waits for a person's verdict; nil if none does.
+func (s *story) review() *workitem.Item {
+	for _, it := range s.items {
+		if it.Task == s.recipe.Review.Name() && it.State.Live() {
+			return it
+		}
+	}
+	return nil
+}
+
+func (s *story) find(id workitem.ID) *workitem.Item {
+	for _, it := range s.items {
+		if it.ID == id {
+			return it
+		}
+	}
+	return nil
+}
+
+// waitOf is the backoff before an attempt.
+func waitOf(it *workitem.Item) time.Duration {
+	if it.Due.IsZero() {
+		return 0
+	}
+	return it.Due.Sub(it.Created)
+}
+
+func round(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}
+
+// brief is the beginning of a text, on one line.
+func brief(text string, most int) string {
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most-3]) + "..."
+}
+
+// inputOf lets the typed readers of callbacks read a case.
+func inputOf(c *store.Case) activities.CaseInfo { return activities.CaseInfo{ID: c.ID, Input: c.Input} }
