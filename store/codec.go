@@ -10,18 +10,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The stored form of what the port speaks of. Every adapter writes it, so that a database can be read without this program:
-// one JSON object an event, tasks, conditions and states as words, times as whole microseconds since 1970 (UTC). The start
-// of one task's work reads
+// The stored form of what the port speaks of. Every adapter writes it, so that a database can be read without this
+// program: one JSON object an event, tasks, conditions and states as words, times as whole microseconds since 1970
+// (UTC). The start of one task's work reads
 //
 //	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
 //
-// The keys are written once, here, and read once, in codec_decode.go. A key is left out where its value is zero, and "case"
-// also where it is the root case, which the entry names: most events are about that one, and a third of their bytes would
-// be its id.
+// The keys are written once, here, and read once, in codec_decode.go. A key is left out where its value is zero, and
+// "case" also where it is the root case, which the entry names: most events are about that one, and a third of their
+// bytes would be its id.
 //
-// Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times as
-// much. Decoding is rare (recovery, histories), so it leaves the work to encoding/json.
+// Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times
+// as much. Decoding is rare (recovery, histories), so it leaves the work to encoding/json.
 
 // The words that name an event in its "e".
 const (
@@ -38,16 +38,16 @@ const (
 	wordNote       = "note"
 )
 
-// Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero time
-// among them, if its clock was truncated to microseconds.
+// Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero
+// time among them, if its clock was truncated to microseconds.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
 // FromMicros reads what [Micros] wrote, in UTC.
 func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// AppendEvents appends the JSON array of a command's events. The tree gives the names of the tasks and conditions of its
-// cases, so it must hold every case that an event is about. Payloads (inputs, outputs, details) must be JSON and are copied
-// as they are.
+// AppendEvents appends the JSON array of a command's events. The tree gives the names of the tasks and conditions of
+// its cases, so it must hold every case that an event is about. Payloads (inputs, outputs, details) must be JSON and
+// are copied as they are.
 func AppendEvents(dst []byte, events []Event, t *Tree) []byte {
 	dst = append(dst, '[')
 	for i, e := range events {

@@ -73,7 +73,8 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DecodeEvents reads what [AppendEvents] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt] and shows the event that makes no sense.
+// DecodeEvents reads what [AppendEvents] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
+// and shows the event that makes no sense.
 func DecodeEvents(data []byte, root workitem.CaseID, nets Nets) ([]Event, error) {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -231,7 +232,8 @@ func itemMoved(w *wire) (Event, error) {
 func jobOpened(w *wire) (Event, error) {
 	state, err := ParseJobState(w.To)
 	return &JobOpened{Job: &Job{
-		ID: w.Job, Case: w.Case, Root: w.Root, Task: w.Task, Generation: w.Gen, Item: w.Item, Kind: w.Kind, Name: w.Name,
+		ID: w.Job, Case: w.Case, Root: w.Root, Task: w.Task, Generation: w.Gen, Item: w.Item, Kind: w.Kind,
+		Name:  w.Name,
 		Queue: w.Queue, Priority: w.Priority, Input: w.Input, Detached: w.Detached, State: state, Due: time.Time(w.Due),
 		Attempt: w.Attempt, Crashes: w.Crashes, Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease),
 		Failure: w.Failure, Created: time.Time(w.At), Ended: time.Time(w.Ended),

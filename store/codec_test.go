@@ -46,13 +46,15 @@ func TestEventsAreReadable(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
 	got := string(store.AppendEvents(nil, []store.Event{
 		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
-		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at, By: "ann",
+		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at,
+			By:      "ann",
 			Failure: &workitem.Failure{Code: "timeout", Message: "it took \"too\" long", Retryable: true}},
 		&store.Removed{Case: caseID, Task: 1, From: 2, Tokens: 2},
 	}, tree))
 	require.Equal(t, `[{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]},`+
 		`{"e":"item","item":"09000000-0000-0000-0000-000000000000","action":"fail",`+
-		`"to":"failed","failure":{"retryable":true,"code":"timeout","message":"it took \"too\" long"},"by":"ann","at":1795262400000001},`+
+		`"to":"failed","failure":{"retryable":true,"code":"timeout","message":"it took \"too\" long"},`+
+		`"by":"ann","at":1795262400000001},`+
 		`{"e":"removed","task":"prüfen","condition":"hä \"?\"","n":2}]`, got)
 }
 
@@ -72,7 +74,8 @@ func TestACommandNamesTheCasesThatItOpens(t *testing.T) {
 	child := workitem.CaseID{7}
 	with := store.NewTree(tree.Case(caseID), &store.Case{ID: child, Net: review})
 	events := []store.Event{
-		&store.CaseOpened{Case: &store.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "x", Fingerprint: "f", Net: review,
+		&store.CaseOpened{Case: &store.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "x", Fingerprint: "f",
+			Net:   review,
 			State: store.CaseStarted}},
 		&store.TaskMoved{Case: child, Task: 1, To: store.TaskEnabled, Generation: 1},
 	}
@@ -82,8 +85,10 @@ func TestACommandNamesTheCasesThatItOpens(t *testing.T) {
 }
 
 var (
-	aText    = rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-z]{1,8}`), rapid.StringN(0, 8, -1).Filter(utf8.ValidString))
-	aPayload = rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`null`), json.RawMessage(`{"a": [1, "\u0000 ü"]}`),
+	aText = rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-z]{1,8}`),
+		rapid.StringN(0, 8, -1).Filter(utf8.ValidString))
+	aPayload = rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`null`),
+		json.RawMessage(`{"a": [1, "\u0000 ü"]}`),
 		json.RawMessage(`""`), json.RawMessage(`12345678901234567890`)})
 	aNumber = rapid.IntRange(0, 1<<40)
 )
@@ -105,7 +110,8 @@ func aFailure(t *rapid.T) *workitem.Failure {
 	if rapid.Bool().Draw(t, "none") {
 		return nil
 	}
-	return &workitem.Failure{Code: aText.Draw(t, "code"), Message: aText.Draw(t, "message"), Details: aPayload.Draw(t, "details"),
+	return &workitem.Failure{Code: aText.Draw(t, "code"), Message: aText.Draw(t, "message"), Details: aPayload.Draw(t,
+		"details"),
 		Retryable: rapid.Bool().Draw(t, "retryable"), After: time.Duration(aNumber.Draw(t, "after"))}
 }
 
@@ -122,7 +128,8 @@ func anEvent(t *rapid.T) store.Event {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
 	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0:
-		return &store.CaseOpened{Case: &store.Case{ID: caseID, Root: anID[workitem.CaseID](t), Parent: anID[workitem.CaseID](t),
+		return &store.CaseOpened{Case: &store.Case{ID: caseID, Root: anID[workitem.CaseID](t),
+			Parent:     anID[workitem.CaseID](t),
 			ParentTask: aText.Draw(t, "parent task"), Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"),
 			Workflow: aText.Draw(t, "workflow"), Version: aText.Draw(t, "version"), Fingerprint: "f", Net: review,
 			State: store.CaseStarted, Input: aPayload.Draw(t, "input"), Created: aTime(t)}}
@@ -139,15 +146,20 @@ func anEvent(t *rapid.T) store.Event {
 	case 5:
 		return &store.Removed{Case: caseID, Task: task, From: 2, Tokens: rapid.Int32Range(0, 1<<30).Draw(t, "tokens")}
 	case 6:
-		return &store.ItemOpened{Item: &workitem.Item{ID: anID[workitem.ID](t), Case: caseID, Task: aText.Draw(t, "name"),
-			Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"), State: aState(t), Attempt: aNumber.Draw(t, "attempt"),
+		return &store.ItemOpened{Item: &workitem.Item{ID: anID[workitem.ID](t), Case: caseID, Task: aText.Draw(t,
+			"name"),
+			Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"), State: aState(t), Attempt: aNumber.Draw(t,
+				"attempt"),
 			Predecessor: anID[workitem.ID](t), Successor: anID[workitem.ID](t), Input: aPayload.Draw(t, "input"),
 			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Queue: aText.Draw(t, "queue"),
-			Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), By: aText.Draw(t, "by"), Created: aTime(t), Due: aTime(t),
+			Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), By: aText.Draw(t, "by"), Created: aTime(t),
+			Due:     aTime(t),
 			Started: aTime(t), Ended: aTime(t)}}
 	case 7:
-		return &store.ItemMoved{Case: caseID, Item: anID[workitem.ID](t), Action: workitem.Action(rapid.IntRange(1, 6).Draw(t, "action")),
-			To: aState(t), Output: aPayload.Draw(t, "output"), Failure: aFailure(t), By: aText.Draw(t, "by"), At: aTime(t)}
+		return &store.ItemMoved{Case: caseID, Item: anID[workitem.ID](t), Action: workitem.Action(rapid.IntRange(1,
+			6).Draw(t, "action")),
+			To: aState(t), Output: aPayload.Draw(t, "output"), Failure: aFailure(t), By: aText.Draw(t, "by"),
+			At: aTime(t)}
 	case 8:
 		return &store.JobOpened{Job: aJob(t)}
 	case 9:
@@ -161,11 +173,16 @@ func anEvent(t *rapid.T) store.Event {
 func aState(t *rapid.T) workitem.State { return workitem.State(rapid.IntRange(1, 5).Draw(t, "state")) }
 
 func aJob(t *rapid.T) *store.Job {
-	return &store.Job{ID: anID[workitem.JobID](t), Case: caseID, Root: anID[workitem.CaseID](t), Task: aText.Draw(t, "task"),
-		Generation: aNumber.Draw(t, "gen"), Item: anID[workitem.ID](t), Kind: aText.Draw(t, "kind"), Name: aText.Draw(t, "name"),
-		Queue: aText.Draw(t, "queue"), Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), Input: aPayload.Draw(t, "input"),
-		Detached: rapid.Bool().Draw(t, "detached"), State: store.JobState(rapid.IntRange(1, 5).Draw(t, "state")), Due: aTime(t),
-		Attempt: aNumber.Draw(t, "attempt"), Crashes: aNumber.Draw(t, "crashes"), Fence: int64(aNumber.Draw(t, "fence")),
+	return &store.Job{ID: anID[workitem.JobID](t), Case: caseID, Root: anID[workitem.CaseID](t), Task: aText.Draw(t,
+		"task"),
+		Generation: aNumber.Draw(t, "gen"), Item: anID[workitem.ID](t), Kind: aText.Draw(t, "kind"), Name: aText.Draw(t,
+			"name"),
+		Queue: aText.Draw(t, "queue"), Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), Input: aPayload.Draw(t,
+			"input"),
+		Detached: rapid.Bool().Draw(t, "detached"), State: store.JobState(rapid.IntRange(1, 5).Draw(t, "state")),
+		Due:     aTime(t),
+		Attempt: aNumber.Draw(t, "attempt"), Crashes: aNumber.Draw(t, "crashes"), Fence: int64(aNumber.Draw(t,
+			"fence")),
 		Owner: aText.Draw(t, "owner"), Lease: aTime(t), Failure: aFailure(t), Created: aTime(t), Ended: aTime(t)}
 }
 
@@ -182,7 +199,8 @@ func TestMarkingsAndTasksComeBack(t *testing.T) {
 		tasks := make([]store.Task, review.NumTasks())
 		for i := range tasks {
 			tasks[i] = store.Task{State: store.TaskState(rapid.IntRange(0, 5).Draw(t, "state")),
-				Generation: aNumber.Draw(t, "gen"), Created: aNumber.Draw(t, "created"), Output: aPayload.Draw(t, "output")}
+				Generation: aNumber.Draw(t, "gen"), Created: aNumber.Draw(t, "created"), Output: aPayload.Draw(t,
+					"output")}
 		}
 		gotTasks, err := store.DecodeTasks(store.AppendTasks(nil, review, tasks), review)
 		require.NoError(t, err)
@@ -192,8 +210,9 @@ func TestMarkingsAndTasksComeBack(t *testing.T) {
 
 func TestANetHasOneText(t *testing.T) {
 	def := &net.Definition{
-		Name:       "all",
-		Conditions: []net.Condition{{Name: "i", Role: net.Start, Pos: net.Pos{File: "x.go", Line: 3}}, {Name: "c"}, {Name: "o", Role: net.End}},
+		Name: "all",
+		Conditions: []net.Condition{{Name: "i", Role: net.Start, Pos: net.Pos{File: "x.go", Line: 3}}, {Name: "c"},
+			{Name: "o", Role: net.End}},
 		Tasks: []net.Task{{Name: "a", Kind: net.Routing, Split: net.Xor}, {Name: "b", Kind: net.Composite, Join: net.Or,
 			Cancels: []string{"a", "c"}, Of: []string{"w1", "w2"}}, {Name: "d"}},
 		Flows: []net.Flow{{From: "i", To: "a"}, {From: "a", To: "b"}},
@@ -201,7 +220,8 @@ func TestANetHasOneText(t *testing.T) {
 	data, err := store.EncodeNet(def)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"name":"all","conditions":[{"name":"i","role":"start"},{"name":"c"},{"name":"o","role":"end"}],
-		"tasks":[{"name":"a","kind":"routing","split":"xor"},{"name":"b","kind":"composite","join":"or","cancels":["a","c"],
+		"tasks":[{"name":"a","kind":"routing","split":"xor"},{"name":"b","kind":"composite","join":"or",
+		"cancels":["a","c"],
 		"of":["w1","w2"]},{"name":"d"}],"flows":[["i","a"],["a","b"]]}`, string(data))
 	got, err := store.DecodeNet(data)
 	require.NoError(t, err)
@@ -216,7 +236,8 @@ func TestANetHasOneText(t *testing.T) {
 }
 
 func TestDamageIsCalledByItsName(t *testing.T) {
-	for _, data := range []string{``, `{}`, `[1]`, `[{"e":"task"}]`, `[{"e":"what"}]`, `[{"e":"case-opened","fingerprint":"?"}]`,
+	for _, data := range []string{``, `{}`, `[1]`, `[{"e":"task"}]`, `[{"e":"what"}]`,
+		`[{"e":"case-opened","fingerprint":"?"}]`,
 		`[{"e":"task","task":"draft","to":"sleeping"}]`,
 		`[{"e":"task","task":"nobody","to":"started"}]`,
 		`[{"e":"removed","task":"draft"}]`,
@@ -278,7 +299,8 @@ func isCorrupt(t *testing.T, err error) {
 func BenchmarkAppendEvents(b *testing.B) {
 	at := store.FromMicros(1795262400000001)
 	events := []store.Event{
-		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Complete, To: workitem.Completed, By: "worker/1", At: at,
+		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Complete, To: workitem.Completed,
+			By: "worker/1", At: at,
 			Output: json.RawMessage(`{"text":"0123456789012345678901234567890123456789"}`)},
 		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskCompleted, Generation: 1},
 		&store.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},

@@ -1,8 +1,8 @@
 // Package sqlkit is what adapters of SQL databases share: schemas that grow by numbered migrations.
 //
-// A migration is a file "0001_init.sql": its number, a name, and statements that are run once, in one transaction with the
-// note that they were. What was applied is kept with a checksum, so that a migration that was edited after its release is
-// found out instead of leaving two databases of one version that differ.
+// A migration is a file "0001_init.sql": its number, a name, and statements that are run once, in one transaction with
+// the note that they were. What was applied is kept with a checksum, so that a migration that was edited after its
+// release is found out instead of leaving two databases of one version that differ.
 package sqlkit
 
 import (
@@ -35,7 +35,8 @@ type Applied struct {
 	Checksum string
 }
 
-// Load reads the migrations of a folder, in order. The error names the file that is misnamed, or the number that is missing.
+// Load reads the migrations of a folder, in order. The error names the file that is misnamed, or the number that is
+// missing.
 func Load(folder fs.FS) ([]Migration, error) {
 	files, err := fs.Glob(folder, "*.sql")
 	if err != nil {
@@ -56,13 +57,14 @@ func Load(folder fs.FS) ([]Migration, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		all = append(all, Migration{Version: version, Name: rest, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
+		all = append(all, Migration{Version: version, Name: rest, SQL: string(text),
+			Checksum: hex.EncodeToString(sum[:])})
 	}
 	return all, nil
 }
 
-// Pending returns the migrations that a database lacks, given those that it has in order of their versions. The error wraps
-// [ErrNewer] and says both versions, or wraps [ErrChanged].
+// Pending returns the migrations that a database lacks, given those that it has in order of their versions. The error
+// wraps [ErrNewer] and says both versions, or wraps [ErrChanged].
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	if len(applied) > len(known) {
 		return nil, fmt.Errorf("%w: it has version %d, and this program knows up to %d; use a newer program",

@@ -26,7 +26,8 @@ func applied(all []sqlkit.Migration) []sqlkit.Applied {
 }
 
 func TestOnlyWhatIsMissingIsPending(t *testing.T) {
-	all, err := sqlkit.Load(folder(map[string]string{"0001_init.sql": "CREATE TABLE a (x)", "0002_more.sql": "CREATE TABLE b (x)"}))
+	all, err := sqlkit.Load(folder(map[string]string{"0001_init.sql": "CREATE TABLE a (x)",
+		"0002_more.sql": "CREATE TABLE b (x)"}))
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	require.Equal(t, "more", all[1].Name)

@@ -24,7 +24,9 @@ var oneTask = net.MustCompile(&net.Definition{
 })
 
 var (
-	benchInput  = json.RawMessage(`{"customer":"0197a3c4-0000-7000-8000-000000000000","amount":12.50,"note":"a payload of a hundred bytes"}`)
+	benchInput = json.RawMessage(
+		`{"customer":"0197a3c4-0000-7000-8000-000000000000","amount":12.50,"note":"a payload of a hundred bytes"}`,
+	)
 	benchOutput = json.RawMessage(`{"ok":true,"text":"forty bytes of a result"}`)
 )
 
@@ -64,19 +66,22 @@ func (d *driver) step(tx store.Tx) error {
 		it := &workitem.Item{ID: d.ids.NewID(d.now), Case: l.id, Task: "work", Generation: 1, Number: 1,
 			State: workitem.Initialized, Attempt: 1, Input: benchInput, Created: d.now}
 		events = []store.Event{
-			&store.CaseOpened{Case: &store.Case{ID: l.id, Root: l.id, Number: 1, Workflow: "one", Fingerprint: "one", Net: oneTask,
+			&store.CaseOpened{Case: &store.Case{ID: l.id, Root: l.id, Number: 1, Workflow: "one", Fingerprint: "one",
+				Net:   oneTask,
 				State: store.CaseStarted, Input: benchInput, Created: d.now}},
 			&store.TaskMoved{Case: l.id, To: store.TaskEnabled, Generation: 1},
 			&store.ItemOpened{Item: it},
-			&store.JobOpened{Job: &store.Job{ID: d.ids.NewJobID(d.now), Case: l.id, Root: l.id, Task: "work", Generation: 1,
-				Item: it.ID, Kind: store.JobRun, State: store.JobPending, Due: d.now, Created: d.now}},
+			&store.JobOpened{Job: &store.Job{ID: d.ids.NewJobID(d.now), Case: l.id, Root: l.id, Task: "work",
+				Generation: 1,
+				Item:       it.ID, Kind: store.JobRun, State: store.JobPending, Due: d.now, Created: d.now}},
 		}
 	case 1:
 		c := l.tree.Case(l.id)
 		j, it := c.Jobs[0], c.Items[0]
 		command = "job claim"
 		events = []store.Event{
-			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: 1, Owner: "host/1",
+			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: 1,
+				Owner: "host/1",
 				Lease: d.now.Add(time.Minute), At: d.now},
 			&store.TaskMoved{Case: l.id, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 			&store.CaseBegun{Case: l.id},
@@ -88,7 +93,8 @@ func (d *driver) step(tx store.Tx) error {
 		command = "job done"
 		events = []store.Event{
 			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: 1, Fence: 1, At: d.now},
-			&store.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed, Output: benchOutput, At: d.now},
+			&store.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
+				Output: benchOutput, At: d.now},
 			&store.TaskMoved{Case: l.id, To: store.TaskCompleted, Generation: 1},
 			&store.Produced{Case: l.id, Into: []net.ConditionID{1}},
 			&store.CaseEnded{Case: l.id, State: store.CaseCompleted, Output: benchOutput, At: d.now},
@@ -101,7 +107,8 @@ func (d *driver) step(tx store.Tx) error {
 			return err
 		}
 	}
-	return tx.Append(context.Background(), &store.Entry{Root: l.id, At: d.now, Command: command, Events: events}, l.tree)
+	return tx.Append(context.Background(), &store.Entry{Root: l.id, At: d.now, Command: command, Events: events},
+		l.tree)
 }
 
 func cpu() time.Duration {
@@ -112,8 +119,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The whole cost of a command: the fold in memory, its journal row, its part of a commit and of the tables. A command is a
-// third of the life of a one-item case with a job.
+// The whole cost of a command: the fold in memory, its journal row, its part of a commit and of the tables. A command
+// is a third of the life of a one-item case with a job.
 func BenchmarkCommand(b *testing.B) {
 	for _, batch := range []int{1, 64, 256} {
 		for _, live := range []int{256, 1024} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	sqlite3 "modernc.org/sqlite"
@@ -16,11 +17,12 @@ import (
 )
 
 // conn is one connection to SQLite with its prepared statements. The store's own statements run on the driver, without
-// database/sql, which costs a third more; the user's come through package database/sql, see userdb.go. A conn is used by
-// one goroutine at a time.
+// database/sql, which costs a third more; the user's come through package database/sql, see userdb.go. A conn is used
+// by one goroutine at a time but for the user's SQL: a callback that was left behind may still be running some.
 type conn struct {
+	mu    sync.Mutex // held for each call of the driver
 	raw   rawConn
-	ctx   context.Context // may interrupt a query; background for a writer, since an interrupt would undo its transaction
+	ctx   context.Context // may interrupt a query; not a writer's, whose transaction would be undone
 	stmts map[string]*stmt
 }
 
@@ -71,6 +73,12 @@ func (c *conn) forget() {
 
 // exec runs statements that are not worth preparing.
 func (c *conn) exec(query string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.execLocked(query)
+}
+
+func (c *conn) execLocked(query string) error {
 	_, err := c.raw.ExecContext(context.Background(), query, nil)
 	return err
 }
@@ -87,7 +95,7 @@ type rawStmt interface {
 	driver.StmtQueryContext
 }
 
-// prepare returns the statement for a text, prepared once.
+// prepare returns the statement for a text, prepared once. The lock is held.
 func (c *conn) prepare(query string) (*stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
@@ -120,6 +128,12 @@ func (c *conn) run(query string, args ...driver.Value) error {
 
 // change is like run and returns how many rows it changed.
 func (c *conn) change(query string, args ...driver.Value) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changeLocked(query, args...)
+}
+
+func (c *conn) changeLocked(query string, args ...driver.Value) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
 		return 0, err
@@ -133,18 +147,21 @@ func (c *conn) change(query string, args ...driver.Value) (int64, error) {
 
 // each calls f with every row of a query. f must not run the same query.
 func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err error) {
-	s, err := c.prepare(query)
+	rows, err := c.query(query, args)
 	if err != nil {
 		return err
 	}
-	rows, err := s.raw.QueryContext(c.ctx, s.bind(args))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		err = errors.Join(err, rows.Close())
+	}()
 	r := row{values: make([]driver.Value, len(rows.Columns()))}
 	for {
-		if err := rows.Next(r.values); err != nil {
+		c.mu.Lock()
+		err := rows.Next(r.values)
+		c.mu.Unlock()
+		if err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -157,6 +174,24 @@ func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err 
 	}
 }
 
+func (c *conn) query(query string, args []driver.Value) (driver.Rows, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.raw.QueryContext(c.ctx, s.bind(args))
+}
+
+// inTransactionLocked asks SQLite by trying to begin one.
+func (c *conn) inTransactionLocked() bool {
+	if c.execLocked("BEGIN") != nil {
+		return true
+	}
+	return c.execLocked("ROLLBACK") != nil
+}
+
 // number returns the first column of the only row; found is false if there is no row, or a NULL in it.
 func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, err error) {
 	err = c.each(query, args, func(r *row) error {
@@ -166,7 +201,8 @@ func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, 
 	return n, found, err
 }
 
-// row reads the columns of a row from left to right. The first value that has not the expected type is kept as the error.
+// row reads the columns of a row from left to right. The first value that has not the expected type is kept as the
+// error.
 type row struct {
 	values []driver.Value
 	next   int

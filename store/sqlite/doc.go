@@ -2,22 +2,23 @@
 //
 // # What a commit is
 //
-// The journal is the commit unit: [Store.Update] writes one row a command, one commit for all of them, and answers once that
-// is on the disk. The tables cases, work_items and jobs are a projection of it, written behind in windows: an item that is
-// created, started and completed within a window is written once. Whoever asks through the store sees them up to date, since
-// a query has them written first; meta.projected_seq says which journal position they agree with, and opening a file
-// replays what is beyond it. So a crash at any moment loses nothing that was acknowledged.
+// The journal is the commit unit: [Store.Update] writes one row a command, one commit for all of them, and answers once
+// that is on the disk. The tables cases, work_items and jobs are a projection of it, written behind in windows: an item
+// that is created, started and completed within a window is written once. Whoever asks through the store sees them up
+// to date, since a query has them written first; meta.projected_seq says which journal position they agree with, and
+// opening a file replays what is beyond it. So a crash at any moment loses nothing that was acknowledged.
 //
-// Times in the tables are microseconds since 1970 (UTC), names and states are words, payloads are JSON. The views tasks and
-// history show what the tables hold as JSON, row by row:
+// Times in the tables are microseconds since 1970 (UTC), names and states are words, payloads are JSON. The views tasks
+// and history show what the tables hold as JSON, row by row:
 //
 //	sqlite3 article.db "SELECT case_id, task, state FROM tasks WHERE state = 'started'"
 //
-// Read the file with other tools as you like; what they see is at most [DefaultAge] behind. Never write to the tables of
-// this package from outside.
+// Read the file with other tools as you like; what they see is at most [DefaultAge] behind. Never write to the tables
+// of this package from outside.
 //
 // # Who owns a file
 //
-// One process at a time owns a file: an operating system's lock beside it ("article.db.lock") dies with that process. Others
-// may read (Options.ReadOnly, exact to the last commit) and leave commands ([Post]) that the owner does for them.
+// One process at a time owns a file: an operating system's lock beside it ("article.db.lock") dies with that process.
+// Others may read (Options.ReadOnly, exact to the last commit) and leave commands ([Post]) that the owner does for
+// them.
 package sqlite

@@ -27,7 +27,8 @@ func code(err error) int {
 func explain(path string, err error) error {
 	switch code(err) {
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%s: the disk is full, so nothing of this happened; free some space and try again: %w", path, err)
+		return fmt.Errorf("%s: the disk is full, so nothing of this happened; free some space and try again: %w", path,
+			err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%s: %w: give this process the right to write the file and its folder: %w",
 			path, store.ErrReadOnly, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/store/storetest"
 )
 
-// asNobody runs f without the right to write what others own. Permissions do not bind the administrator, who runs tests in
-// many a container, so the thread's own identity towards the file system is changed; it ends with the goroutine.
+// asNobody runs f without the right to write what others own. Permissions do not bind the administrator, who runs tests
+// in many a container, so the thread's own identity towards the file system is changed; it ends with the goroutine.
 func asNobody(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -54,8 +54,8 @@ func (crashed) Errorf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "child: "+format+"\n", args...)
 }
 
-// child is a process that owns the file: "hold" until it is killed, or "cut:SEED:UPDATES:WHERE" to run a random history and
-// to be killed at one of its commits. Each acknowledged entry is printed with a hash of what it holds.
+// child is a process that owns the file: "hold" until it is killed, or "cut:SEED:UPDATES:WHERE" to run a random history
+// and to be killed at one of its commits. Each acknowledged entry is printed with a hash of what it holds.
 func child(order, path string) {
 	w := storetest.NewWorld(crashed{}, sqlite.File(path, sqlite.Window(7, 2*time.Millisecond)), uint64(os.Getpid()))
 	w.Resume()
@@ -223,7 +223,8 @@ func TestAReaderIsExactWhileTheOwnerLags(t *testing.T) {
 			var cases, tasks, events int // views and the user's own SQL see the same
 			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM cases").Scan(&cases))
 			require.Equal(t, len(w.Want.Cases), cases)
-			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(DISTINCT case_id) FROM tasks").Scan(&tasks))
+			require.NoError(t, r.DB().QueryRowContext(t.Context(),
+				"SELECT count(DISTINCT case_id) FROM tasks").Scan(&tasks))
 			require.Equal(t, len(w.Want.Cases), tasks)
 			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM history").Scan(&events))
 			want := 0
@@ -344,7 +345,8 @@ func TestDamageIsReported(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{
 		"UPDATE journal SET events = '[{' WHERE seq = 20",
-		"UPDATE journal SET events = '[{\"e\":\"case-begun\",\"case\":\"0197a3c4-0000-7000-8000-000000000000\"}]' WHERE seq = 20",
+		"UPDATE journal SET events = '[{\"e\":\"case-begun\",\"case\":\"0197a3c4-0000-7000-8000-000000000000\"}]' " +
+			"WHERE seq = 20",
 		"UPDATE journal SET events = x'00ff' WHERE seq = 20",
 		"UPDATE journal SET prev = 7 WHERE seq = 30",
 		"UPDATE journal SET root = 'x' WHERE seq = 20",

@@ -22,8 +22,8 @@ func guard(query string) error {
 }
 
 func refuse(word string) error {
-	return fmt.Errorf("%s is not allowed: the statement runs in the transaction of a command, which commits or undoes it; "+
-		"return an error to undo", word)
+	return fmt.Errorf("%s is not allowed: the statement runs in the transaction of a command, which commits or "+
+		"undoes it; return an error to undo", word)
 }
 
 // refusal looks at a statement that begins with the word; the lexer stands behind it.
@@ -51,11 +51,13 @@ func refusal(word string, l *lexer) error {
 // reading lists the pragmas whose argument says what to read.
 var reading = map[string]bool{
 	"table_info": true, "table_xinfo": true, "table_list": true, "index_info": true, "index_xinfo": true,
-	"index_list": true, "foreign_key_list": true, "foreign_key_check": true, "integrity_check": true, "quick_check": true,
+	"index_list": true, "foreign_key_list": true, "foreign_key_check": true, "integrity_check": true,
+	"quick_check": true,
 }
 
 // acting lists the pragmas that do something without an argument.
-var acting = map[string]bool{"wal_checkpoint": true, "incremental_vacuum": true, "optimize": true, "shrink_memory": true}
+var acting = map[string]bool{"wal_checkpoint": true, "incremental_vacuum": true, "optimize": true,
+	"shrink_memory": true}
 
 // lexer walks over the words of SQL, and over texts, quoted names and comments as a whole.
 type lexer struct {
@@ -63,8 +65,8 @@ type lexer struct {
 	at   int
 }
 
-// word returns the next word in capitals, or the next other character; "" at the end. Semicolons and spaces before it are
-// skipped.
+// word returns the next word in capitals, or the next other character; "" at the end. Semicolons and spaces before it
+// are skipped.
 func (l *lexer) word() string {
 	for {
 		switch t := l.token(); t {

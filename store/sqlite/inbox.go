@@ -81,10 +81,10 @@ func (s *Store) Changed(context.Context) (bool, error) {
 // pollReply is how often Post looks for its reply.
 const pollReply = 20 * time.Millisecond
 
-// Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the other
-// end. If the context ends first, the request is taken back: the error then says that the command did not happen, or, if the
-// owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file. The error wraps
-// [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
+// Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the
+// other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
+// or, if the owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file.
+// The error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
 func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
 	c, err := openInbox(ctx, path)
 	if err != nil {
@@ -94,8 +94,8 @@ func Post(ctx context.Context, path string, command json.RawMessage) (store.Answ
 	return a, errors.Join(explain(path, err), c.close())
 }
 
-// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and nobody gets
-// the answer.
+// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and nobody
+// gets the answer.
 func Leave(ctx context.Context, path string, command json.RawMessage) error {
 	c, err := openInbox(ctx, path)
 	if err != nil {
@@ -157,18 +157,19 @@ func post(ctx context.Context, c *conn, command json.RawMessage) (store.Answer, 
 }
 
 func takeReply(c *conn, id int64) (a store.Answer, done bool, err error) {
-	err = c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id), func(r *row) error {
-		a, done = store.Answer{Result: r.json(), Code: r.text(), Error: r.text()}, true
-		return r.err
-	})
+	err = c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
+		func(r *row) error {
+			a, done = store.Answer{Result: r.json(), Code: r.text(), Error: r.text()}, true
+			return r.err
+		})
 	if done && err == nil {
 		err = c.run("DELETE FROM requests WHERE id = ?", id)
 	}
 	return a, done, err
 }
 
-// takeBack deletes a request that has no reply yet. The owner reads and answers in one transaction, so it cannot be half
-// done.
+// takeBack deletes a request that has no reply yet. The owner reads and answers in one transaction, so it cannot be
+// half done.
 func takeBack(c *conn, id int64, why error) (store.Answer, error) {
 	n, err := c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
 	if err != nil {

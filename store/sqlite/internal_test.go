@@ -15,16 +15,20 @@ import (
 
 func TestGuardLooksAtFirstWords(t *testing.T) {
 	for _, query := range []string{
-		"SELECT 1", "", ";;", "-- COMMIT\nSELECT 1", "/* ; COMMIT */ SELECT ';COMMIT' AS \"begin\", [end]", "SELECT commit_id FROM t",
-		"INSERT INTO t VALUES ('it''s; ROLLBACK')", "PRAGMA table_info(t)", "PRAGMA main.index_list('t')", "PRAGMA user_version",
+		"SELECT 1", "", ";;", "-- COMMIT\nSELECT 1", "/* ; COMMIT */ SELECT ';COMMIT' AS \"begin\", [end]",
+		"SELECT commit_id FROM t",
+		"INSERT INTO t VALUES ('it''s; ROLLBACK')", "PRAGMA table_info(t)", "PRAGMA main.index_list('t')",
+		"PRAGMA user_version",
 		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT CASE WHEN 1 THEN 2 END; DELETE FROM u; END; SELECT 1",
-		"CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END", "WITH a AS (SELECT 1) SELECT * FROM a", "EXPLAIN COMMIT",
+		"CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END", "WITH a AS (SELECT 1) SELECT * FROM a",
+		"EXPLAIN COMMIT",
 		"SELECT 'open",
 	} {
 		require.NoError(t, guard(query), query)
 	}
 	for _, query := range []string{
-		"COMMIT", "commit", " \t\nCommit", "-- x\nCOMMIT", "/**/END", "SELECT 1; ROLLBACK", "SELECT ';'; BEGIN", "SAVEPOINT x",
+		"COMMIT", "commit", " \t\nCommit", "-- x\nCOMMIT", "/**/END", "SELECT 1; ROLLBACK", "SELECT ';'; BEGIN",
+		"SAVEPOINT x",
 		"RELEASE x", "ATTACH 'x' AS y", "DETACH y", "VACUUM", "PRAGMA synchronous=OFF", "PRAGMA synchronous = 0",
 		"PRAGMA journal_mode(DELETE)", "PRAGMA wal_checkpoint", "\ufeffCOMMIT",
 		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END; COMMIT",
@@ -134,29 +138,35 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	s := openFile(t)
 	plan := func(query string) string {
 		var lines []string
-		require.NoError(t, s.w.each("EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "'x'"), nil, func(r *row) error {
-			r.number()
-			r.number()
-			r.number()
-			lines = append(lines, r.text())
-			return r.err
-		}))
+		require.NoError(t, s.w.each("EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "'x'"), nil,
+			func(r *row) error {
+				r.number()
+				r.number()
+				r.number()
+				lines = append(lines, r.text())
+				return r.err
+			}))
 		return strings.Join(lines, "; ")
 	}
+	items := "SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE "
 	for query, index := range map[string]string{
-		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":                               "cases_children",
-		"SELECT * FROM cases c WHERE c.state = 'started' AND c.state = 'started' AND c.fingerprint = ?":       "cases_live",
-		"SELECT * FROM work_items WHERE case_id = ? AND " + liveItem:                                          "work_items_live",
-		"SELECT * FROM work_items i WHERE i." + liveItem + " AND i.state = 'started' AND i.queue = ? LIMIT 5": "work_items_queue",
-		"SELECT * FROM work_items WHERE case_id = ?":                                                          "work_items_case",
-		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                                                 "jobs_live",
-		"SELECT * FROM jobs j WHERE j." + liveJob + " AND j.due <= ? ORDER BY j.due, j.id":                    "jobs_due",
-		"SELECT * FROM jobs WHERE case_id = ?":                                                                "jobs_case",
-		"SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE i.id > ? ORDER BY i.id":      "PRIMARY KEY",
+		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":         "cases_children",
+		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ?":         "cases_definition",
+		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":    "cases_live",
+		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":     "cases_failed",
+		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5": "work_items_live",
+		items + "i." + liveItem + " AND i.queue = ? AND i.id > ? ORDER BY i.id LIMIT 5": "work_items_queue",
+		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                              "work_items_failed",
+		items + "i.case_id = ?":                                                            "work_items_case",
+		items + "i.id > ? ORDER BY i.id":                                                   "PRIMARY KEY",
+		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                              "jobs_live",
+		"SELECT * FROM jobs j WHERE j." + liveJob + " AND j.due <= ? ORDER BY j.due, j.id": "jobs_due",
+		"SELECT * FROM jobs j WHERE j.state = 'failed' ORDER BY j.id LIMIT 5":              "jobs_failed",
+		"SELECT * FROM jobs WHERE case_id = ?":                                             "jobs_case",
 	} {
 		got := plan(query)
 		require.Contains(t, got, index, query)
-		require.NotContains(t, got, "SCAN", query)
+		require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
 		require.NotContains(t, got, "TEMP B-TREE", query)
 	}
 }

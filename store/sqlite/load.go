@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// As the partial indexes say it.
 const (
-	liveItem = "state IN ('initialized', 'started')" // as the partial indexes say it
+	liveItem = "state IN ('initialized', 'started')"
 	liveJob  = "state IN ('pending', 'running')"
 )
 
@@ -36,7 +37,8 @@ func loadTree(
 		}
 	}
 	if !first.Parent.IsZero() {
-		return nil, fmt.Errorf("case %s is a child case, and the root case is %s: %w", root, first.Root, store.ErrNotFound)
+		return nil, fmt.Errorf("case %s is a child case, and the root case is %s: %w", root, first.Root,
+			store.ErrNotFound)
 	}
 	if !hasComposite(first.Net) {
 		return store.NewTree(first), nil
@@ -113,7 +115,8 @@ func (l *loader) assemble(root *store.Case, byID map[workitem.CaseID]*store.Case
 				child = l.newer(id)
 			}
 			if child == nil {
-				return nil, fmt.Errorf("%w: case %s has a child %s, which is not there", store.ErrCorrupt, cases[i].ID, id)
+				return nil, fmt.Errorf("%w: case %s has a child %s, which is not there", store.ErrCorrupt, cases[i].ID,
+					id)
 			}
 			cases = append(cases, child)
 		}
@@ -133,14 +136,13 @@ func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
 	return all, err
 }
 
-// fill reads the items of each task's latest activation, any live ones of older activations, and the live jobs.
+// fill reads the items of each task's latest activation, and the live jobs. No item of an older activation is live.
 func (l *loader) fill(c *store.Case) error {
 	if latest := latestActivations(c); latest != "" {
 		err := l.c.each("SELECT "+itemsTable.list("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
-			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value "+
-			"UNION SELECT id FROM work_items WHERE case_id = ? AND "+liveItem+") ORDER BY id",
-			args(latest, textOf(c.ID), textOf(c.ID)), func(r *row) error {
+			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
+			args(latest, textOf(c.ID)), func(r *row) error {
 				it, err := readItem(r)
 				c.Items = append(c.Items, it)
 				return err
@@ -224,7 +226,8 @@ func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
 	}
 	err := c.each(query, bound, func(r *row) error {
 		all = append(all, storedEntry{Entry: store.Entry{
-			Seq: r.number(), Prev: r.number(), Root: id[workitem.CaseID](r), At: r.time(), Command: r.text(), By: r.text(),
+			Seq: r.number(), Prev: r.number(), Root: id[workitem.CaseID](r), At: r.time(), Command: r.text(),
+			By:  r.text(),
 			Key: r.text(), Answer: r.json(),
 		}, events: r.text()})
 		return r.err

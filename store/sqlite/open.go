@@ -45,8 +45,8 @@ type Option func(*settings)
 func LoseLastCommits() Option { return func(s *settings) { s.synchronous = "NORMAL" } }
 
 // Window bounds how many commands, and how long, the tables may lag behind the journal for other programs that read the
-// file. The zero value of either is its default, [DefaultWindow] and [DefaultAge]. A larger window writes less, and opening
-// a file after a crash takes longer.
+// file. The zero value of either is its default, [DefaultWindow] and [DefaultAge]. A larger window writes less, and
+// opening a file after a crash takes longer.
 func Window(commands int, age time.Duration) Option {
 	return func(s *settings) {
 		if commands > 0 {
@@ -111,13 +111,13 @@ func newStore(path string, set settings, o store.Options) *Store {
 	return s
 }
 
-// own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's is
-// touched.
+// own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's
+// is touched.
 func own(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR))
 	if _, err := os.Stat(lock.Path()); errors.Is(err, fs.ErrNotExist) {
-		// Nobody owns the file. Where somebody does, it must not be opened and closed from outside of SQLite, which would
-		// give up the locks of another connection in this process.
+		// Nobody owns the file. Where somebody does, it must not be opened and closed from outside of SQLite, which
+		// would give up the locks of another connection in this process.
 		if err := checkHeader(path); err != nil {
 			return nil, err
 		}
@@ -125,11 +125,13 @@ func own(path string) (*flock.Flock, error) {
 	locked, err := lock.TryLock()
 	switch {
 	case err != nil && (errors.Is(err, fs.ErrPermission) || readOnlyDisk(err)):
-		return nil, fmt.Errorf("%s: %w: give this process the right to write the folder: %w", path, store.ErrReadOnly, err)
+		return nil, fmt.Errorf("%s: %w: give this process the right to write the folder: %w", path, store.ErrReadOnly,
+			err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: make sure that its folder is there: %w", path, err)
 	case !locked:
-		return nil, fmt.Errorf("%s: %w%s: stop that one, or open the file for reading only", path, store.ErrOwned, owner(path))
+		return nil, fmt.Errorf("%s: %w%s: stop that one, or open the file for reading only", path, store.ErrOwned,
+			owner(path))
 	}
 	if err := prepareFile(path); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -185,7 +187,7 @@ func checkHeader(path string) error {
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: %w", path, err)
 	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
-		return fmt.Errorf("%s: %w: it is no SQLite file; it was not touched, so choose another name or restore a backup",
+		return fmt.Errorf("%s: %w: it is no SQLite file, and was not touched: choose another name or restore a backup",
 			path, store.ErrCorrupt)
 	case binary.BigEndian.Uint32(header[68:]) != applicationID:
 		return notOurs(path)
@@ -205,14 +207,16 @@ func dsn(path, mode string) string {
 // openFile makes the connections of an owner, and brings the database up to date.
 func (s *Store) openFile(ctx context.Context) error {
 	var err error
-	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-65536", "temp_store=MEMORY",
+	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-65536",
+		"temp_store=MEMORY",
 		"application_id="+strconv.Itoa(applicationID), "journal_mode=WAL", "synchronous="+s.set.synchronous,
 		"wal_autocheckpoint=10000")
 	if err != nil {
 		return err
 	}
 	s.readers = newPool(func() (*conn, error) {
-		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384", "temp_store=MEMORY",
+		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
+			"temp_store=MEMORY",
 			"query_only=ON")
 	})
 	return s.prepare()
@@ -315,9 +319,10 @@ type memory struct {
 	open bool
 }
 
-// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the store,
-// or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two databases. A view
-// runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk does not matter.
+// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the
+// store, or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two
+// databases. A view runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk
+// does not matter.
 func Memory(opts ...Option) store.Opener { return &memory{set: newSettings(opts)} }
 
 // Open implements [store.Opener].

@@ -111,7 +111,8 @@ func (w *conditions) where() string {
 	return " WHERE " + strings.Join(w.terms, " AND ")
 }
 
-const ofTree = " IN (SELECT id FROM cases WHERE id = ? UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
+const ofTree = " IN (SELECT id FROM cases WHERE id = ? " +
+	"UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
 
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, error) {
@@ -174,7 +175,8 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	end := w.page(f.Page, "i.id")
 	var all []*store.ItemRow
 	// CROSS JOIN keeps the order of the tables: the items are what is selected and sorted.
-	err := c.each("SELECT "+itemsTable.list("i.")+", c.root, c.workflow FROM work_items i CROSS JOIN cases c ON c.id = i.case_id"+
+	err := c.each("SELECT "+itemsTable.list("i.")+", c.root, c.workflow "+
+		"FROM work_items i CROSS JOIN cases c ON c.id = i.case_id"+
 		w.where()+end, w.args, func(row *row) error {
 		it, err := readItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: id[workitem.CaseID](row), Workflow: row.text()})
@@ -241,7 +243,8 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		rows, err = readEntries(r.c, "WITH RECURSIVE chain(seq) AS ("+
 			"SELECT last_seq FROM cases WHERE id = ? AND last_seq > ? "+
 			"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > ?) "+
-			"SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
+			"SELECT "+entryColumns+" FROM journal j "+
+			"WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
 			textOf(f.Root), f.After, f.After, limit)
 	}
 	if err != nil {
@@ -253,14 +256,12 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 // Counts implements [store.Reader].
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
-	err := r.c.each("SELECT 'case', workflow, '', state, count(*) FROM cases GROUP BY workflow, state "+
-		"UNION ALL SELECT 'item', c.workflow, i.task, i.state, count(*) FROM work_items i JOIN cases c ON c.id = i.case_id "+
-		"GROUP BY c.workflow, i.task, i.state "+
-		"UNION ALL SELECT 'job', c.workflow, j.task, j.state, count(*) FROM jobs j JOIN cases c ON c.id = j.case_id "+
-		"GROUP BY c.workflow, j.task, j.state ORDER BY 1, 2, 3, 4", nil, func(row *row) error {
-		all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(), N: row.number()})
-		return row.err
-	})
+	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
+		func(row *row) error {
+			all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(),
+				N: row.number()})
+			return row.err
+		})
 	return all, err
 }
 
@@ -291,15 +292,15 @@ func (r *reader) DB() domain.DB {
 		return deadDB()
 	}
 	if r.user == nil {
-		r.user = newUserDB(r.c.raw, r)
+		r.user = newUserDB(r.c, r)
 	}
 	return r.user
 }
 
-// before implements scope.
+// before implements scope. An in-memory database has one connection, which is also the writer's.
 func (r *reader) before() error {
 	if r.shared {
-		return r.c.exec("PRAGMA query_only=ON")
+		return r.c.execLocked("PRAGMA query_only=ON")
 	}
 	return nil
 }
@@ -307,7 +308,7 @@ func (r *reader) before() error {
 // after implements scope.
 func (r *reader) after(err error) error {
 	if r.shared {
-		return errors.Join(err, r.c.exec("PRAGMA query_only=OFF"))
+		return errors.Join(err, r.c.execLocked("PRAGMA query_only=OFF"))
 	}
 	return err
 }

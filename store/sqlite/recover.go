@@ -35,8 +35,8 @@ func (s *Store) recover() error {
 	}
 }
 
-// replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to the
-// window. It returns the position that it got to.
+// replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to
+// the window. It returns the position that it got to.
 func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, error) {
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
 		after, int64(min(limit, math.MaxInt32)))
@@ -44,7 +44,8 @@ func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, 
 		return 0, err
 	}
 	newer := func(id workitem.CaseID) *store.Case { return w.cases[id] }
-	r := replayer{c: c, nets: nets, window: w, names: newEntryNets(c, nets, newer), trees: map[workitem.CaseID]*store.Tree{}}
+	r := replayer{c: c, nets: nets, window: w, names: newEntryNets(c, nets, newer),
+		trees: map[workitem.CaseID]*store.Tree{}}
 	for i := range rows {
 		if err := r.apply(&rows[i]); err != nil {
 			return 0, fmt.Errorf("journal entry %d: %w", rows[i].Seq, err)
@@ -80,7 +81,7 @@ func (r *replayer) apply(row *storedEntry) error {
 	if t.Case(row.Root) == nil {
 		return fmt.Errorf("%w: its case %s is not there", store.ErrCorrupt, row.Root)
 	}
-	r.window.add(row.Seq, t.End(row.Seq))
+	r.window.add(row.Seq, events, t.End(row.Seq))
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is the
-// same.
+// Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is
+// the same.
 func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,8 @@ func (s *Store) register(defs []*store.Definition) error {
 			created = s.now()
 		}
 		if err := s.w.run("INSERT INTO definitions (fingerprint, name, version, net, document, code, created) "+
-			"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING", d.Fingerprint, d.Name, d.Version, string(doc),
+			"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING", d.Fingerprint, d.Name, d.Version,
+			string(doc),
 			jsonOf(d.Document), boolOf(d.Code), store.Micros(created)); err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A table of the projection: columns that are settled when a row is made, and columns that change. Every reader and writer
-// of a table names its columns in this order.
+// A table of the projection: columns that are settled when a row is made, and columns that change. Every reader and
+// writer of a table names its columns in this order.
 type table struct {
 	name    string
 	settled []string
@@ -24,7 +24,8 @@ var (
 			"created", "input"},
 		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "last_seq"}}
 	itemsTable = table{"work_items",
-		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input", "queue",
+		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
+			"queue",
 			"priority"},
 		[]string{"state", "successor", "output", "failure", "actor", "started", "ended"}}
 	jobsTable = table{"jobs",
@@ -54,6 +55,7 @@ func (t table) upsert(into string) string {
 type rowWriter struct {
 	c                  *conn
 	cases, items, jobs string
+	counts             string
 	buf                []byte
 }
 
@@ -63,6 +65,8 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 		cases: casesTable.upsert(prefix + "cases"),
 		items: itemsTable.upsert(prefix + "work_items"),
 		jobs:  jobsTable.upsert(prefix + "jobs"),
+		counts: "INSERT INTO " + prefix + "counts (what, workflow, task, state, n) VALUES (?, ?, ?, ?, ?) " +
+			"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = n + excluded.n",
 	}
 }
 
@@ -73,32 +77,40 @@ func (w *rowWriter) writeCase(c *store.Case) error {
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
 		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input),
-		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure), timeOf(c.Ended),
+		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
+		timeOf(c.Ended),
 		c.LastSeq)
 }
 
 func (w *rowWriter) writeItem(it *workitem.Item) error {
 	return w.c.run(w.items,
 		textOf(it.ID), textOf(it.Case), it.Task, int64(it.Generation), int64(it.Number), int64(it.Attempt),
-		textOf(it.Predecessor), store.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue, int64(it.Priority),
+		textOf(it.Predecessor), store.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue,
+		int64(it.Priority),
 		it.State.String(), textOf(it.Successor), jsonOf(it.Output), failureOf(it.Failure), it.By, timeOf(it.Started),
 		timeOf(it.Ended))
 }
 
 func (w *rowWriter) writeJob(j *store.Job) error {
 	return w.c.run(w.jobs,
-		textOf(j.ID), textOf(j.Case), textOf(j.Root), j.Task, int64(j.Generation), textOf(j.Item), j.Kind, j.Name, j.Queue,
+		textOf(j.ID), textOf(j.Case), textOf(j.Root), j.Task, int64(j.Generation), textOf(j.Item), j.Kind, j.Name,
+		j.Queue,
 		int64(j.Priority), jsonOf(j.Input), boolOf(j.Detached), store.Micros(j.Created),
 		j.State.String(), store.Micros(j.Due), int64(j.Attempt), int64(j.Crashes), j.Fence, j.Owner, timeOf(j.Lease),
 		failureOf(j.Failure), timeOf(j.Ended))
+}
+
+func (w *rowWriter) writeCount(kind store.Count, n int64) error {
+	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
 }
 
 // readCase reads a row of cases; items, jobs and children are not part of it.
 func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.Case, error) {
 	c := &store.Case{
 		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
-		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(), Fingerprint: r.text(),
-		Created: r.time(), Input: r.json(),
+		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(),
+		Fingerprint: r.text(),
+		Created:     r.time(), Input: r.json(),
 		State: parsed(r, "state of a case", store.ParseCaseState), Begun: r.number() != 0,
 	}
 	marking, tasks := r.json(), r.json()
@@ -122,7 +134,8 @@ func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.
 func readItem(r *row) (*workitem.Item, error) {
 	it := &workitem.Item{
 		ID: id[workitem.ID](r), Case: id[workitem.CaseID](r), Task: r.text(), Generation: int(r.number()),
-		Number: int(r.number()), Attempt: int(r.number()), Predecessor: id[workitem.ID](r), Created: r.time(), Due: r.time(),
+		Number: int(r.number()), Attempt: int(r.number()), Predecessor: id[workitem.ID](r), Created: r.time(),
+		Due:   r.time(),
 		Input: r.json(), Queue: r.text(), Priority: int(r.number()),
 		State: parsed(r, "state of a work item", workitem.ParseState), Successor: id[workitem.ID](r), Output: r.json(),
 		Failure: r.failure(), By: r.text(), Started: r.time(), Ended: r.time(),
@@ -136,7 +149,8 @@ func readJob(r *row) (*store.Job, error) {
 		Generation: int(r.number()), Item: id[workitem.ID](r), Kind: r.text(), Name: r.text(), Queue: r.text(),
 		Priority: int(r.number()), Input: r.json(), Detached: r.number() != 0, Created: r.time(),
 		State: parsed(r, "state of a job", store.ParseJobState), Due: r.time(), Attempt: int(r.number()),
-		Crashes: int(r.number()), Fence: r.number(), Owner: r.text(), Lease: r.time(), Failure: r.failure(), Ended: r.time(),
+		Crashes: int(r.number()), Fence: r.number(), Owner: r.text(), Lease: r.time(), Failure: r.failure(),
+		Ended: r.time(),
 	}
 	return j, r.err
 }

@@ -120,17 +120,11 @@ func (s *Store) writable() error {
 
 // rollback ends the open transaction. SQLite may have done so already, after an error that concerns all of it.
 func (s *Store) rollback() {
-	if err := s.w.exec("ROLLBACK"); err != nil && s.inTransaction() {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if err := s.w.execLocked("ROLLBACK"); err != nil && s.w.inTransactionLocked() {
 		s.log.Error("a transaction could not be rolled back", "database", s.path, "error", err)
 	}
-}
-
-// inTransaction asks SQLite by trying to begin one.
-func (s *Store) inTransaction() bool {
-	if s.w.exec("BEGIN") != nil {
-		return true
-	}
-	return s.w.exec("ROLLBACK") != nil
 }
 
 // writeAged writes the window with the transaction that is open anyway, if it is full or old.
@@ -154,7 +148,7 @@ func (s *Store) absorb(tx *transaction) {
 	s.seq = tx.seq
 	s.written += len(tx.appended)
 	for i := range tx.appended {
-		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].dirty)
+		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].entry.Events, tx.appended[i].dirty)
 	}
 	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
 		s.aged.Store(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// transaction implements [store.Tx]. What the engine appends stays in memory until the commit, so that undoing one command
-// of many costs nothing as long as no SQL of the user's was run.
+// transaction implements [store.Tx]. What the engine appends stays in memory until the commit, so that undoing one
+// command of many costs nothing as long as no SQL of the user's was run.
 type transaction struct {
 	s        *Store
 	seq      int64
@@ -19,10 +19,12 @@ type transaction struct {
 	replies  []reply
 	buf      []byte // the events of all appended entries, one after the other; the store's, so that it is made once
 
-	user   *userDB // nil until DB is called
-	depth  int     // how many savepoint functions are running
-	saved  int     // how many of them have a savepoint in the database
-	broken error   // why the transaction can only be rolled back
+	user *userDB // of the running savepoint function, or of the whole transaction; nil until DB is called
+
+	// Guarded by the connection's lock, since the user's SQL looks at them.
+	depth  int   // how many savepoint functions are running
+	saved  int   // how many of them have a savepoint in the database
+	broken error // why the transaction can only be rolled back
 	over   bool
 }
 
@@ -40,6 +42,12 @@ type reply struct {
 var errOver = errors.New("the transaction is over: use it only within the function that it was given to")
 
 func (tx *transaction) usable() error {
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	return tx.usableLocked()
+}
+
+func (tx *transaction) usableLocked() error {
 	if tx.over {
 		return errOver
 	}
@@ -191,63 +199,69 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	if err := tx.usable(); err != nil {
 		return err
 	}
-	seq, entries, replies, buf, saved := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf), tx.saved
-	tx.depth++
+	seq, entries, replies, buf := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf)
+	level, user := tx.enter()
 	done := false
 	defer func() { // also when f panics
-		tx.depth--
-		if done && err == nil {
-			err = tx.release(saved)
-			return
+		keep := done && err == nil
+		if !keep {
+			tx.seq, tx.replies, tx.buf = seq, tx.replies[:replies], tx.buf[:buf]
+			clear(tx.appended[entries:])
+			tx.appended = tx.appended[:entries]
 		}
-		tx.seq, tx.appended, tx.replies, tx.buf = seq, tx.appended[:entries], tx.replies[:replies], tx.buf[:buf]
-		err = errors.Join(err, tx.undo(saved))
+		err = errors.Join(err, tx.leave(level, user, keep))
 	}()
 	err = f()
 	done = true
 	return err
 }
 
-// save makes the savepoints that the running Savepoint calls stand for. It is called before SQL that changes something.
-func (tx *transaction) save() error {
-	for tx.saved < tx.depth {
-		if err := tx.s.w.run("SAVEPOINT tasq"); err != nil {
-			return tx.fail(err)
+// enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left
+// behind cannot reach into the next command.
+func (tx *transaction) enter() (level int, user *userDB) {
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	tx.depth++
+	level, user, tx.user = tx.saved, tx.user, nil
+	return level, user
+}
+
+// leave ends a savepoint function, and keeps or undoes what it did to the database.
+func (tx *transaction) leave(level int, user *userDB, keep bool) error {
+	if tx.user != nil {
+		tx.user.end()
+	}
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	tx.user = user
+	tx.depth--
+	for tx.saved > level && tx.broken == nil {
+		if user != nil {
+			user.closeRowsLocked() // a query that is under way would stand in the way
 		}
-		tx.saved++
+		if err := tx.leaveSavepoint(keep); err != nil {
+			return tx.failLocked(err)
+		}
+		tx.saved--
+	}
+	if keep {
+		return tx.broken
 	}
 	return nil
 }
 
-// release keeps what was done since the savepoints above a level.
-func (tx *transaction) release(level int) error {
-	for tx.saved > level && tx.broken == nil {
-		tx.endUse()
-		if err := tx.s.w.run("RELEASE tasq"); err != nil {
-			return tx.fail(err)
+func (tx *transaction) leaveSavepoint(keep bool) error {
+	if !keep {
+		if _, err := tx.s.w.changeLocked("ROLLBACK TO tasq"); err != nil {
+			return err
 		}
-		tx.saved--
 	}
-	return tx.broken
+	_, err := tx.s.w.changeLocked("RELEASE tasq")
+	return err
 }
 
-// undo takes back what was done since the savepoints above a level.
-func (tx *transaction) undo(level int) error {
-	for tx.saved > level && tx.broken == nil {
-		tx.endUse()
-		if err := tx.s.w.run("ROLLBACK TO tasq"); err != nil {
-			return tx.fail(err)
-		}
-		if err := tx.s.w.run("RELEASE tasq"); err != nil {
-			return tx.fail(err)
-		}
-		tx.saved--
-	}
-	return nil
-}
-
-// fail remembers that the transaction can only be rolled back.
-func (tx *transaction) fail(err error) error {
+// failLocked remembers that the transaction can only be rolled back.
+func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
 		tx.broken = fmt.Errorf("the whole transaction was undone: %w", explain(tx.s.path, err))
 	}
@@ -256,42 +270,45 @@ func (tx *transaction) fail(err error) error {
 
 // DB implements [store.Tx].
 func (tx *transaction) DB() domain.DB {
-	if tx.over {
+	if tx.usable() != nil {
 		return deadDB()
 	}
 	if tx.user == nil {
-		tx.user = newUserDB(tx.s.w.raw, tx)
+		tx.user = newUserDB(tx.s.w, tx)
 	}
 	return tx.user
 }
 
-// before implements scope: it is called before each statement of the user's.
+// before implements scope: it is called, with the lock held, before each statement of the user's. It makes the
+// savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
+// undo.
 func (tx *transaction) before() error {
-	if err := tx.usable(); err != nil {
+	if err := tx.usableLocked(); err != nil {
 		return err
 	}
-	return tx.save()
+	for tx.saved < tx.depth {
+		if _, err := tx.s.w.changeLocked("SAVEPOINT tasq"); err != nil {
+			return tx.failLocked(err)
+		}
+		tx.saved++
+	}
+	return nil
 }
 
 // after implements scope: it is called with the error of each statement of the user's. Some errors undo the transaction
 // and not only the statement, and what followed would then be committed one by one.
 func (tx *transaction) after(err error) error {
-	if err != nil && (undoesAll(err) || !tx.s.inTransaction()) {
-		return tx.fail(err)
+	if err != nil && (undoesAll(err) || !tx.s.w.inTransactionLocked()) {
+		return tx.failLocked(err)
 	}
 	return err
 }
 
-// endUse closes what the user left open, which would stand in the way of a savepoint or a commit.
-func (tx *transaction) endUse() {
-	if tx.user != nil {
-		tx.user.closeRows()
-	}
-}
-
 // end makes the transaction unusable.
 func (tx *transaction) end() {
+	tx.s.w.mu.Lock()
 	tx.over = true
+	tx.s.w.mu.Unlock()
 	if tx.user != nil {
 		tx.user.end()
 	}
@@ -299,8 +316,8 @@ func (tx *transaction) end() {
 
 // write puts what was appended and replied into the database.
 func (tx *transaction) write() error {
-	if tx.broken != nil {
-		return tx.broken
+	if err := tx.usable(); err != nil {
+		return err
 	}
 	w := tx.s.w
 	for i := range tx.appended {

@@ -11,41 +11,41 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 )
 
-// userDB gives the user's SQL the connection of the store's transaction, by way of package database/sql: its connections
-// are all the same one of SQLite. When the transaction is over, nothing of it works any more.
+// userDB gives the user's SQL the connection of the store's transaction, by way of package database/sql: its
+// connections are all the same one of SQLite. When the transaction is over, nothing of it works any more.
 type userDB struct {
 	*sql.DB
-	mu    sync.Mutex // the connection is not safe for concurrent use; rows may be read on any goroutine
-	raw   rawConn
+	c     *conn // its lock guards what follows
 	scope scope
 	over  bool
 	rows  map[*userRows]bool
 	stmts map[*userStmt]bool
 }
 
-// scope is the transaction or view that the user's SQL runs in.
+// scope is the transaction or view that the user's SQL runs in. Both functions are called with the connection's lock
+// held.
 type scope interface {
 	before() error     // whether a statement may run now
 	after(error) error // the error of a statement, as the user gets it
 }
 
-func newUserDB(raw rawConn, o scope) *userDB {
-	u := &userDB{raw: raw, scope: o, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
+func newUserDB(c *conn, o scope) *userDB {
+	u := &userDB{c: c, scope: o, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
 	u.DB = sql.OpenDB(u)
 	return u
 }
 
 // deadDB is what DB returns after the end.
 var deadDB = sync.OnceValue(func() domain.DB {
-	u := &userDB{over: true}
+	u := &userDB{c: &conn{}, over: true}
 	u.DB = sql.OpenDB(u)
 	return u
 })
 
 // Connect implements driver.Connector.
 func (u *userDB) Connect(context.Context) (driver.Conn, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.c.mu.Lock()
+	defer u.c.mu.Unlock()
 	if u.over {
 		return nil, errOver
 	}
@@ -59,13 +59,7 @@ type noDriver struct{}
 
 func (noDriver) Open(string) (driver.Conn, error) { return nil, errOver }
 
-// closeRows ends the queries that the user has not read to their end.
-func (u *userDB) closeRows() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.closeRowsLocked()
-}
-
+// closeRowsLocked ends the queries that the user has not read to their end.
 func (u *userDB) closeRowsLocked() {
 	for r := range u.rows {
 		_ = r.raw.Close() // an error repeats that of the query
@@ -75,7 +69,7 @@ func (u *userDB) closeRowsLocked() {
 
 // end makes every handle unusable.
 func (u *userDB) end() {
-	u.mu.Lock()
+	u.c.mu.Lock()
 	if !u.over {
 		u.over = true
 		u.closeRowsLocked()
@@ -84,14 +78,14 @@ func (u *userDB) end() {
 		}
 		clear(u.stmts)
 	}
-	u.mu.Unlock()
+	u.c.mu.Unlock()
 	_ = u.DB.Close() // its connections have nothing to close
 }
 
 // do runs f on the connection, if that may be used.
 func (u *userDB) do(f func() error) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.c.mu.Lock()
+	defer u.c.mu.Unlock()
 	if u.over {
 		return errOver
 	}
@@ -121,7 +115,7 @@ func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, 
 	}
 	s := &userStmt{u: c.u}
 	err := c.u.do(func() error {
-		raw, err := c.u.raw.PrepareContext(context.Background(), query)
+		raw, err := c.u.c.raw.PrepareContext(context.Background(), query)
 		if err != nil {
 			return err
 		}
@@ -135,14 +129,15 @@ func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, 
 	return s, nil
 }
 
-// ExecContext implements driver.ExecerContext. The context is looked at before and not after the start: an interrupt would
-// undo the transaction of everybody.
-func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
+// ExecContext implements driver.ExecerContext. The context is looked at before and not after the start: an interrupt
+// would undo the transaction of everybody.
+func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result,
+	err error) {
 	if err := errors.Join(guard(query), ctx.Err()); err != nil {
 		return nil, err
 	}
 	err = c.u.do(func() (err error) {
-		res, err = c.u.raw.ExecContext(context.Background(), query, args)
+		res, err = c.u.c.raw.ExecContext(context.Background(), query, args)
 		return err
 	})
 	return res, err
@@ -153,7 +148,7 @@ func (c userConn) QueryContext(ctx context.Context, query string, args []driver.
 	if err := errors.Join(guard(query), ctx.Err()); err != nil {
 		return nil, err
 	}
-	return c.u.query(func() (driver.Rows, error) { return c.u.raw.QueryContext(context.Background(), query, args) })
+	return c.u.query(func() (driver.Rows, error) { return c.u.c.raw.QueryContext(context.Background(), query, args) })
 }
 
 func (u *userDB) query(f func() (driver.Rows, error)) (driver.Rows, error) {
@@ -177,8 +172,8 @@ type userStmt struct {
 
 // Close implements driver.Stmt.
 func (s *userStmt) Close() error {
-	s.u.mu.Lock()
-	defer s.u.mu.Unlock()
+	s.u.c.mu.Lock()
+	defer s.u.c.mu.Unlock()
 	if !s.u.stmts[s] {
 		return nil
 	}
@@ -227,8 +222,8 @@ func (r *userRows) Columns() []string { return r.raw.Columns() }
 
 // Close implements driver.Rows.
 func (r *userRows) Close() error {
-	r.u.mu.Lock()
-	defer r.u.mu.Unlock()
+	r.u.c.mu.Lock()
+	defer r.u.c.mu.Unlock()
 	if !r.u.rows[r] {
 		return nil
 	}
@@ -238,8 +233,8 @@ func (r *userRows) Close() error {
 
 // Next implements driver.Rows.
 func (r *userRows) Next(dest []driver.Value) error {
-	r.u.mu.Lock()
-	defer r.u.mu.Unlock()
+	r.u.c.mu.Lock()
+	defer r.u.c.mu.Unlock()
 	if !r.u.rows[r] {
 		return fmt.Errorf("read the rows before the end of the command that asked for them: %w", errOver)
 	}

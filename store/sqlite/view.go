@@ -31,8 +31,8 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	return s.read(ctx, &reader{c: c, nets: s.nets}, f)
 }
 
-// snapshot begins a read transaction that sees all that was acknowledged. The writer stands still meanwhile, so that the
-// tables and the journal that it sees agree.
+// snapshot begins a read transaction that sees all that was acknowledged. The writer stands still meanwhile, so that
+// the tables and the journal that it sees agree.
 func (s *Store) snapshot(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,9 +153,9 @@ func (p *pool) close() error {
 	return errors.Join(errs...)
 }
 
-// openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid over
-// them in temporary tables of the reader's own, which views of the same names join: so every query, the user's among them, is
-// exact and need not know.
+// openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid
+// over them in temporary tables of the reader's own, which views of the same names join: so every query, the user's
+// among them, is exact and need not know.
 func (s *Store) openReader(ctx context.Context) (store.Store, error) {
 	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: %w", s.path, store.ErrNotFound, err)
@@ -201,7 +201,7 @@ func (s *Store) checkSchema(c *conn) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	if len(pending) > 0 {
-		return fmt.Errorf("%s: %w, and its schema is older than this program: open it once for writing, which migrates it",
+		return fmt.Errorf("%s: %w: its schema is older than this program; open it once for writing, which migrates it",
 			s.path, store.ErrReadOnly)
 	}
 	return nil
@@ -222,8 +222,17 @@ func makeOverlay(c *conn) error {
 			return err
 		}
 	}
+	// Counts are added up: those of the tables, and how they have changed since.
+	over := "temp." + overlayPrefix + "counts"
+	err := c.exec("CREATE TABLE " +
+		over + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state));" +
+		"CREATE TEMP VIEW counts AS SELECT what, workflow, task, state, sum(n) AS n FROM (SELECT * FROM main.counts " +
+		"UNION ALL SELECT * FROM " + over + ") GROUP BY what, workflow, task, state")
+	if err != nil {
+		return err
+	}
 	var views []string
-	err := c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *row) error {
+	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *row) error {
 		views = append(views, r.text())
 		return r.err
 	})
@@ -238,7 +247,8 @@ func makeOverlay(c *conn) error {
 	return nil
 }
 
-// overlay fills the temporary tables with what the journal has beyond the tables. The end of the transaction empties them.
+// overlay fills the temporary tables with what the journal has beyond the tables. The end of the transaction empties
+// them.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
 	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))

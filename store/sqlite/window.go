@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 
@@ -9,11 +10,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// window holds what committed commands changed and the tables do not show yet: the newest value of each case, item and job.
-// The values are never changed once they are here, so readers of the port may share them.
+// window holds what committed commands changed and the tables do not show yet: the newest value of each case, item and
+// job. The values are never changed once they are here, so readers of the port may share them.
 type window struct {
 	commands int
-	seq      int64 // journal position of the newest command; 0 if there is none
+	seq      int64                 // journal position of the newest command; 0 if there is none
+	born     map[[16]byte]struct{} // ids of what the tables do not know at all
 	cases    map[workitem.CaseID]*store.Case
 	items    map[workitem.ID]*workitem.Item
 	jobs     map[workitem.JobID]*store.Job
@@ -21,6 +23,7 @@ type window struct {
 
 func newWindow() window {
 	return window{
+		born:  make(map[[16]byte]struct{}),
 		cases: make(map[workitem.CaseID]*store.Case),
 		items: make(map[workitem.ID]*workitem.Item),
 		jobs:  make(map[workitem.JobID]*store.Job),
@@ -28,9 +31,19 @@ func newWindow() window {
 }
 
 // add takes the changes of a command that has been committed.
-func (w *window) add(seq int64, d store.Dirty) {
+func (w *window) add(seq int64, events []store.Event, d store.Dirty) {
 	w.commands++
 	w.seq = seq
+	for _, e := range events {
+		switch e := e.(type) {
+		case *store.CaseOpened:
+			w.born[e.Case.ID] = struct{}{}
+		case *store.ItemOpened:
+			w.born[e.Item.ID] = struct{}{}
+		case *store.JobOpened:
+			w.born[e.Job.ID] = struct{}{}
+		}
+	}
 	for _, c := range d.Cases {
 		w.cases[c.ID] = c
 	}
@@ -44,30 +57,72 @@ func (w *window) add(seq int64, d store.Dirty) {
 
 func (w *window) clear() {
 	w.commands, w.seq = 0, 0
+	clear(w.born)
 	clear(w.cases)
 	clear(w.items)
 	clear(w.jobs)
 }
 
-// write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of their
-// keys, so that neighbours share pages.
+// write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of
+// their keys, so that neighbours share pages.
 func (w *window) write(to *rowWriter) error {
+	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64)}
 	for _, id := range sorted(w.cases) {
-		if err := to.writeCase(w.cases[id]); err != nil {
+		c := w.cases[id]
+		err := t.add("cases", id, store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()})
+		if err = errors.Join(err, to.writeCase(c)); err != nil {
 			return err
 		}
 	}
 	for _, id := range sorted(w.items) {
-		if err := to.writeItem(w.items[id]); err != nil {
+		it := w.items[id]
+		kind := store.Count{What: "item", Workflow: w.workflow(it.Case), Task: it.Task, State: it.State.String()}
+		if err := errors.Join(t.add("work_items", id, kind), to.writeItem(it)); err != nil {
 			return err
 		}
 	}
 	for _, id := range sorted(w.jobs) {
-		if err := to.writeJob(w.jobs[id]); err != nil {
+		j := w.jobs[id]
+		kind := store.Count{What: "job", Workflow: w.workflow(j.Case), Task: j.Task, State: j.State.String()}
+		if err := errors.Join(t.add("jobs", id, kind), to.writeJob(j)); err != nil {
+			return err
+		}
+	}
+	for kind, n := range t.n {
+		if err := to.writeCount(kind, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// workflow names that of a case, which is in the window with everything of it that changed.
+func (w *window) workflow(id workitem.CaseID) string {
+	if c := w.cases[id]; c != nil {
+		return c.Workflow
+	}
+	return ""
+}
+
+// tally collects how the numbers of cases, items and jobs change.
+type tally struct {
+	c    *conn
+	born map[[16]byte]struct{}
+	n    map[store.Count]int64
+}
+
+// add counts a row that is about to be written. The tables know the state that one of an earlier window had.
+func (t *tally) add(table string, id [16]byte, now store.Count) error {
+	t.n[now]++
+	if _, ok := t.born[id]; ok {
+		return nil
+	}
+	return t.c.each("SELECT state FROM "+table+" WHERE id = ?", args(textOf(workitem.ID(id))), func(r *row) error {
+		before := now
+		before.State = r.text()
+		t.n[before]--
+		return r.err
+	})
 }
 
 func sorted[K interface{ ~[16]byte }, V any](m map[K]V) []K {

@@ -42,12 +42,37 @@ func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
 	for _, j := range jobs {
 		require.Equal(t, asJSON(t, m.Jobs[j.ID]), asJSON(t, j), "job %s", j.ID)
 	}
+	m.checkCounts(ctx, t, r)
 	m.checkJournal(ctx, t, r)
 	for _, root := range m.Roots {
 		tree, err := r.Tree(ctx, root)
 		require.NoError(t, err)
 		EqualTrees(t, m.Trees[root], tree)
 	}
+}
+
+func (m *Model) checkCounts(ctx context.Context, t testing.TB, r store.Reader) {
+	t.Helper()
+	want := make(map[store.Count]int64)
+	for _, c := range m.Cases {
+		want[store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()}]++
+	}
+	for _, it := range m.Items {
+		want[store.Count{What: "item", Workflow: m.Cases[it.Case].Workflow, Task: it.Task, State: it.State.String()}]++
+	}
+	for _, j := range m.Jobs {
+		want[store.Count{What: "job", Workflow: m.Cases[j.Case].Workflow, Task: j.Task, State: j.State.String()}]++
+	}
+	list, err := r.Counts(ctx)
+	require.NoError(t, err)
+	got := make(map[store.Count]int64)
+	for _, c := range list {
+		kind := c
+		kind.N = 0
+		got[kind] = c.N
+	}
+	require.Equal(t, want, got)
+	require.Len(t, list, len(got), "each once")
 }
 
 func (m *Model) checkJournal(ctx context.Context, t testing.TB, r store.Reader) {

@@ -153,7 +153,8 @@ func userGuard(w *World) {
 	w.Update(func(b *Batch) {
 		kept = b.Tx.DB()
 		exec(w, kept, createOrders)
-		for _, query := range []string{"COMMIT", " /* x */ commit;", "ROLLBACK", "INSERT INTO orders VALUES ('x'); COMMIT",
+		for _, query := range []string{"COMMIT", " /* x */ commit;", "ROLLBACK",
+			"INSERT INTO orders VALUES ('x'); COMMIT",
 			"SAVEPOINT a", "RELEASE a", "BEGIN", "END"} {
 			_, err := kept.ExecContext(ctx, query)
 			require.Error(w.T, err, query)
@@ -169,6 +170,17 @@ func userGuard(w *World) {
 		stmt, err = kept.PrepareContext(ctx, "INSERT INTO orders VALUES ('late')")
 		require.NoError(w.T, err)
 		b.Start(`1`)
+	})
+	w.Update(func(b *Batch) { // a handle from within a savepoint ends with it
+		var inner domain.DB
+		require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {
+			inner = b.Tx.DB()
+			exec(w, inner, "INSERT INTO orders VALUES ('inner')")
+			return nil
+		}))
+		_, err := inner.ExecContext(ctx, "DELETE FROM orders")
+		require.Error(w.T, err)
+		exec(w, b.Tx.DB(), "DELETE FROM orders WHERE name = 'inner'")
 	})
 	late := func() {
 		_, err := kept.ExecContext(ctx, "INSERT INTO orders VALUES ('late')")

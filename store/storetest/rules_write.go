@@ -178,7 +178,8 @@ func children(w *World) {
 	})
 	w.Update(func(b *Batch) {
 		now := b.Now()
-		third := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1, Number: 3}
+		third := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
+			Number: 3}
 		b.do(root, "case new", b.openArticle(third, `{}`)...)
 		kids = append(kids, third.ID)
 	})
@@ -441,7 +442,8 @@ func definitions(w *World) {
 		tree := store.NewTree()
 		tree.Root = id
 		tree.Begin()
-		opened := &store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "stranger", Fingerprint: "?", Net: article}}
+		opened := &store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "stranger", Fingerprint: "?",
+			Net: article}}
 		require.NoError(w.T, tree.Apply(opened))
 		return tx.Append(context.Background(), &store.Entry{Root: id, Events: []store.Event{opened}}, tree)
 	})
@@ -458,7 +460,8 @@ func payloads(w *World) {
 		w.Update(func(b *Batch) {
 			id := b.Start(payload)
 			b.Claim(id, id)
-			b.Fail(id, id, &workitem.Failure{Code: "dépassé", Message: "‹世界›\n\x00 \"'", Details: json.RawMessage(payload)})
+			b.Fail(id, id, &workitem.Failure{Code: "dépassé", Message: "‹世界›\n\x00 \"'",
+				Details: json.RawMessage(payload)})
 			b.Claim(id, id)
 			b.Complete(id, id, payload, false)
 		})

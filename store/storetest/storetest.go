@@ -6,9 +6,9 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Run checks that an adapter keeps every rule of the port. The function given makes an Opener of an empty database of its
-// own at every call. The store must be a [store.Killer]; an Opener that other processes can leave commands with should be a
-// [Poster].
+// Run checks that an adapter keeps every rule of the port. The function given makes an Opener of an empty database of
+// its own at every call. The store must be a [store.Killer]; an Opener that other processes can leave commands with
+// should be a [Poster].
 func Run(t *testing.T, open func(t *testing.T) store.Opener) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -26,17 +26,24 @@ type rule struct {
 }
 
 var rules = []rule{
-	{"durable", "What Update has acknowledged is there after the store was closed and opened again, and after it was killed.",
+	{"durable", "What Update has acknowledged is there after the store was closed, and after it was killed.",
 		durable},
-	{"all-or-nothing", "If the function given to Update fails, or panics, nothing that it did has happened, and later updates work.",
+	{"all-or-nothing",
+		"If the function given to Update fails or panics, nothing of it happened, and later updates work.",
 		allOrNothing},
-	{"chained", "Positions in the journal rise by one, and each entry of a root case leads to the one before.", chained},
-	{"load", "Load returns the tree as its events made it, also of a command of the same transaction, and of one not yet written.",
+	{"chained", "Positions in the journal rise by one, and each entry of a root case leads to the one before.",
+		chained},
+	{"load",
+		"Load returns the tree as its events made it, also those of the same transaction and those not yet written.",
 		load},
-	{"children", "A tree holds the child cases of the root case, each with its parent, in the order of their creation.", children},
-	{"generations", "A loaded case holds the items of each task's latest activation, and all of them can be listed.", generations},
-	{"find", "The root case of any case, item or job is found by its id, and an item too, also those of the same transaction.", find},
-	{"present", "A view sees everything that was acknowledged before it, and nothing that comes after it began.", present},
+	{"children", "A tree holds the child cases of the root case, each with its parent, in the order of their creation.",
+		children},
+	{"generations", "A loaded case holds the items of each task's latest activation, and all of them can be listed.",
+		generations},
+	{"find", "The root case of any case, item or job is found by its id, and an item too, also within its transaction.",
+		find},
+	{"present", "A view sees everything that was acknowledged before it, and nothing that comes after it began.",
+		present},
 	{"concurrent", "Views during updates see one consistent state: the tables agree with the journal.", concurrent},
 	{"case-filter", "Every field of a CaseFilter selects what it says.", caseFilter},
 	{"item-filter", "Every field of an ItemFilter selects what it says.", itemFilter},
@@ -50,11 +57,12 @@ var rules = []rule{
 	{"user-sql", "The user's own SQL is part of the transaction, and is committed and undone with it.", userSQL},
 	{"user-guard", "The user's own SQL can neither end the transaction nor be used after it.", userGuard},
 	{"user-view", "The user's own queries see the state of the view, and cannot write.", userView},
-	{"requests", "Requests stay until they are replied to, in the same transaction as the command, and the reply is delivered.",
+	{"requests", "Requests stay until they are replied to in the transaction of the command; the reply is delivered.",
 		requests},
-	{"definitions", "Definitions come back as they were registered, once each; a case of an unknown one is refused.", definitions},
-	{"payloads", "Large payloads, every script of the world, and times a hundred years ahead come back as they were; only spaces " +
-		"around a payload may be lost.", payloads},
+	{"definitions", "Definitions come back as they were registered, once each; a case of an unknown one is refused.",
+		definitions},
+	{"payloads", "Large payloads, every script of the world, and times far away come back; only spaces around a " +
+		"payload may be lost.", payloads},
 	{"read-only", "A store that was opened for reading only shows everything and refuses to write.", readOnly},
 	{"closed", "A closed store answers with an error, and closing it again is fine.", closed},
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// World drives a store with small histories made of events, and keeps what the store should hold: a shadow of every tree
-// and the newest value of every case, item and job, folded from the same events by [store.Tree.Apply].
+// World drives a store with small histories made of events, and keeps what the store should hold: a shadow of every
+// tree and the newest value of every case, item and job, folded from the same events by [store.Tree.Apply].
 type World struct {
 	T      testing.TB
 	Opener store.Opener
@@ -71,7 +71,8 @@ func (m *Model) take(t testing.TB, e *store.Entry) {
 	m.Entries = append(m.Entries, e)
 }
 
-// The definitions that the histories run on: an article is drafted and then reviewed; an issue holds articles as child cases.
+// The definitions that the histories run on: an article is drafted and then reviewed; an issue holds articles as child
+// cases.
 var (
 	article = net.MustCompile(&net.Definition{
 		Name:       "article",
@@ -85,10 +86,12 @@ var (
 		Conditions: []net.Condition{{Name: "open", Role: net.Start}, {Name: "closed", Role: net.End}, {Name: "wörter"}},
 		Tasks: []net.Task{
 			{Name: "articles", Kind: net.Composite, Of: []string{"article"}},
-			{Name: "route", Kind: net.Routing, Join: net.Xor, Split: net.Or, Cancels: []string{"print", "articles->print"}},
+			{Name: "route", Kind: net.Routing, Join: net.Xor, Split: net.Or, Cancels: []string{"print",
+				"articles->print"}},
 			{Name: "print", Join: net.Or},
 		},
-		Flows: []net.Flow{{From: "open", To: "articles"}, {From: "articles", To: "print"}, {From: "articles", To: "wörter"},
+		Flows: []net.Flow{{From: "open", To: "articles"}, {From: "articles", To: "print"}, {From: "articles",
+			To: "wörter"},
 			{From: "wörter", To: "route"}, {From: "route", To: "print"}, {From: "print", To: "closed"}},
 	})
 )
@@ -215,7 +218,8 @@ type Batch struct {
 	Answer  json.RawMessage // what its caller was told
 }
 
-// do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and appends.
+// do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and
+// appends.
 func (b *Batch) do(root workitem.CaseID, command string, events ...store.Event) *store.Entry {
 	b.T.Helper()
 	tree := b.tree(root)
@@ -223,7 +227,8 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...store.Event) 
 	for _, e := range events {
 		require.NoError(b.T, tree.Apply(e))
 	}
-	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: "tester", Key: b.Key, Answer: b.Answer, Events: events}
+	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: "tester", Key: b.Key, Answer: b.Answer,
+		Events: events}
 	b.Key, b.Answer = "", nil
 	require.NoError(b.T, b.Tx.Append(context.Background(), entry, tree))
 	b.entries = append(b.entries, entry)
@@ -264,7 +269,8 @@ func (b *Batch) openArticle(c *store.Case, input string) []store.Event {
 func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []store.Event {
 	t, _ := article.TaskByName(task)
 	it := &workitem.Item{ID: b.ids.NewID(b.clock), Case: id, Task: task, Generation: gen, Number: 1,
-		State: workitem.Initialized, Attempt: 1, Input: json.RawMessage(input), Queue: "editors", Priority: gen, Created: b.clock}
+		State: workitem.Initialized, Attempt: 1, Input: json.RawMessage(input), Queue: "editors", Priority: gen,
+		Created: b.clock}
 	job := &store.Job{ID: b.ids.NewJobID(b.clock), Case: id, Root: root, Task: task, Generation: gen, Item: it.ID,
 		Kind: store.JobRun, Queue: "editors", State: store.JobPending, Due: b.clock, Created: b.clock}
 	return []store.Event{&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: gen},
@@ -293,7 +299,8 @@ func (b *Batch) Claim(root, id workitem.CaseID) {
 	c, it, j := b.live(root, id)
 	t, _ := article.TaskByName(it.Task)
 	events := []store.Event{
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1, Owner: "worker/1",
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
+			Owner: "worker/1",
 			Lease: now.Add(time.Minute), At: now},
 	}
 	if c.Tasks[t].State == store.TaskEnabled {
@@ -304,7 +311,8 @@ func (b *Batch) Claim(root, id workitem.CaseID) {
 		events = append(events, &store.CaseBegun{Case: id})
 	}
 	b.do(root, "job claim", append(events,
-		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Start, To: workitem.Started, By: "worker/1", At: now})...)
+		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Start, To: workitem.Started, By: "worker/1",
+			At: now})...)
 }
 
 // Complete completes the started item of a case. A draft is reviewed next; a review ends the case, or with again has
@@ -319,7 +327,8 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 		next = "draft"
 	}
 	events := []store.Event{
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence, At: now},
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+			At: now},
 		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
 			Output: json.RawMessage(output), By: "worker/1", At: now},
 		&store.TaskMoved{Case: id, Task: t, To: store.TaskCompleted, Generation: it.Generation},
@@ -332,7 +341,8 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 	require.True(b.T, ok)
 	events = append(events, &store.Produced{Case: id, Task: t, Into: []net.ConditionID{into}})
 	if target == "done" {
-		events = append(events, &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output), At: now})
+		events = append(events, &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output),
+			At: now})
 	} else {
 		nt, _ := article.TaskByName(next)
 		events = append(events, b.enable(id, root, next, c.Tasks[nt].Generation+1, output)...)
@@ -345,14 +355,18 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	b.T.Helper()
 	now := b.Now()
 	_, it, j := b.live(root, id)
-	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation, Number: it.Number + 1,
-		State: workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID, Input: it.Input, Queue: it.Queue,
+	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
+		Number: it.Number + 1,
+		State:  workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID, Input: it.Input, Queue: it.Queue,
 		Created: now, Due: now.Add(time.Hour)}
-	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation, Item: again.ID,
+	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
+		Item: again.ID,
 		Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
 	b.do(root, "item fail",
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence, Failure: f, At: now},
-		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1", At: now},
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+			Failure: f, At: now},
+		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
+			At: now},
 		&store.ItemOpened{Item: again}, &store.JobOpened{Job: job},
 		&store.Noted{Case: id, Task: -1, Code: store.NoteIncident, Text: "a \"failure\" was\nnoted"})
 }
@@ -364,16 +378,19 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	c := b.tree(root).Case(id)
 	var events []store.Event
 	for _, j := range c.Jobs {
-		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due, Attempt: j.Attempt,
-			Fence: j.Fence, At: now})
+		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
+			Attempt: j.Attempt,
+			Fence:   j.Fence, At: now})
 	}
 	for _, it := range c.Items {
 		if it.State.Live() {
-			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel, To: workitem.Canceled,
+			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
+				To:      workitem.Canceled,
 				Failure: reason, At: now})
 		}
 	}
-	b.do(root, "case cancel", append(events, &store.CaseEnded{Case: id, State: store.CaseCanceled, Failure: reason, At: now})...)
+	b.do(root, "case cancel", append(events, &store.CaseEnded{Case: id, State: store.CaseCanceled, Failure: reason,
+		At: now})...)
 }
 
 // StartIssue opens a root case with two child cases, and a job of the case's own.
@@ -389,11 +406,14 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 		&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
 			Net: issue, State: store.CaseStarted, Created: now}},
 		&store.TaskMoved{Case: root, Task: articles, To: store.TaskEnabled, Generation: 1},
-		&store.JobOpened{Job: &store.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: store.JobCall, Name: "clean up",
-			Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending, Due: now.AddDate(100, 0, 0), Created: now}},
+		&store.JobOpened{Job: &store.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: store.JobCall,
+			Name:  "clean up",
+			Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending, Due: now.AddDate(100, 0, 0),
+			Created: now}},
 	}
 	for i := range 2 {
-		child := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1, Number: i + 1}
+		child := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
+			Number: i + 1}
 		children = append(children, child.ID)
 		events = append(events, b.openArticle(child, `{"n":1}`)...)
 	}
@@ -427,7 +447,8 @@ func (b *Batch) Random(rng *rand.Rand) {
 	case it.State == workitem.Initialized:
 		b.Claim(at[0], at[1])
 	case rng.IntN(4) == 0:
-		b.Fail(at[0], at[1], &workitem.Failure{Code: "io", Message: "connection lost", Retryable: true, After: time.Second})
+		b.Fail(at[0], at[1], &workitem.Failure{Code: "io", Message: "connection lost", Retryable: true,
+			After: time.Second})
 	default:
 		b.Complete(at[0], at[1], `{"text":"…"}`, rng.IntN(3) == 0)
 	}

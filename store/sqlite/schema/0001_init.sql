@@ -57,7 +57,9 @@ CREATE TABLE cases (
     last_seq    INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX cases_children ON cases (root) WHERE parent IS NOT NULL;
-CREATE INDEX cases_live ON cases (fingerprint) WHERE state = 'started';
+CREATE INDEX cases_live ON cases (id) WHERE state = 'started';
+CREATE INDEX cases_definition ON cases (fingerprint) WHERE state = 'started';
+CREATE INDEX cases_failed ON cases (id) WHERE state = 'failed';
 
 CREATE TABLE work_items (
     id          TEXT PRIMARY KEY,
@@ -81,8 +83,9 @@ CREATE TABLE work_items (
     ended       INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX work_items_case ON work_items (case_id, task, generation);
-CREATE INDEX work_items_live ON work_items (case_id) WHERE state IN ('initialized', 'started');
+CREATE INDEX work_items_live ON work_items (id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_queue ON work_items (queue) WHERE state IN ('initialized', 'started');
+CREATE INDEX work_items_failed ON work_items (id) WHERE state = 'failed';
 
 CREATE TABLE jobs (
     id         TEXT PRIMARY KEY,
@@ -111,6 +114,17 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_case ON jobs (case_id);
 CREATE INDEX jobs_live ON jobs (case_id) WHERE state IN ('pending', 'running');
 CREATE INDEX jobs_due ON jobs (due) WHERE state IN ('pending', 'running');
+CREATE INDEX jobs_failed ON jobs (id) WHERE state = 'failed';
+
+-- How many cases, items and jobs there are of each kind, kept as they change: counting a million rows takes seconds.
+CREATE TABLE counts (
+    what     TEXT NOT NULL, -- case, item or job
+    workflow TEXT NOT NULL,
+    task     TEXT NOT NULL, -- empty for cases
+    state    TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    PRIMARY KEY (what, workflow, task, state)
+) WITHOUT ROWID;
 
 -- Commands that other processes leave for the one that owns the file.
 CREATE TABLE requests (

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// AppendMarking appends a marking as a JSON object from the name of a condition to its tokens. Empty conditions are
+// left out, so it stays short in a large net.
+func AppendMarking(dst []byte, n *net.Net, m net.Marking) []byte {
+	dst = append(dst, '{')
+	first := true
+	for c, tokens := range m {
+		if tokens == 0 {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(dst, n.ConditionName(net.ConditionID(c))), ':')
+		dst = strconv.AppendInt(dst, int64(tokens), 10)
+	}
+	return append(dst, '}')
+}
+
+// DecodeMarking reads what [AppendMarking] wrote. The error wraps [ErrCorrupt].
+func DecodeMarking(data []byte, n *net.Net) (net.Marking, error) {
+	var tokens map[string]int32
+	if err := json.Unmarshal(data, &tokens); err != nil {
+		return nil, corrupt("marking", data, err)
+	}
+	m := make(net.Marking, n.NumConditions())
+	for name, count := range tokens {
+		c, ok := n.ConditionByName(name)
+		if !ok || count < 0 {
+			return nil, corrupt("marking", data, fmt.Errorf("workflow %s cannot have %d tokens in condition %q",
+				n.Name(), count, name))
+		}
+		m[c] = count
+	}
+	return m, nil
+}
+
+type taskWire struct {
+	State   string          `json:"state"`
+	Gen     int             `json:"gen"`
+	Created int             `json:"created"`
+	Output  json.RawMessage `json:"output"`
+}
+
+// AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, generation ("gen"),
+// number of items made in it ("created") and output. A task that was never enabled is left out.
+func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i := range tasks {
+		t := &tasks[i]
+		if t.State == TaskDisabled && t.Generation == 0 && t.Created == 0 && len(t.Output) == 0 {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(dst, n.TaskName(net.TaskID(i))), `:{"state":"`...)
+		dst = append(append(dst, t.State.String()...), '"')
+		dst = num(dst, "gen", int64(t.Generation))
+		dst = num(dst, "created", int64(t.Created))
+		dst = append(raw(dst, "output", t.Output), '}')
+	}
+	return append(dst, '}')
+}
+
+// DecodeTasks reads what [AppendTasks] wrote. The error wraps [ErrCorrupt].
+func DecodeTasks(data []byte, n *net.Net) ([]Task, error) {
+	var rows map[string]taskWire
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil, corrupt("list of tasks", data, err)
+	}
+	tasks := make([]Task, n.NumTasks())
+	for name, w := range rows {
+		t, ok := n.TaskByName(name)
+		state, err := parseTaskState(w.State)
+		if !ok || err != nil {
+			return nil, corrupt("list of tasks", data, fmt.Errorf("workflow %s cannot have a task %q that is %q",
+				n.Name(), name, w.State))
+		}
+		tasks[t] = Task{State: state, Generation: w.Gen, Created: w.Created, Output: w.Output}
+	}
+	return tasks, nil
+}

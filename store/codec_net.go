@@ -1,0 +1,103 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// netDoc is a definition as it is stored. Positions in source files are left out: they say where a net was written, not
+// what it is.
+type netDoc struct {
+	Name       string         `json:"name"`
+	Conditions []conditionDoc `json:"conditions"`
+	Tasks      []taskDoc      `json:"tasks"`
+	Flows      [][2]string    `json:"flows"` // from, to
+}
+
+type conditionDoc struct {
+	Name string `json:"name"`
+	Role string `json:"role,omitempty"` // "" is an ordinary one
+}
+
+type taskDoc struct {
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind,omitempty"`  // "" is atomic
+	Join    string   `json:"join,omitempty"`  // "" is and
+	Split   string   `json:"split,omitempty"` // "" is and
+	Cancels []string `json:"cancels,omitempty"`
+	Of      []string `json:"of,omitempty"`
+}
+
+var (
+	roleWords = []string{"", "start", "end"}
+	kindWords = []string{"", "routing", "composite"}
+	gateWords = []string{"", "xor", "or"}
+)
+
+// EncodeNet writes a net's definition as JSON with one form for one net: the same net always has the same text.
+func EncodeNet(d *net.Definition) (json.RawMessage, error) {
+	doc := netDoc{Name: d.Name, Conditions: []conditionDoc{}, Tasks: []taskDoc{}, Flows: [][2]string{}}
+	for _, c := range d.Conditions {
+		role, err := wordOf("role", roleWords, int(c.Role))
+		if err != nil {
+			return nil, fmt.Errorf("condition %s of workflow %s: %w", c.Name, d.Name, err)
+		}
+		doc.Conditions = append(doc.Conditions, conditionDoc{Name: c.Name, Role: role})
+	}
+	for _, t := range d.Tasks {
+		kind, err1 := wordOf("kind", kindWords, int(t.Kind))
+		join, err2 := wordOf("join", gateWords, int(t.Join))
+		split, err3 := wordOf("split", gateWords, int(t.Split))
+		for _, err := range []error{err1, err2, err3} {
+			if err != nil {
+				return nil, fmt.Errorf("task %s of workflow %s: %w", t.Name, d.Name, err)
+			}
+		}
+		doc.Tasks = append(doc.Tasks,
+			taskDoc{Name: t.Name, Kind: kind, Join: join, Split: split, Cancels: t.Cancels, Of: t.Of})
+	}
+	for _, f := range d.Flows {
+		doc.Flows = append(doc.Flows, [2]string{f.From, f.To})
+	}
+	return json.Marshal(doc)
+}
+
+// DecodeNet reads what [EncodeNet] wrote. The error wraps [ErrCorrupt].
+func DecodeNet(data []byte) (*net.Definition, error) {
+	var doc netDoc
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, corrupt("net", data, err)
+	}
+	d := &net.Definition{Name: doc.Name}
+	for _, c := range doc.Conditions {
+		role := slices.Index(roleWords, c.Role)
+		if role < 0 {
+			return nil, corrupt("net", data, fmt.Errorf("%q is not a role of a condition", c.Role))
+		}
+		d.Conditions = append(d.Conditions, net.Condition{Name: c.Name, Role: net.Role(role)})
+	}
+	for _, t := range doc.Tasks {
+		kind, join, split := slices.Index(kindWords, t.Kind), slices.Index(gateWords, t.Join), slices.Index(gateWords,
+			t.Split)
+		if kind < 0 || join < 0 || split < 0 {
+			return nil, corrupt("net", data, fmt.Errorf("task %q has the kind %q, the join %q and the split %q",
+				t.Name, t.Kind, t.Join, t.Split))
+		}
+		d.Tasks = append(d.Tasks, net.Task{Name: t.Name, Kind: net.Kind(kind), Join: net.Gate(join),
+			Split: net.Gate(split), Cancels: t.Cancels, Of: t.Of})
+	}
+	for _, f := range doc.Flows {
+		d.Flows = append(d.Flows, net.Flow{From: f[0], To: f[1]})
+	}
+	return d, nil
+}
+
+func wordOf(what string, words []string, i int) (string, error) {
+	if i < len(words) {
+		return words[i], nil
+	}
+	return "", fmt.Errorf("%d is not a %s", i, what)
+}
