@@ -303,7 +303,8 @@ func textOf[T any](k workitem.Key[T]) driver.Value {
 	if k.IsZero() {
 		return nil
 	}
-	b, _ := k.MarshalText() // it never fails
+	var buf [36]byte
+	b, _ := k.AppendText(buf[:0]) // it never fails
 	return string(b)
 }
 

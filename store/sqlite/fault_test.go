@@ -48,6 +48,7 @@ func start(t *testing.T, order, path string) (*exec.Cmd, *bufio.Scanner) {
 type crashed struct{ testing.TB }
 
 func (crashed) Helper()        {}
+func (crashed) Name() string   { return "child" }
 func (crashed) Cleanup(func()) {}
 func (crashed) FailNow()       { os.Exit(3) }
 func (crashed) Errorf(format string, args ...any) {

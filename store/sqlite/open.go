@@ -214,12 +214,30 @@ func (s *Store) openFile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mustBeWAL(); err != nil {
+		return err
+	}
 	s.readers = newPool(func() (*conn, error) {
 		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
 			"temp_store=MEMORY",
 			"query_only=ON")
 	})
 	return s.prepare()
+}
+
+// mustBeWAL makes sure that the file system bears a write-ahead log. SQLite keeps its old mode silently where it does
+// not, and then readers would block the writer.
+func (s *Store) mustBeWAL() error {
+	mode := ""
+	err := s.w.each("PRAGMA journal_mode", nil, func(r *row) error {
+		mode = r.text()
+		return r.err
+	})
+	if err == nil && mode != "wal" {
+		err = fmt.Errorf("%s: SQLite cannot keep a write-ahead log here (its mode is %q); "+
+			"put the file on a local disk", s.path, mode)
+	}
+	return err
 }
 
 // prepare migrates the schema and replays what the tables lack.

@@ -31,7 +31,7 @@ var rules = []rule{
 	{"all-or-nothing",
 		"If the function given to Update fails or panics, nothing of it happened, and later updates work.",
 		allOrNothing},
-	{"chained", "Positions in the journal rise by one, and each entry of a root case leads to the one before.",
+	{"chained", "Positions in the journal rise, and each entry of a root case leads to the one before.",
 		chained},
 	{"load",
 		"Load returns the tree as its events made it, also those of the same transaction and those not yet written.",
