@@ -228,6 +228,23 @@ func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
 	require.Equal(t, []string{"draft.1.1 initialized 1"}, items(t, e, id))
 }
 
+func TestACallbackMayCallOthers(t *testing.T) {
+	initialized := 0
+	a := newArticle(t, builder.Work[prompt, draft]{
+		Initialize: func(context.Context, *activities.Item, prompt) error {
+			initialized++
+			return nil
+		},
+		Run:                    func(context.Context, prompt) (draft, error) { return draft{}, errors.New("not yet") },
+		OnWorkItemStateChanged: activities.Retry(retry.Constant(3, 0)),
+	})
+	e := enginetest.New(t, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, 3, initialized, "the activity makes an item, whose action runs within it")
+}
+
 func TestTheSameKeyReturnsTheFirstAnswer(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{})
 	e := enginetest.New(t, a)

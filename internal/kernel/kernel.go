@@ -172,7 +172,13 @@ func (m *Machine) spec(c *store.Case, t net.TaskID) (*activities.Task, error) {
 func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	gate := m.host.Gate()
 	gate.Out()
-	err := m.host.Call(m.ctx, f)
+	err := m.host.Call(m.ctx, func(ctx context.Context) error {
+		// A callback that creates an item or a child case comes back here; what it so calls runs within its own time.
+		outer := m.ctx
+		m.ctx = ctx
+		defer func() { m.ctx = outer }()
+		return f(ctx)
+	})
 	if errors.Is(err, ErrAbandoned) {
 		gate.Lock()
 	} else if in := gate.In(); in != nil {
