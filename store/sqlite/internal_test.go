@@ -150,13 +150,13 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 	items := "SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE "
 	for query, index := range map[string]string{
-		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":         "cases_children",
-		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ?":         "cases_definition",
-		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":    "cases_live",
-		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":     "cases_failed",
-		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5": "work_items_live",
-		items + "i." + liveItem + " AND i.queue = ? AND i.id > ? ORDER BY i.id LIMIT 5": "work_items_queue",
-		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                              "work_items_failed",
+		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":               "cases_children",
+		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ? ORDER BY c.id": "cases_live",
+		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":          "cases_live",
+		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":           "cases_failed",
+		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5":       "work_items_live",
+		items + "i." + liveItem + " AND i.queue = ? AND i.id > ? ORDER BY i.id LIMIT 5":       "work_items_queue",
+		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                                    "work_items_failed",
 		items + "i.case_id = ?":                                                            "work_items_case",
 		items + "i.id > ? ORDER BY i.id":                                                   "PRIMARY KEY",
 		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                              "jobs_live",

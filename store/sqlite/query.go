@@ -119,13 +119,9 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 	var w conditions
 	addID(&w, "c.id = ?", f.ID)
 	addID(&w, "c.id"+ofTree, f.Root)
-	onlyLive := addStates(&w, "c.state", f.States, func(s store.CaseState) bool { return s == store.CaseStarted },
+	addStates(&w, "c.state", f.States, func(s store.CaseState) bool { return s == store.CaseStarted },
 		"c.state = 'started'")
-	if onlyLive { // the index on live cases is by fingerprint
-		w.addText("c.fingerprint IN (SELECT fingerprint FROM definitions WHERE name = ?)", f.Workflow)
-	} else {
-		w.addText("c.workflow = ?", f.Workflow)
-	}
+	w.addText("c.workflow = ?", f.Workflow)
 	w.addText("c.fingerprint = ?", f.Fingerprint)
 	if f.RootOnly {
 		w.add("c.parent IS NULL")

@@ -58,7 +58,6 @@ CREATE TABLE cases (
 ) WITHOUT ROWID;
 CREATE INDEX cases_children ON cases (root) WHERE parent IS NOT NULL;
 CREATE INDEX cases_live ON cases (id) WHERE state = 'started';
-CREATE INDEX cases_definition ON cases (fingerprint) WHERE state = 'started';
 CREATE INDEX cases_failed ON cases (id) WHERE state = 'failed';
 
 CREATE TABLE work_items (
