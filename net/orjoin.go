@@ -47,23 +47,31 @@ func (n *Net) prepareOrJoins() {
 	n.busyWatch = make([][]TaskID, len(n.tasks))
 	for i := range n.tasks {
 		t := TaskID(i)
-		if n.def.Tasks[t].Join != Or || len(n.tasks[t].inputs) == 0 {
+		if n.def.Tasks[t].Join != Or {
 			continue
 		}
-		j := &orJoin{slice: newSlice(n, t)}
-		for q := range j.inputs {
-			j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
+		places, tasks := n.tasks[t].inputs, []TaskID(nil)
+		if len(places) > 1 { // with one input there is nothing further to wait for
+			j := newOrJoin(n, t)
+			n.joins[t], places, tasks = j, j.places, j.tasks
 		}
-		j.prepare = sync.OnceFunc(func() { j.addMoves(n) })
-		n.joins[t] = j
-		for _, c := range j.places {
+		for _, c := range places {
 			n.watchers[c] = append(n.watchers[c], t)
 		}
-		for _, u := range j.tasks {
+		for _, u := range tasks {
 			n.busyWatch[u] = append(n.busyWatch[u], t)
 		}
 		n.busyWatch[t] = append(n.busyWatch[t], t)
 	}
+}
+
+func newOrJoin(n *Net, t TaskID) *orJoin {
+	j := &orJoin{slice: newSlice(n, t)}
+	for q := range j.inputs {
+		j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
+	}
+	j.prepare = sync.OnceFunc(func() { j.addMoves(n) })
+	return j
 }
 
 // waysTo collects the cells from which a token can get to an input. With lone set, only through tasks that need no

@@ -35,14 +35,14 @@ type search struct {
 	begun   state // a state that is being expanded
 	states  states
 	trail   []int32 // the moves that lead to next from the state that is being expanded
-	stack   []frame
-	pump    bool
+	stack   []frame // the way that is being explored
+	options []int32 // moves that are still to be tried, of all states on the way
 	toward  int     // the input that the search tries to get to first
-	options []int32 // moves that follow a state
+	pump    bool    // whether counts may become many
+	emptied Bits    // cells that a loop empties
 	pasts   states
-	stamps  []int32
-	full    bool // a count ran over
-	emptied Bits // cells that a loop empties
+	stamps  []int32 // by group, or by move: for which state it was last looked at
+	full    bool    // a count ran over
 }
 
 // state is a number for every cell, padded to whole words.

@@ -9,7 +9,6 @@ import "slices"
 // It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
 // is a number for every cell: the tokens of a condition, and 1 for a busy task.
 type slice struct {
-	join   TaskID
 	inputs int           // how many inputs the join has: the cells below
 	places []ConditionID // by cell
 	tasks  []TaskID      // by cell, less len(places)
@@ -67,7 +66,7 @@ type group struct {
 const maxFused = 16
 
 func newSlice(n *Net, join TaskID) slice {
-	s := slice{join: join, inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), spot: filled(len(n.conditions))}
+	s := slice{inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), spot: filled(len(n.conditions))}
 	for _, c := range n.tasks[join].inputs {
 		s.addPlace(c)
 	}
