@@ -81,8 +81,8 @@ func (b *builder) petri() *net.Petri {
 	return p
 }
 
-// mergeArcs writes a read arc as what it means, one arc there and one back, and makes one arc of several between the same
-// two nodes: their weights add up, as they do in the token game.
+// mergeArcs writes a read arc as what it means, one arc there and one back, and makes one arc of several between the
+// same two nodes: their weights add up, as they do in the token game.
 func (b *builder) mergeArcs() {
 	seen := make(map[[2]int]int, len(b.g.arcs)) // the two nodes -> the arc kept
 	kept := make([]arc, 0, len(b.g.arcs))

@@ -185,7 +185,7 @@ func (d *decoder) resolve(g *graph, refs []*xmlread.Element) error {
 	return nil
 }
 
-const noInhibitors = "it is an inhibitor arc; without it other transitions could fire, so the net is not read"
+const noInhibitors = "it is an inhibitor arc; without it more could fire, so the net is not read"
 
 func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
 	g.arcs = make([]arc, 0, len(arcs))
@@ -230,8 +230,8 @@ func (d *decoder) end(g *graph, el *xmlread.Element, which string) (*node, error
 	return nil, d.refuse(UnknownRef, el, "its "+which+" "+xmlread.Quote(id)+" is no place or transition of the net")
 }
 
-// arcKind reads the extensions for arcs that the standard does not have: an attribute, PIPE's <type value=""/> and ProM's
-// <arctype><text/></arctype>.
+// arcKind reads the extensions for arcs that the standard does not have: an attribute, PIPE's <type value=""/> and
+// ProM's <arctype><text/></arctype>.
 func arcKind(el *xmlread.Element) string {
 	kind := el.Attr("type")
 	if c := el.Child("type"); c != nil {

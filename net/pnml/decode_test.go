@@ -26,7 +26,8 @@ func TestDecode(t *testing.T) {
 	for _, c := range []struct{ name, src, want, notes string }{
 		{"a workflow net", file(`
 			<name><text>Order  handling</text></name>
-			<page id="pg"><place id="p1"><name><text>new order</text></name><initialMarking><text>1</text></initialMarking></place>
+			<page id="pg">
+			<place id="p1"><name><text>new order</text></name><initialMarking><text>1</text></initialMarking></place>
 			<page id="pg2"><transition id="t 1"/></page>
 			<place id="p2"/></page>
 			<arc id="a1" source="p1" target="t 1"/>
@@ -63,8 +64,8 @@ func TestDecode(t *testing.T) {
 			flow r -> finish
 			flow s -> finish
 			flow finish -> end`, `
-			3: closed: place "p": 2 places hold a token in the beginning, this one first; the condition start and the routing task begin are added before
-			1: closed: net "n": it has 2 ends; the routing task finish with an or-join and the condition end are added behind them`},
+			3: closed: place "p": 2 places are marked in the beginning, this one first; start -> begin is added before
+			1: closed: net "n": it has 2 ends; finish -> end is added behind, with an or-join`},
 		{"no marking, a transition without output, a place without arcs", file(`
 			<place id="p"/><place id="q"/><place id="lost"/>
 			<transition id="t"/><transition id="start"/>
@@ -79,7 +80,7 @@ func TestDecode(t *testing.T) {
 			flow t -> q
 			flow q -> start`, `
 			3: left-out: place "lost": no arc begins or ends at it, so nothing that happens there matters
-			3: closed: place "p": no place holds a token in the beginning; as the only one without an input it is given one
+			3: closed: place "p": no place is marked in the beginning; as the only one without an input it is given a token
 			4: closed: transition "start": it has no output; the condition start_done is added behind it`},
 		{"a marked place in a loop, reset and read arcs, a silent transition", file(`
 			<place id="p"><initialMarking><text>1</text></initialMarking></place><place id="q"/><place id="o"/>
@@ -109,8 +110,8 @@ func TestDecode(t *testing.T) {
 			flow q -> finish
 			flow o -> finish
 			flow finish -> end`, `
-			3: closed: place "p": it holds a token in the beginning, and transitions put more into it; the condition start and the routing task begin are added before
-			1: closed: net "n": it has 2 ends; the routing task finish with an or-join and the condition end are added behind them`},
+			3: closed: place "p": it is marked in the beginning, and transitions put more into it; start -> begin is added before
+			1: closed: net "n": it has 2 ends; finish -> end is added behind, with an or-join`},
 		{"references, and a part that nothing leads to", file(`
 			<place id="p"><initialMarking><text>1</text></initialMarking></place><place id="o"/>
 			<referencePlace id="r1" ref="r2"/><referencePlace id="r2" ref="p"/><referenceTransition id="rt" ref="t"/>
@@ -162,21 +163,21 @@ func TestPlainOnly(t *testing.T) {
 		`<arc id="a" source="p" target="t"/>`
 	for _, c := range []struct{ src, note string }{
 		{simple + `<place id="q"/><arc id="b" source="t" target="q"><inscription><text>2</text></inscription></arc>`,
-			`2: plain-only: arc "b": it moves 2 tokens at once, which no workflow can; the plain net is read`},
+			`2: plain-only: arc "b": it moves 2 tokens at once; only the plain net is read`},
 		{simple + "\n" + `<place id="q"/><arc id="b" source="t" target="q"/><arc id="c" source="t" target="q"/>`,
 			"3: approximated: arc \"c\": it runs beside the arc \"b\"; the two are read as one arc of weight 2\n" +
-				`3: plain-only: arc "b": it moves 2 tokens at once, which no workflow can; the plain net is read`},
+				`3: plain-only: arc "b": it moves 2 tokens at once; only the plain net is read`},
 		{simple + `<place id="q"><initialMarking><text>3</text></initialMarking></place><arc source="q" target="t"/>`,
-			`2: plain-only: place "q": it holds 3 tokens in the beginning, which no workflow can; the plain net is read`},
+			`2: plain-only: place "q": it holds 3 tokens in the beginning; only the plain net is read`},
 		{simple + `<transition id="u"/><arc source="u" target="p"/>`,
-			`2: plain-only: transition "u": it has no input, so it can fire without end, which no workflow can; the plain net is read`},
+			`2: plain-only: transition "u": it has no input, so it can fire without end; only the plain net is read`},
 		{`<place id="p"/><place id="q"/><transition id="t"/><arc source="p" target="t"/><arc source="q" target="t"/>`,
-			`1: plain-only: net "n": no place holds a token in the beginning and 2 places have no input, which no workflow can; the plain net is read`},
+			`1: plain-only: net "n": no place is marked in the beginning and 2 places have no input; only the plain net is read`},
 		{simple + `<arc source="t" target="p"/>`,
-			`1: plain-only: net "n": the net has no place without an output: it runs for ever, which no workflow can; the plain net is read`},
+			`1: plain-only: net "n": every place has an output, so it runs for ever; only the plain net is read`},
 		{`<place id="p"><initialMarking><text>1</text></initialMarking></place>`,
 			"2: left-out: place \"p\": no arc begins or ends at it, so nothing that happens there matters\n" +
-				`1: plain-only: net "n": no place holds a token in the beginning and 0 places have no input, which no workflow can; the plain net is read`},
+				`1: plain-only: net "n": no place is marked in the beginning and 0 places have no input; only the plain net is read`},
 	} {
 		r := decode(t, file(c.src))
 		require.Nil(t, r.Nets[0].Definition)
@@ -208,7 +209,7 @@ func TestRefused(t *testing.T) {
 		{file("<place id='p'><initialMarking><text>-1</text></initialMarking></place>"),
 			`f.pnml:2: malformed: place "p": its initialMarking is "-1", which is no number of tokens`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='inhibitor'/>"),
-			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it other transitions could fire, so the net is not read`},
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
 		{file(nodes + "<arc id='a' source='t' target='p' type='reset'/>"),
 			`f.pnml:4: malformed: arc "a": a reset arc leads from a place to a transition`},
 		{file(nodes + "<referencePlace id='r' ref='x'/>"),

@@ -13,10 +13,10 @@ import (
 //	a transition t without      t -> t_done                  t_done is one more sink
 //	an output
 //
-// The first is exact: the first step leads to the initial marking of the file, and there is no other. The or-join fires when
-// a sink is marked and no other can still be: so a run of the file that ends with all places but the sinks empty
-// ends the workflow too, unless it has put two tokens into one sink. Verification of the file as it stands
-// works on the [net.Petri], which leaves no such gap.
+// The first is exact: the first step leads to the initial marking of the file, and there is no other. The or-join fires
+// when a sink is marked and no other can still be: so a run of the file that ends with all places but the sinks empty
+// ends the workflow too, unless it has put two tokens into one sink. Verification of the file as it stands works on the
+// [net.Petri], which leaves no such gap.
 
 // closer makes a definition of a plain net without weights.
 type closer struct {
@@ -45,7 +45,7 @@ func (b *builder) define() *net.Definition {
 }
 
 func (c *closer) plainOnly(el *xmlread.Element, why string) bool {
-	c.note(PlainOnly, el.Line, el.String(), why+", which no workflow can; the plain net is read")
+	c.note(PlainOnly, el.Line, el.String(), why+"; only the plain net is read")
 	return false
 }
 
@@ -99,12 +99,12 @@ func (c *closer) findStart() bool {
 		return true
 	}
 	if len(open) != 1 {
-		return c.plainOnly(c.g.el, "no place holds a token in the beginning and "+itoa(len(open))+" places have no input")
+		return c.plainOnly(c.g.el, "no place is marked in the beginning and "+itoa(len(open))+" places have no input")
 	}
 	c.starts = open
 	c.p.Places[open[0].index].Initial = 1
 	c.note(Closed, open[0].el.Line, open[0].el.String(),
-		"no place holds a token in the beginning; as the only one without an input it is given one")
+		"no place is marked in the beginning; as the only one without an input it is given a token")
 	return true
 }
 
@@ -119,7 +119,7 @@ func (c *closer) findEnd() bool {
 		none = none && len(c.p.Transitions[i].Out) > 0
 	}
 	if len(c.ends) == 0 && none {
-		return c.plainOnly(c.g.el, "the net has no place without an output: it runs for ever")
+		return c.plainOnly(c.g.el, "every place has an output, so it runs for ever")
 	}
 	return true
 }
@@ -182,12 +182,12 @@ func (c *closer) closeStart() {
 	for _, n := range c.starts {
 		c.def.Flows = append(c.def.Flows, net.Flow{From: begin, To: c.name[n], Pos: c.pos(n.el.Line)})
 	}
-	why := "it holds a token in the beginning, and transitions put more into it"
+	why := "it is marked in the beginning, and transitions put more into it"
 	if len(c.starts) > 1 {
-		why = itoa(len(c.starts)) + " places hold a token in the beginning, this one first"
+		why = itoa(len(c.starts)) + " places are marked in the beginning, this one first"
 	}
 	c.note(Closed, c.starts[0].el.Line, c.starts[0].el.String(),
-		why+"; the condition "+start+" and the routing task "+begin+" are added before")
+		why+"; "+start+" -> "+begin+" is added before")
 }
 
 func (c *closer) isFed(n *node) bool {
@@ -220,8 +220,8 @@ func (c *closer) closeEnd() {
 		c.def.Flows = append(c.def.Flows, net.Flow{From: s, To: finish, Pos: pos})
 	}
 	c.def.Flows = append(c.def.Flows, net.Flow{From: finish, To: end, Pos: pos})
-	c.note(Closed, pos.Line, c.g.el.String(), "it has "+itoa(len(c.ends))+" ends; the routing task "+finish+
-		" with an or-join and the condition "+end+" are added behind them")
+	c.note(Closed, pos.Line, c.g.el.String(), "it has "+itoa(len(c.ends))+" ends; "+finish+" -> "+end+
+		" is added behind, with an or-join")
 }
 
 // noteDisconnected names what lies on no path from the start to the end. It stays in the definition, whose check

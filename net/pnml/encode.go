@@ -22,8 +22,8 @@ const (
 type namer = xmlread.Namer
 
 // Encode writes definitions as one PNML file, each as a net of it with one page. Every other tool sees a
-// place/transition net in which each task is one transition that takes from all its inputs and puts into all its outputs;
-// gates, regions, kinds and names stand in annotations of the tool "tasq", so that [Decode] returns equal
+// place/transition net in which each task is one transition that takes from all its inputs and puts into all its
+// outputs; gates, regions, kinds and names stand in annotations of the tool "tasq", so that [Decode] returns equal
 // definitions but for their positions, which are then those of the file. A flow that is listed twice is written once.
 //
 // The error is that of the writer, or says which name occurs twice, is unknown or cannot stand in an XML file.
@@ -32,8 +32,8 @@ func Encode(w io.Writer, defs ...*net.Definition) error {
 }
 
 // EncodePetri writes plain nets as one PNML file, each as a net of it with one page, with weights and initial markings.
-// Reset arcs, which place/transition nets do not have, stand as annotations of the tool "tasq" and are not read back; a net
-// with them has other runs in every other tool.
+// Reset arcs, which place/transition nets do not have, stand as annotations of the tool "tasq" and are not read back; a
+// net with them has other runs in every other tool.
 func EncodePetri(w io.Writer, nets ...*net.Petri) error {
 	return write(w, len(nets), func(e *encoder, i int) error { return e.petri(i, nets[i]) })
 }

@@ -28,5 +28,5 @@ func Example() {
 	// task accept join and
 	// task reject join and
 	// task finish join or
-	// 1: closed: net "choice": it has 2 ends; the routing task finish with an or-join and the condition end are added behind them
+	// 1: closed: net "choice": it has 2 ends; finish -> end is added behind, with an or-join
 }

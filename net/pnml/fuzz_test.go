@@ -17,7 +17,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(string(article))
 	f.Add(file("<place id='p'><initialMarking><text>1</text></initialMarking></place><transition id='t'/>" +
-		"<arc source='p' target='t' type='reset'/><arc source='p' target='t'><inscription><text>2</text></inscription></arc>"))
+		"<arc source='p' target='t' type='reset'/>" +
+		"<arc source='p' target='t'><inscription><text>2</text></inscription></arc>"))
 	f.Add(file("<referencePlace id='a' ref='b'/><referencePlace id='b' ref='a'/><place id='p'/>"))
 	f.Fuzz(func(t *testing.T, src string) {
 		r, err := Decode(strings.NewReader(src), Options{MaxDepth: 50})

@@ -12,9 +12,9 @@
 // with the element and its line.
 //
 // Reading is lenient, since tools disagree about the format: a net may lie in a module or outside any page, namespaces
-// may be missing, a number may stand in <value> instead of <text>. Writing is strict. [Encode] keeps all of a definition
-// in annotations that other tools pass over; reading it again gives the same definition. [Unfold] and [EncodePetri] write
-// a net that means the same to every tool.
+// may be missing, a number may stand in <value> instead of <text>. Writing is strict. [Encode] keeps all of a
+// definition in annotations that other tools pass over; reading it again gives the same definition. [Unfold] and
+// [EncodePetri] write a net that means the same to every tool.
 package pnml
 
 import (
@@ -63,12 +63,12 @@ type Net struct {
 	IDs map[string]string
 }
 
-// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond the
-// first 10 000), and a String method that gives a line for each.
+// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond
+// the first 10 000), and a String method that gives a line for each.
 type Report = xmlread.Report
 
-// Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the element
-// as written, where its content is of use).
+// Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the
+// element as written, where its content is of use).
 type Note = xmlread.Note
 
 // Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).

@@ -22,8 +22,8 @@ func text(label *xmlread.Element) string {
 	return label.Text
 }
 
-// number reads the count in a label. PIPE writes the colour of the tokens before it, "Default,1", and TAPAAL an attribute
-// instead of a label.
+// number reads the count in a label. PIPE writes the colour of the tokens before it, "Default,1", and TAPAAL an
+// attribute instead of a label.
 func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int, error) {
 	label := owner.Child(name)
 	s, line := text(label), owner.Line

@@ -169,15 +169,16 @@ func (b *builder) notePredicate(n, to *rawNode, f rawFlow, place int) {
 		Text: text, Raw: strings.Clone(f.predicate[:min(len(f.predicate), 2<<10)])})
 }
 
-// addFlow adds one flow. YAWL's schema lets a condition flow into another, though no token could ever be told to move on:
-// a routing task between the two says what must be meant.
+// addFlow adds one flow. YAWL's schema lets a condition flow into another, though no token could ever be told to move
+// on: a routing task between the two says what must be meant.
 func (b *builder) addFlow(n, to *rawNode, f rawFlow) {
 	from, pos := b.name[n], b.pos(f.line)
 	if n.kind != aTask && to.kind != aTask {
 		between := b.names.Name(from + "_to_" + b.name[to])
 		b.def.Tasks = append(b.def.Tasks, net.Task{Name: between, Kind: net.Routing, Pos: pos})
 		b.def.Flows = append(b.def.Flows, net.Flow{From: from, To: between, Pos: pos})
-		b.note(Closed, f.line, n.element, "it flows into another condition; the routing task "+between+" is added between", nil)
+		b.note(Closed, f.line, n.element,
+			"it flows into another condition; the routing task "+between+" is added between", nil)
 		from = between
 	}
 	if n.kind == aTask && to.kind == aTask {

@@ -46,8 +46,8 @@ func (b *beans) net(el *xmlread.Element) *rawNet {
 	return n
 }
 
-// listed returns the cells of a net, in the order of the file. Only those in its list are drawn; a file may hold others that
-// were deleted in the editor and are still referred to somewhere.
+// listed returns the cells of a net, in the order of the file. Only those in its list are drawn; a file may hold others
+// that were deleted in the editor and are still referred to somewhere.
 func (b *beans) listed(el *xmlread.Element) []*xmlread.Element {
 	list := b.property(el, "cells")
 	if list == nil || b.taken[list] {
@@ -69,7 +69,8 @@ func (b *beans) listed(el *xmlread.Element) []*xmlread.Element {
 func (b *beans) decompositionID(el *xmlread.Element) string { return "line " + strconv.Itoa(el.Line) }
 
 func (b *beans) cell(el *xmlread.Element, kind nodeKind) *rawNode {
-	n := &rawNode{kind: kind, line: el.Line, id: el.ID(), label: xmlread.Label(b.labels[el]), join: net.Xor, split: net.And}
+	n := &rawNode{kind: kind, line: el.Line, id: el.ID(), label: xmlread.Label(b.labels[el]),
+		join: net.Xor, split: net.And}
 	if number := b.text(el, "engineIdNumber"); number != "" {
 		n.id = class(el) + number
 	}

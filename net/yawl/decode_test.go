@@ -88,7 +88,8 @@ func TestNamesLabelsAndPositions(t *testing.T) {
 }
 
 const editorNotes = `
-	28: multi-instance: MultipleCompositeTask "": it runs 1 to 4 instances and completes with all of them; it is read as one task
+	28: multi-instance: MultipleCompositeTask "": it runs 1 to 4 instances and completes with all of them;` +
+	` it is read as one task
 	44: left-out: object "F5": it is not connected at both ends
 	3: not-carried: the specification: data, services, resources and the layout of an editor's file are not carried
 	40: kept: flow "choose->OutputCondition": it is number 1 to be tried and is taken if tired()
@@ -157,7 +158,8 @@ func TestRefused(t *testing.T) {
 		{"<specificationSet/>", `f:1: empty: <specificationSet>: there is no <specification> in it`},
 		{spec(""), `f:1: empty: <specification>: there is no net in it`},
 		{spec("<rootNet id='n'/>"), `f:2: empty: rootNet "n": the net has no conditions and no tasks`},
-		{oneNet(in + in), `f:4: duplicate-id: inputCondition "i": its id is already that of the inputCondition "i" in line 3`},
+		{oneNet(in + in),
+			`f:4: duplicate-id: inputCondition "i": its id is already that of the inputCondition "i" in line 3`},
 		{oneNet("<task/>"), `f:3: malformed: <task>: it has no id`},
 		{task("<join code='not'/>"), `f:4: malformed: task "t": its <join> has the code "not"; known are and, xor, or`},
 		{task("<flowsInto/>"), `f:4: unknown-ref: task "t": its <flowsInto> names no element in <nextElementRef>`},

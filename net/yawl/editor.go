@@ -36,7 +36,8 @@ type propertyOf struct {
 
 func (d *decoder) editorFile(root *xmlread.Element) ([]*specification, error) {
 	b := &beans{decoder: d, byID: map[string]*xmlread.Element{}, owner: map[*xmlread.Element]*xmlread.Element{},
-		group: map[*xmlread.Element]*xmlread.Element{}, labels: map[*xmlread.Element]string{}, cells: map[*xmlread.Element]*rawNode{},
+		group: map[*xmlread.Element]*xmlread.Element{}, labels: map[*xmlread.Element]string{},
+		cells: map[*xmlread.Element]*rawNode{},
 		taken: map[*xmlread.Element]bool{}, known: map[propertyOf]*xmlread.Element{}}
 	spec := root.Child("object")
 	if spec == nil || class(spec) != "ArchivableSpecificationState" {
@@ -64,8 +65,8 @@ func (d *decoder) editorFile(root *xmlread.Element) ([]*specification, error) {
 				Text: "the net has no conditions and no tasks"}
 		}
 	}
-	d.note(NotCarried, spec.Line, "the specification", "data, services, resources and the layout of an editor's file are not carried",
-		nil)
+	d.note(NotCarried, spec.Line, "the specification",
+		"data, services, resources and the layout of an editor's file are not carried", nil)
 	return []*specification{s}, nil
 }
 
@@ -169,8 +170,8 @@ var cellKinds = map[string]nodeKind{
 	"Condition": aCondition, "InputCondition": theInput, "OutputCondition": theOutput,
 }
 
-// index remembers what belongs to what. A container holds a task, its label and its decorators together. Those name their task
-// as well, but that may be one that has since been replaced in the drawing.
+// index remembers what belongs to what. A container holds a task, its label and its decorators together. Those name
+// their task as well, but that may be one that has since been replaced in the drawing.
 func (b *beans) index(el *xmlread.Element) {
 	c := class(el)
 	if _, ok := cellKinds[c]; ok || c == "JoinDecorator" || c == "SplitDecorator" {

@@ -209,7 +209,8 @@ func instances(el *xmlread.Element) string {
 		}
 		return missing
 	}
-	s := "it runs " + value("minimum", "1") + " to " + value("maximum", "any number of") + " instances and completes with " +
+	s := "it runs " + value("minimum", "1") + " to " + value("maximum", "any number of") +
+		" instances and completes with " +
 		value("threshold", "all") + " of them"
 	if c := el.Child("creationMode"); c != nil && c.Attr("code") == "dynamic" {
 		s += ", and more can be added while it runs"

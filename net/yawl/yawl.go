@@ -6,8 +6,8 @@
 // decomposes to nothing is a routing task, since YAWL's engine runs through it without a work item. The flows of a
 // split stand in the order in which their predicates are tried, the default flow last.
 //
-// What a net has no place for does not disappear without a word: the [Report] lists predicates, instances and timers with
-// their text, and everything about data, resources and layout as not carried.
+// What a net has no place for does not disappear without a word: the [Report] lists predicates, instances and timers
+// with their text, and everything about data, resources and layout as not carried.
 package yawl
 
 import (
@@ -49,12 +49,12 @@ type Net struct {
 	IDs        map[string]string // the id in the file by the name in the net, where it is different
 }
 
-// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond the
-// first 10 000), and a String method that gives a line for each.
+// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond
+// the first 10 000), and a String method that gives a line for each.
 type Report = xmlread.Report
 
-// Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the element
-// as written, where its content is of use).
+// Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the
+// element as written, where its content is of use).
 type Note = xmlread.Note
 
 // Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).

@@ -36,8 +36,8 @@ func unzip(src string, o Options) (string, error) {
 	return "", &Error{File: o.File, Code: WrongFormat, Text: "it is a zip archive without an XML file in it"}
 }
 
-// cutBeans cuts off what follows the end of an editor's file. Some editors wrote over the older version of a file without
-// shortening it. The second result is the line where the rest begins, 0 if there is none.
+// cutBeans cuts off what follows the end of an editor's file. Some editors wrote over the older version of a file
+// without shortening it. The second result is the line where the rest begins, 0 if there is none.
 func cutBeans(src string) (string, int) {
 	const end = "</java>"
 	i := strings.Index(src, end)

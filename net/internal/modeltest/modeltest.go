@@ -1,5 +1,5 @@
-// Package modeltest gives tests the process models that others drew. They are no part of this repository: a test that asks
-// for an archive of them is skipped, and says so, where it is absent.
+// Package modeltest gives tests the process models that others drew. They are no part of this repository: a test that
+// asks for an archive of them is skipped, and says so, where it is absent.
 package modeltest
 
 import (

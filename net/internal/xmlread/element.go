@@ -56,8 +56,8 @@ func (e *Element) Child(name string) *Element {
 	return nil
 }
 
-// FirstChild returns the first element inside, or nil. With [Element.Next] a tree can be walked without recursion, which a
-// file of any depth calls for.
+// FirstChild returns the first element inside, or nil. With [Element.Next] a tree can be walked without recursion,
+// which a file of any depth calls for.
 func (e *Element) FirstChild() *Element { return e.first }
 
 // Next returns the element that follows in the same parent, or nil.

@@ -17,7 +17,8 @@ func parse(t *testing.T, src string) *Element {
 }
 
 func TestTree(t *testing.T) {
-	root := parse(t, "<?xml version='1.0'?>\n<a:net xmlns:a=\"u\" id = 'n1'>\n  <p id=\" p1 \" x:type=\"T\">one<b/>two</p>\n</a:net>\n")
+	root := parse(t, "<?xml version='1.0'?>\n<a:net xmlns:a=\"u\" id = 'n1'>\n"+
+		"  <p id=\" p1 \" x:type=\"T\">one<b/>two</p>\n</a:net>\n")
 	require.Equal(t, "net", root.Name)
 	require.Equal(t, 2, root.Line)
 	require.Equal(t, "n1", root.ID())
@@ -52,19 +53,24 @@ func TestRefused(t *testing.T) {
 		{"", "f.xml: empty: the file is empty", Empty},
 		{"<!-- only -->", "f.xml: empty: the file has no element", Empty},
 		{"PK\x03\x04", `f.xml:1: wrong-format: this is not XML: it begins with "PK\x03\x04"`, WrongFormat},
-		{"<a>\n<b>\n", "f.xml:2: malformed: <b> is never closed: the file ends inside it and may have been cut short", Malformed},
+		{"<a>\n<b>\n",
+			"f.xml:2: malformed: <b> is never closed: the file ends inside it and may have been cut short", Malformed},
 		{"<a>\n<b></a>", "f.xml:2: malformed: </a> closes <b>, which was opened in line 2", Malformed},
 		{"<a/>\n<b/>", "f.xml:2: malformed: <b> stands behind the end of the root element", Malformed},
-		{"<a x=1/>", `f.xml:1: malformed: the tag <a> holds something that is no attribute; its form is name="value"`, Malformed},
-		{"<a b='", `f.xml:1: malformed: the tag <a> holds something that is no attribute; its form is name="value"`, Malformed},
+		{"<a x=1/>",
+			`f.xml:1: malformed: the tag <a> holds something that is no attribute; its form is name="value"`, Malformed},
+		{"<a b='",
+			`f.xml:1: malformed: the tag <a> holds something that is no attribute; its form is name="value"`, Malformed},
 		{"<a", "f.xml:1: malformed: the tag <a> is never closed: the file may have been cut short", Malformed},
 		{"<a><!-- ", "f.xml:1: malformed: the comment is never closed: the file may have been cut short", Malformed},
 		{"<a>x < y</a>", `f.xml:1: malformed: "<" begins no tag here; in a text it is written &lt;`, Malformed},
 		{"<a/>text", `f.xml:1: malformed: there is text outside the root element: "text"`, Malformed},
 		{"</a>", "f.xml:1: malformed: </a> closes nothing", Malformed},
 		{"<!DOCTYPE a [\n<!ENTITY x 'y'>]><a>&x;</a>",
-			"f.xml:2: unsupported: the file declares entities, which are never expanded; save it without a document type", Unsupported},
-		{"<?xml version='1.0' encoding='EBCDIC'?><a/>", `f.xml:1: wrong-format: the encoding "ebcdic" is not read; save the file as UTF-8`, WrongFormat},
+			"f.xml:2: unsupported: the file declares entities, which are never expanded; save it without a document type",
+			Unsupported},
+		{"<?xml version='1.0' encoding='EBCDIC'?><a/>",
+			`f.xml:1: wrong-format: the encoding "ebcdic" is not read; save the file as UTF-8`, WrongFormat},
 	} {
 		_, err := ParseString(c.src, Options{File: "f.xml"})
 		var e *Error

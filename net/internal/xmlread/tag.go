@@ -102,8 +102,8 @@ func (p *parser) attributes(line int, name string) (empty bool, err error) {
 	}
 }
 
-// keep appends to the current block of attributes. Elements point into it, so a full block is left to them, and the part
-// that belongs to the element being read moves on with it.
+// keep appends to the current block of attributes. Elements point into it, so a full block is left to them, and the
+// part that belongs to the element being read moves on with it.
 func (p *parser) keep(a Attr) {
 	if len(p.attrs) == cap(p.attrs) {
 		own := p.attrs[p.first:]

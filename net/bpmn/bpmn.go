@@ -1,0 +1,150 @@
+// Package bpmn reads the processes of BPMN 2.0 models.
+//
+// Each process of a file, so each pool of a collaboration, becomes a [net.Definition], and so does each sub-process.
+// The mapping follows Dijkman, Dumas and Ouyang (2008), with gates instead of the many transitions that a plain net
+// needs:
+//
+//	task, event            a task; several flows in are an xor-join, several out an and-split, with conditions an
+//	                       or-split
+//	exclusive, parallel,   a routing task with an xor, and, or join and split
+//	inclusive gateway
+//	event-based gateway    a condition that the events behind it share: the first that happens takes the token
+//	sub-process,           a composite task. A sub-process that something is thrown out of (an error, an
+//	call activity          escalation, a cancellation) becomes a part of the net around it
+//	event sub-process      a part of the net too, which waits as long as the rest runs
+//	boundary event         a task that waits beside the activity: each cancels the other
+//	terminate end event    a task that cancels everything else of its process or sub-process
+//	several start events   a choice; several elements without a flow in: all of them
+//	several ends           a routing task "finish", whose or-join waits for all that can still come
+//
+// Messages, data, lanes and layout have no place in a net; the [Report] lists each with its line. What decides how a
+// process runs, such as the condition of a flow or the duration of a timer, stands in the report word for word.
+package bpmn
+
+import (
+	"io"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// Options says how to read a file. The zero value reads within the default limits.
+type Options struct {
+	File     string // name of the file, for positions and errors; empty by default
+	MaxBytes int64  // size of the input in bytes; 64 MiB by default
+	MaxDepth int    // elements inside one another; 512 by default
+}
+
+// Result is what a file holds.
+type Result struct {
+	Nets   []Net  // each process before its sub-processes, one at least
+	Report Report // what came across differently
+}
+
+// Definitions lists the definitions of all nets.
+func (r *Result) Definitions() []*net.Definition {
+	ds := make([]*net.Definition, len(r.Nets))
+	for i := range r.Nets {
+		ds[i] = r.Nets[i].Definition
+	}
+	return ds
+}
+
+// Net is one process or sub-process.
+type Net struct {
+	Definition *net.Definition   // not yet checked; never nil
+	Root       bool              // a process; false for a sub-process
+	Label      string            // the name of the pool or sub-process, for people; empty if it has none
+	Labels     map[string]string // the name for people by the name in the net, where there is one and it is different
+	IDs        map[string]string // the id in the file by the name in the net
+}
+
+// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond
+// the first 10 000), and a String method that gives a line for each.
+type Report = xmlread.Report
+
+// Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the
+// element as written, where its content is of use).
+type Note = xmlread.Note
+
+// Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).
+type Error = xmlread.Error
+
+// Code names a kind of [Error] or [Note].
+type Code = xmlread.Code
+
+// The codes of errors.
+const (
+	Malformed   = xmlread.Malformed   // not well-formed XML, or cut short
+	WrongFormat = xmlread.WrongFormat // not BPMN
+	TooLarge    = xmlread.TooLarge    // beyond a limit
+	DuplicateID = xmlread.DuplicateID // two elements share an id
+	UnknownRef  = xmlread.UnknownRef  // a flow or an event names nothing that exists
+	Empty       = xmlread.Empty       // no process with an element in it
+	Unsupported = xmlread.Unsupported // a flow across the border of a sub-process, XML entities
+)
+
+// The codes of notes.
+const (
+	NotCarried     = xmlread.NotCarried     // messages, data, lanes, extensions, layout
+	Kept           = xmlread.Kept           // conditions of flows and what events wait for, kept word for word
+	Closed         = xmlread.Closed         // routing tasks were added at the start or the end
+	Approximated   = xmlread.Approximated   // read as something that behaves a little differently
+	LeftOut        = xmlread.LeftOut        // missing from the net: compensation, empty pools
+	MultiInstance  = xmlread.MultiInstance  // several instances or a loop, read as one task
+	Disconnected   = xmlread.Disconnected   // no flow leads to it, and it starts nothing
+	UnknownElement = xmlread.UnknownElement // an element that BPMN does not have
+)
+
+// Decode reads every process of a file. The error is an [*Error], or that of the reader itself.
+func Decode(r io.Reader, o Options) (*Result, error) {
+	root, err := xmlread.Parse(r, xmlread.Options{
+		File:   o.File,
+		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth},
+		Skip:   func(name string) bool { return name == "BPMNDiagram" },
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{file: o.File, result: &Result{}, byID: map[string]*node{}, ids: map[string]int{},
+		codes: map[string]string{}, names: map[*scope]string{}, byProcess: map[string]*scope{}}
+	if err := d.parse(root); err != nil {
+		return nil, err
+	}
+	d.nameAll()
+	for _, s := range d.processes {
+		if err := d.emit(s, true); err != nil {
+			return nil, err
+		}
+	}
+	return d.result, nil
+}
+
+type decoder struct {
+	file      string
+	result    *Result
+	processes []*scope
+	byID      map[string]*node
+	ids       map[string]int    // line of every element of a process
+	codes     map[string]string // id of an error or escalation -> its code
+	pools     map[string]string // id of a process -> name of its pool
+	workflows xmlread.Namer
+	names     map[*scope]string // of the workflows of processes and sub-processes
+	byProcess map[string]*scope // by id
+	members   int               // of all cancellation regions so far
+}
+
+func (d *decoder) pos(line int) net.Pos { return net.Pos{File: d.file, Line: line} }
+
+func (d *decoder) refuse(code Code, el *xmlread.Element, text string) *Error {
+	return &Error{File: d.file, Line: el.Line, Code: code, Element: el.String(), Text: text}
+}
+
+func (d *decoder) note(code Code, el *xmlread.Element, text string) {
+	d.result.Report.Add(Note{Code: code, Line: el.Line, Element: el.String(), Text: text})
+}
+
+// noteRaw is for elements whose content a person may want to see.
+func (d *decoder) noteRaw(code Code, el *xmlread.Element, element, text string) {
+	d.result.Report.Add(Note{Code: code, Line: el.Line, Element: element, Text: text, Raw: el.Raw()})
+}

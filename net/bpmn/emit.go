@@ -1,0 +1,144 @@
+package bpmn
+
+import (
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// maxRegions bounds the members of all cancellation regions of a file: with many events that each cancel everything,
+// they grow like the square of it.
+const maxRegions = 4 << 20
+
+// emitter makes the definition of a process or sub-process, with the sub-processes that become part of it.
+type emitter struct {
+	*decoder
+	def     *net.Definition
+	out     *Net
+	names   xmlread.Namer
+	tasks   map[string]int  // name of a task -> its place in the definition
+	pairs   map[string]bool // flows, as "a->b"
+	later   []func()        // cancellation regions, to be filled when all names are known
+	members int
+	subs    []*scope // sub-processes that have a definition of their own
+}
+
+// nameAll names the workflows of all processes and sub-processes, so that calls can refer to any.
+func (d *decoder) nameAll() {
+	for _, s := range d.processes {
+		d.byProcess[s.el.ID()] = s
+		d.names[s] = d.workflows.Name(d.processLabel(s), s.el.ID(), "process")
+	}
+	for _, s := range d.processes {
+		d.nameSubs(s)
+	}
+}
+
+func (d *decoder) processLabel(s *scope) string {
+	if pool := d.pools[s.el.ID()]; pool != "" {
+		return pool
+	}
+	return xmlread.Label(s.el.Attr("name"))
+}
+
+func (d *decoder) nameSubs(s *scope) {
+	for _, n := range s.nodes {
+		if n.sub == nil {
+			continue
+		}
+		if n.isComposite() {
+			d.names[n.sub] = d.workflows.Name(n.label, n.id, d.names[s]+"_sub")
+		}
+		d.nameSubs(n.sub)
+	}
+}
+
+// isComposite reports whether a sub-process has a definition of its own. One with nothing in it is drawn closed, and is
+// read as a task.
+func (n *node) isComposite() bool { return n.sub != nil && !n.sub.inline && len(n.sub.nodes) > 0 }
+
+// emit makes the definition of a scope, then those of its sub-processes.
+func (d *decoder) emit(s *scope, root bool) error {
+	label := d.processLabel(s)
+	if s.owner != nil {
+		label = s.owner.label
+	}
+	e := &emitter{decoder: d, tasks: map[string]int{}, pairs: map[string]bool{},
+		def: &net.Definition{Name: d.names[s], Pos: d.pos(s.el.Line)}}
+	e.out = &Net{Definition: e.def, Root: root, Label: label, Labels: map[string]string{}, IDs: map[string]string{}}
+	e.nameNodes(s)
+	in, out := e.condition("in", net.Start, s.el), e.condition("out", net.End, s.el)
+	e.body(s, in, out)
+	for _, f := range e.later {
+		f()
+	}
+	if d.members += e.members; d.members > maxRegions {
+		return d.refuse(TooLarge, s.el, "its cancelling events cancel more elements than are read")
+	}
+	d.result.Nets = append(d.result.Nets, *e.out)
+	for _, sub := range e.subs {
+		if err := d.emit(sub, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameNodes gives every node its name before anything is added, so that additions give way to names in the file.
+func (e *emitter) nameNodes(s *scope) {
+	for _, n := range s.nodes {
+		n.name = e.names.Name(n.label, n.id, n.el.Name)
+		n.enter, n.leave = n.name, n.name
+		if n.sub != nil && n.sub.inline {
+			e.nameNodes(n.sub)
+			continue
+		}
+		if n.id != "" {
+			e.out.IDs[n.name] = n.id
+		}
+		if n.label != "" && n.label != n.name {
+			e.out.Labels[n.name] = n.label
+		}
+	}
+}
+
+func (e *emitter) isCondition(name string) bool {
+	_, isTask := e.tasks[name]
+	return !isTask
+}
+
+func (e *emitter) condition(wanted string, role net.Role, el *xmlread.Element) string {
+	name := e.names.Name(wanted)
+	e.def.Conditions = append(e.def.Conditions, net.Condition{Name: name, Role: role, Pos: e.pos(el.Line)})
+	return name
+}
+
+// task adds a task under a name that is already its own.
+func (e *emitter) task(name string, kind net.Kind, join, split net.Gate, el *xmlread.Element) {
+	e.tasks[name] = len(e.def.Tasks)
+	e.def.Tasks = append(e.def.Tasks, net.Task{Name: name, Kind: kind, Join: join, Split: split, Pos: e.pos(el.Line)})
+}
+
+// routing adds a routing task that the file does not have.
+func (e *emitter) routing(wanted string, join, split net.Gate, el *xmlread.Element) string {
+	name := e.names.Name(wanted)
+	e.task(name, net.Routing, join, split, el)
+	return name
+}
+
+// flow joins two elements. Between two tasks there is one implicit condition; for a second flow between the same two a
+// condition of its own is added, as each of them carries tokens.
+func (e *emitter) flow(from, to string, el *xmlread.Element) {
+	pos := e.pos(el.Line)
+	pair := net.ImplicitName(from, to)
+	if e.pairs[pair] {
+		if e.isCondition(from) || e.isCondition(to) {
+			return
+		}
+		between := e.condition(from+"_to_"+to, net.Inner, el)
+		e.def.Flows = append(e.def.Flows,
+			net.Flow{From: from, To: between, Pos: pos}, net.Flow{From: between, To: to, Pos: pos})
+		return
+	}
+	e.pairs[pair] = true
+	e.def.Flows = append(e.def.Flows, net.Flow{From: from, To: to, Pos: pos})
+}

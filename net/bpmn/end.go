@@ -1,0 +1,180 @@
+package bpmn
+
+import (
+	"github.com/tasq-dev/tasq/net"
+)
+
+// How a scope ends. A process is over when its last token is gone, so ends that can be reached together are gathered by
+// an or-join:
+//
+//	ends -> finish -> exit
+//
+// Where event sub-processes wait, "main" gathers the ends of all but them, and disarms them:
+//
+//	ends -> main -> finish -> exit
+//	ends of event sub-processes -> finish
+//
+// An error, or anything else that interrupts, must end the scope too, but not by its exit. If there can be several
+// tokens, the or-join has to wait for an event that throws, as for any other end. So its token goes there as well, and
+// a flag says what happened. The flag "calm" is marked in the beginning:
+//
+//	throwing event -> thrown, finish       and cancels all that has not ended, and "calm"
+//	finish -> over
+//	over, calm -> normal -> exit
+//	over, thrown -> escapes -> catcher
+//
+// If the catcher is further out, "escapes" is an event that throws in the scope around.
+
+// throw is a task in whose scope something is thrown by its completion, and who catches it.
+type throw struct {
+	task    string
+	catcher *node
+}
+
+// isFlagged reports whether a scope needs flags to tell how it ended.
+func (s *scope) isFlagged() bool {
+	if !s.thrown || !s.parallel {
+		return false
+	}
+	for _, n := range s.nodes {
+		if !n.handler && n.isEnd() {
+			return true
+		}
+	}
+	return false
+}
+
+// throwsOf lists what is thrown in a scope to interrupting catchers: by events of it, and out of what is in it.
+func throwsOf(s *scope, handlers bool) []throw {
+	var all []throw
+	for _, n := range s.nodes {
+		switch {
+		case n.handler != handlers:
+		case n.catcher != nil && n.catcher.interrupting:
+			all = append(all, throw{n.name, n.catcher})
+		case n.sub != nil && n.sub.inline:
+			all = append(all, n.sub.leaving...)
+		}
+	}
+	return all
+}
+
+func tasksOf(throws []throw) []string {
+	var names []string
+	for _, t := range throws {
+		names = append(names, t.task)
+	}
+	return names
+}
+
+// end gathers the ends of a scope, and returns what is left to join to its exit. Of those, one is reached.
+func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) []string {
+	throws, fromHandlers := throwsOf(s, false), throwsOf(s, true)
+	flagged := s.calm != ""
+	if flagged {
+		ends = append(ends, tasksOf(throws)...)
+	}
+	if len(s.armed) > 0 && len(ends) > 0 {
+		main := e.gather(s, "main", ends)
+		e.later = append(e.later, func() { e.cancel(main, s.armed) })
+		ends = []string{main}
+	}
+	var alone []string
+	for _, h := range handlers {
+		alone = append(alone, h.alone...)
+		ends = append(ends, h.ends...)
+	}
+	throws = append(throws, fromHandlers...)
+	if flagged {
+		ends = append(ends, tasksOf(fromHandlers)...)
+	}
+	switch i, isTask := e.tasks[exit]; {
+	case !flagged && (!s.parallel || len(ends) < 2):
+	case !flagged && len(alone) == 0 && isTask:
+		e.def.Tasks[i].Join = net.Or
+	default:
+		finish := e.gather(s, "finish", ends)
+		e.note(Closed, s.el, sprintf("it has %d ends; the routing task %s with an or-join is added behind them",
+			len(ends), finish))
+		ends = []string{finish}
+	}
+	if flagged {
+		ends, throws = e.tellApart(s, ends[0], throws)
+	}
+	e.leave(s, throws)
+	return append(ends, alone...)
+}
+
+// gather adds a routing task behind ends, which waits for all that can still come if there can be several.
+func (e *emitter) gather(s *scope, wanted string, ends []string) string {
+	join := net.Xor
+	if s.parallel && len(ends) > 1 {
+		join = net.Or
+	}
+	name := e.routing(s.prefix()+wanted, join, net.And, s.el)
+	for _, end := range ends {
+		e.flow(end, name, s.el)
+	}
+	return name
+}
+
+// tellApart adds the flags behind "finish". It returns the normal end, and for each catcher the task that goes on to
+// it.
+func (e *emitter) tellApart(s *scope, finish string, throws []throw) (ends []string, escapes []throw) {
+	over := e.condition(s.prefix()+"over", net.Inner, s.el)
+	e.flow(finish, over, s.el)
+	normal := e.routing(s.prefix()+"normal", net.And, net.And, s.el)
+	e.flow(over, normal, s.el)
+	e.flow(s.calm, normal, s.el)
+	flags := map[*node]string{}
+	for _, t := range throws {
+		flag := flags[t.catcher]
+		if flag == "" {
+			flag = e.condition(t.catcher.name+"_thrown", net.Inner, t.catcher.el)
+			flags[t.catcher] = flag
+			escape := e.routing(t.catcher.name+"_escapes", net.And, net.And, t.catcher.el)
+			e.flow(over, escape, s.el)
+			e.flow(flag, escape, s.el)
+			escapes = append(escapes, throw{escape, t.catcher})
+		}
+		e.flow(t.task, flag, s.el)
+		e.later = append(e.later, func() { e.cancel(t.task, append(e.allButEnded(s, t.task), s.calm)) })
+	}
+	return []string{normal}, escapes
+}
+
+// leave takes what is thrown out of a scope: to its catcher, or on to the scope around.
+func (e *emitter) leave(s *scope, throws []throw) {
+	for _, t := range throws {
+		if s.calm == "" {
+			e.later = append(e.later, func() {
+				if s.parallel {
+					e.cancel(t.task, e.all(s, t.task))
+				} else {
+					e.cancel(t.task, s.armed)
+				}
+			})
+		}
+		if t.catcher.kind != boundaryEvent && t.catcher.scope.parent() == s {
+			e.flow(t.task, t.catcher.enter, s.el)
+			continue
+		}
+		e.later = append(e.later, func() { e.cancel(t.task, s.owner.armed) })
+		if t.catcher.host == s.owner {
+			e.flow(t.task, t.catcher.enter, s.el)
+		} else {
+			s.leaving = append(s.leaving, t)
+		}
+	}
+}
+
+// terminates gives the events that end a scope at once their regions. Where there is only their own token, nothing
+// else needs to be cancelled.
+func (e *emitter) terminates(s *scope) {
+	for _, n := range s.nodes {
+		uncaught := n.isThrow() && n.catcher == nil && n.trigger != "escalation"
+		if s.parallel && n.kind == endEvent && (uncaught || n.trigger == "terminate") {
+			e.cancel(n.name, e.allButEnded(s, n.name))
+		}
+	}
+}

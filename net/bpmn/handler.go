@@ -1,0 +1,149 @@
+package bpmn
+
+import "github.com/tasq-dev/tasq/net"
+
+// handler is an event sub-process after it was declared.
+type handler struct {
+	armed string   // the condition that lets it begin; "" if only what is thrown begins it
+	ends  []string // where tokens leave it while the rest of the scope may run
+	alone []string // where tokens leave it when an interrupting start event has cancelled the rest
+}
+
+// handlers emits the event sub-processes of a scope. While the scope runs, a condition is marked that their start
+// events share:
+//
+//	entry -> armed -> start event -> ... -> ends
+//
+// An interrupting start event cancels everything else in the scope. One that is thrown to needs no such condition.
+func (e *emitter) handlers(s *scope) []handler {
+	var hs []handler
+	for _, n := range s.nodes {
+		if !n.handler {
+			continue
+		}
+		hs = append(hs, e.handler(s, n))
+	}
+	return hs
+}
+
+func (e *emitter) handler(s *scope, n *node) handler {
+	var h handler
+	if n.sub.isFlagged() {
+		n.sub.calm = e.condition(n.sub.prefix()+"calm", net.Inner, n.el)
+	}
+	n.sub.inside.begin = e.mark()
+	for _, m := range n.sub.nodes {
+		if m.kind != boundaryEvent {
+			e.declare(m)
+		}
+	}
+	for _, m := range n.sub.nodes {
+		if m.kind != startEvent {
+			continue
+		}
+		e.noteOnce(m)
+		if n.sub.calm != "" {
+			e.flow(m.leave, n.sub.calm, m.el)
+		}
+		if len(m.thrown) > 0 {
+			continue
+		}
+		if h.armed == "" {
+			h.armed = e.condition(n.name+"_armed", net.Inner, n.el)
+			s.armed = append(s.armed, h.armed)
+		}
+		e.def.Tasks[e.tasks[m.name]].Kind = net.Atomic
+		e.flow(h.armed, m.enter, m.el)
+		s.armed = append(s.armed, m.name)
+		if m.interrupting {
+			e.later = append(e.later, func() { e.cancel(m.name, e.beside(s, n.sub, m.name)) })
+		}
+	}
+	var ends []*node
+	for _, m := range n.sub.nodes {
+		e.edges(m)
+		if m.isEnd() {
+			ends = append(ends, m)
+		}
+	}
+	n.sub.inside.ends = e.mark()
+	h.ends, h.alone = e.handlerEnds(n, ends)
+	n.sub.inside.end = e.mark()
+	e.later = append(e.later, func() { e.terminates(n.sub) })
+	return h
+}
+
+// beside lists what an interrupting start event cancels: everything in the scope but its own event sub-process, which
+// does not run yet. One with other start events may, and one that takes tokens of a loop leaves its own condition
+// marked.
+func (e *emitter) beside(s, own *scope, owner string) []string {
+	if len(own.reachable(false)) > 0 || s.stop != nil && s.stop.scope == own {
+		return e.all(s, owner)
+	}
+	return append(e.within(s.inside.begin, own.inside.begin, owner), e.within(own.inside.end, s.inside.end, owner)...)
+}
+
+// handlerEnds gathers the ends of an event sub-process. If some of its start events interrupt and others do not, it
+// has two kinds of end, by what leads to them.
+func (e *emitter) handlerEnds(n *node, ends []*node) (beside, alone []string) {
+	interrupted, other := n.sub.reachable(true), n.sub.reachable(false)
+	if len(other) == 0 {
+		return nil, e.end(n.sub, "", leaves(ends), nil)
+	}
+	var rest []*node
+	for _, m := range ends {
+		if interrupted[m] && !other[m] && !n.sub.parallel {
+			alone = append(alone, m.leave)
+			continue
+		}
+		if interrupted[m] {
+			e.note(Approximated, m.el, "it is reached from a start event that interrupts and from one that does not; "+
+				"it is read as if none did")
+		}
+		rest = append(rest, m)
+	}
+	return e.end(n.sub, "", leaves(rest), nil), alone
+}
+
+func leaves(nodes []*node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.leave)
+	}
+	return names
+}
+
+// reachable lists what the start events of an event sub-process lead to: those that interrupt, or the others.
+func (s *scope) reachable(interrupting bool) map[*node]bool {
+	seen := map[*node]bool{}
+	var open []*node
+	for _, n := range s.nodes {
+		if n.kind == startEvent && n.interrupting == interrupting {
+			open = append(open, n)
+		}
+	}
+	for len(open) > 0 {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		for _, f := range n.out {
+			open = append(open, f.to)
+		}
+		if n.link != nil {
+			open = append(open, n.link)
+		}
+		open = append(open, n.boundary...)
+	}
+	return seen
+}
+
+// noteOnce says of an event that may happen any number of times that it is read as happening once at most: a net in
+// which it could happen without end would have no bound.
+func (e *emitter) noteOnce(n *node) {
+	if !n.interrupting && len(n.thrown) == 0 {
+		e.note(Approximated, n.el, "it does not interrupt, so it may happen any number of times; it is read as at most once")
+	}
+}

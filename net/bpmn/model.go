@@ -1,0 +1,111 @@
+package bpmn
+
+import "github.com/tasq-dev/tasq/net/internal/xmlread"
+
+// scope is a process or a sub-process with what is directly in it.
+type scope struct {
+	el       *xmlread.Element
+	owner    *node // the sub-process; nil for a process
+	nodes    []*node
+	inline   bool // part of the net around it
+	parallel bool // several tokens may be in it at once
+	thrown   bool // something is thrown in it to an interrupting catcher
+	catchers map[caught][]*node
+	stop     *node // the event that stops its loops, if it has any that no path leads out of
+
+	armed   []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
+	calm    string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
+	leaving []throw  // what is thrown on to the scope around
+	inside  span     // what was emitted for it
+}
+
+// parent returns the scope around, nil for a process.
+func (s *scope) parent() *scope {
+	if s.owner == nil {
+		return nil
+	}
+	return s.owner.scope
+}
+
+// isHandler reports whether it is an event sub-process.
+func (s *scope) isHandler() bool { return s.owner != nil && s.owner.handler }
+
+type nodeKind uint8
+
+const (
+	activity nodeKind = iota
+	callActivity
+	subProcess
+	startEvent
+	endEvent
+	catchEvent
+	throwEvent
+	boundaryEvent
+	exclusive
+	parallel
+	inclusive
+	complexGateway
+	eventBased
+)
+
+var nodeKinds = map[string]nodeKind{
+	"task": activity, "userTask": activity, "serviceTask": activity, "scriptTask": activity, "manualTask": activity,
+	"businessRuleTask": activity, "sendTask": activity, "receiveTask": activity,
+	"callActivity": callActivity,
+	"subProcess":   subProcess, "transaction": subProcess, "adHocSubProcess": subProcess,
+	"startEvent": startEvent, "endEvent": endEvent,
+	"intermediateCatchEvent": catchEvent, "intermediateThrowEvent": throwEvent, "implicitThrowEvent": throwEvent,
+	"boundaryEvent":    boundaryEvent,
+	"exclusiveGateway": exclusive, "parallelGateway": parallel, "inclusiveGateway": inclusive,
+	"complexGateway": complexGateway, "eventBasedGateway": eventBased,
+}
+
+func (k nodeKind) isGateway() bool { return k >= exclusive }
+
+// node is a flow node.
+type node struct {
+	el           *xmlread.Element
+	kind         nodeKind
+	id, label    string
+	scope        *scope
+	sub          *scope // of a sub-process
+	in, out      []*flow
+	fallback     string // id of the default flow
+	trigger      string // "message", "timer", "error" ...; "" for an event without a definition
+	ref          string // code of the error or escalation, name of the link
+	attachedTo   string
+	host         *node   // of a boundary event
+	boundary     []*node // events attached to it
+	interrupting bool
+	handler      bool // an event sub-process
+	instantiate  bool
+	called       string // id of what a call activity calls
+	several      bool   // a parallel event-based gateway
+
+	catcher *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
+	thrown  []*node // by whom, for a catcher
+	link    *node   // where a link event leads
+	linked  bool    // a link event leads here
+	gone    bool    // not read, with the flows to and from it
+
+	name         string   // in the net
+	enter, leave string   // names in the net: where flows come in and where they go out
+	armed        []string // of an activity: what waits beside it, conditions and tasks
+}
+
+// flow is a sequence flow.
+type flow struct {
+	el        *xmlread.Element
+	from, to  *node
+	condition *xmlread.Element
+	stop      bool // what stops the scope takes its token too, see [scope.markStops]
+}
+
+// isThrow reports whether the node ends or leaves its scope with an error, an escalation or a cancellation.
+func (n *node) isThrow() bool {
+	return (n.kind == endEvent || n.kind == throwEvent) &&
+		(n.trigger == "error" || n.trigger == "escalation" || n.trigger == "cancel")
+}
+
+// leadsOn reports whether a token that has been in the node goes on inside its scope.
+func (n *node) leadsOn() bool { return len(n.out) > 0 || n.link != nil }

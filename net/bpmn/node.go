@@ -1,0 +1,267 @@
+package bpmn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// declare adds the tasks of a node, and of the events attached to it. Their flows come later, when every name is known.
+func (e *emitter) declare(n *node) {
+	switch n.kind {
+	case subProcess:
+		switch {
+		case n.sub.inline:
+			e.declareInline(n)
+			return
+		case len(n.sub.nodes) == 0:
+			e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
+		default:
+			e.declareComposite(n)
+		}
+	case callActivity:
+		e.declareCall(n)
+	case activity:
+		e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
+	case exclusive:
+		e.task(n.name, net.Routing, net.Xor, net.Xor, n.el)
+	case parallel:
+		e.task(n.name, net.Routing, net.And, net.And, n.el)
+	case complexGateway:
+		e.note(Approximated, n.el, "it is a complex gateway; it is read as an inclusive one")
+		fallthrough
+	case inclusive:
+		e.task(n.name, net.Routing, net.Or, net.Or, n.el)
+	case eventBased:
+		e.declareEventBased(n)
+	default:
+		e.task(n.name, n.eventKind(), net.Xor, net.And, n.el)
+	}
+	if len(n.boundary) > 0 {
+		e.declareBoundary(n)
+	}
+}
+
+// eventKind is routing for what only moves a token, and atomic for what is awaited or done. Throwing an error and
+// terminating are done too: as routing tasks they would happen at once, before anything that runs beside them could
+// begin.
+func (n *node) eventKind() net.Kind {
+	moves := false
+	switch n.kind {
+	case startEvent:
+		moves = true
+	case boundaryEvent:
+		moves = len(n.thrown) > 0
+	case catchEvent:
+		moves = n.trigger == "link"
+	default:
+		switch n.trigger {
+		case "", "link", "compensate":
+			moves = true
+		}
+	}
+	if moves {
+		return net.Routing
+	}
+	return net.Atomic
+}
+
+// declareEventBased adds a condition behind the gateway for the events to share. Whichever happens first takes its
+// token.
+func (e *emitter) declareEventBased(n *node) {
+	e.task(n.name, net.Routing, net.Xor, net.And, n.el)
+	if len(n.out) == 0 || n.several {
+		return
+	}
+	n.leave = e.condition(n.name+"_choice", net.Inner, n.el)
+	e.flow(n.name, n.leave, n.el)
+	for _, f := range n.out {
+		waits := f.to.kind == catchEvent && f.to.trigger != "link" || f.to.el.Name == "receiveTask"
+		if !waits || len(f.to.boundary) > 0 {
+			e.note(Approximated, f.el, "an event-based gateway leads to the "+f.to.el.String()+
+				", which does not just wait for an event; it competes with the events all the same")
+		}
+	}
+}
+
+// declareInline adds a sub-process as part of the net, between two routing tasks.
+func (e *emitter) declareInline(n *node) {
+	n.enter, n.leave = e.routing(n.name+"_begin", net.Xor, net.And, n.el), ""
+	text := "only an event at its border ends it"
+	if n.sub.canEnd() {
+		n.leave = e.routing(n.name+"_end", net.Xor, net.And, n.el)
+		text = "something is thrown out of it that an event outside catches"
+	}
+	e.note(Closed, n.el, text+"; it becomes a part of the net around it, which begins with the routing task "+n.enter)
+	if n.id != "" {
+		e.out.IDs[n.enter] = n.id
+	}
+	for _, b := range n.boundary {
+		e.declareEvent(n, b)
+	}
+	e.body(n.sub, n.enter, n.leave)
+	e.later = append(e.later, func() {
+		if n.leave != "" {
+			e.cancel(n.leave, n.armed)
+		}
+		for _, b := range n.boundary {
+			if b.interrupting && len(b.thrown) == 0 {
+				e.cancel(b.name, append(e.all(n.sub, b.name), n.besides(b)...))
+			}
+		}
+	})
+}
+
+// declareBoundary lets events wait beside an activity:
+//
+//	begin -> ready -> activity        the activity cancels what waits
+//	begin -> armed -> event           an interrupting event cancels the activity, before or after it has started
+func (e *emitter) declareBoundary(n *node) {
+	n.enter = e.routing(n.name+"_begin", net.Xor, net.And, n.el)
+	ready := e.condition(n.name+"_ready", net.Inner, n.el)
+	e.flow(n.enter, ready, n.el)
+	e.flow(ready, n.name, n.el)
+	for _, b := range n.boundary {
+		e.declareEvent(n, b)
+	}
+	e.later = append(e.later, func() {
+		e.cancel(n.name, n.armed)
+		for _, b := range n.boundary {
+			if b.interrupting && e.members <= maxRegions {
+				e.cancel(b.name, append([]string{n.name, ready}, n.besides(b)...))
+			}
+		}
+	})
+}
+
+func (e *emitter) declareEvent(host, b *node) {
+	e.task(b.name, b.eventKind(), net.Xor, net.And, b.el)
+	e.noteOnce(b)
+	if len(b.thrown) > 0 {
+		return
+	}
+	armed := e.condition(b.name+"_armed", net.Inner, b.el)
+	e.flow(host.enter, armed, b.el)
+	e.flow(armed, b.name, b.el)
+	host.armed = append(host.armed, armed, b.name)
+}
+
+// edges adds the flows out of a node and settles its split.
+func (e *emitter) edges(n *node) {
+	out := slices.Clone(n.out)
+	slices.SortStableFunc(out, func(f, g *flow) int { return b2i(n.isFallback(f)) - b2i(n.isFallback(g)) })
+	if n.catcher != nil && n.catcher.interrupting {
+		out = nil // its token goes to the catcher and nowhere else
+	}
+	if n.leave == "" {
+		for _, f := range out {
+			e.note(Disconnected, f.el, "the "+n.el.String()+" never ends by itself, so the flow is never taken; it is left out")
+		}
+		return
+	}
+	rest := e.splitOff(n, out)
+	for i, f := range out {
+		from := n.leave
+		if rest != "" && !n.isFallback(f) {
+			from = rest
+		} else if f.stop {
+			from = e.stoppable(n, f)
+		}
+		e.flow(from, f.to.enter, f.el)
+		e.noteCondition(n, f, i+1)
+	}
+	if n.link != nil {
+		e.flow(n.leave, n.link.enter, n.el)
+	}
+	if n.catcher != nil && !n.catcher.interrupting {
+		e.flow(n.leave, n.catcher.enter, n.el)
+	}
+}
+
+// splitOff settles the split behind a node. A default flow is taken only if no other is, which an or-split does not
+// say: it is an xor-split then, between the default and, through one more routing task, some of the others. That task
+// is returned, or "" if none is needed.
+func (e *emitter) splitOff(n *node, out []*flow) string {
+	i, isTask := e.tasks[n.leave]
+	if !isTask {
+		return ""
+	}
+	t := &e.def.Tasks[i]
+	if !n.kind.isGateway() {
+		t.Split = e.split(n)
+	}
+	if t.Split != net.Or || len(out) < 2 || !n.isFallback(out[len(out)-1]) {
+		return ""
+	}
+	t.Split = net.Xor
+	if len(out) == 2 {
+		return ""
+	}
+	name := e.routing(n.name+"_some", net.And, net.Or, n.el) // this moves the tasks: t is not to be used any more
+	e.flow(n.leave, name, n.el)
+	e.note(Closed, n.el, "its default flow is taken only if no other is; the routing task "+name+
+		" is added before the others")
+	return name
+}
+
+// stoppable lets the event that stops a scope take the token of a flow, and returns the condition that holds it.
+func (e *emitter) stoppable(n *node, f *flow) string {
+	c := n.leave
+	if !e.isCondition(c) {
+		c = e.condition(n.name+"_to_"+f.to.name, net.Inner, f.el)
+		e.flow(n.leave, c, f.el)
+	}
+	e.flow(c, n.scope.stop.name, f.el)
+	return c
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (n *node) isFallback(f *flow) bool { return n.fallback != "" && f.el.ID() == n.fallback }
+
+// split is the gate behind an activity or event. Flows without a condition are all taken; with conditions, those that
+// hold.
+func (e *emitter) split(n *node) net.Gate {
+	conditional, always := 0, 0
+	for _, f := range n.out {
+		switch {
+		case f.condition != nil || n.isFallback(f):
+			conditional++
+		default:
+			always++
+		}
+	}
+	if conditional == 0 || len(n.out) < 2 {
+		return net.And
+	}
+	if always > 0 {
+		e.note(Approximated, n.el, sprintf("%d of its flows have a condition and %d are always taken; "+
+			"they are read as an or-split, which takes any of them", conditional, always))
+	}
+	return net.Or
+}
+
+func (e *emitter) noteCondition(n *node, f *flow, place int) {
+	fallback := n.isFallback(f)
+	if f.condition == nil && !(fallback && len(n.out) > 1) {
+		return
+	}
+	text, el := "it is the default", f.el
+	if f.condition != nil {
+		el = f.condition
+		text = sprintf("it is number %d to be tried and is taken if %s", place, xmlread.Label(el.Text))
+		if fallback {
+			text += "; it is the default"
+		}
+	}
+	e.noteRaw(Kept, el, "flow "+xmlread.Quote(n.name+"->"+f.to.name), text)
+}

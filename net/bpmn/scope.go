@@ -1,0 +1,143 @@
+package bpmn
+
+import (
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/xmlread"
+)
+
+// body emits what is in a scope between its entry, a condition or a routing task, and its exit, a condition or a
+// routing task too.
+//
+//	entry -> starts -> ... -> ends -> exit
+func (e *emitter) body(s *scope, entry, exit string) {
+	s.inside.begin = e.mark()
+	for _, n := range s.nodes {
+		if !n.handler && n.kind != boundaryEvent {
+			e.declare(n)
+		}
+	}
+	if s.isFlagged() {
+		s.calm = e.condition(s.prefix()+"calm", net.Inner, s.el)
+	}
+	handlers := e.handlers(s)
+	e.begin(s, entry, handlers)
+	var ends []string
+	for _, n := range s.nodes {
+		if n.handler {
+			continue
+		}
+		e.edges(n)
+		if n.isEnd() {
+			ends = append(ends, n.leave)
+		}
+	}
+	s.inside.ends = e.mark()
+	ends = e.end(s, exit, ends, handlers)
+	for _, name := range ends {
+		e.flow(name, exit, s.el)
+	}
+	if len(ends) == 0 && exit != "" {
+		e.note(Disconnected, s.el, "nothing in it ends")
+	}
+	s.inside.end = e.mark()
+	e.later = append(e.later, func() { e.terminates(s) })
+}
+
+// prefix begins the names of what is added to a scope.
+func (s *scope) prefix() string {
+	if s.owner == nil || !s.inline {
+		return ""
+	}
+	return s.owner.name + "_"
+}
+
+// isEnd reports whether a token that leaves the node leaves its scope by the exit.
+func (n *node) isEnd() bool {
+	interrupts := n.catcher != nil && n.catcher.interrupting
+	return !n.leadsOn() && !interrupts && (n.sub == nil || !n.sub.inline || n.sub.canEnd())
+}
+
+// canEnd reports whether a token can leave a scope by its exit.
+func (s *scope) canEnd() bool {
+	for _, n := range s.nodes {
+		if n.handler && n.sub.canEnd() || !n.handler && n.isEnd() {
+			return true
+		}
+	}
+	return false
+}
+
+// begin joins the entry to what runs first: one of the alternatives, or all that no flow leads to; and to the
+// conditions that arm the event sub-processes.
+func (e *emitter) begin(s *scope, entry string, handlers []handler) {
+	alternatives, all := s.starts()
+	var first []string
+	switch {
+	case len(alternatives) == 1:
+		first = append(first, alternatives[0].enter)
+	case len(alternatives) > 1:
+		choice := e.routing("begin", net.And, net.Xor, s.el)
+		for _, n := range alternatives {
+			e.flow(choice, n.enter, n.el)
+		}
+		first = append(first, choice)
+		e.note(Closed, s.el, sprintf("it has %d starts, of which one is taken; the routing task %s is added before them",
+			len(alternatives), choice))
+	default:
+		for _, n := range all {
+			first = append(first, n.enter)
+		}
+	}
+	if len(alternatives) > 0 {
+		for _, n := range all {
+			e.note(Disconnected, n.el, "no flow leads to it, and what it lies in begins with an event")
+		}
+	}
+	for _, n := range s.nodes {
+		if n.isLinkTarget() && len(n.in) == 0 && !n.linked {
+			e.note(Disconnected, n.el, "no flow and no link event leads to it")
+		}
+	}
+	if len(first) == 0 && len(s.nodes) > len(handlers) {
+		e.note(Disconnected, s.el, "a flow leads to everything in it, so nothing can begin")
+	}
+	if s.calm != "" {
+		first = append(first, s.calm)
+	}
+	for _, h := range handlers {
+		if h.armed != "" {
+			first = append(first, h.armed)
+		}
+	}
+	if e.isCondition(entry) && (len(first) > 1 || len(first) == 1 && e.isCondition(first[0])) {
+		begin := e.routing("begin", net.And, net.And, s.el)
+		e.flow(entry, begin, s.el)
+		text := "something waits beside it from its start on"
+		if len(alternatives) == 0 && len(all) > 1 {
+			text = sprintf("%d of its elements begin at once", len(all))
+		}
+		e.note(Closed, s.el, text+"; the routing task "+begin+" is added before them")
+		entry = begin
+	}
+	for _, name := range first {
+		e.flow(entry, name, s.el)
+	}
+}
+
+func (e *emitter) declareComposite(n *node) {
+	e.task(n.name, net.Composite, net.Xor, net.And, n.el)
+	e.def.Tasks[e.tasks[n.name]].Of = []string{e.decoder.names[n.sub]}
+	e.subs = append(e.subs, n.sub)
+}
+
+func (e *emitter) declareCall(n *node) {
+	called := e.byProcess[n.called]
+	if called == nil {
+		e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
+		e.note(Approximated, n.el, "it calls "+xmlread.Quote(n.called)+
+			", which is no process of this file; it is read as a task")
+		return
+	}
+	e.task(n.name, net.Composite, net.Xor, net.And, n.el)
+	e.def.Tasks[e.tasks[n.name]].Of = []string{e.decoder.names[called]}
+}
