@@ -3,15 +3,23 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/tasq-dev/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/internal/demo"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, cli.Registry{}))
+	workflows, err := demo.Registry()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tasq:", err)
+		os.Exit(1)
+	}
+	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	os.Exit(cli.Main(ctx, os.Args[1:], streams, cli.Registry{Workflows: workflows, Demo: demo.Command}))
 }

@@ -26,7 +26,7 @@ type Registry struct {
 	// Workflows are the definitions that live in this program, so that it can start and drive their cases.
 	Workflows []engine.Workflow
 	// Demo is the command "tasq demo", which gets the arguments after that word; nil if the program has none.
-	Demo func(ctx context.Context, s Streams, args []string) error
+	Demo func(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error
 }
 
 // app is one call of the command.
@@ -170,7 +170,7 @@ func (a *app) demo() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.ran = true
-			return a.reg.Demo(cmd.Context(), a.Streams, args)
+			return a.reg.Demo(cmd.Context(), a.In, a.Out, a.Err, args)
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -46,8 +47,8 @@ func run(reg cli.Registry) {
 	os.Exit(code)
 }
 
-func demo(_ context.Context, s cli.Streams, args []string) error {
-	_, err := fmt.Fprintln(s.Out, "demo", strings.Join(args, " "))
+func demo(_ context.Context, _ io.Reader, out, _ io.Writer, args []string) error {
+	_, err := fmt.Fprintln(out, "demo", strings.Join(args, " "))
 	return err
 }
 

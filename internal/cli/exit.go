@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/demo"
 )
 
 // The exit codes. They are stable: scripts rely on them.
@@ -46,6 +47,12 @@ func usage(err error) error {
 func exitCode(err error) int {
 	if known := (*exitError)(nil); errors.As(err, &known) {
 		return known.code
+	}
+	switch {
+	case errors.Is(err, demo.ErrUsage):
+		return ExitUsage
+	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrUnanswered):
+		return ExitNo
 	}
 	switch engine.Code(err) {
 	case "not-found", "unknown-workflow":

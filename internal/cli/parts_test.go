@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
@@ -81,8 +82,8 @@ func TestHint(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	for code, errs := range map[int][]error{
-		ExitNo:       {exit(ExitNo, "")},
-		ExitUsage:    {usagef("what?"), engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
+		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrUnanswered},
+		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
 		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown, &engine.RemoteError{Code: "not-found"}},
 		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift,
 			&workitem.TransitionError{}, &engine.RemoteError{Code: "illegal-transition"}},
@@ -118,7 +119,7 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 		{&store.ItemMoved{Case: c.ID, Item: first.ID, To: workitem.Initialized, By: "ann"}, "item draft.2.1 reset by ann"},
 		{&store.ItemMoved{Case: c.ID, Item: workitem.ID{9}, To: workitem.Canceled},
 			"item 09000000-0000-0000-0000-000000000000 canceled"},
-		{&store.JobOpened{Job: job}, "job call notify of draft scheduled due in 1s"},
+		{&store.JobOpened{Job: job}, "job call notify of draft scheduled, due in 1s"},
 		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},
 			"job call notify of draft claimed by host/1"},
 		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},

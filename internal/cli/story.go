@@ -157,7 +157,7 @@ func (s *story) itemOpened(it *workitem.Item, at time.Time) string {
 		line += " in queue " + it.Queue
 	}
 	if it.Due.After(at) {
-		line += "," + due(it.Due, at)
+		line += due(it.Due, at)
 	}
 	return line + showing(" with ", it.Input)
 }
@@ -201,7 +201,7 @@ func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
 	default:
 		line += " " + e.To.String()
 	}
-	if e.Failure != nil {
+	if e.Failure != nil && e.To != store.JobDone { // the failure of a run that is done is its item's
 		line += ": " + e.Failure.String()
 	}
 	return line
@@ -258,7 +258,7 @@ func due(due, at time.Time) string {
 	if !due.After(at) {
 		return ""
 	}
-	return " due in " + due.Sub(at).Round(time.Millisecond).String()
+	return ", due in " + due.Sub(at).Round(time.Millisecond).String()
 }
 
 func plural(n int, what string) string {
