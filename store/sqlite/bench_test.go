@@ -123,7 +123,7 @@ func cpu() time.Duration {
 // is a third of the life of a one-item case with a job.
 func BenchmarkCommand(b *testing.B) {
 	for _, batch := range []int{1, 64, 256} {
-		for _, live := range []int{256, 1024} {
+		for _, live := range []int{64, 1024} {
 			b.Run(fmt.Sprintf("batch=%d/live=%d", batch, live), func(b *testing.B) {
 				s, err := sqlite.File(filepath.Join(b.TempDir(), "bench.db")).Open(b.Context(), store.Options{})
 				if err != nil {
