@@ -170,9 +170,6 @@ func (s *Store) openReader(ctx context.Context) (store.Store, error) {
 		if err := s.checkSchema(c); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
-		if err := makeOverlay(c); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
 		return c, nil
 	})
 	c, err := s.readers.get(ctx)
@@ -209,7 +206,9 @@ func (s *Store) checkSchema(c *conn) error {
 
 const overlayPrefix = "newer_"
 
-// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names.
+// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
+// them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
+// something.
 func makeOverlay(c *conn) error {
 	for _, t := range []table{casesTable, itemsTable, jobsTable} {
 		columns := t.list("")
@@ -247,12 +246,14 @@ func makeOverlay(c *conn) error {
 	return nil
 }
 
-// overlay fills the temporary tables with what the journal has beyond the tables. The end of the transaction empties
-// them.
+// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
 	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))
 	if err != nil || last == projected {
+		return err
+	}
+	if err := makeOverlay(c); err != nil {
 		return err
 	}
 	return w.write(newRowWriter(c, "temp."+overlayPrefix))
