@@ -40,7 +40,7 @@ type Store interface {
 	// the commit fails, nothing of it happened.
 	Update(ctx context.Context, f func(Tx) error) error
 
-	// View runs f on one consistent state of everything that was acknowledged before the call.
+	// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the store.
 	View(ctx context.Context, f func(Reader) error) error
 
 	// Register records definitions, so that other programs can read the cases that run on them.
@@ -75,7 +75,7 @@ type Tx interface {
 	// Savepoint runs f and undoes alone what f did to the database, if f returns an error.
 	Savepoint(ctx context.Context, f func() error) error
 
-	// DB runs the user's own SQL in the transaction.
+	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function returns.
 	DB() domain.DB
 
 	// Requests takes up to max commands that other processes left, oldest first. They stay until they are replied to.
@@ -93,6 +93,7 @@ type Reader interface {
 	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
 	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
 
+	// Cases lists cases without their Items, Jobs and Children; Tree has those.
 	Cases(ctx context.Context, f CaseFilter) ([]*Case, error)
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
 	Jobs(ctx context.Context, f JobFilter) ([]*Job, error)
