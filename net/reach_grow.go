@@ -1,0 +1,145 @@
+package net
+
+import "slices"
+
+// accelerate looks for ancestors of the state that move k makes of state i which hold no more anywhere and less somewhere,
+// and sets the count of the places that grew to unbounded where the way from there can be repeated for ever.
+func (x *explorer) accelerate(i, k int32, next []byte) pump {
+	var found pump
+	var grown []int32
+	if over, _ := x.g.complete(next); over {
+		return found // nothing is repeated after the end
+	}
+	back, tries := 64+2*len(x.g.moves), maxPumpTries
+	for from := i; from >= 0 && back > 0 && tries > 0; from = x.s.parent[from] {
+		back--
+		var more bool
+		if grown, more = grew(grown, x.s.at(int(from)), next); !more {
+			continue
+		}
+		if tries--; !x.repeatable(from, i, k, grown) {
+			continue
+		}
+		for _, p := range grown {
+			if next[p] != unbounded {
+				next[p] = unbounded
+				found.places = append(found.places, p)
+			}
+		}
+		if len(found.places) > 0 {
+			found.from = from
+			return found
+		}
+	}
+	return found
+}
+
+// maxPumpTries bounds how many loops that end in one state are looked at; the way back is bounded too. A loop that is missed so
+// comes round again, a little longer, and if it is missed for ever the search ends by its own budget.
+const maxPumpTries = 16
+
+// repeatable reports whether the moves from state from to state i, and then move k, do the same when the grown places
+// hold more. Each test that a move makes is one of "enough here" (more is enough too), "nothing here" and "this or-join
+// may fire". A test for emptiness that depends on a grown place comes out the same if that place is never empty on the
+// way; so does the question which routing task must run first.
+func (x *explorer) repeatable(from, i, k int32, grown []int32) bool {
+	if x.disturbs(&x.g.moves[k], grown) {
+		return false
+	}
+	for j := i; j != from; j = x.s.parent[j] {
+		if x.disturbs(&x.g.moves[x.s.via[j]], grown) {
+			return false
+		}
+	}
+	for _, p := range grown {
+		if !x.touchy.Has(int(p)) {
+			continue
+		}
+		for j := i; ; j = x.s.parent[j] {
+			if x.s.at(int(j))[p] == 0 {
+				return false
+			}
+			if j == from {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// disturbs reports whether a move may act otherwise when the places hold more, tests for emptiness apart.
+func (x *explorer) disturbs(m *gameMove, grown []int32) bool {
+	for _, p := range grown {
+		if slices.Contains(m.resets, p) || m.or >= 0 && x.g.awaited(m, p) {
+			return true
+		}
+		for i := range m.spares {
+			if slices.Contains(m.spares[i].inputs, ConditionID(p)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested was
+// taken for unbounded.
+func (x *explorer) exact() bool {
+	if !x.whole || x.crowded >= 0 {
+		return false
+	}
+	for _, p := range x.pumps {
+		for _, q := range p.places {
+			if x.touchy.Has(int(q)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// findDoomed looks from the complete states backwards: a state that is not met cannot be completed from. A safe game with
+// a crowded state is not looked behind there, so nothing is said about it.
+func (x *explorer) findDoomed() {
+	if !x.exact() {
+		return
+	}
+	n := x.s.len()
+	first := make([]int32, n+2) // by state, where the states before it begin
+	for _, to := range x.edges {
+		first[to+2]++
+	}
+	for i := 2; i < len(first); i++ {
+		first[i] += first[i-1]
+	}
+	before := make([]int32, len(x.edges))
+	e := int32(0)
+	for from, end := range x.ends {
+		for ; e < end; e++ {
+			to := x.edges[e]
+			before[first[to+1]] = int32(from)
+			first[to+1]++
+		}
+	}
+	met := make([]bool, n)
+	var todo []int32
+	for i := range n {
+		if over, _ := x.g.complete(x.s.at(i)); over {
+			met[i] = true
+			todo = append(todo, int32(i))
+		}
+	}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, b := range before[first[i]:first[i+1]] {
+			if !met[b] {
+				met[b] = true
+				todo = append(todo, b)
+			}
+		}
+	}
+	if i := slices.Index(met, false); i >= 0 {
+		x.doomed = int32(i)
+	}
+}

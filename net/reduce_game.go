@@ -1,0 +1,120 @@
+package net
+
+// reducedFiring is what a move of a reduced game stands for: a transition, and the outputs that it marks, as bits, if it is
+// an or-split.
+type reducedFiring struct {
+	trans   int32
+	outputs uint32
+}
+
+// maxOrOutputs bounds the outputs of an or-split in a search: it has a move for every set of them.
+const maxOrOutputs = 10
+
+// game makes a game of what is left of the net. The labels of its moves are numbers of the firings. It returns nil if an
+// or-join is left or an or-split is too wide. The end is the place that must keep the last token, or -1.
+func (r *reducer) game(end int32) (*game, []reducedFiring) {
+	g := &game{end: -1, safe: true, most: maxCount}
+	number := make([]int32, len(r.places))
+	for p := range r.places {
+		pl := &r.places[p]
+		if pl.dead {
+			continue
+		}
+		number[p] = int32(g.places)
+		if int32(p) == end {
+			g.end = int32(g.places)
+		}
+		g.places++
+		g.start = append(g.start, 0)
+		if pl.marked {
+			g.start[g.places-1] = 1
+		}
+	}
+	var firings []reducedFiring
+	for i := range r.trans {
+		t := &r.trans[i]
+		switch {
+		case t.dead:
+			continue
+		case t.orTask >= 0 || t.orSplit && len(t.out) > maxOrOutputs:
+			return nil, nil
+		}
+		m := gameMove{in: make([]gameArc, len(t.in)), or: -1, task: int32(i)}
+		for k, p := range t.in {
+			m.in[k] = gameArc{place: number[p], n: 1}
+		}
+		for _, p := range t.resets {
+			m.resets = append(m.resets, number[p])
+		}
+		for set := uint32(1); set == 1 || t.orSplit && set < 1<<len(t.out); set++ {
+			m.label = int32(len(firings))
+			m.out = make([]gameArc, 0, len(t.out))
+			for k, a := range t.out {
+				if !t.orSplit || set>>k&1 != 0 {
+					m.out = append(m.out, gameArc{place: number[a.place], n: 1})
+				}
+			}
+			g.moves = append(g.moves, m)
+			firings = append(firings, reducedFiring{trans: int32(i), outputs: set})
+		}
+	}
+	g.index()
+	return g, firings
+}
+
+// oneTokenSound reports whether what is left is a state machine that holds one token, every transition of which lies on a way
+// from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.
+func (r *reducer) oneTokenSound(end int32) bool {
+	start := int32(-1)
+	for p := range r.places {
+		if pl := &r.places[p]; !pl.dead && pl.marked {
+			if start >= 0 {
+				return false
+			}
+			start = int32(p)
+		}
+	}
+	if start < 0 {
+		return false
+	}
+	last := []int32{end}
+	for i := range r.trans {
+		t := &r.trans[i]
+		switch {
+		case t.dead:
+		case len(t.in) != 1 || len(t.out) > 1 || t.orSplit || len(t.out) == 0 && end >= 0:
+			return false
+		case len(t.out) == 0:
+			last = append(last, t.in[0])
+		}
+	}
+	forth, back := NewBits(len(r.places)), NewBits(len(r.places))
+	r.walk(forth, []int32{start}, func(p int32) []int32 { return r.places[p].out }, func(t *rtrans) int32 {
+		if len(t.out) == 0 {
+			return -1
+		}
+		return t.out[0].place
+	})
+	r.walk(back, last, func(p int32) []int32 { return r.places[p].in }, func(t *rtrans) int32 { return t.in[0] })
+	for i := range r.trans {
+		if t := &r.trans[i]; !t.dead && (!forth.Has(int(t.in[0])) || !back.Has(int(t.in[0]))) {
+			return false
+		}
+	}
+	return back.Has(int(start))
+}
+
+// walk collects the places that can be reached from some, by the transitions next to a place and the place behind each.
+func (r *reducer) walk(seen Bits, todo []int32, next func(int32) []int32, behind func(*rtrans) int32) {
+	for len(todo) > 0 {
+		p := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if p < 0 || seen.Has(int(p)) {
+			continue
+		}
+		seen.Add(int(p))
+		for _, t := range next(p) {
+			todo = append(todo, behind(&r.trans[t]))
+		}
+	}
+}

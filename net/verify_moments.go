@@ -1,0 +1,127 @@
+package net
+
+import "slices"
+
+// A task starts at one moment and completes at another, and in between other tasks act. Looking at both moments doubles
+// the states of a search for every task that runs beside others. Most tasks may be taken as one move, for one of two
+// reasons. Both turn any run with separate moments into one without that shows the same: the same markings once nobody
+// is busy, the same tasks started, the same improper ends.
+//
+// Late start. Put the start of t off until just before its completion. In between, the tokens that t took are still there.
+// Nobody may mind: no region empties them or cancels t, no member of a region is thought enabled by them, no routing task
+// can use them (it would, at once), no xor-join of shared inputs chooses by them. An or-join that looks at the inputs of t may
+// only do so if t alone can use them: then a token there is worth as much, in what can still come of it, as t being busy; and t
+// must not be an or-join itself, which the analysis lets fire once for every token.
+//
+// Early completion. Put the completion of t right behind its start. In between, the tokens that t puts are there already.
+// Nobody may mind: no region empties them or cancels t, t has no region itself, they are not the end of the case, and
+// neither members of regions nor routing tasks nor xor-joins of shared inputs look at them. Or-joins that could start with t
+// busy still can, since less can come once its choice is made.
+//
+// Routing tasks are one move always: the engine lets nothing happen in between.
+type moments struct {
+	n         *Net
+	emptiedBy [][]TaskID // by condition: the tasks whose regions name it
+	memberOf  [][]TaskID // by task: the other tasks whose regions name it
+	ofMember  Bits       // conditions that feed a member of a region
+	choosing  Bits       // inputs of xor-joins that share one with another task
+	orJoins   bool
+	regions   bool
+	split     Bits // tasks that need both moments
+}
+
+func newMoments(n *Net) *moments {
+	m := &moments{
+		n: n, emptiedBy: make([][]TaskID, len(n.conditions)), memberOf: make([][]TaskID, len(n.tasks)),
+		ofMember: NewBits(len(n.conditions)), choosing: NewBits(len(n.conditions)), split: NewBits(len(n.tasks)),
+	}
+	for i := range n.tasks {
+		t := TaskID(i)
+		m.region(t)
+		m.orJoins = m.orJoins || m.orJoin(t)
+		if m.choosesAmongShared(t) {
+			for _, c := range n.tasks[t].inputs {
+				m.choosing.Add(int(c))
+			}
+		}
+	}
+	for i := range n.tasks {
+		if t := TaskID(i); n.def.Tasks[t].Kind != Routing && !m.mayStartLate(t) && !m.mayCompleteEarly(t) {
+			m.split.Add(i)
+		}
+	}
+	return m
+}
+
+func (m *moments) region(t TaskID) {
+	tasks, conditions := m.n.Region(t)
+	m.regions = m.regions || len(tasks)+len(conditions) > 0
+	for _, c := range conditions {
+		if !slices.Contains(m.emptiedBy[c], t) {
+			m.emptiedBy[c] = append(m.emptiedBy[c], t)
+		}
+	}
+	for _, u := range tasks {
+		if u == t || slices.Contains(m.memberOf[u], t) {
+			continue // completing, it is neither busy nor enabled any more
+		}
+		m.memberOf[u] = append(m.memberOf[u], t)
+		for _, c := range m.n.tasks[u].inputs {
+			m.ofMember.Add(int(c))
+		}
+	}
+}
+
+// orJoin reports whether the task is an or-join that may have to wait.
+func (m *moments) orJoin(t TaskID) bool {
+	return m.n.def.Tasks[t].Join == Or && len(m.n.tasks[t].inputs) > 1
+}
+
+// choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. Which of its inputs
+// such a join takes matters; of inputs that feed it alone it doesn't.
+func (m *moments) choosesAmongShared(t TaskID) bool {
+	at := &m.n.tasks[t]
+	return m.n.def.Tasks[t].Join == Xor && len(at.inputs) > 1 && len(at.private) < len(at.inputs)
+}
+
+func (m *moments) mayStartLate(t TaskID) bool {
+	if len(m.memberOf[t]) > 0 {
+		return false
+	}
+	for _, c := range m.n.tasks[t].inputs {
+		if m.emptiedByOthers(c, t) || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) || m.feedsRouting(c, t) {
+			return false
+		}
+		private := len(m.n.conditions[c].consumers) == 1
+		if watchers := m.n.Watchers(c); m.orJoins && (!private || m.orJoin(t)) &&
+			slices.ContainsFunc(watchers, func(j TaskID) bool { return j != t && m.orJoin(j) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moments) mayCompleteEarly(t TaskID) bool {
+	tasks, conditions := m.n.Region(t)
+	if len(m.memberOf[t])+len(tasks)+len(conditions) > 0 {
+		return false
+	}
+	for _, c := range m.n.tasks[t].outputs {
+		if c == m.n.end || len(m.emptiedBy[c]) > 0 || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) ||
+			m.feedsRouting(c, t) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moments) emptiedByOthers(c ConditionID, t TaskID) bool {
+	return slices.ContainsFunc(m.emptiedBy[c], func(o TaskID) bool { return o != t })
+}
+
+// feedsRouting reports whether a routing task other than t can use what is in the condition.
+func (m *moments) feedsRouting(c ConditionID, t TaskID) bool {
+	return slices.ContainsFunc(m.n.conditions[c].consumers, func(u TaskID) bool {
+		return u != t && m.n.def.Tasks[u].Kind == Routing
+	})
+}

@@ -1,0 +1,298 @@
+package net
+
+import "slices"
+
+// Verify decides whether a workflow net is sound: whether every case, from every state, can complete (or else: stuck, or
+// going round for ever), completes with nothing left over, and every task can start in some case. A condition in which
+// tokens can pile up for ever is a finding too.
+//
+// The states are those of the engine. A case ends with the first token in the end condition. A task starts, which takes its
+// tokens, is busy, when it cannot start again, and completes, which empties its cancellation region and puts tokens out. An
+// xor-join takes from its first marked input. Or-joins start when [Net.Enabled] says so. Routing tasks run as soon as they
+// can, before anything else. What data decides is taken as free: any flow of an xor-split may be followed, any non-empty set
+// of flows of an or-split. A composite task counts as a task: that its child cases end is for the verification of their nets.
+func Verify(n *Net, opts VerifyOptions) Report {
+	l := &netLowering{n: n, moments: newMoments(n)}
+	w := newNetWatcher(l)
+	more := defaultMore
+	if l.orJoins {
+		more = defaultMoreOrJoins
+	}
+	j := judge(l, w, opts.limits(more))
+	if l.undecided && j.limit == NoLimit {
+		j.limit = LimitOrJoin
+	}
+	rep := report(l, n.Name(), j)
+	rep.Warnings = warnings(l, w, j, &rep, opts)
+	return rep
+}
+
+// netLowering is a workflow net on its way to verification.
+type netLowering struct {
+	n *Net
+	*moments
+	moves     []netMove         // of the exact game, by label
+	leaves    []netMove         // of the reduced net, by label
+	busyAt    []int32           // by task: its busy place in the exact game, or -1
+	busyTasks []TaskID          // by busy place, less the number of conditions
+	undecided bool              // an or-join could not be decided
+	marking   Marking           // scratch
+	running   Bits              // scratch
+	decided   map[string]bool   // answers for or-joins, by the join and what it looks at
+	watched   map[int32][]int32 // by or-join, the places that it looks at
+	key       []byte            // scratch
+	flows     map[string]Pos    // of implicit conditions; made when first needed
+}
+
+// netMove is what a move stands for.
+type netMove struct {
+	task   TaskID
+	moment Moment
+	input  int16  // which input an xor-join takes from; -1 otherwise
+	output int16  // which output an xor-split marks; -1 otherwise
+	chosen uint64 // the outputs that an or-split marks, as bits
+}
+
+// game lowers the net as it is: one move for every way in which a task can start, complete, or do both.
+func (l *netLowering) game() (*game, Limit) {
+	n := l.n
+	l.marking, l.running = make(Marking, len(n.conditions)), NewBits(len(n.tasks))
+	l.busyAt, l.busyTasks, l.moves = filledWith(len(n.tasks), -1), nil, nil
+	l.decided, l.watched = map[string]bool{}, map[int32][]int32{}
+	l.split.Each(func(t int) {
+		l.busyAt[t] = int32(len(n.conditions) + len(l.busyTasks))
+		l.busyTasks = append(l.busyTasks, TaskID(t))
+	})
+	g := &game{places: len(n.conditions) + len(l.busyTasks), end: int32(n.end), most: maxCount}
+	if l.orJoins {
+		g.most = maxBesideOrJoins
+	}
+	g.start = make([]uint8, g.places)
+	g.start[n.start] = 1
+	g.orEnabled, g.member, g.awaited = l.orEnabled, l.memberEnabled, l.awaits
+	for t := range n.tasks {
+		if n.def.Tasks[t].Split == Or && len(n.tasks[t].outputs) > maxOrOutputs {
+			return nil, LimitSplit
+		}
+		l.addTask(g, TaskID(t))
+	}
+	g.index()
+	return g, NoLimit
+}
+
+// maxBesideOrJoins bounds the tokens of a condition in a net with or-joins. What an or-join must think of grows fast with
+// them, and a net that piles up more will hardly be meant to.
+const maxBesideOrJoins = 8
+
+func filledWith(n int, x int32) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = x
+	}
+	return list
+}
+
+// wayIn is one way in which a task can start, wayOut one in which it can complete.
+type wayIn struct {
+	takes []gameArc
+	empty []int32
+	or    int32
+	input int16
+}
+
+type wayOut struct {
+	puts   []gameArc
+	output int16
+	chosen uint64
+}
+
+// addTask adds the moves of a task.
+func (l *netLowering) addTask(g *game, t TaskID) {
+	resets, spares := l.regionOf(t)
+	outs := l.waysOut(t)
+	busy := l.busyAt[t]
+	for _, in := range l.waysIn(t) {
+		what := netMove{task: t, input: in.input}
+		if busy >= 0 {
+			in.empty = append(in.empty, busy)
+			what.moment, what.output = Starts, -1
+			l.addMove(g, what, gameMove{in: in.takes, empty: in.empty, or: in.or, out: []gameArc{{place: busy, n: 1}}})
+		}
+		for _, out := range outs {
+			what.moment, what.output, what.chosen = Whole, out.output, out.chosen
+			l.addMove(g, what, gameMove{
+				in: in.takes, empty: in.empty, or: in.or, out: out.puts, resets: resets, spares: spares,
+			})
+		}
+	}
+	if busy < 0 {
+		return
+	}
+	for _, out := range outs {
+		what := netMove{task: t, moment: Completes, input: -1, output: out.output, chosen: out.chosen}
+		l.addMove(g, what, gameMove{
+			in: []gameArc{{place: busy, n: 1}}, or: -1, out: out.puts, resets: resets, spares: spares,
+		})
+	}
+}
+
+func (l *netLowering) addMove(g *game, what netMove, m gameMove) {
+	m.task, m.label = int32(what.task), int32(len(l.moves))
+	m.urgent = l.n.def.Tasks[what.task].Kind == Routing
+	at := &l.n.tasks[what.task]
+	m.alone = m.urgent && !l.regions && !l.orJoins && len(at.private) == len(at.inputs) &&
+		!slices.Contains(at.outputs, l.n.end)
+	l.moves = append(l.moves, what)
+	g.moves = append(g.moves, m)
+}
+
+func (l *netLowering) waysIn(t TaskID) []wayIn {
+	inputs := l.n.tasks[t].inputs
+	arcs := make([]gameArc, len(inputs))
+	for i, c := range inputs {
+		arcs[i] = gameArc{place: int32(c), n: 1}
+	}
+	switch join := l.n.def.Tasks[t].Join; {
+	case join == Or && len(inputs) > 1:
+		return []wayIn{{takes: arcs, or: int32(t), input: -1}}
+	case join == Xor && len(inputs) > 1:
+		ways := make([]wayIn, len(inputs))
+		for i := range inputs {
+			ways[i] = wayIn{takes: arcs[i : i+1], or: -1, input: int16(i)}
+			for _, earlier := range inputs[:i] {
+				ways[i].empty = append(ways[i].empty, int32(earlier))
+			}
+		}
+		return ways
+	}
+	return []wayIn{{takes: arcs, or: -1, input: -1}}
+}
+
+func (l *netLowering) waysOut(t TaskID) []wayOut {
+	outputs := l.n.tasks[t].outputs
+	arcs := make([]gameArc, len(outputs))
+	for i, c := range outputs {
+		arcs[i] = gameArc{place: int32(c), n: 1}
+	}
+	if len(outputs) == 1 {
+		return []wayOut{{puts: arcs, output: -1}}
+	}
+	var ways []wayOut
+	switch l.n.def.Tasks[t].Split {
+	case Xor:
+		for i := range outputs {
+			ways = append(ways, wayOut{puts: arcs[i : i+1], output: int16(i)})
+		}
+	case Or:
+		for set := uint64(1); set < 1<<len(outputs); set++ {
+			way := wayOut{output: -1, chosen: set}
+			for i := range outputs {
+				if set>>i&1 != 0 {
+					way.puts = append(way.puts, arcs[i])
+				}
+			}
+			ways = append(ways, way)
+		}
+	default:
+		ways = append(ways, wayOut{puts: arcs, output: -1})
+	}
+	return ways
+}
+
+// regionOf is what a completion of the task empties: the conditions of its region, the busy places of the members, and, of
+// members that are enabled, the tokens in their private inputs.
+func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
+	tasks, conditions := l.n.Region(t)
+	for _, c := range conditions {
+		resets = append(resets, int32(c))
+	}
+	for _, u := range tasks {
+		if u == t {
+			continue
+		}
+		if busy := l.busyAt[u]; busy >= 0 {
+			resets = append(resets, busy)
+		}
+		s := gameSpare{task: u, owner: t, inputs: l.n.tasks[u].inputs}
+		for _, c := range l.n.tasks[u].private {
+			if !slices.Contains(conditions, c) {
+				s.clears = append(s.clears, int32(c))
+			}
+		}
+		if len(s.clears) > 0 {
+			spares = append(spares, s)
+		}
+	}
+	return resets, spares
+}
+
+// orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one answer.
+func (l *netLowering) orEnabled(m *gameMove, state []byte) bool {
+	l.key = append(l.key[:0], byte(m.or), byte(m.or>>8), byte(m.or>>16))
+	for _, p := range l.looksAt(m) {
+		l.key = append(l.key, state[p])
+	}
+	if answer, known := l.decided[string(l.key)]; known {
+		return answer
+	}
+	l.load(state)
+	answer := l.decide(TaskID(m.or))
+	l.decided[string(l.key)] = answer
+	return answer
+}
+
+// looksAt lists the places that the or-join of a move depends on.
+func (l *netLowering) looksAt(m *gameMove) []int32 {
+	places, known := l.watched[m.or]
+	if !known {
+		for p := range int32(len(l.n.conditions) + len(l.busyTasks)) {
+			if l.awaits(m, p) {
+				places = append(places, p)
+			}
+		}
+		l.watched[m.or] = places
+	}
+	return places
+}
+
+// memberEnabled asks whether a member of a region is enabled while its owner is still busy.
+func (l *netLowering) memberEnabled(s *gameSpare, state []byte) bool {
+	l.load(state)
+	l.running.Add(int(s.owner))
+	return l.decide(s.task)
+}
+
+func (l *netLowering) decide(t TaskID) bool {
+	d := l.n.Enabled(t, l.marking, l.running)
+	l.undecided = l.undecided || d.Undecided
+	return d.Enabled
+}
+
+// manyTokens stands for an unbounded count where the engine is asked.
+const manyTokens = 1 << 10
+
+// load turns a state into the engine's terms.
+func (l *netLowering) load(state []byte) {
+	for c := range l.marking {
+		if l.marking[c] = int32(state[c]); state[c] == unbounded {
+			l.marking[c] = manyTokens
+		}
+	}
+	clear(l.running)
+	for i, t := range l.busyTasks {
+		if state[len(l.marking)+i] != 0 {
+			l.running.Add(int(t))
+		}
+	}
+}
+
+// awaits reports whether a token in a place can matter to the or-join of a move.
+func (l *netLowering) awaits(m *gameMove, place int32) bool {
+	j, watchers := TaskID(m.or), []TaskID(nil)
+	if i := int(place) - len(l.n.conditions); i >= 0 {
+		watchers = l.n.BusyWatchers(l.busyTasks[i])
+	} else {
+		watchers = l.n.Watchers(ConditionID(place))
+	}
+	return slices.Contains(watchers, j)
+}

@@ -1,0 +1,229 @@
+package net
+
+import "slices"
+
+// reducer lowers the net for the reduction rules. It differs from the exact game in this:
+//
+//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference.
+//   - A busy task may be started again, into a second token in its busy place. The rules look for safe nets, so a net in
+//     which that can happen is not shown to be sound.
+//   - A member of a region with one input of its own is one move: the region takes its token, whether waiting or being
+//     worked on, and with two at once the net is not safe. Other members with inputs of their own are beyond the rules.
+//   - Routing tasks take their time like others. That is no difference if they compete with nobody and no region is near:
+//     then a run in which they take their time can be changed into one in which they go first.
+func (l *netLowering) reducer(traced bool) (*reducer, int32) {
+	for i := range l.n.tasks {
+		if t := TaskID(i); l.choosesAmongShared(t) || !l.mergeableInputs(t) || !l.plainRouting(t) || !l.plainMember(t) ||
+			len(l.n.tasks[t].outputs) > 64 {
+			return nil, -1
+		}
+	}
+	b := &reducerBuilder{l: l, busyAt: filledWith(len(l.n.tasks), -1), alias: make([]int32, len(l.n.conditions))}
+	b.number()
+	b.r = newReducer(len(l.n.conditions) + b.busy)
+	if traced {
+		b.r.trace = newTrace()
+	}
+	for c, as := range b.alias {
+		b.r.places[c].dead = int(as) != c
+	}
+	b.r.places[b.alias[l.n.start]].marked = true
+	b.r.places[b.alias[l.n.end]].fixed = true
+	l.leaves = l.leaves[:0]
+	for t := range l.n.tasks {
+		if !b.addTask(TaskID(t)) {
+			return nil, -1
+		}
+	}
+	b.r.finish()
+	return b.r, b.alias[l.n.end]
+}
+
+// mergeableInputs reports whether the inputs of an xor-join can be one place: the same regions empty them.
+func (l *netLowering) mergeableInputs(t TaskID) bool {
+	inputs := l.n.tasks[t].inputs
+	if l.n.def.Tasks[t].Join != Xor {
+		return true
+	}
+	return !slices.ContainsFunc(inputs, func(c ConditionID) bool {
+		return !slices.Equal(l.emptiedBy[c], l.emptiedBy[inputs[0]])
+	})
+}
+
+// plainRouting reports whether it makes no difference when a routing task takes its time.
+func (l *netLowering) plainRouting(t TaskID) bool {
+	if l.n.def.Tasks[t].Kind != Routing {
+		return true
+	}
+	tasks, conditions := l.n.Region(t)
+	if len(tasks)+len(conditions)+len(l.memberOf[t]) > 0 {
+		return false
+	}
+	near := func(c ConditionID) bool { return len(l.emptiedBy[c]) > 0 || l.ofMember.Has(int(c)) }
+	if slices.ContainsFunc(l.n.tasks[t].outputs, near) || slices.ContainsFunc(l.n.tasks[t].inputs, near) {
+		return false
+	}
+	for _, c := range l.n.tasks[t].inputs {
+		for _, u := range l.n.conditions[c].consumers {
+			if u != t && (l.n.def.Tasks[u].Kind != Routing || len(l.n.tasks[u].inputs) > 1 || len(l.n.tasks[t].inputs) > 1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// plainMember reports whether what regions do to the task can be said by emptying places alone.
+func (l *netLowering) plainMember(u TaskID) bool {
+	if len(l.memberOf[u]) == 0 || l.singleMember(u) {
+		return true
+	}
+	for _, o := range l.memberOf[u] {
+		_, conditions := l.n.Region(o)
+		for _, c := range l.n.tasks[u].private {
+			if !slices.Contains(conditions, c) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// singleMember reports whether the task is a member of regions that waits for tokens in one place of its own (or in several
+// that are merged), which no region empties without canceling the task too.
+func (l *netLowering) singleMember(u TaskID) bool {
+	at := &l.n.tasks[u]
+	if len(l.memberOf[u]) == 0 || len(at.private) != len(at.inputs) || len(at.inputs) > 1 && l.n.def.Tasks[u].Join != Xor {
+		return false
+	}
+	return !slices.ContainsFunc(l.emptiedBy[at.inputs[0]], func(o TaskID) bool { return !slices.Contains(l.memberOf[u], o) })
+}
+
+// reducerBuilder fills a reducer with the transitions of a net.
+type reducerBuilder struct {
+	l      *netLowering
+	r      *reducer
+	alias  []int32 // by condition: the place that stands for it
+	busyAt []int32 // by task: its busy place, or -1
+	busy   int     // how many of them there are
+}
+
+// number gives every condition and every busy task its place.
+func (b *reducerBuilder) number() {
+	n := b.l.n
+	for c := range b.alias {
+		b.alias[c] = int32(c)
+	}
+	for t := range n.tasks {
+		if inputs := n.tasks[t].inputs; n.def.Tasks[t].Join == Xor {
+			for _, c := range inputs[1:] {
+				b.alias[c] = int32(inputs[0])
+			}
+		}
+		if b.l.split.Has(t) && !b.l.singleMember(TaskID(t)) || b.l.orJoin(TaskID(t)) && b.manyWaysOut(TaskID(t)) {
+			b.busyAt[t] = int32(len(n.conditions) + b.busy)
+			b.busy++
+		}
+	}
+}
+
+// addTask adds the transitions of a task. It reports false if an arc would have a weight of two.
+func (b *reducerBuilder) addTask(t TaskID) bool {
+	n := b.l.n
+	at := &n.tasks[t]
+	in := b.inputs(t)
+	out := make([]rarc, len(at.outputs))
+	for i, c := range at.outputs {
+		out[i] = rarc{place: b.alias[c], bit: int16(i & 63)}
+		if i > 0 && n.def.Tasks[t].Split != Xor && indexArc(out[:i], out[i].place) >= 0 {
+			return false
+		}
+	}
+	orTask := int32(-1)
+	if b.l.orJoin(t) {
+		orTask = int32(t)
+	}
+	moment := Whole
+	if busy := b.busyAt[t]; busy >= 0 {
+		start := netMove{task: t, moment: Starts, output: -1}
+		if moment = Completes; !b.l.split.Has(int(t)) {
+			start.task, moment = -1, Whole // told as one move, when it completes
+		}
+		b.add(start, rtrans{in: in, out: []rarc{{place: busy}}, orTask: orTask})
+		in, orTask = []int32{busy}, -1
+	}
+	if !b.manyWaysOut(t) {
+		orSplit := n.def.Tasks[t].Split == Or && len(out) > 1
+		tr := rtrans{in: in, out: out, orTask: orTask, orSplit: orSplit, resets: b.resets(t)}
+		b.add(netMove{task: t, moment: moment, output: -1}, tr)
+		return true
+	}
+	for i := range out {
+		tr := rtrans{in: slices.Clone(in), out: out[i : i+1 : i+1], orTask: orTask, resets: b.resets(t)}
+		b.add(netMove{task: t, moment: moment, output: int16(i)}, tr)
+	}
+	return true
+}
+
+// manyWaysOut reports whether the task becomes several transitions. If it is an or-join too, that gets a transition of
+// its own before them, for the rules want it to be one.
+func (b *reducerBuilder) manyWaysOut(t TaskID) bool {
+	return b.l.n.def.Tasks[t].Split == Xor && len(b.l.n.tasks[t].outputs) > 1
+}
+
+func (b *reducerBuilder) inputs(t TaskID) []int32 {
+	in := make([]int32, 0, len(b.l.n.tasks[t].inputs))
+	for _, c := range b.l.n.tasks[t].inputs {
+		if p := b.alias[c]; !slices.Contains(in, p) {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
+// add adds a transition and what it stands for.
+func (b *reducerBuilder) add(what netMove, tr rtrans) {
+	label := int32(len(b.l.leaves))
+	what.input = -1
+	b.l.leaves = append(b.l.leaves, what)
+	tr.own = -1
+	switch {
+	case what.task < 0:
+	case tr.orSplit:
+		tr.own = label
+	default:
+		tr.seq = b.r.trace.leaf(label, 0)
+	}
+	b.r.trans = append(b.r.trans, tr)
+}
+
+// resets lists the places that the task's region empties.
+func (b *reducerBuilder) resets(t TaskID) []int32 {
+	tasks, conditions := b.l.n.Region(t)
+	var list []int32
+	add := func(p int32) {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	for _, c := range conditions {
+		add(b.alias[c])
+	}
+	for _, u := range tasks {
+		switch {
+		case u == t:
+		case b.l.singleMember(u):
+			add(b.alias[b.l.n.tasks[u].inputs[0]])
+		case b.busyAt[u] >= 0:
+			add(b.busyAt[u])
+		}
+	}
+	return list
+}
+
+func (l *netLowering) taskOf(t tracedMove) int32 { return int32(l.leaves[t.label].task) }
+
+func (l *netLowering) matches(t tracedMove, m *gameMove) bool {
+	want, have := l.leaves[t.label], l.moves[m.label]
+	return want.moment == have.moment && want.output == have.output && t.chosen == have.chosen
+}

@@ -1,0 +1,141 @@
+package net
+
+import "slices"
+
+// witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken for
+// unbounded on the way and no run of moderate length does the same.
+func (f *findings) witness(to int32, shows func(state []byte) bool) *Witness {
+	path := f.x.s.path(to)
+	moves := make([]int32, 0, len(path))
+	for _, i := range path[1:] {
+		moves = append(moves, f.x.s.via[i])
+	}
+	if len(f.x.pumps) > 0 {
+		return f.unroll(path, moves, shows)
+	}
+	return f.tell(moves, f.x.s.at(int(to)))
+}
+
+// unroll makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more and
+// more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles up, so the
+// earlier ones go round more often, by a power for each stage.
+func (f *findings) unroll(path, moves []int32, shows func(state []byte) bool) *Witness {
+	stages := 0
+	for _, state := range path {
+		if slices.ContainsFunc(f.x.pumps, func(p pump) bool { return p.state == state }) {
+			stages++
+		}
+	}
+	for base := range maxRounds {
+		run := f.goRound(path, moves, base, stages)
+		if len(run) > maxUnrolled {
+			break
+		}
+		if state := f.play(run); state != nil && shows(state) {
+			w := f.tell(run, state)
+			w.Long = base > 0
+			return w
+		}
+	}
+	return nil
+}
+
+// A witness goes round loops for a moderate number of steps only.
+const (
+	maxRounds   = 12
+	maxUnrolled = 2000
+)
+
+// goRound is the way with its loops: the last one as often as base says, the one before that base times as often.
+func (f *findings) goRound(path, moves []int32, base, stages int) []int32 {
+	var run []int32
+	for i, state := range path {
+		if i > 0 {
+			run = append(run, moves[i-1])
+		}
+		for _, p := range f.x.pumps {
+			from := slices.Index(path, p.from)
+			if p.state != state || from < 0 {
+				continue
+			}
+			times := 1
+			for range stages {
+				times = min(times*base, maxUnrolled)
+			}
+			stages--
+			for n := 0; n < times && len(run) <= maxUnrolled; n++ {
+				run = append(run, moves[from:i]...)
+			}
+		}
+	}
+	return run
+}
+
+// repeats reports whether the loop of a pump can be gone round on the way itself, each time adding to the place. It cannot
+// if it lives on what an earlier loop has piled up.
+func (f *findings) repeats(p pump, place int32) bool {
+	path := f.x.s.path(p.state)
+	var run []int32
+	for _, i := range path[1:] {
+		run = append(run, f.x.s.via[i])
+	}
+	loop := run[slices.Index(path, p.from):]
+	before, after := f.play(run), f.play(append(slices.Clone(run), loop...))
+	if before == nil || after == nil || after[place] <= before[place] {
+		return false
+	}
+	for q := range f.g.places {
+		if after[q] < before[q] {
+			return false
+		}
+	}
+	return true
+}
+
+// play makes the moves from the start, and returns the state they lead to, or nil if one of them is not possible.
+func (f *findings) play(moves []int32) []byte {
+	state := make([]byte, f.x.s.width)
+	copy(state, f.g.start)
+	for _, k := range moves {
+		m := &f.g.moves[k]
+		if !f.g.enabled(m, state) {
+			return nil
+		}
+		if f.g.play(m, state).over >= 0 {
+			return nil
+		}
+	}
+	return state
+}
+
+// tell puts a run into words.
+func (f *findings) tell(moves []int32, state []byte) *Witness {
+	w := &Witness{Steps: make([]Step, 0, len(moves))}
+	for _, k := range moves {
+		w.Steps = append(w.Steps, f.step(&f.g.moves[k]))
+	}
+	for p := range int32(f.g.places) {
+		switch c := state[p]; {
+		case c == 0:
+		case f.busy(p):
+			w.Busy = append(w.Busy, f.place(p).Name)
+		default:
+			w.Marking = append(w.Marking, Tokens{Condition: f.place(p).Name, Count: int(c)})
+		}
+	}
+	return w
+}
+
+func (f *findings) anything([]byte) bool { return true }
+
+func (f *findings) spills(state []byte) bool {
+	over, proper := f.g.complete(state)
+	return over && !proper
+}
+
+func (f *findings) stops(state []byte) bool {
+	if over, _ := f.g.complete(state); over {
+		return false
+	}
+	return !slices.ContainsFunc(f.g.moves, func(m gameMove) bool { return f.g.enabled(&m, state) })
+}

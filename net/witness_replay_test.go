@@ -1,0 +1,193 @@
+package net_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// replayPetri plays a witness on a plain net by the definition of firing alone, and checks that it shows what it claims.
+func replayPetri(t *testing.T, p *net.Petri, f net.Finding) {
+	t.Helper()
+	byName := map[string]*net.PetriTransition{}
+	for i := range p.Transitions {
+		byName[p.Transitions[i].Name] = &p.Transitions[i]
+	}
+	m := p.Initial()
+	for i, s := range f.Witness.Steps {
+		require.True(t, firePetri(m, byName[s.Task]), "%s: step %d, %s, is not enabled", f, i, s)
+	}
+	isSink := map[int]bool{}
+	for _, s := range p.Sinks() {
+		isSink[s] = true
+	}
+	inner, most := 0, 0
+	for i, c := range m {
+		if most = max(most, c); !isSink[i] {
+			inner += c
+		}
+	}
+	switch f.Code {
+	case net.ImproperCompletion:
+		require.Len(t, isSink, 1)
+		require.True(t, inner > 0 || most > 1, "nothing is left over")
+	case net.Unsafe:
+		require.Greater(t, most, 1)
+	case net.NoOptionToComplete:
+		require.False(t, canComplete(p, m), "the run can be completed after all")
+	case net.Unbounded:
+		require.NotZero(t, f.Witness.Repeats)
+	}
+}
+
+// firePetri fires a transition, if it is enabled.
+func firePetri(m []int, t *net.PetriTransition) bool {
+	for _, a := range t.In {
+		if m[a.Place] < a.Weight {
+			return false
+		}
+	}
+	for _, a := range t.In {
+		m[a.Place] -= a.Weight
+	}
+	for _, p := range t.Resets {
+		m[p] = 0
+	}
+	for _, a := range t.Out {
+		m[a.Place] += a.Weight
+	}
+	return true
+}
+
+// canComplete searches for a final marking, naively and not far: a token in the only sink, or none but in sinks.
+func canComplete(p *net.Petri, from []int) bool {
+	sinks := p.Sinks()
+	isSink := map[int]bool{}
+	for _, s := range sinks {
+		isSink[s] = true
+	}
+	seen := map[string]bool{}
+	todo := [][]int{from}
+	for len(todo) > 0 && len(seen) < 3000 {
+		m := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		key := make([]byte, len(m))
+		left := 0
+		for i, c := range m {
+			if key[i] = byte(c); isSink[i] {
+				key[i] = 0
+			} else {
+				left += c
+			}
+		}
+		if len(sinks) == 1 && m[sinks[0]] > 0 || len(sinks) != 1 && left == 0 {
+			return true
+		}
+		if seen[string(key)] {
+			continue
+		}
+		seen[string(key)] = true
+		for i := range p.Transitions {
+			next := append([]int(nil), m...)
+			if firePetri(next, &p.Transitions[i]) {
+				todo = append(todo, next)
+			}
+		}
+	}
+	return false
+}
+
+// replayNet plays a witness with the interpreter, and checks that it shows what it claims.
+func replayNet(t *testing.T, n *net.Net, f net.Finding) {
+	t.Helper()
+	if f.Witness == nil {
+		require.Contains(t, []net.Code{net.DeadTask, net.Unbounded}, f.Code, "%s has no witness: %s", f, describe(n))
+		return
+	}
+	in := interpreter{n}
+	s := in.first()
+	play := func(i int, step net.Step) {
+		task, ok := n.TaskByName(step.Task)
+		require.True(t, ok)
+		if step.Moment != net.Completes {
+			require.Contains(t, in.enabled(s), task, "%s: step %d of %s is not enabled: %s", f, i, f.Witness, describe(n))
+			if step.Input != "" {
+				taken := in.n.Consumes(nil, task, s.tokens)
+				require.Equal(t, step.Input, n.ConditionName(taken[0]))
+			}
+			s = in.do(s, event{task: task, start: true})
+		}
+		if step.Moment != net.Starts {
+			require.True(t, s.busy.Has(int(task)), "%s: step %d of %s completes what is not started", f, i, f.Witness)
+			into := n.Outputs(task)
+			if len(step.Outputs) > 0 {
+				into = nil
+				for _, name := range step.Outputs {
+					c, ok := n.Target(task, name)
+					require.True(t, ok, "%s is no target of %s", name, step.Task)
+					into = append(into, c)
+				}
+			}
+			s = in.do(s, event{task: task, into: into})
+		}
+	}
+	for i, step := range f.Witness.Steps {
+		play(i, step)
+	}
+	requireState(t, n, s, f.Witness)
+	over, proper := in.over(s)
+	switch f.Code {
+	case net.ImproperCompletion:
+		require.True(t, over && !proper, "%s: %s ends properly", f, f.Witness)
+	case net.NoOptionToComplete:
+		require.False(t, over)
+		require.False(t, reachesEnd(in, s), "%s: %s: the case can complete after all", f, f.Witness)
+	case net.Unbounded:
+		c, _ := n.ConditionByName(f.Subject)
+		require.Greater(t, s.tokens[c], int32(1))
+		for range min(3, 3*f.Witness.Repeats) {
+			before := s.tokens[c]
+			for i, step := range f.Witness.Steps[len(f.Witness.Steps)-f.Witness.Repeats:] {
+				play(i, step)
+			}
+			require.Greater(t, s.tokens[c], before, "%s does not grow: %s", f, f.Witness)
+		}
+	}
+}
+
+// requireState compares the state that a witness claims with the one that was reached.
+func requireState(t *testing.T, n *net.Net, s caseState, w *net.Witness) {
+	t.Helper()
+	var marked []net.Tokens
+	for c, tokens := range s.tokens {
+		if tokens > 0 {
+			marked = append(marked, net.Tokens{Condition: n.ConditionName(net.ConditionID(c)), Count: int(tokens)})
+		}
+	}
+	require.Equal(t, marked, w.Marking)
+	var busy []string
+	s.busy.Each(func(t int) { busy = append(busy, n.TaskName(net.TaskID(t))) })
+	require.Equal(t, busy, w.Busy)
+}
+
+// reachesEnd searches for the end, not far.
+func reachesEnd(in interpreter, from caseState) bool {
+	seen := map[string]bool{}
+	for todo := []caseState{from}; len(todo) > 0 && len(seen) < 2000; {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if over, _ := in.over(s); over {
+			return true
+		}
+		if seen[s.key()] {
+			continue
+		}
+		seen[s.key()] = true
+		for _, e := range in.events(s) {
+			todo = append(todo, in.do(s, e))
+		}
+	}
+	return false
+}
