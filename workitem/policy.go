@@ -70,8 +70,9 @@ func (v Verdict) String() string {
 
 // Policy says what an item's final state means for its task. The zero value is [Default].
 type Policy struct {
-	name   string
-	decide func(Outcome) (Verdict, error)
+	name    string
+	decide  func(Outcome) (Verdict, error)
+	builtIn bool
 }
 
 // NewPolicy makes a policy of a function. The name is part of the workflow's fingerprint, so give a changed rule a new
@@ -87,6 +88,9 @@ func (p Policy) Name() string {
 	}
 	return p.name
 }
+
+// BuiltIn reports whether the policy is one of this package's, which neither fails nor takes time.
+func (p Policy) BuiltIn() bool { return p.decide == nil || p.builtIn }
 
 // Decide judges an outcome.
 func (p Policy) Decide(o Outcome) (Verdict, error) {
@@ -162,5 +166,5 @@ func All() Policy {
 }
 
 func pure(name string, decide func(Outcome) Verdict) Policy {
-	return Policy{name: name, decide: func(o Outcome) (Verdict, error) { return decide(o), nil }}
+	return Policy{name: name, builtIn: true, decide: func(o Outcome) (Verdict, error) { return decide(o), nil }}
 }

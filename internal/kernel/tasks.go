@@ -454,11 +454,7 @@ func (m *Machine) judge(
 			return err
 		}
 		o.Tally = m.tally(c, t, generation)
-		verdict := workitem.Continue
-		err = m.call(c, t, "policy "+spec.Policy.Name(), func(context.Context) (err error) {
-			verdict, err = spec.Policy.Decide(o)
-			return err
-		})
+		verdict, err := m.decide(c, t, spec.Policy, o)
 		switch {
 		case err != nil:
 			return err
@@ -472,6 +468,19 @@ func (m *Machine) judge(
 		}
 		return nil
 	}
+}
+
+// decide asks a policy. One that the user wrote is a callback like any other.
+func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
+	if p.BuiltIn() {
+		return p.Decide(o)
+	}
+	verdict := workitem.Continue
+	err := m.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
+		verdict, err = p.Decide(o)
+		return err
+	})
+	return verdict, err
 }
 
 // tally counts the items, or the child cases, of an activation.
