@@ -1,0 +1,89 @@
+// Bench measures Tasq, a plain program that writes the same rows, and two job queues, all on the same SQLite driver,
+// in one interleaved run: the first run of everything, then the second of everything, and so on. It prints medians
+// with ranges, the ratios of runs that shared a round, and where Tasq stands against its targets.
+//
+//	go run .            # 5 rounds, about half an hour; needs 20 GB of disk
+//	go run . -quick     # 3 rounds of shorter runs on smaller files, under five minutes
+//
+// Every measurement is a process of its own. What a figure is, and how it was counted, stands in docs/performance.md.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+)
+
+func main() {
+	if err := start(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func start() error {
+	quick := flag.Bool("quick", false, "shorter runs, smaller files, three rounds")
+	rounds := flag.Int("rounds", 0, "rounds; 0 is 5, or 3 with -quick")
+	only := flag.String("only", "", "measure only what this regular expression matches; see plan.go for the names")
+	dir := flag.String("dir", "", "folder for the files, on the disk to measure; empty: the system's for temporary files")
+	profile := flag.String("profile", "", "folder for CPU profiles of the first round")
+	length := flag.Duration("length", 0, "how long one run is measured; 0 is 3 s, or 1 s with -quick")
+	name := flag.String("child", "", "for the program itself: the measurement that this process makes")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q; see -help", flag.Arg(0))
+	}
+	if *name != "" {
+		return child(*name, newJob(*dir, *quick).lasting(*length), *profile)
+	}
+	want, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("flag -only: %w", err)
+	}
+	if *rounds <= 0 {
+		*rounds = newJob("", *quick).pick(3, 5)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	root, err := os.MkdirTemp(*dir, "tasq-bench")
+	if err != nil {
+		return err
+	}
+	b := &bench{exe: exe, root: root, profile: *profile, quick: *quick, length: *length,
+		results: make(map[string]map[string]sample)}
+	return errors.Join(b.all(want, *rounds), os.RemoveAll(root))
+}
+
+// all runs every step in every round, and prints the report.
+func (b *bench) all(want *regexp.Regexp, rounds int) error {
+	began := time.Now()
+	if b.profile != "" {
+		if err := os.MkdirAll(b.profile, 0o755); err != nil {
+			return err
+		}
+	}
+	sync, err := diskSync(b.root)
+	if err != nil {
+		return err
+	}
+	load := loadAverage()
+	for round := range rounds {
+		for _, s := range steps {
+			if s.once && round > 0 || !want.MatchString(s.name) {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-20s %s", round+1, rounds, s.name, time.Since(began).Round(time.Second))
+			if err := b.measure(s, round); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(os.Stderr, "\r%-60s\r", "")
+	b.report(os.Stdout, header{rounds: rounds, sync: sync, load: load, took: time.Since(began)})
+	return nil
+}
