@@ -33,6 +33,7 @@ type Options struct {
 	File     string // name of the file, for positions and errors; empty by default
 	MaxBytes int64  // size of the input in bytes; 64 MiB by default
 	MaxDepth int    // elements inside one another; 512 by default
+	MaxNodes int    // elements and attributes, which are what memory goes into; 1 048 576 by default
 }
 
 // Result is what a file holds.
@@ -100,7 +101,7 @@ const (
 func Decode(r io.Reader, o Options) (*Result, error) {
 	root, err := xmlread.Parse(r, xmlread.Options{
 		File:   o.File,
-		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth},
+		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth, MaxNodes: o.MaxNodes},
 		Skip:   func(name string) bool { return name == "BPMNDiagram" },
 	})
 	if err != nil {
@@ -125,6 +126,7 @@ type decoder struct {
 	result    *Result
 	processes []*scope
 	byID      map[string]*node
+	elements  int               // flow nodes and flows so far
 	ids       map[string]int    // line of every element of a process
 	codes     map[string]string // id of an error or escalation -> its code
 	pools     map[string]string // id of a process -> name of its pool

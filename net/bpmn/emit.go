@@ -7,7 +7,7 @@ import (
 
 // maxRegions bounds the members of all cancellation regions of a file: with many events that each cancel everything,
 // they grow like the square of it.
-const maxRegions = 4 << 20
+const maxRegions = 1 << 20
 
 // emitter makes the definition of a process or sub-process, with the sub-processes that become part of it.
 type emitter struct {

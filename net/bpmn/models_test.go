@@ -68,6 +68,8 @@ func TestModels(t *testing.T) {
 			outcomes[strings.FieldsFunc(modeltest.Explore(net.MustCompile(d), 2000).String(), notLetter)[0]]++
 		}
 	}
+	modeltest.InDocs(t, "| BPMN 2.0 | %d | %d | %d processes, %d sub-processes | %d |", len(files), total.Files,
+		total.Processes, total.SubProcesses, outcomes["ill-formed"])
 	t.Logf("%+v", total)
 	t.Logf("notes: %v", notes)
 	t.Logf("looking at every state: %v", outcomes)

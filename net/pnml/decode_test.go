@@ -172,12 +172,14 @@ func TestPlainOnly(t *testing.T) {
 		{simple + `<transition id="u"/><arc source="u" target="p"/>`,
 			`2: plain-only: transition "u": it has no input, so it can fire without end; only the plain net is read`},
 		{`<place id="p"/><place id="q"/><transition id="t"/><arc source="p" target="t"/><arc source="q" target="t"/>`,
-			`1: plain-only: net "n": no place is marked in the beginning and 2 places have no input; only the plain net is read`},
+			`1: plain-only: net "n": no place is marked in the beginning and 2 places have no input; ` +
+				`only the plain net is read`},
 		{simple + `<arc source="t" target="p"/>`,
 			`1: plain-only: net "n": every place has an output, so it runs for ever; only the plain net is read`},
 		{`<place id="p"><initialMarking><text>1</text></initialMarking></place>`,
 			"2: left-out: place \"p\": no arc begins or ends at it, so nothing that happens there matters\n" +
-				`1: plain-only: net "n": no place is marked in the beginning and 0 places have no input; only the plain net is read`},
+				`1: plain-only: net "n": no place is marked in the beginning and 0 places have no input; ` +
+				`only the plain net is read`},
 	} {
 		r := decode(t, file(c.src))
 		require.Nil(t, r.Nets[0].Definition)

@@ -24,6 +24,7 @@ type closer struct {
 	p       *net.Petri
 	def     *net.Definition
 	skipped net.Bits // places without any arc
+	sinks   net.Bits // the other places that nothing takes from
 	extra   []string // places added behind transitions without an output
 	starts  []*node
 	ends    []string
@@ -109,8 +110,10 @@ func (c *closer) findStart() bool {
 }
 
 func (c *closer) findEnd() bool {
+	c.sinks = net.NewBits(len(c.p.Places))
 	for _, i := range c.p.Sinks() {
 		if !c.skipped.Has(i) {
+			c.sinks.Add(i)
 			c.ends = append(c.ends, c.p.Places[i].Name)
 		}
 	}
@@ -227,42 +230,41 @@ func (c *closer) closeEnd() {
 // noteDisconnected names what lies on no path from the start to the end. It stays in the definition, whose check
 // refuses it: leaving it out would hide a mistake.
 func (c *closer) noteDisconnected() {
-	ahead, back := map[string][]string{}, map[string][]string{}
-	for _, f := range c.def.Flows {
-		ahead[f.From] = append(ahead[f.From], f.To)
-		back[f.To] = append(back[f.To], f.From)
-	}
-	var fromStart, toEnd map[string]bool
-	for _, cond := range c.def.Conditions {
-		switch cond.Role {
-		case net.Start:
-			fromStart = reach(cond.Name, ahead)
-		case net.End:
-			toEnd = reach(cond.Name, back)
-		}
-	}
+	var ends []*node
 	for _, n := range c.g.nodes {
-		name := c.name[n]
-		if !n.transition && c.skipped.Has(n.index) {
-			continue
+		if n.transition && len(c.p.Transitions[n.index].Out) == 0 || !n.transition && c.sinks.Has(n.index) {
+			ends = append(ends, n)
 		}
+	}
+	fromStart := c.reach(c.starts, func(a arc) (*node, *node) { return a.from, a.to })
+	toEnd := c.reach(ends, func(a arc) (*node, *node) { return a.to, a.from })
+	for _, n := range c.g.nodes {
 		switch {
-		case !fromStart[name]:
+		case !n.transition && c.skipped.Has(n.index):
+		case !fromStart.Has(n.seq):
 			c.note(Disconnected, n.el.Line, n.el.String(), "no path leads to it from what is marked in the beginning")
-		case !toEnd[name]:
+		case !toEnd.Has(n.seq):
 			c.note(Disconnected, n.el.Line, n.el.String(), "no path leads from it to an end")
 		}
 	}
 }
 
-func reach(from string, next map[string][]string) map[string]bool {
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		for _, n := range next[queue[0]] {
-			if !seen[n] {
-				seen[n] = true
-				queue = append(queue, n)
-			}
+// reach returns the nodes that a path leads to from some others, in the direction that step gives to an arc.
+func (c *closer) reach(from []*node, step func(arc) (*node, *node)) net.Bits {
+	next := make([][]*node, len(c.g.nodes))
+	for _, a := range c.g.arcs {
+		if a.kind != "reset" {
+			x, y := step(a)
+			next[x.seq] = append(next[x.seq], y)
+		}
+	}
+	seen := net.NewBits(len(c.g.nodes))
+	for open := append([]*node(nil), from...); len(open) > 0; {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		if !seen.Has(n.seq) {
+			seen.Add(n.seq)
+			open = append(open, next[n.seq]...)
 		}
 	}
 	return seen

@@ -29,6 +29,7 @@ type Options struct {
 	File     string // name of the file, for positions and errors; empty by default
 	MaxBytes int64  // size of the input in bytes; 64 MiB by default
 	MaxDepth int    // elements inside one another; 512 by default
+	MaxNodes int    // elements and attributes, which are what memory goes into; 1 048 576 by default
 }
 
 // Result is what a file holds.
@@ -104,7 +105,7 @@ const (
 func Decode(r io.Reader, o Options) (*Result, error) {
 	root, err := xmlread.Parse(r, xmlread.Options{
 		File:   o.File,
-		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth},
+		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth, MaxNodes: o.MaxNodes},
 		Skip:   func(name string) bool { return name == "graphics" },
 	})
 	if err != nil {

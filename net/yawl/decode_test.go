@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -190,4 +191,21 @@ func TestUnknownElementsAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "3: unknown-element: <worklet>: no schema of YAWL has such an element here; it is passed over\n",
 		r.Report.String())
+}
+
+// A file may refer to one object any number of times. Reading must not look into it each time.
+func TestOneObjectReferredToByAll(t *testing.T) {
+	const n = 30_000
+	var b strings.Builder
+	b.WriteString("<java><object class='ArchivableSpecificationState'><object class='ArchivableNetState'>" +
+		"<object id='F' class='YAWLFlowRelation'>" + strings.Repeat("<void property='x'/>", n) + "</object>" +
+		"<object id='S' class='SplitDecorator'>" + strings.Repeat("<void method='add'><object idref='F'/></void>", n) +
+		"</object><void property='cells'><array>" + strings.Repeat("<void><object idref='F'/></void>", n) +
+		"<void><object class='AtomicTask'><void property='cancellationSet'><void property='setMembers'>" +
+		strings.Repeat("<void method='add'><object idref='F'/></void>", n) + "</void></void></object></void>" +
+		"</array></void></object></object></java>")
+	began := time.Now()
+	_, err := Decode(strings.NewReader(b.String()), Options{})
+	require.ErrorContains(t, err, "unknown-ref")
+	require.Less(t, time.Since(began), 5*time.Second)
 }

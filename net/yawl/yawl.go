@@ -23,6 +23,7 @@ type Options struct {
 	File     string // name of the file, for positions and errors; empty by default
 	MaxBytes int64  // size of the input in bytes, and of what is compressed in it; 64 MiB by default
 	MaxDepth int    // elements inside one another; 512 by default
+	MaxNodes int    // elements and attributes, which are what memory goes into; 1 048 576 by default
 }
 
 // Result is what a file holds.
@@ -98,7 +99,7 @@ func Decode(r io.Reader, o Options) (*Result, error) {
 	src, rest := cutBeans(src)
 	root, err := xmlread.ParseString(src, xmlread.Options{
 		File:   o.File,
-		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth},
+		Limits: xmlread.Limits{MaxBytes: o.MaxBytes, MaxDepth: o.MaxDepth, MaxNodes: o.MaxNodes},
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -94,4 +95,17 @@ func read(r io.Reader, endings []string) ([]File, error) {
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
+}
+
+// InDocs demands that a line stands in docs/interchange.md, so that the numbers there stay those that tests have
+// measured.
+func InDocs(t testing.TB, format string, args ...any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "interchange.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := fmt.Sprintf(format, args...); !strings.Contains(string(data), line) {
+		t.Errorf("docs/interchange.md lacks the line\n%s", line)
+	}
 }

@@ -10,14 +10,14 @@ import (
 const (
 	DefaultMaxBytes = 64 << 20
 	DefaultMaxDepth = 512
-	DefaultMaxNodes = 2 << 20
+	DefaultMaxNodes = 1 << 20
 )
 
 // Limits bounds what one file may cost. The zero value stands for the defaults.
 type Limits struct {
 	MaxBytes int64 // size of the input in bytes, at most 1 GiB; 64 MiB by default
 	MaxDepth int   // elements inside one another; 512 by default
-	MaxNodes int   // elements and attributes kept; 2 097 152 by default
+	MaxNodes int   // elements and attributes kept; 1 048 576 by default
 }
 
 func (l Limits) orDefaults() Limits {
