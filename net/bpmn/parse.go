@@ -134,7 +134,7 @@ const maxElements = 200_000
 // claim demands that an element has an id of its own. One without any can be no end of a flow, but may stand alone.
 func (d *decoder) claim(el *xmlread.Element) error {
 	if d.elements++; d.elements > maxElements {
-		return d.refuse(TooLarge, el, "it comes behind "+strconv.Itoa(maxElements)+" flow nodes and flows, more than are read")
+		return d.refuse(TooLarge, el, "it comes behind "+strconv.Itoa(maxElements)+" flow nodes and flows; no more are read")
 	}
 	id := el.ID()
 	if id == "" {

@@ -57,7 +57,8 @@ func TestIBMLibrary(t *testing.T) {
 	}
 	require.Equal(t, []int{570, 43124, 51995, 570, 522, 523, 1},
 		[]int{nets, nodes, arcs, definitions, sinks, orJoins, illFormed})
-	modeltest.InDocs(t, "| IBM libraries A and B1 (PNML) | %d | %d | %d nets | %d |", len(files), nets, definitions, illFormed)
+	modeltest.InDocs(t, "| IBM libraries A and B1 (PNML) | %d | %d | %d nets | %d |",
+		len(files), nets, definitions, illFormed)
 	t.Logf("%d nets with %d nodes and %d arcs read in %v, %d of them as definitions; %d have several sinks, "+
 		"%d are closed by an or-join, %d places left out, %d not well-formed", nets, nodes, arcs, spent, definitions, sinks,
 		orJoins, isolated, illFormed)
