@@ -237,6 +237,6 @@ func TestOrJoinOnBlocks(t *testing.T) {
 				f()
 			}
 		})
-		require.LessOrEqual(t, allocated, 5.0, "in 100 decisions; the pool may lose its memory to the collector")
+		require.True(t, underRace || allocated <= 5, "%v in 100 decisions; the pool may lose its memory to the collector", allocated)
 	}
 }
