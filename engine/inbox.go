@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -40,7 +41,7 @@ func (e *Engine) openInbox() {
 // rest waits until it is time to look again; false if the engine closed meanwhile.
 func (e *Engine) rest(err error) bool {
 	pace := inboxPace
-	if err != nil && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, context.Canceled) {
 		pace = inboxRetry
 		e.log.Error("commands of other processes could not be taken; they stay, and are tried again", "error", err, "in", pace)
 	}

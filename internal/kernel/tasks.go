@@ -378,7 +378,7 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activities.Task) ([]net.ConditionID, error) {
 	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
 	if gate == net.And {
-		return outputs, nil
+		return outputs, m.checkChoice(c, t)
 	}
 	targets, given := []string(nil), false
 	if ch := m.choice; ch != nil && ch.at == c.ID && ch.t == t {
@@ -401,6 +401,17 @@ func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activ
 		return outputs, nil
 	}
 	return targetsOf(c, t, gate, targets)
+}
+
+// checkChoice refuses a route that the caller gave to an and-split, which has none to choose, if it names no flow.
+func (m *Machine) checkChoice(c *store.Case, t net.TaskID) error {
+	ch := m.choice
+	if ch == nil || ch.at != c.ID || ch.t != t {
+		return nil
+	}
+	m.choice = nil
+	_, err := targetsOf(c, t, net.And, ch.to)
+	return err
 }
 
 func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {

@@ -80,6 +80,7 @@ func (r *runner) open(ctx context.Context) error {
 	var err error
 	r.engine, err = engine.Config{
 		Clock: r.clock, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		CallbackTimeout: time.Hour, // no output depends on how fast the machine is
 	}.Open(ctx, r.opener, r.versions...)
 	return err
 }
