@@ -9,9 +9,9 @@
 //	exclusive, parallel,   a routing task with an xor, and, or join and split
 //	inclusive gateway
 //	event-based gateway    a condition that the events behind it share: the first that happens takes the token
-//	sub-process,           a composite task. A sub-process that something is thrown out of (an error, an
-//	call activity          escalation, a cancellation) becomes a part of the net around it
-//	event sub-process      a part of the net too, which waits as long as the rest runs
+//	sub-process,           a composite task. If something is thrown out of it (an error, an escalation, a
+//	call activity          cancellation), an xor-split: its normal end, or who catches that
+//	event sub-process      a part of the net, which waits as long as the rest runs
 //	boundary event         a task that waits beside the activity: each cancels the other
 //	terminate end event    a task that cancels everything else of its process or sub-process
 //	several start events   a choice; several elements without a flow in: all of them

@@ -1,8 +1,6 @@
 package bpmn
 
-import (
-	"github.com/tasq-dev/tasq/net"
-)
+import "github.com/tasq-dev/tasq/net"
 
 // How a scope ends. A process is over when its last token is gone, so ends that can be reached together are gathered by
 // an or-join:
@@ -23,7 +21,7 @@ import (
 //	over, calm -> normal -> exit
 //	over, thrown -> escapes -> catcher
 //
-// If the catcher is further out, "escapes" is an event that throws in the scope around.
+// If the catcher is outside of the definition, what is thrown is an end that cancels all that has not ended.
 
 // throw is a task in whose scope something is thrown by its completion, and who catches it.
 type throw struct {
@@ -44,12 +42,25 @@ func (s *scope) isFlagged() bool {
 	return false
 }
 
-// throwsOf lists what is thrown in a scope to interrupting catchers: by events of it, and out of what is in it.
-func throwsOf(s *scope, handlers bool) []throw {
-	var all []throw
+// outward takes those throws out of a list that leave the definition.
+func (s *scope) outward(throws []throw) (out, rest []throw) {
+	for _, t := range throws {
+		if s.inline || s.catches(t.catcher) {
+			rest = append(rest, t)
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out, rest
+}
+
+// throwsOf lists what is thrown in a scope to interrupting catchers: by events of it, and out of what is in it but for
+// its event sub-processes.
+func throwsOf(s *scope) []throw {
+	all := s.extra
 	for _, n := range s.nodes {
 		switch {
-		case n.handler != handlers:
+		case n.handler:
 		case n.catcher != nil && n.catcher.interrupting:
 			all = append(all, throw{n.name, n.catcher})
 		case n.sub != nil && n.sub.inline:
@@ -69,7 +80,8 @@ func tasksOf(throws []throw) []string {
 
 // end gathers the ends of a scope, and returns what is left to join to its exit. Of those, one is reached.
 func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) []string {
-	throws, fromHandlers := throwsOf(s, false), throwsOf(s, true)
+	out, throws := s.outward(throwsOf(s))
+	ends = append(ends, tasksOf(out)...)
 	flagged := s.calm != ""
 	if flagged {
 		ends = append(ends, tasksOf(throws)...)
@@ -81,12 +93,21 @@ func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) 
 	}
 	var alone []string
 	for _, h := range handlers {
+		outOfHandler, rest := s.outward(h.throws)
 		alone = append(alone, h.alone...)
 		ends = append(ends, h.ends...)
+		if flagged {
+			ends = append(ends, tasksOf(rest)...)
+		}
+		if h.stops {
+			alone = append(alone, tasksOf(outOfHandler)...)
+		} else {
+			ends = append(ends, tasksOf(outOfHandler)...)
+		}
+		throws, out = append(throws, rest...), append(out, outOfHandler...)
 	}
-	throws = append(throws, fromHandlers...)
-	if flagged {
-		ends = append(ends, tasksOf(fromHandlers)...)
+	for _, t := range out {
+		e.later = append(e.later, func() { e.stopRest(s, t.task) })
 	}
 	switch i, isTask := e.tasks[exit]; {
 	case !flagged && (!s.parallel || len(ends) < 2):
@@ -138,9 +159,24 @@ func (e *emitter) tellApart(s *scope, finish string, throws []throw) (ends []str
 			escapes = append(escapes, throw{escape, t.catcher})
 		}
 		e.flow(t.task, flag, s.el)
-		e.later = append(e.later, func() { e.cancel(t.task, append(e.allButEnded(s, t.task), s.calm)) })
+		e.later = append(e.later, func() {
+			e.cancel(t.task, append(e.allButEnded(s, t.task), s.calm))
+			if s.owner != nil { // or else the or-join would wait for what a loop may bring again behind such an event
+				e.cancel(t.task, s.owner.armed)
+			}
+		})
 	}
 	return []string{normal}, escapes
+}
+
+// stopRest lets a task that ends a scope cancel what has not ended in it. Where there is only its own token, that is
+// what waits for events.
+func (e *emitter) stopRest(s *scope, task string) {
+	if s.parallel {
+		e.cancel(task, e.allButEnded(s, task))
+	} else {
+		e.cancel(task, s.armed)
+	}
 }
 
 // leave takes what is thrown out of a scope: to its catcher, or on to the scope around.
@@ -155,12 +191,10 @@ func (e *emitter) leave(s *scope, throws []throw) {
 				}
 			})
 		}
-		if t.catcher.kind != boundaryEvent && t.catcher.scope.parent() == s {
-			e.flow(t.task, t.catcher.enter, s.el)
-			continue
+		if t.catcher.kind == boundaryEvent || !s.catches(t.catcher) {
+			e.later = append(e.later, func() { e.cancel(t.task, s.owner.armed) })
 		}
-		e.later = append(e.later, func() { e.cancel(t.task, s.owner.armed) })
-		if t.catcher.host == s.owner {
+		if s.catches(t.catcher) {
 			e.flow(t.task, t.catcher.enter, s.el)
 		} else {
 			s.leaving = append(s.leaving, t)

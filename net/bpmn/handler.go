@@ -4,9 +4,11 @@ import "github.com/tasq-dev/tasq/net"
 
 // handler is an event sub-process after it was declared.
 type handler struct {
-	armed string   // the condition that lets it begin; "" if only what is thrown begins it
-	ends  []string // where tokens leave it while the rest of the scope may run
-	alone []string // where tokens leave it when an interrupting start event has cancelled the rest
+	armed  string   // the condition that lets it begin; "" if only what is thrown begins it
+	ends   []string // where tokens leave it while the rest of the scope may run
+	alone  []string // where tokens leave it when an interrupting start event has cancelled the rest
+	throws []throw  // what is thrown out of it
+	stops  bool     // every start event of it interrupts
 }
 
 // handlers emits the event sub-processes of a scope. While the scope runs, a condition is marked that their start
@@ -68,6 +70,7 @@ func (e *emitter) handler(s *scope, n *node) handler {
 	}
 	n.sub.inside.ends = e.mark()
 	h.ends, h.alone = e.handlerEnds(n, ends)
+	h.throws, h.stops = n.sub.leaving, len(n.sub.reachable(false)) == 0
 	n.sub.inside.end = e.mark()
 	e.later = append(e.later, func() { e.terminates(n.sub) })
 	return h

@@ -15,7 +15,8 @@ type scope struct {
 
 	armed   []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
 	calm    string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
-	leaving []throw  // what is thrown on to the scope around
+	leaving []throw  // what is thrown on to the scope around, which is in the same definition
+	extra   []throw  // what composite tasks in it throw
 	inside  span     // what was emitted for it
 }
 
@@ -82,11 +83,12 @@ type node struct {
 	called       string // id of what a call activity calls
 	several      bool   // a parallel event-based gateway
 
-	catcher *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
-	thrown  []*node // by whom, for a catcher
-	link    *node   // where a link event leads
-	linked  bool    // a link event leads here
-	gone    bool    // not read, with the flows to and from it
+	catcher  *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
+	outcomes []*node // of a composite task: who catches what ends it, besides its normal end
+	thrown   []*node // by whom, for a catcher
+	link     *node   // where a link event leads
+	linked   bool    // a link event leads here
+	gone     bool    // not read, with the flows to and from it
 
 	name         string   // in the net
 	enter, leave string   // names in the net: where flows come in and where they go out

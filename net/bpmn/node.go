@@ -91,12 +91,11 @@ func (e *emitter) declareEventBased(n *node) {
 // declareInline adds a sub-process as part of the net, between two routing tasks.
 func (e *emitter) declareInline(n *node) {
 	n.enter, n.leave = e.routing(n.name+"_begin", net.Xor, net.And, n.el), ""
-	text := "only an event at its border ends it"
 	if n.sub.canEnd() {
 		n.leave = e.routing(n.name+"_end", net.Xor, net.And, n.el)
-		text = "something is thrown out of it that an event outside catches"
 	}
-	e.note(Closed, n.el, text+"; it becomes a part of the net around it, which begins with the routing task "+n.enter)
+	e.note(Closed, n.el, "it can go on until an event at its border stops it; it becomes a part of the net around it, "+
+		"which begins with the routing task "+n.enter)
 	if n.id != "" {
 		e.out.IDs[n.enter] = n.id
 	}
@@ -120,7 +119,15 @@ func (e *emitter) declareInline(n *node) {
 //
 //	begin -> ready -> activity        the activity cancels what waits
 //	begin -> armed -> event           an interrupting event cancels the activity, before or after it has started
+//
+// An event that only what is thrown out of the activity starts needs not wait.
 func (e *emitter) declareBoundary(n *node) {
+	if !slices.ContainsFunc(n.boundary, func(b *node) bool { return len(b.thrown) == 0 }) {
+		for _, b := range n.boundary {
+			e.declareEvent(n, b)
+		}
+		return
+	}
 	n.enter = e.routing(n.name+"_begin", net.Xor, net.And, n.el)
 	ready := e.condition(n.name+"_ready", net.Inner, n.el)
 	e.flow(n.enter, ready, n.el)
@@ -131,7 +138,7 @@ func (e *emitter) declareBoundary(n *node) {
 	e.later = append(e.later, func() {
 		e.cancel(n.name, n.armed)
 		for _, b := range n.boundary {
-			if b.interrupting && e.members <= maxRegions {
+			if b.interrupting && len(b.thrown) == 0 && e.members <= maxRegions {
 				e.cancel(b.name, append([]string{n.name, ready}, n.besides(b)...))
 			}
 		}
@@ -163,13 +170,17 @@ func (e *emitter) edges(n *node) {
 		}
 		return
 	}
-	rest := e.splitOff(n, out)
+	leave := e.outcomes(n, out)
+	rest := e.splitOff(n, leave, out)
+	if len(n.outcomes) > 0 {
+		e.def.Tasks[e.tasks[n.name]].Split = net.Xor
+	}
 	for i, f := range out {
-		from := n.leave
+		from := leave
 		if rest != "" && !n.isFallback(f) {
 			from = rest
 		} else if f.stop {
-			from = e.stoppable(n, f)
+			from = e.stoppable(n, leave, f)
 		}
 		e.flow(from, f.to.enter, f.el)
 		e.noteCondition(n, f, i+1)
@@ -185,8 +196,8 @@ func (e *emitter) edges(n *node) {
 // splitOff settles the split behind a node. A default flow is taken only if no other is, which an or-split does not
 // say: it is an xor-split then, between the default and, through one more routing task, some of the others. That task
 // is returned, or "" if none is needed.
-func (e *emitter) splitOff(n *node, out []*flow) string {
-	i, isTask := e.tasks[n.leave]
+func (e *emitter) splitOff(n *node, leave string, out []*flow) string {
+	i, isTask := e.tasks[leave]
 	if !isTask {
 		return ""
 	}
@@ -202,18 +213,46 @@ func (e *emitter) splitOff(n *node, out []*flow) string {
 		return ""
 	}
 	name := e.routing(n.name+"_some", net.And, net.Or, n.el) // this moves the tasks: t is not to be used any more
-	e.flow(n.leave, name, n.el)
+	e.flow(leave, name, n.el)
 	e.note(Closed, n.el, "its default flow is taken only if no other is; the routing task "+name+
 		" is added before the others")
 	return name
 }
 
+// outcomes adds the ways in which a composite task can end other than normally, and returns what the flows behind its
+// normal end begin at: the task itself or, if there are several, a routing task for their own split.
+func (e *emitter) outcomes(n *node, out []*flow) string {
+	if len(n.outcomes) == 0 {
+		return n.leave
+	}
+	leave := n.leave
+	if len(out) > 1 {
+		leave = e.routing(n.name+"_done", net.And, net.And, n.el)
+		e.flow(n.leave, leave, n.el)
+	}
+	for _, c := range n.outcomes {
+		if c.host == n {
+			e.flow(n.leave, c.enter, c.el)
+			continue
+		}
+		on := e.routing(n.name+"_throws", net.And, net.And, n.el)
+		e.flow(n.leave, on, n.el)
+		n.scope.extra = append(n.scope.extra, throw{on, c})
+	}
+	e.note(Closed, n.el, "something is thrown out of it that is caught outside; its task has an xor-split, by which it "+
+		"ends normally or leads to who catches it")
+	if !n.sub.canEnd() {
+		e.note(Approximated, n.el, "it never ends normally, and is read as if it could")
+	}
+	return leave
+}
+
 // stoppable lets the event that stops a scope take the token of a flow, and returns the condition that holds it.
-func (e *emitter) stoppable(n *node, f *flow) string {
-	c := n.leave
+func (e *emitter) stoppable(n *node, leave string, f *flow) string {
+	c := leave
 	if !e.isCondition(c) {
 		c = e.condition(n.name+"_to_"+f.to.name, net.Inner, f.el)
-		e.flow(n.leave, c, f.el)
+		e.flow(leave, c, f.el)
 	}
 	e.flow(c, n.scope.stop.name, f.el)
 	return c

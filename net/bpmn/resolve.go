@@ -21,6 +21,9 @@ func (d *decoder) resolve(flows []*flow) error {
 		d.resolveThrows(s)
 	}
 	for _, s := range d.processes {
+		d.settleThrows(s)
+	}
+	for _, s := range d.processes {
 		d.markParallel(s)
 		s.markStops()
 	}
@@ -153,108 +156,6 @@ func (d *decoder) attach(n *node) error {
 	}
 	n.host.boundary = append(n.host.boundary, n)
 	return nil
-}
-
-// resolveThrows finds for each error, escalation and cancellation who catches it. A sub-process that one is thrown out
-// of becomes part of the net around it, since a composite task has one way to end.
-func (d *decoder) resolveThrows(s *scope) {
-	for _, n := range s.nodes {
-		if n.isThrow() {
-			d.resolveThrow(n)
-		}
-		if n.sub == nil {
-			continue
-		}
-		d.resolveThrows(n.sub)
-		// One that may run until an event at its border stops it would be a workflow without a path to its end.
-		n.sub.inline = n.sub.inline || n.handler || n.sub.borderStop() != nil && len(n.sub.stuck()) > 0
-	}
-}
-
-func (d *decoder) resolveThrow(n *node) {
-	for s := n.scope; s != nil; s = s.parent() {
-		if n.catcher = s.catcher(n); n.catcher != nil {
-			break
-		}
-	}
-	if n.catcher == nil {
-		if n.trigger != "escalation" {
-			d.note(Approximated, n.el, "no event catches what it throws; it is read as one that terminates what it lies in")
-		}
-		return
-	}
-	n.catcher.thrown = append(n.catcher.thrown, n)
-	for s := n.scope; s != nil; s = s.parent() {
-		s.thrown = s.thrown || n.catcher.interrupting
-		if n.catcher.kind != boundaryEvent && s == n.catcher.scope.parent() {
-			break
-		}
-		s.inline = true
-		if s.owner == n.catcher.host {
-			break
-		}
-	}
-}
-
-// caught is what events of one scope catch. Of several events for the same, only the first in each event sub-process or
-// on the border counts.
-type caught struct{ trigger, code string }
-
-// catcher looks for who in a scope or on its border catches what n throws: one for its very code, then one for any
-// code; a throw without a code is caught by any.
-func (s *scope) catcher(n *node) *node {
-	if s.catchers == nil {
-		s.indexCatchers()
-	}
-	keys := []caught{{n.trigger, n.ref}, {n.trigger, ""}}
-	if n.ref == "" {
-		keys = []caught{{n.trigger, ""}, {n.trigger, anyCode}}
-	}
-	for _, key := range keys {
-		for _, c := range s.catchers[key] {
-			if c.kind == boundaryEvent || !contains(c.scope, n) {
-				return c
-			}
-		}
-	}
-	return nil
-}
-
-const anyCode = "\x00any"
-
-func (s *scope) indexCatchers() {
-	s.catchers = map[caught][]*node{}
-	add := func(events []*node, kind nodeKind) {
-		seen := map[caught]bool{}
-		for _, e := range events {
-			if e.kind != kind {
-				continue
-			}
-			for _, key := range []caught{{e.trigger, e.ref}, {e.trigger, anyCode}} {
-				if !seen[key] {
-					seen[key] = true
-					s.catchers[key] = append(s.catchers[key], e)
-				}
-			}
-		}
-	}
-	for _, h := range s.nodes {
-		if h.handler {
-			add(h.sub.nodes, startEvent)
-		}
-	}
-	if s.owner != nil {
-		add(s.owner.boundary, boundaryEvent)
-	}
-}
-
-func contains(s *scope, n *node) bool {
-	for at := n.scope; at != nil; at = at.parent() {
-		if at == s {
-			return true
-		}
-	}
-	return false
 }
 
 // markParallel finds out in which scopes there can be several tokens. Where there can't, ends need no or-join and

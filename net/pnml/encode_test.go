@@ -61,6 +61,10 @@ func TestEncodeRefuses(t *testing.T) {
 		{task("a", "a"), `pnml: two elements of workflow "w" are named "a"`},
 		{flow(task("a"), "a", "b"), `pnml: workflow "w" has a flow from "a" to "b", ` +
 			`which must be a task and a condition or two tasks of it`},
+		{task(""), `pnml: a task of workflow "w" has no name`},
+		{&net.Definition{Name: "w", Conditions: []net.Condition{{}}}, `pnml: a condition of workflow "w" has no name`},
+		{&net.Definition{Name: "w", Conditions: []net.Condition{{Name: "a->a"}}, Tasks: []net.Task{{Name: "a"}},
+			Flows: []net.Flow{{From: "a", To: "a"}}}, `pnml: two elements of workflow "w" are named "a->a"`},
 		{task("bell\a"), `pnml: the name "bell\a" holds a character that cannot stand in an XML file`},
 		{&net.Definition{Name: "w", Tasks: []net.Task{{Name: "a", Join: 7}}},
 			`pnml: task "a" of workflow "w" has a kind, join or split that does not exist`},

@@ -49,7 +49,9 @@ func layOut(def *net.Definition) (*layout, error) {
 		b, toCond := cond[f.To]
 		switch {
 		case fromTask && toTask:
-			w.implicit(cond, f, from, to)
+			if err := w.implicit(cond, f, from, to); err != nil {
+				return nil, err
+			}
 		case fromTask && toCond:
 			w.join(from, -1, b)
 		case fromCond && toTask:
@@ -66,6 +68,9 @@ func layOut(def *net.Definition) (*layout, error) {
 func (w *layout) number() (task, cond map[string]int, err error) {
 	task, cond = map[string]int{}, map[string]int{}
 	for i, t := range w.def.Tasks {
+		if t.Name == "" {
+			return nil, nil, fmt.Errorf("pnml: a task of workflow %q has no name", w.def.Name)
+		}
 		if _, twice := task[t.Name]; twice {
 			return nil, nil, fmt.Errorf("pnml: two elements of workflow %q are named %q", w.def.Name, t.Name)
 		}
@@ -76,6 +81,9 @@ func (w *layout) number() (task, cond map[string]int, err error) {
 		task[t.Name] = i
 	}
 	for _, c := range w.def.Conditions {
+		if c.Name == "" {
+			return nil, nil, fmt.Errorf("pnml: a condition of workflow %q has no name", w.def.Name)
+		}
 		_, isTask := task[c.Name]
 		if _, twice := cond[c.Name]; twice || isTask {
 			return nil, nil, fmt.Errorf("pnml: two elements of workflow %q are named %q", w.def.Name, c.Name)
@@ -89,10 +97,12 @@ func (w *layout) number() (task, cond map[string]int, err error) {
 	return task, cond, nil
 }
 
-func (w *layout) implicit(cond map[string]int, f net.Flow, from, to int) {
+func (w *layout) implicit(cond map[string]int, f net.Flow, from, to int) error {
 	name := net.ImplicitName(f.From, f.To)
-	if _, known := cond[name]; known {
-		return
+	if i, known := cond[name]; known && w.conditions[i].before != "" {
+		return nil
+	} else if known {
+		return fmt.Errorf("pnml: two elements of workflow %q are named %q", w.def.Name, name)
 	}
 	c := len(w.conditions)
 	cond[name] = c
@@ -100,6 +110,7 @@ func (w *layout) implicit(cond map[string]int, f net.Flow, from, to int) {
 	w.inputs[to] = append(w.inputs[to], c)
 	w.outputs[from] = append(w.outputs[from], c)
 	w.flows = append(w.flows, laidFlow{from: from, to: to, cond: c})
+	return nil
 }
 
 func (w *layout) join(from, to, c int) {

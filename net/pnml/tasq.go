@@ -31,6 +31,9 @@ func (b *builder) annotated() (Net, error) {
 				"remove the annotation of the net to read it as a plain one")
 		}
 		name := n.own.Attr("name")
+		if name == "" {
+			return Net{}, b.refuse(Malformed, n.el, "its annotation gives no name")
+		}
 		if other := taken[name]; other != nil {
 			return Net{}, b.refuse(DuplicateID, n.el, "its name "+xmlread.Quote(name)+" is already that of the "+
 				other.el.String())
