@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ func profiles(dir, name string) (stop func() error, err error) {
 
 // bench runs steps in children and collects what they print.
 type bench struct {
+	ctx                context.Context // canceled when the run is broken off: the children end, and the files are removed
 	exe, root, profile string
 	quick              bool
 	length             time.Duration
@@ -84,7 +86,7 @@ func (b *bench) measure(s step, round int) error {
 	if round == 0 && b.profile != "" {
 		args = append(args, "-profile", b.profile)
 	}
-	cmd := exec.Command(b.exe, args...)
+	cmd := exec.CommandContext(b.ctx, b.exe, args...)
 	cmd.Stderr = os.Stderr
 	before, at := machineBusy(), time.Now()
 	m, err := b.collect(cmd, s.kill)

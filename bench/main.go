@@ -9,11 +9,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -54,7 +57,9 @@ func start() error {
 	if err != nil {
 		return err
 	}
-	b := &bench{exe: exe, root: root, profile: *profile, quick: *quick, length: *length,
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	b := &bench{ctx: ctx, exe: exe, root: root, profile: *profile, quick: *quick, length: *length,
 		results: make(map[string]map[string]sample)}
 	return errors.Join(b.all(want, *rounds), os.RemoveAll(root))
 }

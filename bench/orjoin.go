@@ -10,7 +10,7 @@ import (
 )
 
 // author draws nets as people do: nested blocks, each closed by the gate that opened it. One task in ten may cancel
-// what stands elsewhere in the net, which entangles the blocks.
+// what stands elsewhere in the net, a task and a condition, which entangles the blocks.
 type author struct {
 	d   *net.Definition
 	rng *rand.Rand
@@ -24,7 +24,8 @@ func drawNet(seed uint64, tasks int, regions bool) (*net.Net, error) {
 	a.flow(last, "o")
 	for i := range a.d.Tasks {
 		if regions && a.rng.IntN(10) == 0 {
-			a.d.Tasks[i].Cancels = []string{a.d.Tasks[a.rng.IntN(len(a.d.Tasks))].Name}
+			f := a.d.Flows[a.rng.IntN(len(a.d.Flows)-2)] // the last two lead from the start and to the end
+			a.d.Tasks[i].Cancels = []string{a.d.Tasks[a.rng.IntN(len(a.d.Tasks))].Name, net.ImplicitName(f.From, f.To)}
 		}
 	}
 	return net.Compile(a.d)

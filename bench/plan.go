@@ -107,8 +107,8 @@ var sizeSteps = []step{
 	{name: "crash", shared: "old", kill: true},
 	{name: "open", shared: "old", run: func(r job) (metrics, error) { return opened(r, r.old(), oneTask) }},
 
-	{name: "or-join", run: func(r job) (metrics, error) { return orJoins(r.pick(10, 40), false) }},
-	{name: "or-join-regions", run: func(r job) (metrics, error) { return orJoins(r.pick(10, 40), true) }},
+	{name: "or-join", run: func(job) (metrics, error) { return orJoins(40, false) }},
+	{name: "or-join-regions", run: func(job) (metrics, error) { return orJoins(40, true) }},
 
 	{name: "pending", shared: "pending", once: true, run: func(r job) (metrics, error) {
 		return memory(r, blocked, r.pending(), wantPending)
