@@ -118,29 +118,33 @@ func (r *reducer) pushPlace(p int32) {
 
 // run applies the rules until none fits.
 func (r *reducer) run() {
-	for {
-		for len(r.queue) > 0 {
-			x := r.queue[len(r.queue)-1]
-			r.queue = r.queue[:len(r.queue)-1]
-			if x >= 0 {
-				r.queued[x] = false
-				r.visitTransition(x)
-			} else {
-				r.queued[len(r.trans)+int(-1-x)] = false
-				r.visitPlace(-1 - x)
-			}
-		}
-		if !r.removeOrJoins() {
-			return
+	r.drain()
+	for r.removeOrJoins() {
+		r.drain()
+	}
+}
+
+// drain applies the rules for what is on the queue, and for what that leads to.
+func (r *reducer) drain() {
+	for len(r.queue) > 0 {
+		x := r.queue[len(r.queue)-1]
+		r.queue = r.queue[:len(r.queue)-1]
+		if x >= 0 {
+			r.queued[x] = false
+			r.visitTransition(x)
+		} else {
+			r.queued[len(r.trans)+int(-1-x)] = false
+			r.visitPlace(-1 - x)
 		}
 	}
 }
 
 func (r *reducer) visitPlace(p int32) {
-	if pl := &r.places[p]; pl.dead || r.tryAround(p) {
+	if pl := &r.places[p]; pl.dead || r.tryAround(p) || r.crossProduct(p) {
 		return
 	}
 	r.twinPlaces(p)
+	r.racingPlaces(p)
 }
 
 // tryAround tries the two rules that remove a place between two transitions or a transition between two places.
@@ -167,6 +171,9 @@ func (r *reducer) visitTransition(t int32) {
 	if len(tr.out) == 1 && tr.orSplit {
 		r.freeze(tr)
 	}
+	if len(tr.resets) > 0 && tr.orTask < 0 && containsAll(tr.in, tr.resets) {
+		r.dropResets(t)
+	}
 	if r.selfLoop(t) || len(tr.in) == 1 && r.tryAround(tr.in[0]) && tr.dead {
 		return
 	}
@@ -179,22 +186,37 @@ func (r *reducer) visitTransition(t int32) {
 		}
 	}
 	r.twinTransitions(t)
+	for _, p := range tr.in {
+		r.pushPlace(p)
+	}
+	for _, a := range tr.out {
+		r.pushPlace(a.place)
+	}
 }
 
-// selfLoop removes t where p -> t -> p and nothing else.
+// selfLoop removes t if it puts back what it takes, and nothing else.
 //
-// Firing t changes nothing, so runs of N and N' are the same but for t; t can fire once p is marked, and p is: it is at
-// the start, or by another transition, which is still there.
+// Firing t changes nothing, so runs of N and N' are the same but for t. It can fire in some run if something else shows that
+// its inputs can be marked together: for a single input a first token or another producer, for more another transition that
+// takes from all of them.
 func (r *reducer) selfLoop(t int32) bool {
 	tr := &r.trans[t]
-	if len(tr.in) != 1 || len(tr.out) != 1 || tr.in[0] != tr.out[0].place || len(tr.resets) > 0 {
+	if len(tr.in) != len(tr.out) || len(tr.in) == 0 || len(tr.resets) > 0 || tr.orTask >= 0 || tr.orSplit {
 		return false
 	}
-	if p := &r.places[tr.in[0]]; len(p.in) < 2 && !p.marked {
-		return false
+	for _, a := range tr.out {
+		if !slices.Contains(tr.in, a.place) {
+			return false
+		}
 	}
-	r.kill(t)
-	return true
+	p := &r.places[tr.in[0]]
+	enabled := len(tr.in) == 1 && (len(p.in) > 1 || p.marked) || slices.ContainsFunc(p.out, func(x int32) bool {
+		return x != t && r.trans[x].orTask < 0 && containsAll(r.trans[x].in, tr.in)
+	})
+	if enabled {
+		r.kill(t)
+	}
+	return enabled
 }
 
 // seriesPlaces removes p and t where p -> t -> q, t is the only one to take from p, and p and q are emptied alike: what
@@ -234,6 +256,7 @@ func (r *reducer) seriesPlaces(p, t int32) bool {
 	r.moveProducers(q, p)
 	for _, v := range to.out {
 		replace(r.trans[v].in, q, p)
+		r.push(v)
 	}
 	pl.out, to.out = to.out, nil
 	pl.marked = pl.marked || to.marked

@@ -90,3 +90,8 @@ func replace(list []int32, x, y int32) {
 func indexArc(arcs []rarc, p int32) int {
 	return slices.IndexFunc(arcs, func(a rarc) bool { return a.place == p })
 }
+
+// containsAll reports whether every member of one list is in the other.
+func containsAll(list, members []int32) bool {
+	return !slices.ContainsFunc(members, func(x int32) bool { return !slices.Contains(list, x) })
+}

@@ -25,41 +25,117 @@ func (r *reducer) removeJoin(tr *rtrans, kind joinKind) {
 // removeOrJoins merges the inputs of or-joins that never have to wait once one of them is marked, and reports whether
 // there was such a join.
 //
-// The or-join j has the inputs P, which feed j alone, are empty at first and never emptied by a reset. Let z be P seen as
-// one place, marked when any of P is. Suppose there is a set of places K with z in it, at most one token in it at first,
-// such that every transition that puts into K takes from K and puts no more than one token there, where
+// An or-join is a candidate if its inputs P feed it alone, are empty at first, are emptied alike, and every or-split that puts
+// into P can put nowhere else. Let N' be the net in which P is one place z for every candidate, marked when any of P is: the
+// join takes from z, and whoever puts into some of P puts into z. A candidate j is free to fire if there is a set of places K
+// of N' with z in it and at most one first token, such that every transition that puts into K takes from K and puts only
+// one token there. An or-join that is no candidate may fire by any of its inputs here, as the engine's own analysis has it, so all
+// of them must be in K if an output is. If every candidate is free, N and N' are equally sound.
 //
-//   - an or-split puts into all its outputs, those in P counting as one;
-//   - an or-join other than j fires by any one of its inputs, as the engine's own analysis has it, so all of them must be in
-//     K if an output is.
+// Proof. Follow a run of N, and suppose that so far every candidate fired exactly when some input was marked, and took all: then
+// the run is one of N', in which K never holds more than one token. Let some of P be marked for a candidate j. Then nothing
+// else in K is, and no transition but j can put anything there, not even by the rules of the engine's analysis, in which a
+// candidate too fires by any one input: its inputs are in K all or none. So no other input of j can get a token before j
+// fires: j may fire at once. And with no input marked it may not. So the supposition holds one step further.
 //
-// Then K never holds more than one token. So when some of P is marked, nothing else in K is, and no transition but j, not even
-// by the generous rules of the analysis, can put a token into K: no other input of j can still get one, and j may fire at
-// once. And until then no input is marked, so it may not. Hence j takes from z, and whoever puts into some of P puts into z.
-//
-// Other or-joins J may look at j's surroundings in N with j firing once for every marked input, but as the proof for J
-// speaks only of "any transition that puts into K takes from K", which holds of j in N as in N', it stands.
+// Joins that were removed before, and places merged by the other rules, do not disturb this: in the net before, K is the set
+// of all places that were merged into those of K.
 //
 // Worked case: in a loop, an or-block within a branch of another has no such K. The outer join, fired by one branch alone,
 // would come round the loop and start the inner block again while that is still marked: K holds the inner block, the way
 // from the outer split, the loop, and so the outer join with all its branches, of which the split marks several. The engine
 // sees it the same way: both joins wait for each other for ever.
+//
+// A candidate that is free even if the others count as none is removed at once, in the order of the flow, so that what lies
+// before the next one is already small. Only what is left after that is looked at together.
 func (r *reducer) removeOrJoins() bool {
-	changed := false
-	for t := range r.trans {
-		if tr := &r.trans[t]; !tr.dead && tr.orTask >= 0 && r.mergeable(int32(t)) && r.holdsOneToken(int32(t)) {
-			r.mergeInputs(int32(t))
-			changed = true
+	return r.removeOneByOne() || r.removeTogether()
+}
+
+func (r *reducer) removeOneByOne() bool {
+	removed := false
+	k := newTokenSet(r)
+	for _, j := range r.inFlowOrder() {
+		if tr := &r.trans[j]; tr.dead || tr.orTask < 0 || !r.mergeable(j) {
+			continue
+		}
+		k.group(j)
+		free := k.holdsOneToken(j, fewSetSteps)
+		k.ungroup(j)
+		if free {
+			r.mergeInputs(j)
+			r.drain()
+			removed = true
 		}
 	}
-	return changed
+	return removed
+}
+
+// inFlowOrder lists the or-joins as they come behind the places that are marked at first.
+func (r *reducer) inFlowOrder() []int32 {
+	var joins []int32
+	for t := range r.trans {
+		if tr := &r.trans[t]; !tr.dead && tr.orTask >= 0 {
+			joins = append(joins, int32(t))
+		}
+	}
+	if len(joins) < 2 {
+		return joins
+	}
+	var ways ahead
+	for p := range r.places {
+		if r.places[p].marked && len(r.places[p].out) > 0 {
+			ways.begin(r, r.places[p].out[0])
+		}
+	}
+	if ways.r == nil {
+		return joins
+	}
+	slices.SortStableFunc(joins, func(a, b int32) int {
+		return int(ways.to(r.trans[a].in[0])) - int(ways.to(r.trans[b].in[0]))
+	})
+	return joins
+}
+
+func (r *reducer) removeTogether() bool {
+	k := newTokenSet(r)
+	var candidates []int32
+	for t := range r.trans {
+		if tr := &r.trans[t]; !tr.dead && tr.orTask >= 0 && r.mergeable(int32(t)) {
+			candidates = append(candidates, int32(t))
+			k.group(int32(t))
+		}
+	}
+	leans := make(map[int32][]int32) // by candidate shown to be free, the others that its set counts as one
+	for i := 0; i < len(candidates); i++ {
+		j := candidates[i]
+		if _, known := leans[j]; known {
+			continue
+		}
+		if k.holdsOneToken(j, maxSetSteps) {
+			leans[j] = k.joins()
+			continue
+		}
+		k.ungroup(j)
+		candidates = slices.Delete(candidates, i, i+1)
+		for other, on := range leans { // those that leaned on it must be looked at anew
+			if slices.Contains(on, j) {
+				delete(leans, other)
+			}
+		}
+		i = -1
+	}
+	for _, j := range candidates {
+		r.mergeInputs(j)
+	}
+	return len(candidates) > 0
 }
 
 // mergeable checks what is asked of the inputs of an or-join and of their producers.
 func (r *reducer) mergeable(j int32) bool {
 	tr := &r.trans[j]
 	for _, p := range tr.in {
-		if pl := &r.places[p]; pl.fixed || pl.marked || len(pl.out) != 1 || len(pl.resetBy) > 0 {
+		if pl := &r.places[p]; pl.fixed || pl.marked || len(pl.out) != 1 || !r.emptiedAlike(pl, &r.places[tr.in[0]]) {
 			return false
 		}
 	}
@@ -84,6 +160,7 @@ func (r *reducer) mergeInputs(j int32) {
 		for _, u := range r.places[p].in {
 			r.mergeArc(u, p, z)
 		}
+		r.unreset(p)
 		r.places[p] = rplace{dead: true}
 	}
 	tr.in = tr.in[:1]

@@ -6,35 +6,74 @@ import "slices"
 // the join's inputs and takes in what their producers take from, and so on backwards. Where a producer has several inputs
 // any of them may serve; the one that is nearest behind the join is tried first, for that is the way round a loop.
 type tokenSet struct {
-	r     *reducer
-	join  int32
-	in    []bool  // by place
-	list  []int32 // the members, in the order in which they came
-	ahead []int32 // by place, distance from the join; made when first needed
-	steps int     // what the search may still spend
+	r      *reducer
+	groups []int32 // by place, the candidate whose input it is; -1 if none
+	in     []bool  // by place
+	list   []int32 // the members, in the order in which they came
+	steps  int     // what the search may still spend
+	ways   ahead   // from the join
 }
 
-// maxSetSteps bounds the search for one set. Giving up costs only speed.
-const maxSetSteps = 100_000
+// The search for one set is bounded. Giving up costs only speed.
+const (
+	fewSetSteps = 500
+	maxSetSteps = 20_000
+)
 
-func (r *reducer) holdsOneToken(j int32) bool {
-	k := &tokenSet{r: r, join: j, in: make([]bool, len(r.places)), steps: maxSetSteps}
-	for _, p := range r.trans[j].in {
-		k.add(p)
+func newTokenSet(r *reducer) *tokenSet {
+	return &tokenSet{r: r, groups: filledWith(len(r.places), -1), in: make([]bool, len(r.places))}
+}
+
+// group says that the inputs of the join count as one place.
+func (k *tokenSet) group(j int32) {
+	for _, p := range k.r.trans[j].in {
+		k.groups[p] = j
 	}
+}
+
+func (k *tokenSet) ungroup(j int32) {
+	for _, p := range k.r.trans[j].in {
+		k.groups[p] = -1
+	}
+}
+
+func (k *tokenSet) holdsOneToken(j int32, steps int) bool {
+	k.undo(0)
+	k.steps = steps
+	k.ways.begin(k.r, j)
+	k.add(k.r.trans[j].in[0])
 	if !k.close(0) {
 		return false
 	}
 	marked := 0
 	for _, p := range k.list {
-		if r.places[p].marked {
+		if k.r.places[p].marked {
 			marked++
 		}
 	}
 	return marked <= 1
 }
 
+// joins lists the candidates whose inputs are in the set.
+func (k *tokenSet) joins() []int32 {
+	var list []int32
+	for _, p := range k.list {
+		if j := k.groups[p]; j >= 0 && p == k.r.trans[j].in[0] {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// add takes in a place, and with it all that counts as one with it.
 func (k *tokenSet) add(p int32) {
+	if j := k.groups[p]; j >= 0 {
+		for _, q := range k.r.trans[j].in {
+			k.in[q] = true
+			k.list = append(k.list, q)
+		}
+		return
+	}
 	k.in[p] = true
 	k.list = append(k.list, p)
 }
@@ -51,19 +90,21 @@ func (k *tokenSet) undo(n int) {
 func (k *tokenSet) close(i int) bool {
 	for ; i < len(k.list); i++ {
 		for _, u := range k.r.places[k.list[i]].in {
-			if k.steps--; k.steps < 0 || k.puts(u) > 1 {
+			tr := &k.r.trans[u]
+			if k.steps -= len(tr.out); k.steps < 0 || !k.putsOne(tr) {
 				return false
 			}
-			tr := &k.r.trans[u]
 			switch {
-			case u != k.join && tr.orTask >= 0:
+			case tr.orTask >= 0 && k.groups[tr.in[0]] < 0:
 				for _, p := range tr.in {
 					if !k.in[p] {
 						k.add(p)
 					}
 				}
 			case slices.ContainsFunc(tr.in, func(p int32) bool { return k.in[p] }):
-			case len(tr.in) == 1:
+			case len(tr.in) == 0:
+				return false
+			case len(tr.in) == 1 || tr.orTask >= 0:
 				k.add(tr.in[0])
 			default:
 				return k.choose(tr, i)
@@ -75,9 +116,8 @@ func (k *tokenSet) close(i int) bool {
 
 // choose tries the inputs of a producer of member i in turn.
 func (k *tokenSet) choose(tr *rtrans, i int) bool {
-	k.measure()
 	inputs := slices.Clone(tr.in)
-	slices.SortStableFunc(inputs, func(a, b int32) int { return int(k.ahead[a]) - int(k.ahead[b]) })
+	slices.SortStableFunc(inputs, func(a, b int32) int { return int(k.ways.to(a)) - int(k.ways.to(b)) })
 	n := len(k.list)
 	for _, p := range inputs {
 		k.add(p)
@@ -89,48 +129,66 @@ func (k *tokenSet) choose(tr *rtrans, i int) bool {
 	return false
 }
 
-// puts counts the tokens that a transition puts into the set; those into the inputs of the join count as one.
-func (k *tokenSet) puts(u int32) int {
-	n, joined := 0, false
-	for _, a := range k.r.trans[u].out {
-		switch {
-		case !k.in[a.place]:
-		case slices.Contains(k.r.trans[k.join].in, a.place):
-			joined = true
+// putsOne reports whether a transition puts no more than one token into the set. All that it puts into the inputs of one
+// candidate counts as one.
+func (k *tokenSet) putsOne(tr *rtrans) bool {
+	one, group := false, int32(-1)
+	for _, a := range tr.out {
+		switch j := k.groups[a.place]; {
+		case !k.in[a.place] || one && j >= 0 && j == group:
+		case one:
+			return false
 		default:
-			n++
+			one, group = true, j
 		}
 	}
-	if joined {
-		n++
-	}
-	return n
+	return true
 }
 
-// measure finds the distance of every place from the join, forwards.
-func (k *tokenSet) measure() {
-	if k.ahead != nil {
+// ahead ranks places by how soon they come behind a transition. It walks on only as far as it is asked.
+type ahead struct {
+	r       *reducer
+	round   int32   // tells the walks apart
+	rank    []int32 // by place
+	reached []int32 // by place, the round in which rank was set
+	passed  []int32 // by transition, likewise
+	todo    []int32 // transitions, in the order of the walk
+	at      int
+}
+
+func (a *ahead) begin(r *reducer, t int32) {
+	if a.r == nil {
+		a.r = r
+		a.rank, a.reached = make([]int32, len(r.places)), make([]int32, len(r.places))
+		a.passed = make([]int32, len(r.trans))
+	}
+	a.round++
+	a.todo, a.at = append(a.todo[:0], t), 0
+	a.passed[t] = a.round
+}
+
+func (a *ahead) to(place int32) int32 {
+	for a.reached[place] != a.round {
+		if a.at == len(a.todo) {
+			return int32(len(a.passed))
+		}
+		for _, arc := range a.r.trans[a.todo[a.at]].out {
+			a.arrive(arc.place)
+		}
+		a.at++
+	}
+	return a.rank[place]
+}
+
+func (a *ahead) arrive(p int32) {
+	if a.reached[p] == a.round {
 		return
 	}
-	k.ahead = make([]int32, len(k.r.places))
-	for p := range k.ahead {
-		k.ahead[p] = int32(len(k.ahead))
-	}
-	reached := make([]bool, len(k.r.trans))
-	todo := []int32{k.join}
-	reached[k.join] = true
-	for at := 0; at < len(todo); at++ {
-		for _, a := range k.r.trans[todo[at]].out {
-			if int(k.ahead[a.place]) < len(k.ahead) {
-				continue
-			}
-			k.ahead[a.place] = int32(at)
-			for _, v := range k.r.places[a.place].out {
-				if !reached[v] {
-					reached[v] = true
-					todo = append(todo, v)
-				}
-			}
+	a.reached[p], a.rank[p] = a.round, int32(a.at)
+	for _, v := range a.r.places[p].out {
+		if a.passed[v] != a.round {
+			a.passed[v] = a.round
+			a.todo = append(a.todo, v)
 		}
 	}
 }

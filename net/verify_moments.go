@@ -8,8 +8,9 @@ import "slices"
 // is busy, the same tasks started, the same improper ends.
 //
 // Late start. Put the start of t off until just before its completion. In between, the tokens that t took are still there.
-// Nobody may mind: no region empties them or cancels t, no member of a region is thought enabled by them, no routing task
-// can use them (it would, at once), no xor-join of shared inputs chooses by them. An or-join that looks at the inputs of t may
+// Nobody may mind: whatever region empties them cancels t, and the other way round; no member of a region is thought enabled
+// by them, to its loss; no routing task can use them (it would, at once); no xor-join of shared inputs chooses by them. An
+// or-join that looks at the inputs of t may
 // only do so if t alone can use them: then a token there is worth as much, in what can still come of it, as t being busy; and t
 // must not be an or-join itself, which the analysis lets fire once for every token.
 //
@@ -21,10 +22,11 @@ import "slices"
 // Routing tasks are one move always: the engine lets nothing happen in between.
 type moments struct {
 	n         *Net
-	emptiedBy [][]TaskID // by condition: the tasks whose regions name it
-	memberOf  [][]TaskID // by task: the other tasks whose regions name it
-	ofMember  Bits       // conditions that feed a member of a region
-	choosing  Bits       // inputs of xor-joins that share one with another task
+	emptiedBy [][]TaskID  // by condition: the tasks whose regions name it
+	memberOf  [][]TaskID  // by task: the other tasks whose regions name it
+	ofMember  Bits        // inputs of members that lose tokens in other inputs than the region names
+	choosing  Bits        // inputs of xor-joins that share one with another task
+	behind    [][2]TaskID // by condition: two or-joins that a token there can get to; -1 for none. Nil without or-joins
 	orJoins   bool
 	regions   bool
 	split     Bits // tasks that need both moments
@@ -44,6 +46,9 @@ func newMoments(n *Net) *moments {
 				m.choosing.Add(int(c))
 			}
 		}
+	}
+	if m.orJoins {
+		m.lookAhead()
 	}
 	for i := range n.tasks {
 		if t := TaskID(i); n.def.Tasks[t].Kind != Routing && !m.mayStartLate(t) && !m.mayCompleteEarly(t) {
@@ -66,8 +71,10 @@ func (m *moments) region(t TaskID) {
 			continue // completing, it is neither busy nor enabled any more
 		}
 		m.memberOf[u] = append(m.memberOf[u], t)
-		for _, c := range m.n.tasks[u].inputs {
-			m.ofMember.Add(int(c))
+		if slices.ContainsFunc(m.n.tasks[u].private, func(c ConditionID) bool { return !slices.Contains(conditions, c) }) {
+			for _, c := range m.n.tasks[u].inputs {
+				m.ofMember.Add(int(c))
+			}
 		}
 	}
 }
@@ -85,16 +92,12 @@ func (m *moments) choosesAmongShared(t TaskID) bool {
 }
 
 func (m *moments) mayStartLate(t TaskID) bool {
-	if len(m.memberOf[t]) > 0 {
-		return false
-	}
 	for _, c := range m.n.tasks[t].inputs {
-		if m.emptiedByOthers(c, t) || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) || m.feedsRouting(c, t) {
+		if !m.goesWith(c, t) || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) || m.feedsRouting(c, t) {
 			return false
 		}
 		private := len(m.n.conditions[c].consumers) == 1
-		if watchers := m.n.Watchers(c); m.orJoins && (!private || m.orJoin(t)) &&
-			slices.ContainsFunc(watchers, func(j TaskID) bool { return j != t && m.orJoin(j) }) {
+		if m.orJoins && (!private || m.orJoin(t)) && m.watched(c, t) {
 			return false
 		}
 	}
@@ -115,8 +118,18 @@ func (m *moments) mayCompleteEarly(t TaskID) bool {
 	return true
 }
 
-func (m *moments) emptiedByOthers(c ConditionID, t TaskID) bool {
-	return slices.ContainsFunc(m.emptiedBy[c], func(o TaskID) bool { return o != t })
+// goesWith reports whether the other regions that empty an input of a task are those that cancel the task.
+func (m *moments) goesWith(c ConditionID, t TaskID) bool {
+	others := 0
+	for _, o := range m.emptiedBy[c] {
+		if o == t {
+			continue
+		}
+		if others++; !slices.Contains(m.memberOf[t], o) {
+			return false
+		}
+	}
+	return others == len(m.memberOf[t])
 }
 
 // feedsRouting reports whether a routing task other than t can use what is in the condition.
@@ -124,4 +137,49 @@ func (m *moments) feedsRouting(c ConditionID, t TaskID) bool {
 	return slices.ContainsFunc(m.n.conditions[c].consumers, func(u TaskID) bool {
 		return u != t && m.n.def.Tasks[u].Kind == Routing
 	})
+}
+
+// lookAhead finds two or-joins behind every condition. (Which two doesn't matter: the question is whether there is one other
+// than a given one.)
+func (m *moments) lookAhead() {
+	m.behind = make([][2]TaskID, len(m.n.conditions))
+	for c := range m.behind {
+		m.behind[c] = [2]TaskID{-1, -1}
+	}
+	type arrival struct {
+		at   ConditionID
+		join TaskID
+	}
+	var todo []arrival
+	for t := range m.n.tasks {
+		if m.orJoin(TaskID(t)) {
+			for _, c := range m.n.tasks[t].inputs {
+				todo = append(todo, arrival{c, TaskID(t)})
+			}
+		}
+	}
+	for len(todo) > 0 {
+		a := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		known := &m.behind[a.at]
+		switch {
+		case known[0] == a.join || known[1] >= 0:
+			continue
+		case known[0] < 0:
+			known[0] = a.join
+		default:
+			known[1] = a.join
+		}
+		for _, t := range m.n.conditions[a.at].producers {
+			for _, c := range m.n.tasks[t].inputs {
+				todo = append(todo, arrival{c, a.join})
+			}
+		}
+	}
+}
+
+// watched reports whether an or-join other than t may have to think of a token in the condition.
+func (m *moments) watched(c ConditionID, t TaskID) bool {
+	behind := m.behind[c]
+	return behind[0] >= 0 && behind[0] != t || behind[1] >= 0 && behind[1] != t
 }

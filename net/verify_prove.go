@@ -4,7 +4,8 @@ import "slices"
 
 // reducer lowers the net for the reduction rules. It differs from the exact game in this:
 //
-//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference.
+//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference. If
+//     the region of the join empties them all, they stay apart instead, and the join may take from any: nothing is left anyway.
 //   - A busy task may be started again, into a second token in its busy place. The rules look for safe nets, so a net in
 //     which that can happen is not shown to be sound.
 //   - A member of a region with one input of its own is one move: the region takes its token, whether waiting or being
@@ -93,10 +94,23 @@ func (l *netLowering) plainMember(u TaskID) bool {
 // that are merged), which no region empties without canceling the task too.
 func (l *netLowering) singleMember(u TaskID) bool {
 	at := &l.n.tasks[u]
-	if len(l.memberOf[u]) == 0 || len(at.private) != len(at.inputs) || len(at.inputs) > 1 && l.n.def.Tasks[u].Join != Xor {
+	if len(l.memberOf[u]) == 0 || len(at.private) != len(at.inputs) || len(at.inputs) > 1 && !l.merged(u) {
 		return false
 	}
 	return !slices.ContainsFunc(l.emptiedBy[at.inputs[0]], func(o TaskID) bool { return !slices.Contains(l.memberOf[u], o) })
+}
+
+// merged reports whether the task is an xor-join whose inputs become one place.
+func (l *netLowering) merged(t TaskID) bool {
+	return l.n.def.Tasks[t].Join == Xor && len(l.n.tasks[t].inputs) > 1 && !l.takesAll(t)
+}
+
+// takesAll reports whether the task is an xor-join whose region empties all its inputs.
+func (l *netLowering) takesAll(t TaskID) bool {
+	inputs := l.n.tasks[t].inputs
+	return l.n.def.Tasks[t].Join == Xor && len(inputs) > 1 && !slices.ContainsFunc(inputs, func(c ConditionID) bool {
+		return !slices.Contains(l.emptiedBy[c], t)
+	})
 }
 
 // reducerBuilder fills a reducer with the transitions of a net.
@@ -115,7 +129,7 @@ func (b *reducerBuilder) number() {
 		b.alias[c] = int32(c)
 	}
 	for t := range n.tasks {
-		if inputs := n.tasks[t].inputs; n.def.Tasks[t].Join == Xor {
+		if inputs := n.tasks[t].inputs; b.l.merged(TaskID(t)) {
 			for _, c := range inputs[1:] {
 				b.alias[c] = int32(inputs[0])
 			}
@@ -129,9 +143,22 @@ func (b *reducerBuilder) number() {
 
 // addTask adds the transitions of a task. It reports false if an arc would have a weight of two.
 func (b *reducerBuilder) addTask(t TaskID) bool {
+	in := b.inputs(t)
+	if !b.l.takesAll(t) {
+		return b.addJoined(t, in)
+	}
+	for i := range in {
+		if !b.addJoined(t, in[i:i+1:i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// addJoined adds the transitions of a task that takes from some places.
+func (b *reducerBuilder) addJoined(t TaskID, in []int32) bool {
 	n := b.l.n
 	at := &n.tasks[t]
-	in := b.inputs(t)
 	out := make([]rarc, len(at.outputs))
 	for i, c := range at.outputs {
 		out[i] = rarc{place: b.alias[c], bit: int16(i & 63)}

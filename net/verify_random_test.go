@@ -158,6 +158,7 @@ func (g *grower) loop(size int, in context) (head, tail string) {
 func (g *grower) discriminator(size int, in context) (split, join string) {
 	split, join = g.task(net.And, net.And), g.task(net.Xor, net.And)
 	owner, tasks, conditions, flows := len(g.d.Tasks)-1, len(g.d.Tasks), len(g.d.Conditions), len(g.d.Flows)
+	in.orInLoop = in.loop // an or-join in one branch would wait for what comes when the other wins, and goes round
 	for range 2 {
 		first, last := g.piece((size-2)/2, in)
 		g.join(split, first)

@@ -10,6 +10,7 @@ import (
 func warnings(l *netLowering, w *netWatcher, j *judgement, rep *Report, opts VerifyOptions) []Finding {
 	f := &warner{netLowering: l}
 	f.circles()
+	f.routingCycles()
 	if j.sound {
 		f.simplified(j.joins)
 		w = f.lookAgain()
@@ -43,29 +44,39 @@ func (f *warner) add(code Code, subject Element, text, fix string, others ...Ele
 
 // circles finds or-joins each of which lies before another and behind it.
 func (f *warner) circles() {
-	var joins []TaskID
-	for t := range f.n.tasks {
-		if f.orJoin(TaskID(t)) {
-			joins = append(joins, TaskID(t))
-		}
+	if !f.orJoins {
+		return
 	}
-	before := func(a, b TaskID) bool { return slices.Contains(f.n.BusyWatchers(a), b) }
-	told := NewBits(len(f.n.tasks))
-	for i, a := range joins {
-		if told.Has(int(a)) {
+	knot := knots(f.n)
+	first := map[int]int{} // by knot, where its warning is
+	for t := range f.n.tasks {
+		if !f.orJoin(TaskID(t)) {
 			continue
 		}
-		var others []Element
-		for _, b := range joins[i+1:] {
-			if before(a, b) && before(b, a) {
-				told.Add(int(b))
-				others = append(others, f.task(int32(b)))
-			}
+		e, k := f.task(int32(t)), knot[len(f.n.conditions)+t]
+		i, known := first[k]
+		if !known {
+			first[k] = len(f.list)
+			f.add(OrJoinCircle, e, "", "use an xor-join where the loop comes back, or keep or-joins out of loops")
+			continue
 		}
-		if e := f.task(int32(a)); len(others) > 0 {
-			f.add(OrJoinCircle, e, fmt.Sprintf(
-				"the or-joins %q and %q lie on a circle: each waits for a token that may have to pass the other", e.Name, others[0].Name),
-				"use an xor-join where the loop comes back, or keep or-joins out of loops", others...)
+		w := &f.list[i]
+		w.Elements = append(w.Elements, e)
+		w.Text = fmt.Sprintf("the or-joins %q and %q lie on a circle: each waits for a token that may have to pass the other",
+			w.Subject, w.Elements[1].Name)
+	}
+	f.list = slices.DeleteFunc(f.list, func(w Finding) bool { return w.Code == OrJoinCircle && len(w.Elements) == 1 })
+}
+
+// routingCycles repeats what [Definition.Check] says of cycles of routing tasks alone, which do not keep a net from being
+// compiled.
+func (f *warner) routingCycles() {
+	if !slices.ContainsFunc(f.n.def.Tasks, func(t Task) bool { return t.Kind == Routing }) {
+		return
+	}
+	for _, p := range f.n.def.Check() {
+		if p.Code == RoutingCycle {
+			f.add(p.Code, Element{Name: p.Subject, Pos: p.Pos}, p.Text, "put a task with work items into the cycle")
 		}
 	}
 }
@@ -93,8 +104,11 @@ func (f *warner) isXor(t TaskID) {
 		"make it an xor-join")
 }
 
-// maxLookAgain bounds the search of a sound net for the sake of warnings about its regions alone.
-const maxLookAgain = 3000
+// maxLookAgain bounds the search of a sound net for the sake of warnings about its regions alone, in states and in bytes.
+const (
+	maxLookAgain      = 3000
+	maxLookAgainBytes = 2 << 20
+)
 
 // lookAgain searches a net that was proved sound without a search, if it has regions.
 func (f *warner) lookAgain() *netWatcher {
@@ -106,7 +120,8 @@ func (f *warner) lookAgain() *netWatcher {
 		return nil
 	}
 	w := newNetWatcher(f.netLowering)
-	x := newExplorer(g, searchLimits{states: maxLookAgain, more: maxLookAgain})
+	states := min(maxLookAgain, maxLookAgainBytes/g.places)
+	x := newExplorer(g, searchLimits{states: states, more: states})
 	x.watch = w
 	x.run()
 	w.whole = x.exact() && !f.undecided
