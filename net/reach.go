@@ -12,9 +12,9 @@ type game struct {
 	safe   bool  // a second token in a place is a violation
 	most   int   // more tokens than this in a place stop the search there; at most maxCount
 	// orEnabled decides an or-join move; nil if there is none.
-	orEnabled func(m *gameMove, state []byte) bool
+	orEnabled func(m *gameMove, state []uint8) bool
 	// member reports whether a task of a region is enabled, with the owner of the region busy; nil if no move needs it.
-	member func(s *gameSpare, state []byte) bool
+	member func(s *gameSpare, state []uint8) bool
 	// awaited reports whether a token in the place can matter to the or-join of the move; nil if there is none.
 	awaited func(m *gameMove, place int32) bool
 
@@ -87,7 +87,7 @@ func (g *game) index() {
 func (g *game) candidates(place int) []int32 { return g.byFirst[g.firstOf[place]:g.firstOf[place+1]] }
 
 // enabled reports whether the move can be made.
-func (g *game) enabled(m *gameMove, state []byte) bool {
+func (g *game) enabled(m *gameMove, state []uint8) bool {
 	if m.or >= 0 {
 		if !anyMarked(m.in, state) {
 			return false
@@ -107,7 +107,7 @@ func (g *game) enabled(m *gameMove, state []byte) bool {
 	return m.or < 0 || g.orEnabled(m, state)
 }
 
-func anyMarked(arcs []gameArc, state []byte) bool {
+func anyMarked(arcs []gameArc, state []uint8) bool {
 	for _, a := range arcs {
 		if state[a.place] != 0 {
 			return true
@@ -123,7 +123,7 @@ type outcome struct {
 }
 
 // play makes the move on the state, in place.
-func (g *game) play(m *gameMove, state []byte) outcome {
+func (g *game) play(m *gameMove, state []uint8) outcome {
 	for _, a := range m.in {
 		if c := state[a.place]; c != unbounded && (m.or < 0 || c > 0) {
 			state[a.place] = c - a.n
@@ -160,7 +160,7 @@ func (g *game) play(m *gameMove, state []byte) outcome {
 }
 
 // complete reports whether the run is over, and whether it is so properly: nothing is left but the one token at the end.
-func (g *game) complete(state []byte) (over, proper bool) {
+func (g *game) complete(state []uint8) (over, proper bool) {
 	if g.end < 0 {
 		zero := isZero(state)
 		return zero, zero
@@ -173,4 +173,14 @@ func (g *game) complete(state []byte) (over, proper bool) {
 	proper = c == 1 && isZero(state)
 	state[g.end] = c
 	return true, proper
+}
+
+// isZero reports whether no place holds a token.
+func isZero(state []uint8) bool {
+	for _, c := range state {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,7 +1,5 @@
 package net
 
-import "encoding/binary"
-
 // explorer walks the states of a game breadth first, notes the first state with each kind of violation, and afterwards
 // says what the whole says: moves that never fire, states from which no run can complete.
 //
@@ -17,20 +15,26 @@ type explorer struct {
 	firstOnly bool
 	watch     watcher // told of every state and move; nil for nobody
 
-	ends    []int32 // by state, where its edges end
-	edges   []int32
-	closed  []int32 // states that are not looked behind, in rising order
-	fired   []bool  // by move
-	marked  []bool  // by place
-	touchy  Bits    // places whose emptiness is tested
-	pumps   []pump
-	stuck   int32 // first state with no move that is not complete; -1 if none
-	spilled int32 // first improper completion; -1 if none
-	crowded int32 // first state with two tokens in a place of a safe game; -1 if none
-	crowd   int32 // that place
-	doomed  int32 // first state from which no run completes; -1 if none. Known only after a whole search
-	limit   Limit
-	whole   bool // every state was seen
+	now, next []uint8 // the state that is looked at, and one behind it, unpacked
+	at        []int32 // the places that are marked now
+	ends      []int32 // by state, where its edges end
+	edges     []int32
+	final     []int32 // states in which the run is over
+	fired     []bool  // by move
+	marked    []bool  // by place
+	touchy    Bits    // places whose emptiness is tested
+	pumps     []pump
+	stuck     int32 // first state with no move that is not over; -1 if none
+	spilled   int32 // first improper completion; -1 if none
+	crowd     crowd // first second token in a place of a safe game
+	doomed    int32 // first state from which no run completes; -1 if none. Known only after a whole search
+	limit     Limit
+	whole     bool // every state was seen
+}
+
+// crowd says that a move puts a second token into a place. There are no states behind that.
+type crowd struct {
+	state, move, place int32 // a state of -1: it did not happen
 }
 
 // watcher sees the search pass by; warnings are made of what it saw.
@@ -55,7 +59,9 @@ type searchLimits struct {
 const maxArena = 96 << 20
 
 func newExplorer(g *game, lim searchLimits) *explorer {
-	x := &explorer{g: g, s: newSpace(g.places), lim: lim, stuck: -1, spilled: -1, crowded: -1, crowd: -1, doomed: -1}
+	x := &explorer{g: g, s: newStateSpace(g.places, g.safe), lim: lim, stuck: -1, spilled: -1, doomed: -1}
+	x.crowd.state = -1
+	x.now, x.next = make([]uint8, g.places), make([]uint8, g.places)
 	x.fired = make([]bool, len(g.moves))
 	x.marked = make([]bool, g.places)
 	x.touchy = NewBits(g.places)
@@ -74,17 +80,17 @@ func newExplorer(g *game, lim searchLimits) *explorer {
 
 // violated reports whether anything was found.
 func (x *explorer) violated() bool {
-	return x.stuck >= 0 || x.spilled >= 0 || x.crowded >= 0 || len(x.pumps) > 0
+	return x.stuck >= 0 || x.spilled >= 0 || x.crowd.state >= 0 || len(x.pumps) > 0
 }
 
 // run searches from the game's start.
 func (x *explorer) run() {
-	first := x.s.states[:x.s.width]
-	copy(first, x.g.start)
+	first := x.s.room()
+	x.pack(first, x.g.start)
 	x.s.add(first, -1, -1)
-	x.see(first)
-	budget, found := min(x.lim.states, maxArena/(x.s.width+16)), false
-	for i := 0; i < x.s.len(); i++ {
+	x.see(x.g.start)
+	budget, found := min(x.lim.states, maxArena/(8*x.s.width+16)), false
+	for i := int32(0); int(i) < x.s.len(); i++ {
 		if !found && x.violated() {
 			if x.firstOnly {
 				return
@@ -100,7 +106,7 @@ func (x *explorer) run() {
 			x.limit = LimitTime
 			break
 		}
-		x.expand(int32(i))
+		x.expand(i)
 		x.ends = append(x.ends, int32(len(x.edges)))
 	}
 	if x.limit == NoLimit {
@@ -109,27 +115,29 @@ func (x *explorer) run() {
 	}
 }
 
+// pack packs counts into a state, which must be empty.
+func (x *explorer) pack(state []uint64, counts []uint8) {
+	clear(state)
+	for p, c := range counts {
+		if c != 0 {
+			x.s.put(state, int32(p), c)
+		}
+	}
+}
+
 // expand makes every move that state i allows.
 func (x *explorer) expand(i int32) {
-	if len(x.closed) > 0 && x.closed[0] == i {
-		x.closed = x.closed[1:]
-		return
-	}
-	over, proper := x.g.complete(x.s.at(int(i)))
+	x.at = x.s.load(x.at, i, x.now)
+	over, proper := x.g.complete(x.now)
 	if over {
+		x.final = append(x.final, i)
 		if !proper && x.spilled < 0 {
 			x.spilled = i
 		}
 		return
 	}
-	moved := false
-	if x.g.urgentAt {
-		moved = x.sweep(i, true)
-	}
-	if !moved {
-		moved = x.sweep(i, false)
-	}
-	if !moved && x.stuck < 0 {
+	moved := x.g.urgentAt && x.sweep(i, true)
+	if !moved && !x.sweep(i, false) && x.stuck < 0 {
 		x.stuck = i
 	}
 }
@@ -137,30 +145,22 @@ func (x *explorer) expand(i int32) {
 // sweep tries the moves of state i, urgent ones or the others, and reports whether there was one.
 func (x *explorer) sweep(i int32, urgent bool) bool {
 	moved, only := false, int32(-1)
-	try := func(k int32) {
-		m := &x.g.moves[k]
-		if m.urgent != urgent || only >= 0 && m.task != only || !x.g.enabled(m, x.s.at(int(i))) {
-			return
-		}
-		if moved = true; m.alone {
-			only = m.task
-		}
-		x.make(i, k)
-	}
-	for p := 0; p < x.g.places; p += 8 {
-		word := binary.LittleEndian.Uint64(x.s.states[int(i)*x.s.width+p:])
-		for q := p; word != 0; q++ {
-			if byte(word) != 0 {
-				for _, k := range x.g.candidates(q) {
-					try(k)
-				}
+	try := func(list []int32) {
+		for _, k := range list {
+			m := &x.g.moves[k]
+			if m.urgent != urgent || only >= 0 && m.task != only || !x.g.enabled(m, x.now) {
+				continue
 			}
-			word >>= 8
+			if moved = true; m.alone {
+				only = m.task
+			}
+			x.make(i, k)
 		}
 	}
-	for _, k := range x.g.anytime {
-		try(k)
+	for _, p := range x.at {
+		try(x.g.candidates(int(p)))
 	}
+	try(x.g.anytime)
 	return moved
 }
 
@@ -169,40 +169,84 @@ func (x *explorer) make(i, k int32) {
 	m := &x.g.moves[k]
 	x.fired[k] = true
 	if x.watch != nil {
-		x.watch.move(m, x.s.at(int(i)))
+		x.watch.move(m, x.now)
 	}
-	next := x.s.scratch(int(i))
-	out := x.g.play(m, next)
-	if out.over >= 0 {
+	state := x.s.scratch(i)
+	out := x.after(m, state)
+	switch {
+	case out.over >= 0:
 		x.limit = LimitGrowth
 		return
+	case x.g.safe && out.crowded >= 0:
+		if x.crowd.state < 0 {
+			x.crowd = crowd{state: i, move: k, place: out.crowded}
+		}
+		return
 	}
+	var grown pump
+	if out.crowded >= 0 {
+		if _, known := x.s.find(state); !known {
+			if grown = x.accelerate(i, k); len(grown.places) > 0 {
+				x.pack(state, x.next)
+			}
+		}
+	}
+	id, fresh := x.s.add(state, i, k)
+	x.edges = append(x.edges, id)
 	for _, a := range m.out {
 		x.marked[a.place] = true
 	}
-	var grown pump
-	if out.crowded >= 0 && !x.g.safe && !x.s.has(next) {
-		grown = x.accelerate(i, k, next)
-	}
-	id, fresh := x.s.add(next, i, k)
-	x.edges = append(x.edges, id)
 	if !fresh {
 		return
 	}
-	x.see(x.s.at(int(id)))
+	x.see(x.next)
 	if len(grown.places) > 0 {
 		grown.state = id
 		x.pumps = append(x.pumps, grown)
 	}
-	if x.g.safe && out.crowded >= 0 {
-		x.closed = append(x.closed, id)
-		if x.crowded < 0 {
-			x.crowded, x.crowd = id, out.crowded
-		}
-	}
 }
 
-func (x *explorer) see(state []byte) {
+// after makes a move on a packed copy of the state that is looked at.
+func (x *explorer) after(m *gameMove, state []uint64) outcome {
+	if x.g.safe && len(m.resets)+len(m.spares) == 0 && m.or < 0 && x.watch == nil {
+		return x.afterSafe(m, state)
+	}
+	copy(x.next, x.now)
+	out := x.g.play(m, x.next)
+	for _, a := range m.in {
+		x.s.put(state, a.place, x.next[a.place])
+	}
+	for _, a := range m.out {
+		x.s.put(state, a.place, x.next[a.place])
+	}
+	for _, p := range m.resets {
+		x.s.put(state, p, x.next[p])
+	}
+	if len(m.spares) > 0 {
+		for _, p := range x.g.cleared {
+			x.s.put(state, p, x.next[p])
+		}
+	}
+	return out
+}
+
+// afterSafe is after for a move that only takes and puts, in a game where a place is a bit.
+func (x *explorer) afterSafe(m *gameMove, state []uint64) outcome {
+	for _, a := range m.in {
+		state[a.place>>6] &^= 1 << (a.place & 63)
+	}
+	out := outcome{crowded: -1, over: -1}
+	for _, a := range m.out {
+		bit := uint64(1) << (a.place & 63)
+		if state[a.place>>6]&bit != 0 {
+			out.crowded = a.place
+		}
+		state[a.place>>6] |= bit
+	}
+	return out
+}
+
+func (x *explorer) see(state []uint8) {
 	if x.watch != nil {
 		x.watch.state(state)
 	}

@@ -2,27 +2,27 @@ package net
 
 import "slices"
 
-// accelerate looks for ancestors of the state that move k makes of state i which hold no more anywhere and less somewhere,
+// accelerate looks for ancestors of the next state, which move k makes of state i, that hold no more anywhere and less somewhere,
 // and sets the count of the places that grew to unbounded where the way from there can be repeated for ever.
-func (x *explorer) accelerate(i, k int32, next []byte) pump {
+func (x *explorer) accelerate(i, k int32) pump {
 	var found pump
 	var grown []int32
-	if over, _ := x.g.complete(next); over {
+	if over, _ := x.g.complete(x.next); over {
 		return found // nothing is repeated after the end
 	}
 	back, tries := 64+2*len(x.g.moves), maxPumpTries
 	for from := i; from >= 0 && back > 0 && tries > 0; from = x.s.parent[from] {
 		back--
 		var more bool
-		if grown, more = grew(grown, x.s.at(int(from)), next); !more {
+		if grown, more = x.s.grew(grown, from, x.next); !more {
 			continue
 		}
 		if tries--; !x.repeatable(from, i, k, grown) {
 			continue
 		}
 		for _, p := range grown {
-			if next[p] != unbounded {
-				next[p] = unbounded
+			if x.next[p] != unbounded {
+				x.next[p] = unbounded
 				found.places = append(found.places, p)
 			}
 		}
@@ -56,7 +56,7 @@ func (x *explorer) repeatable(from, i, k int32, grown []int32) bool {
 			continue
 		}
 		for j := i; ; j = x.s.parent[j] {
-			if x.s.at(int(j))[p] == 0 {
+			if x.s.get(j, p) == 0 {
 				return false
 			}
 			if j == from {
@@ -85,7 +85,7 @@ func (x *explorer) disturbs(m *gameMove, grown []int32) bool {
 // exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested was
 // taken for unbounded.
 func (x *explorer) exact() bool {
-	if !x.whole || x.crowded >= 0 {
+	if !x.whole || x.crowd.state >= 0 {
 		return false
 	}
 	for _, p := range x.pumps {
@@ -99,9 +99,10 @@ func (x *explorer) exact() bool {
 }
 
 // findDoomed looks from the complete states backwards: a state that is not met cannot be completed from. A safe game with
-// a crowded state is not looked behind there, so nothing is said about it.
+// a crowded state is not looked behind there, so nothing is said about it; nor where completion means that no token is left
+// and counts were taken for unbounded, which never come to nothing again.
 func (x *explorer) findDoomed() {
-	if !x.exact() {
+	if !x.exact() || len(x.pumps) > 0 && x.g.end < 0 {
 		return
 	}
 	n := x.s.len()
@@ -122,12 +123,9 @@ func (x *explorer) findDoomed() {
 		}
 	}
 	met := make([]bool, n)
-	var todo []int32
-	for i := range n {
-		if over, _ := x.g.complete(x.s.at(i)); over {
-			met[i] = true
-			todo = append(todo, int32(i))
-		}
+	todo := append([]int32(nil), x.final...)
+	for _, i := range todo {
+		met[i] = true
 	}
 	for len(todo) > 0 {
 		i := todo[len(todo)-1]

@@ -1,24 +1,33 @@
 package net
 
 import (
-	"bytes"
-	"encoding/binary"
+	"math/bits"
+	"slices"
 )
 
-// stateSpace is a set of states with the way to each: an arena of fixed-width states, a hash table of their numbers, and for
+// stateSpace is a set of states with the way to each: an arena of packed states, a hash table of their numbers, and for
 // every state the one that it was first reached from. Searching breadth first makes that way a shortest one.
+//
+// A place takes one bit in a safe game, where it holds at most one token, and eight otherwise.
 type stateSpace struct {
-	width  int // bytes a state, a multiple of eight
-	states []byte
+	places int
+	field  uint // bits a place: 1 or 8
+	log    uint // the same as a power of two: 0 or 3
+	width  int  // words a state
+	states []uint64
 	parent []int32
 	via    []int32 // the move from the parent
 	table  []int32 // state number + 1; 0 is free
 	mask   uint32
 }
 
-func newSpace(places int) *stateSpace {
-	s := &stateSpace{width: max(8, (places+7)&^7)}
-	s.states = make([]byte, 0, 16*s.width)
+func newStateSpace(places int, safe bool) *stateSpace {
+	s := &stateSpace{places: places, field: 8, log: 3}
+	if safe {
+		s.field, s.log = 1, 0
+	}
+	s.width = max(1, (places*int(s.field)+63)/64)
+	s.states = make([]uint64, 0, 16*s.width)
 	s.table = make([]int32, 64)
 	s.mask = uint32(len(s.table) - 1)
 	return s
@@ -26,30 +35,62 @@ func newSpace(places int) *stateSpace {
 
 func (s *stateSpace) len() int { return len(s.parent) }
 
-func (s *stateSpace) at(i int) []byte { return s.states[i*s.width : (i+1)*s.width : (i+1)*s.width] }
+func (s *stateSpace) packed(i int32) []uint64 { return s.states[int(i)*s.width : (int(i)+1)*s.width] }
 
-// scratch returns room for a state behind the last one, holding a copy of state i. [stateSpace.add] keeps it there if it is new.
-func (s *stateSpace) scratch(i int) []byte {
-	n := len(s.states)
-	if cap(s.states) < n+s.width {
-		grown := make([]byte, n, 2*n+16*s.width)
-		copy(grown, s.states)
-		s.states = grown
+// get returns what state i holds in a place.
+func (s *stateSpace) get(i int32, place int32) uint8 {
+	at := uint(place) << s.log
+	return uint8(s.states[int(i)*s.width+int(at>>6)] >> (at & 63) & (1<<s.field - 1))
+}
+
+// put changes what a packed state holds in a place.
+func (s *stateSpace) put(state []uint64, place int32, count uint8) {
+	at := uint(place) << s.log
+	word := &state[at>>6]
+	*word = *word&^((1<<s.field-1)<<(at&63)) | uint64(count)<<(at&63)
+}
+
+// load unpacks state i, and lists its marked places, in rising order, in dst.
+func (s *stateSpace) load(dst []int32, i int32, counts []uint8) []int32 {
+	clear(counts)
+	dst = dst[:0]
+	for w, word := range s.packed(i) {
+		for word != 0 {
+			at := uint(bits.TrailingZeros64(word)) >> s.log << s.log
+			p := int32((uint(w)<<6 + at) >> s.log)
+			counts[p] = uint8(word >> at & (1<<s.field - 1))
+			word &^= (1<<s.field - 1) << at
+			dst = append(dst, p)
+		}
 	}
-	next := s.states[n : n+s.width : n+s.width]
-	copy(next, s.states[i*s.width:(i+1)*s.width])
+	return dst
+}
+
+// scratch returns room for a state behind the last one, holding a copy of state i. [stateSpace.add] keeps it there if it is
+// new.
+func (s *stateSpace) scratch(i int32) []uint64 {
+	next := s.room()
+	for w, word := range s.packed(i) {
+		next[w] = word
+	}
 	return next
 }
 
+func (s *stateSpace) room() []uint64 {
+	n := len(s.states)
+	if cap(s.states) < n+s.width {
+		grown := make([]uint64, n, 2*n+16*s.width)
+		copy(grown, s.states)
+		s.states = grown
+	}
+	return s.states[n : n+s.width]
+}
+
 // add keeps the scratch state unless it is known, and returns its number.
-func (s *stateSpace) add(state []byte, parent, via int32) (id int32, fresh bool) {
-	slot := uint32(hashState(state)) & s.mask
-	for s.table[slot] != 0 {
-		id = s.table[slot] - 1
-		if bytes.Equal(s.at(int(id)), state) {
-			return id, false
-		}
-		slot = (slot + 1) & s.mask
+func (s *stateSpace) add(state []uint64, parent, via int32) (id int32, fresh bool) {
+	slot, found := s.find(state)
+	if found {
+		return s.table[slot] - 1, false
 	}
 	id = int32(s.len())
 	s.states = s.states[:len(s.states)+s.width]
@@ -62,26 +103,25 @@ func (s *stateSpace) add(state []byte, parent, via int32) (id int32, fresh bool)
 	return id, true
 }
 
-// has reports whether the scratch state is known.
-func (s *stateSpace) has(state []byte) bool {
-	slot := uint32(hashState(state)) & s.mask
-	for ; s.table[slot] != 0; slot = (slot + 1) & s.mask {
-		if bytes.Equal(s.at(int(s.table[slot]-1)), state) {
-			return true
+// find returns the slot of a state in the table, or the free one where it belongs.
+func (s *stateSpace) find(state []uint64) (slot uint32, found bool) {
+	for slot = hashState(state) & s.mask; s.table[slot] != 0; slot = (slot + 1) & s.mask {
+		if slices.Equal(s.packed(s.table[slot]-1), state) {
+			return slot, true
 		}
 	}
-	return false
+	return slot, false
 }
 
 func (s *stateSpace) grow() {
 	s.table = make([]int32, 4*len(s.table))
 	s.mask = uint32(len(s.table) - 1)
-	for i := range s.len() {
-		slot := uint32(hashState(s.at(i))) & s.mask
+	for i := range int32(s.len()) {
+		slot := hashState(s.packed(i)) & s.mask
 		for s.table[slot] != 0 {
 			slot = (slot + 1) & s.mask
 		}
-		s.table[slot] = int32(i) + 1
+		s.table[slot] = i + 1
 	}
 }
 
@@ -99,37 +139,25 @@ func (s *stateSpace) path(i int32) []int32 {
 	return path
 }
 
-// hashState mixes eight places at a time.
-func hashState(state []byte) uint64 {
+func hashState(state []uint64) uint32 {
 	h := uint64(0x9e3779b97f4a7c15)
-	for len(state) >= 8 {
-		h = (h ^ binary.LittleEndian.Uint64(state)) * 0xff51afd7ed558ccd
+	for _, w := range state {
+		h = (h ^ w) * 0xff51afd7ed558ccd
 		h ^= h >> 32
-		state = state[8:]
 	}
-	return h
+	return uint32(h ^ h>>29)
 }
 
-// isZero reports whether no place holds a token.
-func isZero(state []byte) bool {
-	for len(state) >= 8 {
-		if binary.LittleEndian.Uint64(state) != 0 {
-			return false
-		}
-		state = state[8:]
-	}
-	return true
-}
-
-// grew reports whether now holds everything that was held before and more, and appends the places with more to dst.
-func grew(dst []int32, before, now []byte) ([]int32, bool) {
+// grew reports whether now holds everything that state i holds and more, and lists the places with more in dst.
+func (s *stateSpace) grew(dst []int32, i int32, now []uint8) ([]int32, bool) {
 	dst = dst[:0]
-	for p, b := range before {
-		if now[p] < b {
+	for p := range int32(s.places) {
+		before := s.get(i, p)
+		if now[p] < before {
 			return dst, false
 		}
-		if now[p] > b {
-			dst = append(dst, int32(p))
+		if now[p] > before {
+			dst = append(dst, p)
 		}
 	}
 	return dst, len(dst) > 0

@@ -69,12 +69,11 @@ func (r *reducer) crossable(p int32) bool {
 	return true
 }
 
+// copies keeps what transitions were; their lists are shared, but killing a transition leaves those alone.
 func (r *reducer) copies(list []int32) []rtrans {
 	all := make([]rtrans, len(list))
 	for i, t := range list {
 		all[i] = r.trans[t]
-		all[i].in, all[i].out = slices.Clone(all[i].in), slices.Clone(all[i].out)
-		all[i].resets = slices.Clone(all[i].resets)
 	}
 	return all
 }
@@ -82,15 +81,16 @@ func (r *reducer) copies(list []int32) []rtrans {
 // pair is one transition that does what u and then t do, with p between them.
 func (r *reducer) pair(u, t *rtrans, p int32) rtrans {
 	both := *u
-	both.in, both.out, both.resets = slices.Clone(u.in), slices.Clone(u.out), slices.Clone(u.resets)
+	both.in, both.resets = slices.Clone(u.in), slices.Clone(u.resets)
 	if both.orSplit {
 		r.freeze(&both)
 	}
-	both.resets = slices.DeleteFunc(both.resets, func(q int32) bool { return q == p })
+	both.resets = remove(both.resets, p)
 	at := indexArc(both.out, p)
 	r.trace.fold(&both, at, t)
 	both.orSplit = t.orSplit
-	both.out = append(slices.Delete(both.out, at, at+1), t.out...)
+	out := make([]rarc, 0, len(both.out)-1+len(t.out))
+	both.out = append(append(append(out, both.out[:at]...), both.out[at+1:]...), t.out...)
 	return both
 }
 

@@ -97,7 +97,8 @@ func (r *reducer) oneTokenSound(end int32) bool {
 	})
 	r.walk(back, last, func(p int32) []int32 { return r.places[p].in }, func(t *rtrans) int32 { return t.in[0] })
 	for i := range r.trans {
-		if t := &r.trans[i]; !t.dead && (!forth.Has(int(t.in[0])) || !back.Has(int(t.in[0]))) {
+		t := &r.trans[i]
+		if !t.dead && (!forth.Has(int(t.in[0])) || len(t.out) == 1 && !back.Has(int(t.out[0].place))) {
 			return false
 		}
 	}

@@ -35,10 +35,11 @@ func (f *findings) all() []Finding {
 	}
 	undecided := f.limit == LimitOrJoin // then the search took joins for waiting that may not have to
 	if f.x.spilled >= 0 {
-		f.improper(f.witness(f.x.spilled, f.spills), f.x.s.at(int(f.x.spilled)))
+		f.improper(f.witness(f.x.spilled, f.spills), f.state(f.x.spilled))
 	}
-	if f.x.crowded >= 0 {
-		f.unsafe(f.witness(f.x.crowded, f.anything), f.x.crowd)
+	if c := f.x.crowd; c.state >= 0 {
+		run := append(f.x.runTo(c.state), c.move)
+		f.unsafe(f.tell(run, f.play(run)), c.place)
 	}
 	for _, p := range f.x.pumps {
 		f.unbounded(p)
@@ -46,9 +47,9 @@ func (f *findings) all() []Finding {
 	switch {
 	case undecided:
 	case f.x.stuck >= 0:
-		f.stuck(f.witness(f.x.stuck, f.stops), f.x.s.at(int(f.x.stuck)))
+		f.stuck(f.witness(f.x.stuck, f.stops), f.state(f.x.stuck))
 	case f.x.doomed >= 0:
-		f.doomed(f.witness(f.x.doomed, f.anything), f.x.s.at(int(f.x.doomed)))
+		f.doomed(f.witness(f.x.doomed, f.anything), f.state(f.x.doomed))
 	}
 	if f.x.exact() && !undecided {
 		f.deadTasks()
@@ -77,7 +78,7 @@ func (f *findings) fromRun() {
 	}
 }
 
-func (f *findings) improper(w *Witness, state []byte) {
+func (f *findings) improper(w *Witness, state []uint8) {
 	left := f.markedBut(state, f.g.end)
 	what := "several tokens reach the end"
 	if len(left) > 0 {
@@ -105,7 +106,7 @@ func (f *findings) unbounded(p pump) {
 		if slices.ContainsFunc(f.list, func(o Finding) bool { return o.Code == Unbounded && o.Subject == e.Name }) {
 			continue
 		}
-		w := f.witness(p.state, func(state []byte) bool { return state[q] > 1 })
+		w := f.witness(p.state, func(state []uint8) bool { return state[q] > 1 })
 		if w != nil && f.repeats(p, q) {
 			w.Repeats = len(f.x.s.path(p.state)) - len(f.x.s.path(p.from))
 		}
@@ -117,7 +118,7 @@ func (f *findings) unbounded(p pump) {
 	}
 }
 
-func (f *findings) stuck(w *Witness, state []byte) {
+func (f *findings) stuck(w *Witness, state []uint8) {
 	left := f.markedBut(state, -1)
 	text := fmt.Sprintf("a %s can get stuck with %s", f.words().run, f.list1(left))
 	elements := f.elements(-1, left)
@@ -132,7 +133,7 @@ func (f *findings) stuck(w *Witness, state []byte) {
 	f.add(Finding{Code: NoOptionToComplete, Witness: w, Elements: elements, Text: text, Fix: fix})
 }
 
-func (f *findings) doomed(w *Witness, state []byte) {
+func (f *findings) doomed(w *Witness, state []uint8) {
 	left := f.markedBut(state, -1)
 	f.add(Finding{
 		Code: NoOptionToComplete, Witness: w, Elements: f.elements(-1, left),
@@ -179,7 +180,7 @@ func (f *findings) deadTasks() {
 func (f *findings) add(x Finding) { f.list = append(f.list, x) }
 
 // waiting is a move that some but not all of the tokens that it takes are there for.
-func (f *findings) waiting(state []byte) *gameMove {
+func (f *findings) waiting(state []uint8) *gameMove {
 	for i := range f.g.moves {
 		m := &f.g.moves[i]
 		if len(m.in) > 1 && anyMarked(m.in, state) {
@@ -189,7 +190,7 @@ func (f *findings) waiting(state []byte) *gameMove {
 	return nil
 }
 
-func (f *findings) missing(m *gameMove, state []byte) []int32 {
+func (f *findings) missing(m *gameMove, state []uint8) []int32 {
 	var list []int32
 	for _, a := range m.in {
 		if state[a.place] < a.n {
@@ -200,7 +201,7 @@ func (f *findings) missing(m *gameMove, state []byte) []int32 {
 }
 
 // markedBut lists the marked places other than one.
-func (f *findings) markedBut(state []byte, but int32) []int32 {
+func (f *findings) markedBut(state []uint8, but int32) []int32 {
 	var list []int32
 	for p := range int32(f.g.places) {
 		if state[p] != 0 && p != but {

@@ -227,7 +227,7 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 }
 
 // orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one answer.
-func (l *netLowering) orEnabled(m *gameMove, state []byte) bool {
+func (l *netLowering) orEnabled(m *gameMove, state []uint8) bool {
 	l.key = append(l.key[:0], byte(m.or), byte(m.or>>8), byte(m.or>>16))
 	for _, p := range l.looksAt(m) {
 		l.key = append(l.key, state[p])
@@ -256,7 +256,7 @@ func (l *netLowering) looksAt(m *gameMove) []int32 {
 }
 
 // memberEnabled asks whether a member of a region is enabled while its owner is still busy.
-func (l *netLowering) memberEnabled(s *gameSpare, state []byte) bool {
+func (l *netLowering) memberEnabled(s *gameSpare, state []uint8) bool {
 	l.load(state)
 	l.running.Add(int(s.owner))
 	return l.decide(s.task)
@@ -272,7 +272,7 @@ func (l *netLowering) decide(t TaskID) bool {
 const manyTokens = 1 << 10
 
 // load turns a state into the engine's terms.
-func (l *netLowering) load(state []byte) {
+func (l *netLowering) load(state []uint8) {
 	for c := range l.marking {
 		if l.marking[c] = int32(state[c]); state[c] == unbounded {
 			l.marking[c] = manyTokens

@@ -23,6 +23,7 @@ type petriLowering struct {
 	sinks    Bits
 	ordinary bool // weights and initial counts are 0 or 1
 	strict   bool // a second token is a violation
+	arcCount int
 	tooLarge bool // a weight or count that a search cannot hold
 }
 
@@ -39,6 +40,7 @@ func newPetriLowering(p *Petri) *petriLowering {
 		l.count(p.Places[i].Initial)
 	}
 	for i := range p.Transitions {
+		l.arcCount += len(p.Transitions[i].In) + len(p.Transitions[i].Out)
 		for _, a := range p.Transitions[i].In {
 			l.count(a.Weight)
 		}
@@ -154,10 +156,12 @@ func (l *petriLowering) game() (*game, Limit) {
 		}
 	}
 	g.moves = make([]gameMove, len(l.p.Transitions))
+	arcs := make([]gameArc, 0, l.arcCount)
 	for i := range l.p.Transitions {
 		t, m := &l.p.Transitions[i], &g.moves[i]
 		m.or, m.task, m.label = -1, int32(i), int32(i)
-		m.in, m.out = l.arcs(t.In), l.arcs(t.Out)
+		m.in, arcs = l.arcs(arcs, t.In)
+		m.out, arcs = l.arcs(arcs, t.Out)
 		for _, p := range t.Resets {
 			if l.kept(p) {
 				m.resets = append(m.resets, int32(p))
@@ -168,14 +172,15 @@ func (l *petriLowering) game() (*game, Limit) {
 	return g, NoLimit
 }
 
-func (l *petriLowering) arcs(arcs []PetriArc) []gameArc {
-	list := make([]gameArc, 0, len(arcs))
+// arcs puts a list of arcs behind others, and returns both.
+func (l *petriLowering) arcs(all []gameArc, arcs []PetriArc) (list, rest []gameArc) {
+	from := len(all)
 	for _, a := range arcs {
 		if l.kept(a.Place) {
-			list = append(list, gameArc{place: int32(a.Place), n: uint8(a.Weight)})
+			all = append(all, gameArc{place: int32(a.Place), n: uint8(a.Weight)})
 		}
 	}
-	return list
+	return all[from:len(all):len(all)], all
 }
 
 func (l *petriLowering) taskOf(t tracedMove) int32 { return t.label }

@@ -32,7 +32,7 @@ type judgement struct {
 // longRun is a violation that was found in the reduced net and translated back.
 type longRun struct {
 	moves []int32 // of the exact game
-	state []byte  // after them
+	state []uint8 // after them
 	code  Code
 	place int32   // of an unsafe place
 	dead  []int32 // tasks none of whose moves can be made, for a dead-task
@@ -106,35 +106,45 @@ func (j *judgement) translate(l lowered, lim searchLimits) {
 	x := newExplorer(g, lim)
 	x.firstOnly = true
 	x.run()
-	to, code := x.worst()
-	if to < 0 {
+	run, code := x.worst()
+	if code == "" {
 		return
 	}
 	moves := r.trace.unroll(nil, r.trace.start)
-	for _, i := range x.s.path(to)[1:] {
-		moves = r.firing(moves, firings[g.moves[x.s.via[i]].label])
+	for _, k := range run {
+		moves = r.firing(moves, firings[g.moves[k].label])
 	}
 	j.run = j.replay(l, moves, code)
 }
 
-// worst is the first violating state of a search and what is wrong with it; -1 if there is none.
-func (x *explorer) worst() (int32, Code) {
+// worst is the run to the first violation of a search, and what is wrong there; an empty code if nothing is.
+func (x *explorer) worst() ([]int32, Code) {
 	switch {
 	case x.spilled >= 0:
-		return x.spilled, ImproperCompletion
-	case x.crowded >= 0:
-		return x.crowded, Unsafe
+		return x.runTo(x.spilled), ImproperCompletion
+	case x.crowd.state >= 0:
+		return append(x.runTo(x.crowd.state), x.crowd.move), Unsafe
 	case x.stuck >= 0:
-		return x.stuck, NoOptionToComplete
+		return x.runTo(x.stuck), NoOptionToComplete
 	case x.doomed >= 0:
-		return x.doomed, NoOptionToComplete
+		return x.runTo(x.doomed), NoOptionToComplete
 	}
-	return -1, ""
+	return nil, ""
+}
+
+// runTo lists the moves to a state.
+func (x *explorer) runTo(state int32) []int32 {
+	path := x.s.path(state)
+	moves := make([]int32, 0, len(path))
+	for _, i := range path[1:] {
+		moves = append(moves, x.s.via[i])
+	}
+	return moves
 }
 
 // replay plays the moves in the exact game. Whatever the reduced net showed, only what is seen here counts.
 func (j *judgement) replay(l lowered, moves []tracedMove, code Code) *longRun {
-	run := &longRun{code: code, place: -1, state: make([]byte, max(8, (j.g.places+7)&^7))}
+	run := &longRun{code: code, place: -1, state: make([]uint8, j.g.places)}
 	copy(run.state, j.g.start)
 	byTask := make(map[int32][]int32)
 	for i := range j.g.moves {
@@ -168,7 +178,7 @@ func (j *judgement) replay(l lowered, moves []tracedMove, code Code) *longRun {
 
 // next finds the move of the exact game to make, and brings what it stands for to the front: the first one, or the first
 // urgent one if an urgent move must come first.
-func (j *judgement) next(l lowered, moves []tracedMove, state []byte, byTask map[int32][]int32) int32 {
+func (j *judgement) next(l lowered, moves []tracedMove, state []uint8, byTask map[int32][]int32) int32 {
 	urgent := j.g.urgentAt && slices.ContainsFunc(j.g.moves, func(m gameMove) bool {
 		return m.urgent && j.g.enabled(&m, state)
 	})
@@ -189,20 +199,12 @@ func (j *judgement) next(l lowered, moves []tracedMove, state []byte, byTask map
 }
 
 // hopeless reports whether no run from the state reaches completion: a small search, since most is over by then.
-func (j *judgement) hopeless(state []byte) bool {
+func (j *judgement) hopeless(state []uint8) bool {
 	g := *j.g
-	g.start, g.safe = state[:g.places], false
+	g.start, g.safe = state, false
 	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless})
 	x.run()
-	if !x.exact() {
-		return false
-	}
-	for i := range x.s.len() {
-		if over, _ := g.complete(x.s.at(i)); over {
-			return false
-		}
-	}
-	return true
+	return x.exact() && len(x.final) == 0
 }
 
 const maxHopeless = 20_000

@@ -5,12 +5,12 @@ type netWatcher struct {
 	l     *netLowering
 	joins []TaskID         // or-joins
 	seen  map[TaskID]marks // by or-join
-	xors  []TaskID         // xor-joins with several inputs
+	xors  []TaskID         // xor-joins with several inputs, which their own region does not empty
 	twice Bits             // those that held two tokens
 	owned Bits             // tasks with a region
 	fired Bits             // those of them that completed
 	hit   map[TaskID]Bits  // by owner: its member tasks, then its member conditions, that lost something
-	after []byte           // scratch
+	after []uint8          // scratch
 	whole bool             // the search saw everything
 }
 
@@ -32,7 +32,7 @@ func newNetWatcher(l *netLowering) *netWatcher {
 		switch {
 		case l.orJoin(t):
 			w.joins = append(w.joins, t)
-		case l.n.def.Tasks[t].Join == Xor && len(l.n.tasks[t].inputs) > 1:
+		case l.n.def.Tasks[t].Join == Xor && len(l.n.tasks[t].inputs) > 1 && !l.takesAll(t):
 			w.xors = append(w.xors, t)
 		}
 		if n := len(tasks) + len(conditions); n > 0 {
@@ -43,7 +43,7 @@ func newNetWatcher(l *netLowering) *netWatcher {
 	return w
 }
 
-func (w *netWatcher) state(state []byte) {
+func (w *netWatcher) state(state []uint8) {
 	for _, t := range w.xors {
 		tokens := 0
 		for _, c := range w.l.n.tasks[t].inputs {
@@ -55,7 +55,7 @@ func (w *netWatcher) state(state []byte) {
 	}
 }
 
-func (w *netWatcher) move(m *gameMove, before []byte) {
+func (w *netWatcher) move(m *gameMove, before []uint8) {
 	if m.or >= 0 {
 		w.join(TaskID(m.or), before)
 	}
@@ -64,7 +64,7 @@ func (w *netWatcher) move(m *gameMove, before []byte) {
 	}
 }
 
-func (w *netWatcher) join(t TaskID, before []byte) {
+func (w *netWatcher) join(t TaskID, before []uint8) {
 	inputs := w.l.n.tasks[t].inputs
 	marked := 0
 	for _, c := range inputs {
@@ -83,7 +83,7 @@ func (w *netWatcher) join(t TaskID, before []byte) {
 }
 
 // region notes which members are there when a region fires: when the owner has taken its tokens, and puts none out yet.
-func (w *netWatcher) region(t TaskID, m *gameMove, before []byte) {
+func (w *netWatcher) region(t TaskID, m *gameMove, before []uint8) {
 	w.fired.Add(int(t))
 	w.after = append(w.after[:0], before...)
 	for _, a := range m.in {

@@ -4,22 +4,25 @@ import "slices"
 
 // witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken for
 // unbounded on the way and no run of moderate length does the same.
-func (f *findings) witness(to int32, shows func(state []byte) bool) *Witness {
-	path := f.x.s.path(to)
-	moves := make([]int32, 0, len(path))
-	for _, i := range path[1:] {
-		moves = append(moves, f.x.s.via[i])
-	}
+func (f *findings) witness(to int32, shows func(state []uint8) bool) *Witness {
+	moves := f.x.runTo(to)
 	if len(f.x.pumps) > 0 {
-		return f.unroll(path, moves, shows)
+		return f.unroll(f.x.s.path(to), moves, shows)
 	}
-	return f.tell(moves, f.x.s.at(int(to)))
+	return f.tell(moves, f.state(to))
+}
+
+// state unpacks a state of the search.
+func (f *findings) state(i int32) []uint8 {
+	counts := make([]uint8, f.g.places)
+	f.x.s.load(nil, i, counts)
+	return counts
 }
 
 // unroll makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more and
 // more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles up, so the
 // earlier ones go round more often, by a power for each stage.
-func (f *findings) unroll(path, moves []int32, shows func(state []byte) bool) *Witness {
+func (f *findings) unroll(path, moves []int32, shows func(state []uint8) bool) *Witness {
 	stages := 0
 	for _, state := range path {
 		if slices.ContainsFunc(f.x.pumps, func(p pump) bool { return p.state == state }) {
@@ -75,10 +78,7 @@ func (f *findings) goRound(path, moves []int32, base, stages int) []int32 {
 // if it lives on what an earlier loop has piled up.
 func (f *findings) repeats(p pump, place int32) bool {
 	path := f.x.s.path(p.state)
-	var run []int32
-	for _, i := range path[1:] {
-		run = append(run, f.x.s.via[i])
-	}
+	run := f.x.runTo(p.state)
 	loop := run[slices.Index(path, p.from):]
 	before, after := f.play(run), f.play(append(slices.Clone(run), loop...))
 	if before == nil || after == nil || after[place] <= before[place] {
@@ -93,8 +93,8 @@ func (f *findings) repeats(p pump, place int32) bool {
 }
 
 // play makes the moves from the start, and returns the state they lead to, or nil if one of them is not possible.
-func (f *findings) play(moves []int32) []byte {
-	state := make([]byte, f.x.s.width)
+func (f *findings) play(moves []int32) []uint8 {
+	state := make([]uint8, f.g.places)
 	copy(state, f.g.start)
 	for _, k := range moves {
 		m := &f.g.moves[k]
@@ -109,7 +109,7 @@ func (f *findings) play(moves []int32) []byte {
 }
 
 // tell puts a run into words.
-func (f *findings) tell(moves []int32, state []byte) *Witness {
+func (f *findings) tell(moves []int32, state []uint8) *Witness {
 	w := &Witness{Steps: make([]Step, 0, len(moves))}
 	for _, k := range moves {
 		w.Steps = append(w.Steps, f.step(&f.g.moves[k]))
@@ -126,14 +126,14 @@ func (f *findings) tell(moves []int32, state []byte) *Witness {
 	return w
 }
 
-func (f *findings) anything([]byte) bool { return true }
+func (f *findings) anything([]uint8) bool { return true }
 
-func (f *findings) spills(state []byte) bool {
+func (f *findings) spills(state []uint8) bool {
 	over, proper := f.g.complete(state)
 	return over && !proper
 }
 
-func (f *findings) stops(state []byte) bool {
+func (f *findings) stops(state []uint8) bool {
 	if over, _ := f.g.complete(state); over {
 		return false
 	}
