@@ -1,0 +1,93 @@
+package workitem
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+type stepKey struct{}
+
+// StepID names a step.
+type StepID = Key[stepKey]
+
+// ParseStepID reads the id of a step.
+func ParseStepID(s string) (StepID, error) { return parse[stepKey](s) }
+
+// NewStepID makes the id of a step recorded now.
+func (g *Generator) NewStepID(now time.Time) StepID { return g.next(now) }
+
+// StepKind is what a step does. The set is closed.
+type StepKind string
+
+// The kinds of steps, in the words that are stored.
+const (
+	StepDo     StepKind = "do"     // a function was called, outside the transaction
+	StepTx     StepKind = "tx"     // a function was called in the transaction that recorded the step
+	StepSleep  StepKind = "sleep"  // a time was waited for
+	StepEvent  StepKind = "event"  // an event was waited for
+	StepCase   StepKind = "case"   // a child case was run
+	StepToken  StepKind = "token"  // a token was made, for somebody outside to send one event with
+	StepChoice StepKind = "choice" // one of several branches was decided for
+	StepValue  StepKind = "value"  // a value that would differ next time was remembered: a time, a version
+)
+
+// StepState is where a step stands.
+type StepState uint8
+
+// The states of a step. A final step never changes again.
+const (
+	StepNone     StepState = iota
+	StepWaiting            // for its event, its child case, its time, or its next attempt
+	StepDone               // it has a result
+	StepFailed             // it has a failure: an error, a timeout, a child case that failed
+	StepCanceled           // its job ended first, or its child case was canceled
+)
+
+var stepStateNames = [...]string{"none", "waiting", "done", "failed", "canceled"}
+
+// String returns the word for the state.
+func (s StepState) String() string {
+	if int(s) < len(stepStateNames) {
+		return stepStateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", int(s))
+}
+
+// Final reports whether the step has ended.
+func (s StepState) Final() bool { return s >= StepDone }
+
+// ParseStepState reads the word for a step's state.
+func ParseStepState(w string) (StepState, error) {
+	if i := slices.Index(stepStateNames[:], w); i > 0 {
+		return StepState(i), nil
+	}
+	return StepNone, fmt.Errorf("%q is not a state of a step; use one of %s", w, strings.Join(stepStateNames[1:], ", "))
+}
+
+// Step is the record of one named part of a job: what is remembered of it, so that a job that runs again goes on where it
+// was instead of doing it all twice. It is found by its name, which is unique within its job.
+type Step struct {
+	ID     StepID
+	Job    JobID
+	Case   CaseID
+	Name   string
+	Kind   StepKind
+	Target string          // the event, topic, or workflow; "" for the other kinds
+	Topic  bool            // the event is a broadcast of a topic, not one that is sent to the case
+	Input  json.RawMessage // what it was asked with, of which a change is noticed; the input of a child case; nil if nothing
+	State  StepState
+
+	Attempt int             // how often the function was called; 0 for the kinds that call none
+	Run     int             // the attempt of the job that recorded it
+	Due     time.Time       // the end of a sleep, the deadline of a wait, the next attempt; zero if there is none
+	Child   CaseID          // of a StepCase, once it was started
+	Result  json.RawMessage // once done; a token's text
+	Failure *Failure        // once failed; of the latest attempt while the next is waited for
+
+	Copied  bool // taken over from the job of the item's predecessor, or of the run that this one restarts
+	Created time.Time
+	Ended   time.Time
+}
