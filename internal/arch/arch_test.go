@@ -22,13 +22,14 @@ const module = "github.com/tasq-dev/tasq/"
 var layers = map[string]int{
 	"net": 0, "net/internal/xmlread": 0, "net/internal/modeltest": 1, "workitem": 0, "domain": 0, "retry": 0, "internal/sqlkit": 0, "internal/virtual": 0,
 	"recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
-	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "activities": 1, "store": 1,
+	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1,
 	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,
 	"engine":            3,
 	"engine/enginetest": 4, "internal/script": 4, "internal/demo": 4,
-	"internal/cli":  5,
-	"cmd/tasq":      6,
-	"internal/arch": 6,
+	"internal/model": 5,
+	"internal/cli":   6,
+	"cmd/tasq":       7,
+	"internal/arch":  7,
 }
 
 // recipes are definitions: builder and below.

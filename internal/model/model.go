@@ -1,0 +1,113 @@
+// Package model reads a model file of any format that Tasq knows: net notation, the define commands of a scenario, PNML,
+// YAWL and BPMN. [Open] and [Read] tell the format from the content; the ending of a name never decides alone, since
+// models travel as .xml, .txt or without any.
+//
+//	begins with <                 PNML, YAWL or BPMN, by the name of the root element
+//	is a zip archive              YAWL, as some editors save it
+//	has a line ---- or ends .txt  a scenario: every workflow that it defines
+//	is any other text             net notation
+//
+// What the formats have in common is a [File] of [Net] values, and the report of what did not come across.
+package model
+
+import (
+	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/pnml"
+)
+
+// Format is a format that models are read from.
+type Format uint8
+
+// The formats. The zero value is net notation.
+const (
+	Notation Format = iota // the text of package script
+	Scenario               // a scenario file, of which only the define commands count
+	PNML
+	YAWL
+	BPMN
+)
+
+// String returns "net notation", "scenario", "PNML", "YAWL" or "BPMN".
+func (f Format) String() string {
+	return [...]string{"net notation", "scenario", "PNML", "YAWL", "BPMN"}[min(f, BPMN)]
+}
+
+// File is what a model file holds.
+type File struct {
+	Name   string // as it was given to the reader
+	Format Format
+	Nets   []Net  // in the order of the file, one at least
+	Report Report // what came across differently; empty for text
+}
+
+// Net finds a net of the file by its name, or by its label if no net has that name. It returns nil if there is none.
+func (f *File) Net(name string) *Net {
+	for i := range f.Nets {
+		if f.Nets[i].Name == name {
+			return &f.Nets[i]
+		}
+	}
+	for i := range f.Nets {
+		if f.Nets[i].Label == name && name != "" {
+			return &f.Nets[i]
+		}
+	}
+	return nil
+}
+
+// Names lists the names of the nets in their order.
+func (f *File) Names() []string {
+	names := make([]string, len(f.Nets))
+	for i := range f.Nets {
+		names[i] = f.Nets[i].Name
+	}
+	return names
+}
+
+// Definitions lists the workflows of the file, without the nets that none could be made of.
+func (f *File) Definitions() []*net.Definition {
+	var ds []*net.Definition
+	for i := range f.Nets {
+		if d := f.Nets[i].Definition; d != nil {
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}
+
+// Net is one net of a file, not yet checked.
+type Net struct {
+	Name string // different from those of the file's other nets, unless the file is text that says one name twice
+	// Definition is the workflow. It is nil only for a net of PNML that no workflow can be made of, as the report says.
+	Definition *net.Definition
+	// Petri is the net as it stands in a PNML file, and what its verification works on; nil for every other format, and
+	// for a file that Tasq itself wrote with gates that a plain net does not have.
+	Petri *net.Petri
+	// Workflow is what the notation says beyond the net; nil for a format that is not text.
+	Workflow *script.Workflow
+	Root     bool              // a case may begin with it: false for a sub-process or a net that a composite task runs
+	Label    string            // the name for people; empty if there is none
+	Labels   map[string]string // the names of tasks and conditions for people, by the name in the net; may be nil
+	IDs      map[string]string // the ids in the file, by the name in the net, where they are different; may be nil
+}
+
+// Problems is what makes the definition not well-formed, and what stands in the text besides it; see
+// [net.Definition.Check]. It is nil if there is no definition.
+func (n *Net) Problems() []net.Problem {
+	if n.Definition == nil {
+		return nil
+	}
+	problems := n.Definition.Check()
+	if n.Workflow != nil {
+		problems = append(problems, n.Workflow.Problems()...)
+	}
+	return problems
+}
+
+// Report lists what came across differently: the fields Notes and Omitted, and a String method with a line for each.
+type Report = pnml.Report
+
+// Error is the refusal of a file that is no text: File, Line, Code, Element and Text. That of a text is a
+// [script.SyntaxErrors].
+type Error = pnml.Error

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"bytes"
+	"strings"
+)
+
+// rootOf finds the name of an XML file's root element in its beginning, without a prefix. It is "" if the beginning ends
+// before; xml is false for what is not XML at all. Nothing is checked, for the readers do that.
+func rootOf(head []byte) (root string, xml bool) {
+	s := string(narrow(head))
+	s = strings.TrimLeft(strings.TrimPrefix(s, "\uFEFF"), " \t\r\n")
+	if !strings.HasPrefix(s, "<") {
+		return "", false
+	}
+	for strings.HasPrefix(s, "<") {
+		end := ">"
+		switch {
+		case strings.HasPrefix(s, "<!--"):
+			end = "-->"
+		case strings.HasPrefix(s, "<?"):
+			end = "?>"
+		case strings.HasPrefix(s, "<!"):
+			if open, shut := strings.IndexByte(s, '['), strings.IndexByte(s, '>'); open >= 0 && open < shut {
+				_, s, _ = strings.Cut(s, "]") // the document type lists declarations, which end in > themselves
+				s = "<" + s
+			}
+		default:
+			return nameOf(s[1:]), true
+		}
+		_, rest, found := strings.Cut(s[1:], end)
+		if !found {
+			return "", true
+		}
+		s = strings.TrimLeft(rest, " \t\r\n")
+	}
+	return "", true
+}
+
+// nameOf is the name at the beginning of a tag, "" if it does not end there.
+func nameOf(tag string) string {
+	end := strings.IndexAny(tag, " \t\r\n/>")
+	if end < 0 {
+		return ""
+	}
+	name := tag[:end]
+	return name[strings.IndexByte(name, ':')+1:]
+}
+
+// narrow makes the markup of a UTF-16 file legible, as its names are ASCII: the zero bytes go, and so does the mark.
+func narrow(head []byte) []byte {
+	if bytes.HasPrefix(head, []byte{0xFF, 0xFE}) || bytes.HasPrefix(head, []byte{0xFE, 0xFF}) {
+		return bytes.ReplaceAll(head[2:], []byte{0}, nil)
+	}
+	return head
+}
