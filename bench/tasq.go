@@ -145,7 +145,7 @@ func hands(r job, callers int) (metrics, error) {
 			}
 			c, err := tx.Case(noTimeout, id)
 			if err == nil {
-				item = c.Items[0].ID
+				item = c.Items.Slice()[0].ID
 			}
 			return err
 		})

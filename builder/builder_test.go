@@ -175,7 +175,7 @@ func TestActionsGetTypedPayloads(t *testing.T) {
 	m := newMemory(w)
 	id, err := w.Start(ctx, m, Prompt{Text: "x"})
 	require.NoError(t, err)
-	items := m.tree.Case(id).Items
+	items := m.tree.Case(id).Items.Slice()
 	require.NoError(t, task.Start(ctx, m, items[0].ID))
 	require.NoError(t, task.Reset(ctx, m, items[0].ID))
 	require.NoError(t, task.Start(ctx, m, items[0].ID))

@@ -190,7 +190,7 @@ func TestRegionsAndConditions(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, doing(m, yes, nil))
 	states := map[string]workitem.State{}
-	for _, it := range m.tree.Case(id).Items {
+	for _, it := range m.tree.Case(id).Items.Slice() {
 		states[it.Task] = it.State
 	}
 	require.Equal(t, map[string]workitem.State{

@@ -120,7 +120,7 @@ func (m *memory) do(ctx context.Context, job *store.Job) error {
 func (m *memory) due() *store.Job {
 	var next *store.Job
 	m.tree.Each(func(c *store.Case) {
-		for _, j := range c.Jobs {
+		for _, j := range c.Jobs.Slice() {
 			if j.State == store.JobPending && !j.Due.After(m.now) && (next == nil || j.Due.Before(next.Due)) {
 				next = j
 			}
@@ -133,7 +133,7 @@ func (m *memory) due() *store.Job {
 func (m *memory) item(task string) *workitem.Item {
 	var found *workitem.Item
 	m.tree.Each(func(c *store.Case) {
-		for _, it := range c.Items {
+		for _, it := range c.Items.Slice() {
 			if it.Task == task && it.State.Live() {
 				found = it
 			}
@@ -162,7 +162,7 @@ func (m *memory) show() string {
 	var b strings.Builder
 	m.tree.Each(func(c *store.Case) {
 		fmt.Fprintf(&b, "%s %s", c.Workflow, c.State)
-		for _, it := range c.Items {
+		for _, it := range c.Items.Slice() {
 			if it.State.Live() {
 				fmt.Fprintf(&b, ", %s %s %s", it.Label(), it.State, it.Input)
 			}

@@ -33,7 +33,7 @@ func (x *index) drop(tree *store.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	tree.Each(func(c *store.Case) {
-		for _, it := range c.Items {
+		for it := range c.Items.All() {
 			delete(x.roots, it.ID)
 		}
 	})

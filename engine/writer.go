@@ -257,7 +257,7 @@ func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
 	}
 	e.trees[root] = &cached{tree: tree, used: e.uses}
 	tree.Each(func(c *store.Case) {
-		for _, it := range c.Items {
+		for it := range c.Items.All() {
 			e.index.put(it.ID, root)
 		}
 	})

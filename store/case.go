@@ -135,8 +135,8 @@ type Case struct {
 	Ended   time.Time
 	LastSeq int64 // journal position of the last change of the tree; kept on roots
 
-	Items    []*workitem.Item // those of each task's latest activation, in the order of their creation
-	Jobs     []*Job           // the live ones
+	Items    Items // those of each task's latest activation
+	Jobs     Jobs  // the live ones
 	Children []workitem.CaseID
 }
 
@@ -155,23 +155,21 @@ func (c *Case) Busy() net.Bits {
 }
 
 // Item finds a work item in memory; nil if it is not there.
-func (c *Case) Item(id workitem.ID) *workitem.Item {
-	for _, it := range c.Items {
-		if it.ID == id {
-			return it
-		}
-	}
-	return nil
-}
+func (c *Case) Item(id workitem.ID) *workitem.Item { return c.Items.Get(id) }
 
 // Job finds a live job; nil if it is not there.
-func (c *Case) Job(id workitem.JobID) *Job {
-	for _, j := range c.Jobs {
-		if j.ID == id {
-			return j
-		}
+func (c *Case) Job(id workitem.JobID) *Job { return c.Jobs.Get(id) }
+
+// Load gives a case that was read from a database the items and jobs that it holds in memory. Do this before the case is
+// part of a [Tree], which alone changes it from then on.
+func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
+	c.Items, c.Jobs = Items{}, Jobs{}
+	for _, it := range items {
+		c.Items.put(it)
 	}
-	return nil
+	for _, j := range jobs {
+		c.Jobs.put(j)
+	}
 }
 
 // Job kinds: what happens when a job is due.

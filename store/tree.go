@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -16,7 +15,12 @@ type Tree struct {
 	Root  workitem.CaseID
 	cases map[workitem.CaseID]*Case
 	saved map[workitem.CaseID]*Case // the cases as they were at Begin, nil for new ones
-	dirty Dirty
+
+	items changed[*workitem.Item] // by this command
+	jobs  changed[*Job]
+
+	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
+	ownersLimit int
 }
 
 // Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.
@@ -62,7 +66,7 @@ func (t *Tree) each(c *Case, f func(*Case)) {
 
 // Item finds a work item and its case in memory; nil if it is not there.
 func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
-	for _, c := range t.cases {
+	for c := range t.holders(id) {
 		if it := c.Item(id); it != nil {
 			return c, it
 		}
@@ -72,7 +76,7 @@ func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 
 // Job finds a live job and its case; nil if it is not there.
 func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
-	for _, c := range t.cases {
+	for c := range t.holders(id) {
 		if j := c.Job(id); j != nil {
 			return c, j
 		}
@@ -91,8 +95,12 @@ func (t *Tree) Begin() {
 	if t.saved == nil {
 		t.saved = make(map[workitem.CaseID]*Case, 2)
 	}
+	t.reset()
+}
+
+func (t *Tree) reset() {
 	clear(t.saved)
-	t.dirty = Dirty{}
+	t.items, t.jobs = changed[*workitem.Item]{}, changed[*Job]{}
 }
 
 // End ends a command and returns the newest value of all that it changed. The root case always counts as changed, since
@@ -101,14 +109,13 @@ func (t *Tree) End(seq int64) Dirty {
 	if root := t.own(t.Root); root != nil {
 		root.LastSeq = seq
 	}
-	d := t.dirty
+	d := Dirty{Items: t.items.list, Jobs: t.jobs.list}
 	for id := range t.saved {
 		if c := t.cases[id]; c != nil {
 			d.Cases = append(d.Cases, c)
 		}
 	}
-	clear(t.saved)
-	t.dirty = Dirty{}
+	t.reset()
 	return d
 }
 
@@ -121,8 +128,7 @@ func (t *Tree) Rollback() {
 			t.cases[id] = c
 		}
 	}
-	clear(t.saved)
-	t.dirty = Dirty{}
+	t.reset()
 }
 
 // own returns a copy of the case that this command may change; nil if the case is not there.
@@ -138,8 +144,8 @@ func (t *Tree) own(id workitem.CaseID) *Case {
 	n := *c
 	n.Marking = c.Marking.Clone()
 	n.Tasks = slices.Clone(c.Tasks)
-	n.Items = slices.Clone(c.Items)
-	n.Jobs = slices.Clone(c.Jobs)
+	n.Items = c.Items.snapshot()
+	n.Jobs = c.Jobs.snapshot()
 	n.Children = slices.Clip(c.Children)
 	t.cases[id] = &n
 	return &n
@@ -177,8 +183,9 @@ func (t *Tree) Apply(e Event) error {
 	case *ItemMoved:
 		return t.moveItem(c, e)
 	case *JobOpened:
-		c.Jobs = append(c.Jobs, e.Job)
-		t.touchJob(e.Job)
+		c.Jobs.put(e.Job)
+		t.jobs.put(e.Job)
+		t.noteOwner(e.Job.ID, id)
 	case *JobMoved:
 		return t.moveJob(c, e)
 	}
@@ -219,7 +226,7 @@ func (t *Tree) openCase(given *Case) error {
 	c.State = CaseStarted
 	c.Marking = c.Net.InitialMarking()
 	c.Tasks = make([]Task, c.Net.NumTasks())
-	c.Items, c.Jobs, c.Children = nil, nil, nil
+	c.Items, c.Jobs, c.Children = Items{}, Jobs{}, nil
 	if c.Parent.IsZero() {
 		t.Root = c.ID
 	} else {
@@ -243,7 +250,9 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
 	task.State = e.To
 	if e.To == TaskEnabled {
-		c.forget(e.Task)
+		// Nothing may ask for the final items of earlier activations but queries, which read the tables. A loop of ten
+		// thousand rounds so stays small.
+		c.Items.forget(c.Net.TaskName(e.Task))
 		task.Generation, task.Created = e.Generation, 0
 	}
 	for _, p := range e.Consumed {
@@ -254,41 +263,36 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	return nil
 }
 
-// forget drops the final items of a task's earlier activations from memory: nothing may ask for them but queries, which
-// read the tables. A loop of ten thousand rounds so stays small.
-func (c *Case) forget(task net.TaskID) {
-	name := c.Net.TaskName(task)
-	c.Items = slices.DeleteFunc(c.Items, func(it *workitem.Item) bool { return it.Task == name && it.State.Final() })
-}
-
 func (t *Tree) openItem(c *Case, it *workitem.Item) error {
 	task, ok := c.Net.TaskByName(it.Task)
 	if !ok {
 		return fmt.Errorf("item %s belongs to task %q, which workflow %s does not have", it.ID, it.Task, c.Workflow)
 	}
 	c.Tasks[task].Created++
-	c.Items = append(c.Items, it)
-	t.touchItem(it)
+	t.putItem(c, it)
+	t.noteOwner(it.ID, c.ID)
 	if it.Predecessor.IsZero() {
 		return nil
 	}
-	for i, p := range c.Items {
-		if p.ID == it.Predecessor {
-			n := *p
-			n.Successor = it.ID
-			c.Items[i] = &n
-			t.touchItem(&n)
-		}
+	if p := c.Items.Get(it.Predecessor); p != nil {
+		n := *p
+		n.Successor = it.ID
+		t.putItem(c, &n)
 	}
 	return nil
 }
 
+func (t *Tree) putItem(c *Case, it *workitem.Item) {
+	c.Items.put(it)
+	t.items.put(it)
+}
+
 func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
-	i := slices.IndexFunc(c.Items, func(it *workitem.Item) bool { return it.ID == e.Item })
-	if i < 0 {
+	it := c.Items.Get(e.Item)
+	if it == nil {
 		return fmt.Errorf("item %s of case %s is not there", e.Item, c.ID)
 	}
-	n := *c.Items[i]
+	n := *it
 	n.State, n.By = e.To, e.By
 	switch {
 	case e.To == workitem.Started:
@@ -303,45 +307,24 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 			c.Tasks[task].Output = e.Output
 		}
 	}
-	c.Items[i] = &n
-	t.touchItem(&n)
+	t.putItem(c, &n)
 	return nil
 }
 
 func (t *Tree) moveJob(c *Case, e *JobMoved) error {
-	i := slices.IndexFunc(c.Jobs, func(j *Job) bool { return j.ID == e.Job })
-	if i < 0 {
+	j := c.Jobs.Get(e.Job)
+	if j == nil {
 		return fmt.Errorf("job %s of case %s is not there", e.Job, c.ID)
 	}
-	n := *c.Jobs[i]
+	n := *j
 	n.State, n.Due, n.Attempt, n.Crashes = e.To, e.Due, e.Attempt, e.Crashes
 	n.Fence, n.Owner, n.Lease, n.Failure = e.Fence, e.Owner, e.Lease, e.Failure
 	if e.To.Live() {
-		c.Jobs[i] = &n
+		c.Jobs.put(&n)
 	} else {
 		n.Ended = e.At
-		c.Jobs = slices.Delete(c.Jobs, i, i+1)
+		c.Jobs.remove(&n)
 	}
-	t.touchJob(&n)
+	t.jobs.put(&n)
 	return nil
-}
-
-func (t *Tree) touchItem(it *workitem.Item) {
-	for i, d := range t.dirty.Items {
-		if d.ID == it.ID {
-			t.dirty.Items[i] = it
-			return
-		}
-	}
-	t.dirty.Items = append(t.dirty.Items, it)
-}
-
-func (t *Tree) touchJob(j *Job) {
-	for i, d := range t.dirty.Jobs {
-		if d.ID == j.ID {
-			t.dirty.Jobs[i] = j
-			return
-		}
-	}
-	t.dirty.Jobs = append(t.dirty.Jobs, j)
 }

@@ -20,20 +20,25 @@ func (t Tally) Live() int { return t.Initialized + t.Started }
 func (t Tally) Total() int { return t.Live() + t.Completed + t.Failed + t.Canceled }
 
 // Add counts one item.
-func (t *Tally) Add(s State, retried bool) {
+func (t *Tally) Add(s State, retried bool) { t.add(s, retried, 1) }
+
+// Remove takes back what Add counted.
+func (t *Tally) Remove(s State, retried bool) { t.add(s, retried, -1) }
+
+func (t *Tally) add(s State, retried bool, n int) {
 	switch {
 	case retried:
-		t.Retried++
+		t.Retried += n
 	case s == Initialized:
-		t.Initialized++
+		t.Initialized += n
 	case s == Started:
-		t.Started++
+		t.Started += n
 	case s == Completed:
-		t.Completed++
+		t.Completed += n
 	case s == Failed:
-		t.Failed++
+		t.Failed += n
 	case s == Canceled:
-		t.Canceled++
+		t.Canceled += n
 	}
 }
 

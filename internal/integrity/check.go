@@ -175,7 +175,7 @@ func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
 
 // state checks what must hold of a case between two commands.
 func (c *checker) state(e *store.Entry, tree *store.Tree, k *store.Case) {
-	for _, it := range k.Items {
+	for it := range k.Items.All() {
 		t, ok := k.Net.TaskByName(it.Task)
 		if !ok {
 			c.breach("journal entry %d: item %s belongs to no task", e.Seq, it.ID)
@@ -191,7 +191,7 @@ func (c *checker) state(e *store.Entry, tree *store.Tree, k *store.Case) {
 			c.breach("I10: journal entry %d: item %s of case %s is started, its task is %s", e.Seq, it.Label(), k.ID, task.State)
 		}
 	}
-	for _, j := range k.Jobs {
+	for j := range k.Jobs.All() {
 		if k.State.Final() && !j.Detached {
 			c.breach("I5: journal entry %d: job %s of case %s is %s, and the case is %s", e.Seq, j.ID, k.ID, j.State, k.State)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
@@ -205,7 +206,7 @@ func (m *Machine) closeCase(
 		if err := m.emit(end); err != nil {
 			return err
 		}
-		if err := m.cancelJobs(id, func(j *store.Job) bool { return !j.Detached }); err != nil {
+		if err := m.cancelJobs(id, attached(m.tree.Case(id))); err != nil {
 			return err
 		}
 		delete(m.ending, id)
@@ -213,6 +214,11 @@ func (m *Machine) closeCase(
 		m.then(hook, m.release, m.childMoved(id, before, childState(m.tree.Case(id)), !teardown))
 		return nil
 	}
+}
+
+// attached lists the live jobs that end with their case.
+func attached(c *store.Case) []*store.Job {
+	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *store.Job) bool { return j.Detached })
 }
 
 // leftover lists the marked conditions of a completed case, other than its end.

@@ -220,7 +220,7 @@ func (m *Machine) moved(
 		return err
 	}
 	if to.Final() || a == workitem.Reset {
-		if err := m.cancelJobs(c.ID, func(j *store.Job) bool { return j.Item == it.ID }); err != nil {
+		if err := m.cancelJobs(c.ID, c.Jobs.Of(it.ID)); err != nil {
 			return err
 		}
 	}
@@ -377,7 +377,7 @@ func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
 		return nil
 	}
 	var items []*workitem.Item
-	for _, it := range c.Items {
+	for it := range c.Items.All() {
 		if it.Task == task && it.Generation == c.Tasks[t].Generation {
 			items = append(items, it)
 		}

@@ -32,13 +32,9 @@ func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobM
 	return m.emit(e)
 }
 
-// cancelJobs cancels the live jobs that match.
-func (m *Machine) cancelJobs(id workitem.CaseID, match func(*store.Job) bool) error {
-	c := m.tree.Case(id)
-	for _, j := range append([]*store.Job(nil), c.Jobs...) {
-		if !match(j) {
-			continue
-		}
+// cancelJobs cancels live jobs of a case.
+func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*store.Job) error {
+	for _, j := range jobs {
 		if err := m.moveJob(id, j, func(e *store.JobMoved) { e.To = store.JobCanceled }); err != nil {
 			return err
 		}

@@ -269,7 +269,7 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step 
 		c := m.tree.Case(id)
 		name := c.Net.TaskName(t)
 		var steps []step
-		for _, it := range c.Items {
+		for it := range c.Items.All() {
 			if it.Task == name && it.Generation == generation && it.State.Live() {
 				steps = append(steps, m.tearDown(id, it.ID))
 			}
@@ -280,7 +280,13 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step 
 			}
 		}
 		m.then(steps...)
-		return m.cancelJobs(id, func(j *store.Job) bool { return j.Item.IsZero() && j.Owned(name, generation) })
+		var jobs []*store.Job
+		for j := range c.Jobs.All() {
+			if j.Item.IsZero() && j.Owned(name, generation) {
+				jobs = append(jobs, j)
+			}
+		}
+		return m.cancelJobs(id, jobs)
 	}
 }
 
@@ -496,13 +502,8 @@ func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o worki
 
 // tally counts the items, or the child cases, of an activation.
 func (m *Machine) tally(c *store.Case, t net.TaskID, generation int) workitem.Tally {
-	var tally workitem.Tally
 	name := c.Net.TaskName(t)
-	for _, it := range c.Items {
-		if it.Task == name && it.Generation == generation {
-			tally.Add(it.State, !it.Successor.IsZero())
-		}
-	}
+	tally := c.Items.Tally(name, generation)
 	for _, id := range c.Children {
 		if k := m.tree.Case(id); k != nil && k.ParentTask == name && k.Generation == generation {
 			tally.Add(childState(k), false)

@@ -172,7 +172,7 @@ func (r *runner) showCases(tree *store.Tree) []string {
 }
 
 func (r *runner) showJobs(c *store.Case) []string {
-	jobs := slices.DeleteFunc(slices.Clone(c.Jobs), func(j *store.Job) bool { return j.State != store.JobPending })
+	jobs := slices.DeleteFunc(c.Jobs.Slice(), func(j *store.Job) bool { return j.State != store.JobPending })
 	slices.SortStableFunc(jobs, func(a, b *store.Job) int {
 		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID.String(), b.ID.String()))
 	})

@@ -77,7 +77,7 @@ func (d *driver) step(tx store.Tx) error {
 		}
 	case 1:
 		c := l.tree.Case(l.id)
-		j, it := c.Jobs[0], c.Items[0]
+		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job claim"
 		events = []store.Event{
 			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: 1,
@@ -89,7 +89,7 @@ func (d *driver) step(tx store.Tx) error {
 		}
 	default:
 		c := l.tree.Case(l.id)
-		j, it := c.Jobs[0], c.Items[0]
+		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job done"
 		events = []store.Event{
 			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: 1, Fence: 1, At: d.now},

@@ -138,25 +138,32 @@ func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
 
 // fill reads the items of each task's latest activation, and the live jobs. No item of an older activation is live.
 func (l *loader) fill(c *store.Case) error {
+	var items []*workitem.Item
 	if latest := latestActivations(c); latest != "" {
 		err := l.c.each("SELECT "+itemsTable.list("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
 			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
 			args(latest, textOf(c.ID)), func(r *row) error {
 				it, err := readItem(r)
-				c.Items = append(c.Items, it)
+				items = append(items, it)
 				return err
 			})
 		if err != nil {
 			return err
 		}
 	}
-	return l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
+	var jobs []*store.Job
+	err := l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
 		args(textOf(c.ID)), func(r *row) error {
 			j, err := readJob(r)
-			c.Jobs = append(c.Jobs, j)
+			jobs = append(jobs, j)
 			return err
 		})
+	if err != nil {
+		return err
+	}
+	c.Load(items, jobs)
+	return nil
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.

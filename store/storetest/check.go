@@ -104,7 +104,7 @@ func row(c *store.Case) store.Case {
 		return store.Case{}
 	}
 	n := *c
-	n.Net, n.Items, n.Jobs, n.Children = nil, nil, nil, nil
+	n.Net, n.Items, n.Jobs, n.Children = nil, store.Items{}, store.Jobs{}, nil
 	return n
 }
 
@@ -118,7 +118,7 @@ func describe(t testing.TB, tree *store.Tree) string {
 	var b strings.Builder
 	tree.Each(func(c *store.Case) {
 		b.WriteString(c.ID.String() + " " + c.Label() + "\n")
-		for _, part := range []any{row(c), c.Items, c.Jobs, c.Children} {
+		for _, part := range []any{row(c), c.Items.Slice(), c.Jobs.Slice(), c.Children} {
 			b.WriteString("  " + asJSON(t, part) + "\n")
 		}
 	})

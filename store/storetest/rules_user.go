@@ -63,7 +63,7 @@ func savepoint(w *World) {
 		require.ErrorIs(w.T, err, store.ErrNotFound)
 		tree, err := b.Tx.Load(ctx, first)
 		require.NoError(w.T, err)
-		require.Equal(w.T, workitem.Initialized, tree.Case(first).Items[0].State)
+		require.Equal(w.T, workitem.Initialized, tree.Case(first).Items.Slice()[0].State)
 		require.Equal(w.T, []string{"before"}, orders(w, b.Tx.DB()))
 
 		require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {

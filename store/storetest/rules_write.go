@@ -204,7 +204,7 @@ func generations(w *World) {
 	w.Update(func(b *Batch) {
 		tree, err := b.Tx.Load(context.Background(), id)
 		require.NoError(w.T, err)
-		require.LessOrEqual(w.T, len(tree.Case(id).Items), 2, "one item of each task")
+		require.LessOrEqual(w.T, tree.Case(id).Items.Len(), 2, "one item of each task")
 	})
 	w.Check()
 	w.View(func(ctx context.Context, r store.Reader) {

@@ -282,14 +282,15 @@ func (b *Batch) live(root, id workitem.CaseID) (*store.Case, *workitem.Item, *st
 	b.T.Helper()
 	c := b.tree(root).Case(id)
 	require.NotNil(b.T, c, "case %s", id)
-	i := slices.IndexFunc(c.Items, func(it *workitem.Item) bool { return it.State.Live() })
+	items := c.Items.Slice()
+	i := slices.IndexFunc(items, func(it *workitem.Item) bool { return it.State.Live() })
 	require.GreaterOrEqual(b.T, i, 0, "case %s has no live item", id)
-	for _, j := range c.Jobs {
-		if j.Item == c.Items[i].ID {
-			return c, c.Items[i], j
+	for j := range c.Jobs.All() {
+		if j.Item == items[i].ID {
+			return c, items[i], j
 		}
 	}
-	return c, c.Items[i], nil
+	return c, items[i], nil
 }
 
 // Claim starts the live item of a case, and its job.
@@ -377,12 +378,12 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	now := b.Now()
 	c := b.tree(root).Case(id)
 	var events []store.Event
-	for _, j := range c.Jobs {
+	for j := range c.Jobs.All() {
 		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
 			Attempt: j.Attempt,
 			Fence:   j.Fence, At: now})
 	}
-	for _, it := range c.Items {
+	for it := range c.Items.All() {
 		if it.State.Live() {
 			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
 				To:      workitem.Canceled,

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Items are the work items that a case holds in memory: those of each task's latest activation.
+type Items struct {
+	List[*workitem.Item]
+	tallies []activation // nil while there are few items, which are counted as fast
+	counted bool         // no other copy has these tallies
+}
+
+// activation is the tally of one activation of a task.
+type activation struct {
+	task       string
+	generation int
+	tally      workitem.Tally
+}
+
+// few is how many items are counted one by one. Of more, the tallies are kept: the policy asks for one at every end of an
+// item, and would so look at n items n times.
+const few = 64
+
+// Get finds an item; nil if it is not there.
+func (l Items) Get(id workitem.ID) *workitem.Item { return l.get(sortKey{id}) }
+
+// Tally counts the items of an activation of a task by state.
+func (l Items) Tally(task string, generation int) workitem.Tally {
+	if l.tallies != nil {
+		for i := range l.tallies {
+			if a := &l.tallies[i]; a.generation == generation && a.task == task {
+				return a.tally
+			}
+		}
+		return workitem.Tally{}
+	}
+	var tally workitem.Tally
+	for it := range l.All() {
+		if it.Generation == generation && it.Task == task {
+			tally.Add(it.State, !it.Successor.IsZero())
+		}
+	}
+	return tally
+}
+
+func (l Items) snapshot() Items {
+	return Items{List: l.List.snapshot(), tallies: l.tallies}
+}
+
+func (l *Items) put(it *workitem.Item) {
+	before := l.get(sortKey{it.ID})
+	l.List.put(it)
+	switch {
+	case l.tallies != nil:
+		if before != nil {
+			l.count(before).Remove(before.State, !before.Successor.IsZero())
+		}
+		l.count(it).Add(it.State, !it.Successor.IsZero())
+	case l.Len() > few:
+		l.tallies, l.counted = make([]activation, 0, 1), true
+		for it := range l.All() {
+			l.count(it).Add(it.State, !it.Successor.IsZero())
+		}
+	}
+}
+
+// count finds or makes the tally that an item is counted in.
+func (l *Items) count(it *workitem.Item) *workitem.Tally {
+	if !l.counted {
+		l.tallies, l.counted = slices.Clone(l.tallies), true
+	}
+	i := slices.IndexFunc(l.tallies, func(a activation) bool { return a.generation == it.Generation && a.task == it.Task })
+	if i < 0 {
+		i = len(l.tallies)
+		l.tallies = append(l.tallies, activation{task: it.Task, generation: it.Generation})
+	}
+	return &l.tallies[i].tally
+}
+
+// forget drops the final items of a task.
+func (l *Items) forget(task string) {
+	var gone []*workitem.Item
+	for it := range l.All() {
+		if it.Task == task && it.State.Final() {
+			gone = append(gone, it)
+		}
+	}
+	for _, it := range gone {
+		l.remove(sortKey{it.ID})
+		if l.tallies != nil {
+			l.count(it).Remove(it.State, !it.Successor.IsZero())
+		}
+	}
+	if l.Len() == 0 {
+		l.tallies = nil
+	}
+	if l.counted {
+		l.tallies = slices.DeleteFunc(l.tallies, func(a activation) bool { return a.tally == workitem.Tally{} })
+	}
+}
+
+// Jobs are the live jobs of a case.
+type Jobs struct {
+	List[*Job]
+	byItem List[*jobOfItem]
+}
+
+// jobOfItem is a job in an order by item, then by its own id.
+type jobOfItem Job
+
+// Get finds a live job; nil if it is not there.
+func (l Jobs) Get(id workitem.JobID) *Job { return l.get(sortKey{id}) }
+
+// Of lists the live jobs of an item, oldest first.
+func (l Jobs) Of(item workitem.ID) []*Job {
+	var jobs []*Job
+	for j := range l.byItem.from(sortKey{item}) {
+		if j.Item != item {
+			break
+		}
+		jobs = append(jobs, (*Job)(j))
+	}
+	return jobs
+}
+
+func (l Jobs) snapshot() Jobs {
+	return Jobs{List: l.List.snapshot(), byItem: l.byItem.snapshot()}
+}
+
+func (l *Jobs) put(j *Job) {
+	l.List.put(j)
+	if !j.Item.IsZero() {
+		l.byItem.put((*jobOfItem)(j))
+	}
+}
+
+func (l *Jobs) remove(j *Job) {
+	l.List.remove(sortKey{j.ID})
+	l.byItem.remove(sortKey{j.Item, j.ID})
+}
