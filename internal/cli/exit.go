@@ -51,7 +51,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, demo.ErrUsage):
 		return ExitUsage
-	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrUnanswered):
+	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrCanceled):
 		return ExitNo
 	}
 	switch engine.Code(err) {

@@ -82,7 +82,7 @@ func TestHint(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	for code, errs := range map[int][]error{
-		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrUnanswered},
+		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrCanceled},
 		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
 		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown, &engine.RemoteError{Code: "not-found"}},
 		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift,

@@ -27,7 +27,7 @@ Flags:
 // cannot be understood; asked for help, Command prints it and returns nil.
 func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error {
 	o := Options{In: in, Err: errs, Terminal: terminal(out), Plain: os.Getenv("NO_COLOR") != ""}
-	o.Auto = !terminal(in)
+	yes := !terminal(in) || !o.Terminal
 	f := flag.NewFlagSet("tasq demo", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.DB, "db", DefaultDB, "the database `file`; a case that still runs in it goes on")
@@ -38,7 +38,8 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	f.StringVar(&o.Faults, "faults", "", "`script` of the local server, a word for each attempt: ok, limit 2s, error,\n"+
 		"refuse, hang, slow 1s, cut, drop, garbage, shape, empty (default \""+DefaultFaults+"\")")
 	f.BoolVar(&o.Fast, "fast", false, "make short waits of long ones")
-	f.BoolVar(&o.Auto, "yes", o.Auto, "approve the draft without asking; the default where nobody can be asked")
+	f.BoolVar(&yes, "yes", yes, "approve the draft without asking; the default unless a person is at a terminal.\n"+
+		"With -yes=false the answer is a line of the input: y, or n and then a line that says why")
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, usage)
@@ -48,6 +49,7 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	case err != nil:
 		return fmt.Errorf("%w: %w; see tasq demo -h", ErrUsage, err)
 	}
+	o.Ask = !yes
 	o.Prompt = strings.Join(f.Args(), " ")
 	return Run(ctx, out, o)
 }

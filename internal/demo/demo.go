@@ -34,10 +34,13 @@ const (
 
 // The kinds of error of [Run] and [Command], beside those of the engine, the store and the context.
 var (
-	ErrUsage      = errors.New("wrong usage")                // options that cannot be understood, or contradict each other
-	ErrFailed     = errors.New("the case failed")            // after its last attempt, or for good
-	ErrUnanswered = errors.New("the review is not answered") // the input ended; the case waits
+	ErrUsage    = errors.New("wrong usage")           // options that cannot be understood, or contradict each other
+	ErrFailed   = errors.New("the case failed")       // after its last attempt, or for good
+	ErrCanceled = errors.New("the case was canceled") // by somebody else, as with tasq case cancel
 )
+
+// errUnanswered ends a run whose input ended before the review: the case waits, which is no failure.
+var errUnanswered = errors.New("nobody answers the review")
 
 // Options say what the demo does. The zero value runs it unattended, with the default file, prompt and faults.
 type Options struct {
@@ -56,13 +59,13 @@ type Options struct {
 	// Fast makes short waits of long ones, for tests.
 	Fast bool
 
-	// Terminal has progress drawn in place, and a person asked for the review; otherwise there is a line for each
-	// event, and the draft is approved without being read.
+	// Terminal has progress drawn in place; otherwise there is a line for each event.
 	Terminal bool
-	// Auto approves the draft without asking, on a terminal too.
-	Auto bool
 	// Plain leaves out colors.
 	Plain bool
+	// Ask has the draft reviewed by lines of In; otherwise it is approved without being read. At the end of In the review
+	// stays open, and Run says how it is answered elsewhere, and how to go on.
+	Ask bool
 	// In is where the answers of the person are read from. Default: nobody answers.
 	In io.Reader
 	// Err takes what an operator should know. Default: discarded.
@@ -153,13 +156,15 @@ func (d *demo) cases(ctx context.Context) error {
 	var failed error
 	for i, id := range running {
 		s, err := d.follow(ctx, id, i < old)
+		if errors.Is(err, errUnanswered) {
+			d.leaveOpen()
+			return failed
+		}
 		if err != nil {
 			return errors.Join(failed, err)
 		}
 		d.conclude(s)
-		if s.state != store.CaseCompleted {
-			failed = errors.Join(failed, fmt.Errorf("%w: case %s: %s", ErrFailed, id, s.failure))
-		}
+		failed = errors.Join(failed, s.outcome())
 	}
 	d.explore(running[len(running)-1])
 	return failed
@@ -186,6 +191,16 @@ func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
 
 // needsNew reports whether the prompt is one that no running case has.
 func (d *demo) needsNew(running []workitem.CaseID) bool { return len(running) == 0 || d.Prompt != "" }
+
+// leaveOpen says how a review that nobody answered is answered later.
+func (d *demo) leaveOpen() {
+	fmt.Fprintf(d.out, `
+Nobody answers here, so the review stays open, and nothing is lost. To answer it:
+  tasq item start %[2]s -d %[1]s
+  tasq item complete %[2]s -d %[1]s --data '{"approved":true}'
+or with --data '{"approved":false,"note":"what to do better"}'. To go on: tasq demo -d %[1]s
+`, d.DB, d.asked.item)
+}
 
 // explore says where to look next.
 func (d *demo) explore(id workitem.CaseID) {

@@ -3,6 +3,7 @@ package demo_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // options are for a fast, unattended run on a fresh file, whatever the environment says.
@@ -178,7 +180,7 @@ func TestAFinishedFileGetsANewCase(t *testing.T) {
 
 func TestAPersonReviewsOnATerminal(t *testing.T) {
 	o := options(t)
-	o.Terminal, o.Plain, o.In = true, true, strings.NewReader("maybe\nn\nWith a cat, please.\nYES\n")
+	o.Terminal, o.Plain, o.Ask, o.In = true, true, true, strings.NewReader("maybe\nn\nWith a cat, please.\nYES\n")
 	var out bytes.Buffer
 	require.NoError(t, demo.Run(t.Context(), &out, o))
 	text := out.String()
@@ -193,13 +195,98 @@ func TestAPersonReviewsOnATerminal(t *testing.T) {
 
 func TestAReviewThatNobodyAnswersWaits(t *testing.T) {
 	o := options(t)
-	o.Terminal = true
-	require.ErrorIs(t, demo.Run(t.Context(), io.Discard, o), demo.ErrUnanswered)
-	o.In = strings.NewReader("y\n")
+	o.Ask, o.In = true, strings.NewReader("perhaps\n")
 	var out bytes.Buffer
+	require.NoError(t, demo.Run(t.Context(), &out, o), "a review that waits is no failure")
+	text := out.String()
+	require.NotContains(t, text, "approved\n")
+	require.Contains(t, text, "Please answer y or n: ")
+	review := regexp.MustCompile(`tasq item start (\S+) -d \S+demo.db
+  tasq item complete (\S+) -d \S+demo.db --data '{"approved":true}'`).FindStringSubmatch(text)
+	require.NotNil(t, review, text)
+	require.Equal(t, review[1], review[2])
+	require.Contains(t, text, "To go on: tasq demo -d "+o.DB)
+
+	answer(t, o, review[1], `{"approved":false,"note":"With a cat, please."}`)
+	o.In = strings.NewReader("y\n")
+	out.Reset()
 	require.NoError(t, demo.Run(t.Context(), &out, o))
-	require.NotContains(t, out.String(), "generate.2.1")
-	require.Contains(t, out.String(), "approved")
+	require.Contains(t, out.String(), "rejected: With a cat, please.")
+	require.Contains(t, out.String(), "generate.2.1  1        completed")
+	require.Contains(t, out.String(), "review.2.1 by you: approved")
+}
+
+// answer does what the demo says while it does not run: it starts and completes a review.
+func answer(t *testing.T, o demo.Options, item, verdict string) {
+	t.Helper()
+	id, err := workitem.ParseID(item)
+	require.NoError(t, err)
+	all, err := demo.Registry()
+	require.NoError(t, err)
+	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(o.DB), all...)
+	require.NoError(t, err)
+	defer e.Close()
+	for _, c := range []engine.RemoteCommand{
+		{Do: engine.RemoteItem, Item: id, Action: "start"},
+		{Do: engine.RemoteItem, Item: id, Action: "complete", Data: json.RawMessage(verdict)},
+	} {
+		_, err := e.Execute(t.Context(), c)
+		require.NoError(t, err)
+	}
+}
+
+func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
+	o := options(t)
+	for _, c := range []struct{ yes, input, want string }{
+		{"-yes=false", "", "Nobody answers here"},
+		{"-yes=false", "n\nWith a cat, please.\ny\n", "rejected: With a cat, please."},
+		{"-yes", "n\n", "review.1.1 by demo: approved"},
+		{"-fast", "n\n", "review.1.1 by demo: approved"}, // nobody is at a terminal, so yes
+	} {
+		var out bytes.Buffer
+		args := []string{"-d", filepath.Join(t.TempDir(), "demo.db"), "-fast", "-faults", o.Faults, c.yes}
+		require.NoError(t, demo.Command(t.Context(), strings.NewReader(c.input), &out, io.Discard, args))
+		require.Contains(t, out.String(), c.want)
+	}
+}
+
+func TestACaseThatIsCanceledIsNamedSo(t *testing.T) {
+	for reason, want := range map[string]string{"": "", `{"code":"withdrawn"}`: ": withdrawn"} {
+		o := options(t)
+		silent, hush := io.Pipe() // a person who says nothing
+		t.Cleanup(func() { require.NoError(t, hush.Close()) })
+		o.Ask, o.In = true, silent
+		out := &until{word: "waits for a person"}
+		canceled := make(chan error, 1)
+		out.stop = sync.OnceFunc(func() {
+			id := regexp.MustCompile(`case (\S+) begins`).FindStringSubmatch(out.buf.String())[1]
+			go func() { canceled <- cancelCase(t.Context(), o.DB, id, reason) }()
+		})
+		err := demo.Run(t.Context(), out, o)
+		require.NoError(t, <-canceled)
+		require.ErrorIs(t, err, demo.ErrCanceled)
+		require.NotErrorIs(t, err, demo.ErrFailed)
+		require.Regexp(t, "^the case was canceled: case \\S+"+want+"$", err.Error())
+		require.Contains(t, out.buf.String(), "the case was canceled"+want+"\n")
+	}
+}
+
+// cancelCase does what tasq case cancel does while the demo owns the file.
+func cancelCase(ctx context.Context, path, id, reason string) error {
+	of, err := workitem.ParseCaseID(id)
+	if err != nil {
+		return err
+	}
+	command, err := json.Marshal(engine.RemoteCommand{Do: engine.RemoteCancel, Case: of, Data: json.RawMessage(reason)})
+	if err != nil {
+		return err
+	}
+	answer, err := sqlite.Post(ctx, path, command)
+	if err != nil {
+		return err
+	}
+	_, err = engine.RemoteAnswer(answer)
+	return err
 }
 
 func TestACaseThatFailsIsAnError(t *testing.T) {

@@ -95,7 +95,7 @@ func (d *demo) review(ctx context.Context, s *story) error {
 	case it == nil:
 		d.asked = question{} // somebody may have answered elsewhere
 		return nil
-	case d.Auto || !d.Terminal:
+	case !d.Ask:
 		return d.decide(ctx, it, airetry.Verdict{Approved: true}, "demo")
 	case d.asked.item == it.ID:
 		return nil
@@ -135,7 +135,8 @@ func (d *demo) listen() {
 // answered takes a line of the person.
 func (d *demo) answered(ctx context.Context, s *story, line string, open bool) error {
 	if !open {
-		return fmt.Errorf("%w: the input has ended; to go on: tasq demo -d %s", ErrUnanswered, d.DB)
+		fmt.Fprintln(d.out)
+		return errUnanswered
 	}
 	it := s.review()
 	if it == nil || d.asked.item != it.ID {

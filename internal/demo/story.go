@@ -63,10 +63,29 @@ func (s *story) promptOf(input json.RawMessage) string {
 }
 
 func (s *story) ended() string {
-	if s.failure != nil {
-		return fmt.Sprintf("the case has %s: %s", s.state, s.failure.Code)
+	line := "the case has " + s.state.String()
+	if s.state == store.CaseCanceled {
+		line = "the case was canceled"
 	}
-	return fmt.Sprintf("the case has %s", s.state)
+	if s.failure != nil {
+		line += ": " + s.failure.Code
+	}
+	return line
+}
+
+// outcome is the error of a case that did not end well. Who cancels a case need not say why.
+func (s *story) outcome() error {
+	kind := ErrFailed
+	switch s.state {
+	case store.CaseCompleted:
+		return nil
+	case store.CaseCanceled:
+		kind = ErrCanceled
+	}
+	if s.failure == nil {
+		return fmt.Errorf("%w: case %s", kind, s.id)
+	}
+	return fmt.Errorf("%w: case %s: %s", kind, s.id, s.failure)
 }
 
 func (s *story) opened(it *workitem.Item) string {
