@@ -16,7 +16,7 @@ import (
 var (
 	ErrNotFound = errors.New("not found")
 	ErrConflict = errors.New("changed by somebody else in the meantime")
-	ErrOwned    = errors.New("the database belongs to another process")
+	ErrOwned    = errors.New("the database is owned already")
 	ErrReadOnly = errors.New("the database can only be read")
 	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
 	ErrNewer    = errors.New("the database was written by a newer version")

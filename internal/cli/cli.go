@@ -56,7 +56,7 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 		err = usage(err)
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(s.Err, "tasq: "+text)
+		fmt.Fprintln(s.Err, "tasq: "+plainLines(text))
 	}
 	return exitCode(err)
 }

@@ -100,6 +100,15 @@ func plain(s string) string {
 	}, s)
 }
 
+// plainLines is plain for a text of several lines: an error may quote what lies in a damaged file.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = plain(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // ago writes how long something took or has lasted, in two units at most: "0s", "42s", "5m", "3h20m", "4d".
 func ago(d time.Duration) string {
 	sign := ""

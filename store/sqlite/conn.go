@@ -24,6 +24,8 @@ type conn struct {
 	raw   rawConn
 	ctx   context.Context // may interrupt a query; not a writer's, whose transaction would be undone
 	stmts map[string]*stmt
+
+	frozen *stamp // of a reader that trusts the file not to change; see freeze
 }
 
 type rawConn interface {
@@ -52,7 +54,7 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 	c := &conn{raw: raw, ctx: context.Background(), stmts: make(map[string]*stmt)}
 	for _, p := range pragmas {
 		if err := c.exec("PRAGMA " + p); err != nil {
-			return nil, errors.Join(fmt.Errorf("PRAGMA %s: %w", p, err), c.close())
+			return nil, errors.Join(err, c.close())
 		}
 	}
 	return c, nil

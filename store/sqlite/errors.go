@@ -9,6 +9,7 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -23,22 +24,41 @@ func code(err error) int {
 	return 0
 }
 
-// explain says what an error of SQLite means here, and what to do about it. Others are returned as they are.
+// fault is an error that says which database it is about, so that nobody on its way out says so again.
+type fault struct {
+	path string
+	err  error
+}
+
+func (f *fault) Error() string { return f.path + ": " + f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func at(path, format string, args ...any) error { return &fault{path, fmt.Errorf(format, args...)} }
+
+// explain says what an error of SQLite, or a damaged row, means here, and what to do about it. Others are returned as
+// they are.
 func explain(path string, err error) error {
+	if known := (*fault)(nil); errors.As(err, &known) {
+		return err
+	}
+	const cure = "restore a backup, or save what is left with sqlite3's .recover command"
 	switch code(err) {
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%s: the disk is full, so nothing of this happened; free some space and try again: %w", path,
-			err)
+		return at(path, "the disk is full, so nothing of this happened; free some space and try again: %w", err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("%s: %w: give this process the right to write the file and its folder: %w",
-			path, store.ErrReadOnly, err)
+		return at(path, "%w: give this process the right to write the file and its folder: %w", store.ErrReadOnly, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%s: %w: restore a backup, or save what is left with sqlite3's .recover command: %w",
-			path, store.ErrCorrupt, err)
+		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
 	case sqlite3.SQLITE_BUSY:
-		return fmt.Errorf("%s: another program keeps the file locked; let it end its transaction: %w", path, err)
+		return at(path, "another program keeps the file locked; let it end its transaction: %w", err)
 	case sqlite3.SQLITE_IOERR:
-		return fmt.Errorf("%s: the disk reports an error, so nothing of this happened: %w", path, err)
+		return at(path, "the disk reports an error, so nothing of this happened: %w", err)
+	}
+	switch {
+	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
+		return at(path, "%s: %w", cure, err)
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNewer):
+		return at(path, "%w", err)
 	}
 	return err
 }

@@ -6,12 +6,12 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
-	"github.com/tasq-dev/tasq/store/storetest"
 )
 
 // asNobody runs f without the right to write what others own. Permissions do not bind the administrator, who runs tests
@@ -31,20 +31,44 @@ func asNobody(f func()) {
 	<-done
 }
 
-func TestAFolderOrFileThatCannotBeWritten(t *testing.T) {
-	folder := t.TempDir()
+// locked takes the right to write a file and its folder from everybody but the administrator.
+func locked(t *testing.T, path string) {
+	t.Helper()
+	folder := filepath.Dir(path)
 	for dir := folder; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
-	path := filepath.Join(folder, "cases.db")
-	w := storetest.NewWorld(t, sqlite.File(path), 1)
-	w.Update(func(b *storetest.Batch) { b.Start(`1`) })
-	require.NoError(t, w.Store.Close())
 	require.NoError(t, os.Chmod(path, 0o444))
 	if os.Geteuid() != 0 {
 		require.NoError(t, os.Chmod(folder, 0o555))
-		defer func() { _ = os.Chmod(folder, 0o755) }()
+		t.Cleanup(func() { _ = os.Chmod(folder, 0o755) })
 	}
+}
+
+func TestAFileInAFolderThatCannotBeWrittenIsRead(t *testing.T) {
+	path, w := closed(t)
+	locked(t, path)
+	asNobody(func() {
+		s := reader(t, path)
+		look(t, s, w)
+		look(t, s, w)
+		err := s.View(t.Context(), func(r store.Reader) error {
+			w.Want.Check(t.Context(), t, r)
+			touched := make(chan error)
+			go func() { touched <- os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }() // by somebody with more rights
+			return <-touched
+		})
+		require.ErrorIs(t, err, store.ErrConflict)
+		require.NoError(t, s.Close())
+	})
+	names, _ := lying(t, path)
+	require.Equal(t, []string{"cases.db", "cases.db.lock"}, names)
+}
+
+func TestAFolderOrFileThatCannotBeWritten(t *testing.T) {
+	path, _ := closed(t)
+	folder := filepath.Dir(path)
+	locked(t, path)
 	for _, file := range []string{path, filepath.Join(folder, "new.db")} {
 		asNobody(func() {
 			_, err := sqlite.File(file).Open(t.Context(), store.Options{})

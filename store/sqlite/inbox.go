@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -106,12 +103,12 @@ func Leave(ctx context.Context, path string, command json.RawMessage) error {
 }
 
 func openInbox(ctx context.Context, path string) (*conn, error) {
-	path, err := filepath.Abs(path)
+	path, err := resolve(path)
+	if err == nil {
+		err = mustHold(path)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: %w", path, store.ErrNotFound, err)
 	}
 	c, err := connect(ctx, dsn(path, "rw"), "busy_timeout=10000", "synchronous=FULL")
 	if err != nil {

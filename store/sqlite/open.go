@@ -81,13 +81,13 @@ func File(path string, opts ...Option) store.Opener { return file{path: path, se
 
 // Open implements [store.Opener].
 func (f file) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	path, err := filepath.Abs(f.path)
+	path, err := resolve(f.path)
 	if err != nil {
 		return nil, err
 	}
 	s := newStore(path, f.set, o)
 	if o.ReadOnly {
-		return s.openReader(ctx)
+		return s.openReader()
 	}
 	if s.lock, err = own(path); err != nil {
 		return nil, err
@@ -111,6 +111,22 @@ func newStore(path string, set settings, o store.Options) *Store {
 	return s
 }
 
+// resolve finds the file that a path means: a link to it shares its lock and its log.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real, nil
+	}
+	if _, lost := os.Lstat(path); lost == nil && errors.Is(err, fs.ErrNotExist) {
+		return "", at(path, "%w: it is a link to a file that is not there: name the file itself: %w", store.ErrNotFound, err)
+	}
+	return path, nil // it is still to be made, or what is wrong shows when it is opened
+}
+
 // own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's
 // is touched.
 func own(path string) (*flock.Flock, error) {
@@ -125,27 +141,34 @@ func own(path string) (*flock.Flock, error) {
 	locked, err := lock.TryLock()
 	switch {
 	case err != nil && (errors.Is(err, fs.ErrPermission) || readOnlyDisk(err)):
-		return nil, fmt.Errorf("%s: %w: give this process the right to write the folder: %w", path, store.ErrReadOnly,
-			err)
+		return nil, at(path, "%w: give this process the right to write the folder: %w", store.ErrReadOnly, err)
 	case err != nil:
-		return nil, fmt.Errorf("%s: make sure that its folder is there: %w", path, err)
+		return nil, at(path, "make sure that its folder is there: %w", err)
 	case !locked:
-		return nil, fmt.Errorf("%s: %w%s: stop that one, or open the file for reading only", path, store.ErrOwned,
-			owner(path))
+		return nil, at(path, "%w: %s", store.ErrOwned, owner(path))
 	}
 	if err := prepareFile(path); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	owned.Store(path, true)
 	return lock, nil
 }
 
-// owner names the process that wrote the lock file; "" if it is unknown.
+// owned holds the files that this process owns, so that an error can tell itself from another process: the number in
+// the lock file cannot, since processes in two containers may have the same.
+var owned sync.Map // by path
+
+// owner says who owns a file, and what to do.
 func owner(path string) string {
-	data, err := os.ReadFile(path + ".lock")
-	if pid, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
-		return fmt.Sprintf(" (pid %d)", pid)
+	if _, here := owned.Load(path); here {
+		return "this process has it open already: use that engine, or close it before"
 	}
-	return ""
+	data, err := os.ReadFile(path + ".lock")
+	who := "another process"
+	if pid, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
+		who += fmt.Sprintf(" (pid %d)", pid)
+	}
+	return who + " has it open: stop that one, or open the file for reading only"
 }
 
 // prepareFile checks the file, which nobody else owns now, and notes who does.
@@ -155,7 +178,7 @@ func prepareFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) || readOnlyDisk(err) {
-		return fmt.Errorf("%s: %w: give this process the right to write it: %w", path, store.ErrReadOnly, err)
+		return at(path, "%w: give this process the right to write it: %w", store.ErrReadOnly, err)
 	}
 	if err != nil {
 		return err
@@ -173,7 +196,7 @@ func checkHeader(path string) error {
 		return nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%s: %w: give this process the right to read and write it: %w", path, store.ErrReadOnly, err)
+		return at(path, "%w: give this process the right to read and write it: %w", store.ErrReadOnly, err)
 	}
 	if err != nil {
 		return err
@@ -185,10 +208,10 @@ func checkHeader(path string) error {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s: %w", path, err)
+		return at(path, "%w", err)
 	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
-		return fmt.Errorf("%s: %w: it is no SQLite file, and was not touched: choose another name or restore a backup",
-			path, store.ErrCorrupt)
+		return at(path, "%w: it is no SQLite file, and was not touched: choose another name or restore a backup",
+			store.ErrCorrupt)
 	case binary.BigEndian.Uint32(header[68:]) != applicationID:
 		return notOurs(path)
 	}
@@ -196,8 +219,8 @@ func checkHeader(path string) error {
 }
 
 func notOurs(path string) error {
-	return fmt.Errorf("%s: %w: it is another program's SQLite file; it was not touched, so choose another name",
-		path, store.ErrCorrupt)
+	return at(path, "%w: it is another program's SQLite file; it was not touched, so choose another name",
+		store.ErrCorrupt)
 }
 
 func dsn(path, mode string) string {
@@ -244,7 +267,7 @@ func (s *Store) mustBeWAL() error {
 func (s *Store) prepare() error {
 	migrated, err := migrate(s.w, s.now())
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.path, err)
+		return explain(s.path, err)
 	}
 	if migrated && s.memory == nil {
 		if err := s.w.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {

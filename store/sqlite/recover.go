@@ -17,13 +17,13 @@ func (s *Store) recover() error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: its table meta has no position; restore a backup", s.path, store.ErrCorrupt)
+		return at(s.path, "%w: its table meta has no position; restore a backup", store.ErrCorrupt)
 	}
 	s.seq = projected
 	for {
 		last, err := replay(s.w, s.nets, &s.window, s.seq, s.set.window)
 		if err != nil {
-			return fmt.Errorf("%s: recover: %w", s.path, err)
+			return fmt.Errorf("recover: %w", explain(s.path, err))
 		}
 		if last == s.seq {
 			return nil

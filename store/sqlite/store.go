@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -113,7 +112,7 @@ func (s *Store) writable() error {
 	case s.closed:
 		return errClosed
 	case s.readOnly:
-		return fmt.Errorf("%s: %w: it was opened so", s.path, store.ErrReadOnly)
+		return at(s.path, "%w: it was opened so", store.ErrReadOnly)
 	}
 	return nil
 }
@@ -270,6 +269,7 @@ func (s *Store) shut() error {
 		errs = append(errs, s.w.close())
 	}
 	if s.lock != nil {
+		owned.Delete(s.path)
 		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)

@@ -59,7 +59,8 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tre
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	return loadTree(tx.s.w, tx.s.nets, root, tx.newer)
+	t, err := loadTree(tx.s.w, tx.s.nets, root, tx.newer)
+	return t, explain(tx.s.path, err)
 }
 
 // newer finds a case that the tables do not show as it is now.

@@ -3,10 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/tasq-dev/tasq/store"
@@ -28,7 +24,8 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
-	return s.read(ctx, &reader{c: c, nets: s.nets}, f)
+	err = s.read(ctx, &reader{c: c, nets: s.nets}, f)
+	return errors.Join(err, s.stillFrozen(c))
 }
 
 // snapshot begins a read transaction that sees all that was acknowledged. The writer stands still meanwhile, so that
@@ -131,7 +128,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 
 func (p *pool) put(c *conn) {
 	p.mu.Lock()
-	if p.done {
+	if p.done || c.frozen != nil {
 		_ = c.close() // nothing was written through it
 	} else {
 		p.idle = append(p.idle, c)
@@ -151,110 +148,4 @@ func (p *pool) close() error {
 	}
 	p.idle = nil
 	return errors.Join(errs...)
-}
-
-// openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid
-// over them in temporary tables of the reader's own, which views of the same names join: so every query, the user's
-// among them, is exact and need not know.
-func (s *Store) openReader(ctx context.Context) (store.Store, error) {
-	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: %w", s.path, store.ErrNotFound, err)
-	}
-	s.readOnly = true
-	s.readers = newPool(func() (*conn, error) {
-		c, err := connect(context.Background(), dsn(s.path, "ro"), "busy_timeout=10000", "cache_size=-16384",
-			"temp_store=MEMORY")
-		if err != nil {
-			return nil, err
-		}
-		if err := s.checkSchema(c); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
-		return c, nil
-	})
-	c, err := s.readers.get(ctx)
-	if err != nil {
-		return nil, explain(s.path, err)
-	}
-	s.readers.put(c)
-	return s, nil
-}
-
-// checkSchema makes sure that this program can read the file as it is.
-func (s *Store) checkSchema(c *conn) error {
-	application, _, err := c.number("PRAGMA application_id")
-	if err != nil {
-		return err
-	}
-	if application != applicationID {
-		return notOurs(s.path)
-	}
-	known, err := migrations()
-	if err != nil {
-		return err
-	}
-	pending, err := pendingMigrations(c, known)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.path, err)
-	}
-	if len(pending) > 0 {
-		return fmt.Errorf("%s: %w: its schema is older than this program; open it once for writing, which migrates it",
-			s.path, store.ErrReadOnly)
-	}
-	return nil
-}
-
-const overlayPrefix = "newer_"
-
-// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
-// them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
-// something.
-func makeOverlay(c *conn) error {
-	for _, t := range []table{casesTable, itemsTable, jobsTable} {
-		columns := t.list("")
-		over := "temp." + overlayPrefix + t.name
-		err := c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
-			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
-			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s)",
-			over, columns, t.name, columns, over, columns, t.name, over))
-		if err != nil {
-			return err
-		}
-	}
-	// Counts are added up: those of the tables, and how they have changed since.
-	over := "temp." + overlayPrefix + "counts"
-	err := c.exec("CREATE TABLE " +
-		over + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state));" +
-		"CREATE TEMP VIEW counts AS SELECT what, workflow, task, state, sum(n) AS n FROM (SELECT * FROM main.counts " +
-		"UNION ALL SELECT * FROM " + over + ") GROUP BY what, workflow, task, state")
-	if err != nil {
-		return err
-	}
-	var views []string
-	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *row) error {
-		views = append(views, r.text())
-		return r.err
-	})
-	if err != nil {
-		return err
-	}
-	for _, v := range views {
-		if err := c.exec(strings.Replace(v, "CREATE VIEW", "CREATE TEMP VIEW", 1)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
-func (s *Store) overlay(c *conn, projected int64) error {
-	w := newWindow()
-	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))
-	if err != nil || last == projected {
-		return err
-	}
-	if err := makeOverlay(c); err != nil {
-		return err
-	}
-	return w.write(newRowWriter(c, "temp."+overlayPrefix))
 }

@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid
+// over them in temporary tables of the reader's own, which views of the same names join: so every query, the user's
+// among them, is exact and need not know.
+func (s *Store) openReader() (store.Store, error) {
+	if err := mustHold(s.path); err != nil {
+		return nil, err
+	}
+	s.readOnly = true
+	s.readers = newPool(s.connectReader)
+	c, err := s.connectReader()
+	if err != nil {
+		return nil, explain(s.path, err)
+	}
+	s.readers.slots <- struct{}{}
+	s.readers.put(c)
+	return s, nil
+}
+
+// mustHold refuses a file that is not there or holds nothing, which SQLite would take for a database without tables.
+func mustHold(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return at(path, "%w: %w", store.ErrNotFound, err)
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0 && logEmpty(path):
+		return emptyFile(path)
+	}
+	return nil // what else is wrong, SQLite finds out
+}
+
+func emptyFile(path string) error {
+	return at(path, "%w: the file is empty, so it has no cases yet; the first program that opens an engine on it makes "+
+		"a database of it", store.ErrNotFound)
+}
+
+// logEmpty reports whether the write-ahead log beside a file has nothing in it, as after the owner's Close.
+func logEmpty(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
+// connectReader makes a connection that changes nothing. SQLite keeps a log and its index beside a file while it is
+// read, and only a connection that might write takes them away when it is the last one. So:
+//
+//   - with an empty log the reader is such a connection, kept from writing by query_only, and the folder is afterwards as
+//     it was before;
+//   - with something in the log an owner is there, or one died: a read-only connection leaves the log to the next owner;
+//   - in a folder that cannot be written, as on a disc, there can be no log: the file is read as it lies there.
+func (s *Store) connectReader() (*conn, error) {
+	if !logEmpty(s.path) {
+		c, err := s.readerFor("ro")
+		if code(err) == sqlite3.SQLITE_CANTOPEN {
+			err = at(s.path, "its folder cannot be written, and its log %s-wal holds commits that the file lacks: give this "+
+				"process the right to write the folder, or copy both files elsewhere: %w", s.path, err)
+		}
+		return c, err
+	}
+	if err := s.checkOurs(); err != nil { // before a connection that might write, if only to end a log
+		return nil, err
+	}
+	c, err := s.readerFor("rw")
+	switch code(err) {
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return s.freeze()
+	}
+	return c, err
+}
+
+func (s *Store) readerFor(mode string) (*conn, error) {
+	c, err := connect(context.Background(), dsn(s.path, mode), "busy_timeout=10000", "cache_size=-16384",
+		"temp_store=MEMORY", "query_only=ON")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkSchema(c); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+const immutable = "ro&immutable=1"
+
+// checkOurs reads the file's header without a lock or a log. It goes through SQLite, since opening and closing the file
+// from outside would give up the locks of another connection in this process.
+func (s *Store) checkOurs() error {
+	c, err := connect(context.Background(), dsn(s.path, immutable))
+	if err != nil {
+		return err
+	}
+	application, _, err := c.number("PRAGMA application_id")
+	if err == nil && application != applicationID {
+		err = notOurs(s.path)
+	}
+	return errors.Join(err, c.close())
+}
+
+// stamp is how a file lies there, as far as one can see from outside.
+type stamp struct {
+	size    int64
+	changed time.Time
+	noLog   bool
+}
+
+func stampOf(path string) (stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{info.Size(), info.ModTime(), logEmpty(path)}, nil
+}
+
+// freeze makes a connection that takes no locks and trusts the file not to change. It is used for one view.
+func (s *Store) freeze() (*conn, error) {
+	before, err := stampOf(s.path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.readerFor(immutable)
+	if err == nil {
+		c.frozen = &before
+	}
+	return c, err
+}
+
+// stillFrozen is asked after a view: somebody with more rights may have written the file meanwhile.
+func (s *Store) stillFrozen(c *conn) error {
+	if c.frozen == nil {
+		return nil
+	}
+	if now, err := stampOf(s.path); err == nil && now == *c.frozen {
+		return nil
+	}
+	return at(s.path, "%w: it was written while it was read, and what was read may be wrong: read it again",
+		store.ErrConflict)
+}
+
+// checkSchema makes sure that this program can read the file as it is.
+func (s *Store) checkSchema(c *conn) error {
+	application, _, err := c.number("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	if application != applicationID {
+		return notOurs(s.path)
+	}
+	tables, _, err := c.number("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	if tables == 0 { // who made it died before the first migration
+		return emptyFile(s.path)
+	}
+	known, err := migrations()
+	if err != nil {
+		return err
+	}
+	pending, err := pendingMigrations(c, known)
+	if err != nil {
+		return explain(s.path, err)
+	}
+	if len(pending) > 0 {
+		return at(s.path, "%w: its schema is older than this program; open it once for writing, which migrates it",
+			store.ErrReadOnly)
+	}
+	return nil
+}
+
+const overlayPrefix = "newer_"
+
+// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
+// them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
+// something.
+func makeOverlay(c *conn) error {
+	for _, t := range []table{casesTable, itemsTable, jobsTable} {
+		columns := t.list("")
+		over := "temp." + overlayPrefix + t.name
+		err := c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
+			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
+			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s)",
+			over, columns, t.name, columns, over, columns, t.name, over))
+		if err != nil {
+			return err
+		}
+	}
+	// Counts are added up: those of the tables, and how they have changed since.
+	over := "temp." + overlayPrefix + "counts"
+	err := c.exec("CREATE TABLE " +
+		over + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state));" +
+		"CREATE TEMP VIEW counts AS SELECT what, workflow, task, state, sum(n) AS n FROM (SELECT * FROM main.counts " +
+		"UNION ALL SELECT * FROM " + over + ") GROUP BY what, workflow, task, state")
+	if err != nil {
+		return err
+	}
+	var views []string
+	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *row) error {
+		views = append(views, r.text())
+		return r.err
+	})
+	if err != nil {
+		return err
+	}
+	for _, v := range views {
+		if err := c.exec(strings.Replace(v, "CREATE VIEW", "CREATE TEMP VIEW", 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
+func (s *Store) overlay(c *conn, projected int64) error {
+	w := newWindow()
+	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))
+	if err != nil || last == projected {
+		return err
+	}
+	if err := c.exec("PRAGMA query_only=OFF"); err != nil { // for the temporary tables
+		return err
+	}
+	err = makeOverlay(c)
+	if err == nil {
+		err = w.write(newRowWriter(c, "temp."+overlayPrefix))
+	}
+	return errors.Join(err, c.exec("PRAGMA query_only=ON"))
+}
