@@ -21,6 +21,8 @@ type Definition struct {
 	Net         *net.Net
 	Tasks       []Task // by net.TaskID
 
+	Verification Verification // what is known of the net's soundness; Allowed and Silenced are part of Document
+
 	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
 	Output func(c *Case) (json.RawMessage, error)               // makes the output of a completed case; nil for none
 	Hooks  CaseHooks

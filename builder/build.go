@@ -11,8 +11,11 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Build checks the definition and makes a workflow of it. The error is an [*Error] with every problem. Once built, a
-// workflow cannot change: Build then returns the same one again, or an error if something was declared since.
+// Build checks the definition, verifies its net, and makes a workflow of it. The error is an [*Error] with every problem. A
+// net that is not sound is one, see [UnsoundError] and [AllowUnsound]; a net that cannot be decided within a fifth of a
+// second is none, but a warning, see [Workflow.Warnings]. The net is verified once everything else is right.
+//
+// Once built, a workflow cannot change: Build then returns the same one again, or an error if something was declared since.
 func (b *Builder[C]) Build() (*Workflow[C], error) {
 	if b.built != nil && len(b.d.found) == 0 {
 		return b.built, nil
@@ -40,14 +43,19 @@ func (d *draft) build() (*activities.Definition, error) {
 	nd := d.net()
 	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.named(nd.Check()), net.CheckAll(d.family(nd)))
 	if len(found) > 0 {
-		return nil, &Error{Workflow: d.name, Problems: sorted(found)}
+		return nil, &Error{Workflow: d.name, Pos: d.pos, Problems: sorted(found)}
 	}
 	n, err := net.Compile(nd)
 	if err != nil {
 		return nil, err
 	}
+	verified, err := d.verify(n)
+	if err != nil {
+		return nil, err
+	}
 	def := &activities.Definition{
 		Name: d.name, Version: d.version, Net: n, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
+		Verification: verified,
 	}
 	var notes []Note
 	for _, t := range d.tasks() {

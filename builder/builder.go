@@ -35,6 +35,8 @@ type draft struct {
 	result   *sourceOf
 	problems // found while declaring
 	accept   func(json.RawMessage) (json.RawMessage, error)
+	allowed  []net.Code // findings that do not keep the workflow from being built
+	silenced []net.Code // warnings that are not wanted
 
 	def *activities.Definition // once built
 }

@@ -78,6 +78,8 @@ type document struct {
 	Jobs       []documentJob       `json:"jobs,omitempty"`
 	Notes      []string            `json:"notes,omitempty"`
 	Code       []string            `json:"code,omitempty"` // which functions there are
+	Allows     []net.Code          `json:"allows,omitempty"`
+	Silences   []net.Code          `json:"silences,omitempty"`
 }
 
 type documentCondition struct {
@@ -126,7 +128,10 @@ type documentJob struct {
 
 func documentOf(d *activities.Definition, notes []Note) *document {
 	nd := d.Net.Definition()
-	doc := &document{Name: d.Name, Version: d.Version, Notes: notesOf(notes, ""), Code: caseCode(d)}
+	doc := &document{
+		Name: d.Name, Version: d.Version, Notes: notesOf(notes, ""), Code: caseCode(d),
+		Allows: d.Verification.Allowed, Silences: d.Verification.Silenced,
+	}
 	for _, c := range nd.Conditions {
 		doc.Conditions = append(doc.Conditions, documentCondition{c.Name, [...]string{"", "start", "end"}[c.Role]})
 	}

@@ -1,6 +1,7 @@
 package builder_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,12 +30,14 @@ type sample struct {
 	retry                                                       retry.Policy
 	input, items, caseHook                                      bool
 	hooks                                                       func(*builder.Work[any, any])
+	allow, silence                                              net.Code
 }
 
 func (s sample) build() (*activities.Definition, error) {
 	cb := builder.New[any]("child", builder.Version(s.child))
 	cb.Path(cb.Start(), cb.Routing("r", builder.Gate{}), cb.End())
-	b := builder.New[any](text(s.name, "w"), builder.Version(s.version))
+	b := builder.New[any](text(s.name, "w"), builder.Version(s.version),
+		builder.AllowUnsound(net.ImproperCompletion, net.DeadTask, s.allow), builder.Silence(s.silence))
 	w := builder.Work[any, any]{
 		Queue: s.queue, Priority: s.priority, Join: rule(s.join, builder.Xor), Split: rule(s.split, builder.Xor),
 		Auto: s.auto, Policy: s.policy, Timeout: s.timeout, RunTimeout: s.runTimeout, RouteByCaller: s.byCaller,
@@ -137,9 +140,11 @@ func TestEveryChangeChangesTheFingerprint(t *testing.T) {
 		{hooks: func(w *work) { w.Item.OnInitialized = item }}, {hooks: func(w *work) { w.Item.OnStarted = item }},
 		{hooks: func(w *work) { w.Item.OnCompleted = item }}, {hooks: func(w *work) { w.Item.OnFailed = item }},
 		{hooks: func(w *work) { w.Item.OnCanceled = item }}, {hooks: func(w *work) { w.Item.OnReset = item }},
+		{allow: net.NoOptionToComplete}, {allow: net.Unbounded}, {silence: net.XorJoinTwice}, {silence: net.Undecided},
 	}
 	seen := make(map[string]int)
 	for i, s := range variants {
+		s.allow, s.silence = cmp.Or(s.allow, net.ImproperCompletion), cmp.Or(s.silence, net.OrJoinIsAnd)
 		d, err := s.build()
 		require.NoError(t, err, "variant %d", i)
 		again, err := s.build()

@@ -39,15 +39,22 @@ const (
 	DuplicateWorkflow net.Code = "duplicate-workflow" // two workflows of one composite task with the same name
 	MissingWorkflow   net.Code = "missing-workflow"   // a composite task without a built workflow
 	Conflict          net.Code = "conflict"           // settings that contradict each other
+	BadCode           net.Code = "bad-code"           // AllowUnsound or Silence of a code that there is not
 )
 
 // Error is the refusal of a definition: all its problems at once, in the order of their places.
 type Error struct {
 	Workflow string
+	Pos      net.Pos // where the workflow was declared
 	Problems []net.Problem
+	// Findings are what makes the net unsound, each a problem too. errors.As finds the first one as an [*UnsoundError].
+	Findings []net.Finding
+	// Warnings are what verification noticed besides: often the cause of a finding.
+	Warnings []net.Finding
 }
 
-// Error lists every problem on a line of its own.
+// Error lists every problem on a line of its own. Below a finding stand, indented, what may mend it and how it is allowed;
+// warnings come last.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d problem", e.Workflow, len(e.Problems))
@@ -55,9 +62,21 @@ func (e *Error) Error() string {
 		b.WriteByte('s')
 	}
 	for _, p := range e.Problems {
-		b.WriteString("\n" + p.String())
+		b.WriteString("\n" + p.String() + e.advice(p))
+	}
+	for _, w := range e.Warnings {
+		b.WriteString("\nwarning: " + problemOf(w, e.Pos).String())
 	}
 	return b.String()
+}
+
+// Unwrap lists the findings as errors.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, len(e.Findings))
+	for i, f := range e.Findings {
+		errs[i] = &UnsoundError{Workflow: e.Workflow, Pos: e.Pos, Finding: f}
+	}
+	return errs
 }
 
 // problems collects what is wrong.

@@ -183,6 +183,8 @@ func TestRegionsAndConditions(t *testing.T) {
 	b.Path(side, join)
 	b.Cancels(yes, side, flow)
 	b.Cancels(yes, side, wait)
+	b.Cancels(no, side)
+	b.Cancels(side, wait, yes, no)
 	w := b.MustBuild()
 	require.Equal(t, []string{"side", "fork->side", "wait"}, w.Net.Definition().Tasks[0].Cancels)
 	m := newMemory(w)

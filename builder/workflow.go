@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -14,6 +15,15 @@ import (
 type Workflow[C any] struct {
 	*activities.Definition
 	Description string // as [Describe] said; "" if nothing
+}
+
+// Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a finding that
+// leaves the net weakly sound, or [net.Undecided]. Those that [Silence] names are not among them. It is nil if there is none.
+func (w *Workflow[C]) Warnings() []net.Finding {
+	if w.isNil() {
+		return nil
+	}
+	return w.Verification.Warnings
 }
 
 func (w *Workflow[C]) isNil() bool { return w == nil || w.Definition == nil }

@@ -60,10 +60,16 @@ func (s Step) String() string {
 }
 
 // String tells the run on one line: "A to B; B; then end 1, A->C 1".
-func (w *Witness) String() string {
+func (w *Witness) String() string { return w.Brief(len(w.Steps)) }
+
+// Brief is String with at most so many steps: the first ones, and how many there are more.
+func (w *Witness) Brief(most int) string {
 	var b strings.Builder
-	for _, s := range w.Steps {
+	for _, s := range w.Steps[:min(most, len(w.Steps))] {
 		b.WriteString(s.String() + "; ")
+	}
+	if more := len(w.Steps) - most; more > 0 {
+		fmt.Fprintf(&b, "%d steps more; ", more)
 	}
 	b.WriteString("then ")
 	for i, t := range w.Marking {

@@ -1,0 +1,186 @@
+package builder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+)
+
+// UnsoundError is one thing that makes a workflow's net unsound, with its code and the shortest run that shows it.
+//
+//	_, err := b.Build()
+//	if unsound := (*builder.UnsoundError)(nil); errors.As(err, &unsound) {
+//		fmt.Println(unsound.Code, unsound.Witness)
+//	}
+type UnsoundError struct {
+	Workflow string
+	Pos      net.Pos // where the workflow was declared
+	net.Finding
+}
+
+// Error returns the finding on one line, after the name of the workflow.
+func (e *UnsoundError) Error() string {
+	return e.Workflow + ": " + problemOf(e.Finding, e.Pos).String()
+}
+
+// allowable are the codes of findings that a workflow can have. Unsafe is not one: it is only said of plain nets.
+func allowable() []net.Code {
+	return slices.DeleteFunc(net.FindingCodes(), func(c net.Code) bool { return c == net.Unsafe })
+}
+
+// silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly sound.
+// A cycle of routing tasks is none: it is a problem.
+func silenceable() []net.Code {
+	codes := slices.DeleteFunc(net.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
+	return append(codes, net.DeadTask)
+}
+
+// AllowUnsound lets a workflow be built though its net is unsound in these ways: [net.NoOptionToComplete],
+// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]. It is part of the definition, and so of the fingerprint, and
+// is shown with it. A code that there is not is a problem.
+func AllowUnsound(codes ...net.Code) Option {
+	pos := caller()
+	return func(d *draft) { d.allowed = d.codes(d.allowed, "AllowUnsound", codes, allowable(), pos) }
+}
+
+// Silence leaves warnings with these codes out of [Workflow.Warnings]: the warnings of package net such as
+// [net.OrJoinCircle], and [net.Undecided]; [net.DeadTask] too, where it leaves the net weakly sound. It is part of the
+// definition, and so of the fingerprint. A code that there is not is a problem.
+func Silence(codes ...net.Code) Option {
+	pos := caller()
+	return func(d *draft) { d.silenced = d.codes(d.silenced, "Silence", codes, silenceable(), pos) }
+}
+
+// codes adds codes to a sorted list, but for those that are not known.
+func (d *draft) codes(list []net.Code, option string, codes, known []net.Code, pos net.Pos) []net.Code {
+	if len(codes) == 0 {
+		d.problem(BadCode, d.name, pos, "%s of workflow %q names no code; name one of %s, or leave it out", option, d.name,
+			codesIn(known))
+	}
+	for _, c := range codes {
+		if slices.Contains(known, c) {
+			list = append(list, c)
+			continue
+		}
+		d.problem(BadCode, string(c), pos, "%s of workflow %q names %q, which is no code that it knows; it knows %s", option,
+			d.name, c, codesIn(known))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func codesIn(codes []net.Code) string {
+	names := make([]string, len(codes))
+	for i, c := range codes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
+// A program that defines its workflows as it starts must not wait for a net that is beyond deciding. What is left undecided
+// is a warning, so that a slow machine warns where a fast one is sure, and both start.
+const (
+	verifyTime   = 200 * time.Millisecond
+	verifyStates = 100_000
+)
+
+// verify decides whether the net is sound. The error is an [*Error] with the findings that are not allowed.
+func (d *draft) verify(n *net.Net) (activities.Verification, error) {
+	rep := net.Verify(n, net.VerifyOptions{
+		States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now, Silence: d.silenced,
+	})
+	v := activities.Verification{
+		Verdict: rep.Verdict, Allowed: d.allowed, Silenced: d.silenced, Warnings: rep.Warnings,
+	}
+	refused := &Error{Workflow: d.name, Pos: d.pos, Warnings: rep.Warnings}
+	for _, f := range rep.Findings {
+		switch {
+		case slices.Contains(d.allowed, f.Code):
+			v.Findings = append(v.Findings, f)
+		case rep.Verdict == net.WeaklySound:
+			v.Findings = append(v.Findings, f)
+			if !slices.Contains(d.silenced, f.Code) {
+				v.Warnings = append(v.Warnings, f)
+			}
+		default:
+			refused.Findings = append(refused.Findings, f)
+			refused.Problems = append(refused.Problems, problemOf(f, d.pos))
+		}
+	}
+	if len(refused.Findings) > 0 {
+		refused.Problems = sorted(refused.Problems)
+		return v, refused
+	}
+	if rep.Verdict == net.Unknown && !slices.Contains(d.silenced, net.Undecided) {
+		v.Warnings = append(v.Warnings, d.undecided(rep))
+	}
+	return v, nil
+}
+
+// undecided is the warning that the verdict is not known.
+func (d *draft) undecided(rep net.Report) net.Finding {
+	return net.Finding{
+		Code:     net.Undecided,
+		Text:     fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", rep.Exhausted, rep.States),
+		Fix:      "move a part of the net into a composite task, whose net is verified on its own, or test it with enginetest.Sound",
+		Elements: []net.Element{{Name: d.name, Pos: d.pos}},
+	}
+}
+
+// problemOf makes a problem of a finding, at the first place of its elements other than that of the workflow, where the start
+// and the end are declared.
+func problemOf(f net.Finding, workflow net.Pos) net.Problem {
+	places := slices.DeleteFunc(placesOf(f), func(at net.Pos) bool { return at == workflow })
+	p := net.Problem{Code: f.Code, Subject: f.Subject, Text: f.Text, Pos: workflow}
+	if len(places) > 0 {
+		p.Pos = places[0]
+	}
+	if len(places) > 1 {
+		p.Other = places[1]
+	}
+	if len(places) > 2 {
+		var more []string
+		for _, at := range places[2:] {
+			more = append(more, at.String())
+		}
+		p.Text += " (also " + strings.Join(more, ", ") + ")"
+	}
+	if f.Witness != nil {
+		p.Text += "; run: " + f.Witness.Brief(maxSteps)
+	}
+	return p
+}
+
+// maxSteps bounds the steps of a run that a problem tells; the finding has them all.
+const maxSteps = 40
+
+// placesOf lists where the elements of a finding were declared, each place once.
+func placesOf(f net.Finding) []net.Pos {
+	var places []net.Pos
+	for _, e := range f.Elements {
+		if !e.Pos.IsZero() && !slices.Contains(places, e.Pos) {
+			places = append(places, e.Pos)
+		}
+	}
+	return places
+}
+
+// advice is what stands below a problem that is a finding.
+func (e *Error) advice(p net.Problem) string {
+	for _, f := range e.Findings {
+		if f.Code != p.Code || f.Subject != p.Subject {
+			continue
+		}
+		text := fmt.Sprintf("\n\tor allow it with builder.AllowUnsound(%q)", f.Code)
+		if f.Fix != "" {
+			text = "\n\t" + f.Fix + "," + text
+		}
+		return text
+	}
+	return ""
+}
