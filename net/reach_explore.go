@@ -102,7 +102,7 @@ func (x *explorer) run() {
 			x.limit = LimitStates
 			break
 		}
-		if i&1023 == 1023 && x.lim.late != nil && x.lim.late() {
+		if i&15 == 15 && x.lim.late != nil && x.lim.late() {
 			x.limit = LimitTime
 			break
 		}

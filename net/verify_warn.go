@@ -13,7 +13,7 @@ func warnings(l *netLowering, w *netWatcher, j *judgement, rep *Report, opts Ver
 	f.routingCycles()
 	if j.sound {
 		f.simplified(j.joins)
-		w = f.lookAgain()
+		w = f.lookAgain(opts.limits(0).late)
 	} else if j.x != nil {
 		w.whole = j.x.exact() && !l.undecided
 	}
@@ -111,7 +111,7 @@ const (
 )
 
 // lookAgain searches a net that was proved sound without a search, if it has regions.
-func (f *warner) lookAgain() *netWatcher {
+func (f *warner) lookAgain(late func() bool) *netWatcher {
 	if !f.regions {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (f *warner) lookAgain() *netWatcher {
 	}
 	w := newNetWatcher(f.netLowering)
 	states := min(maxLookAgain, maxLookAgainBytes/g.places)
-	x := newExplorer(g, searchLimits{states: states, more: states})
+	x := newExplorer(g, searchLimits{states: states, more: states, late: late})
 	x.watch = w
 	x.run()
 	w.whole = x.exact() && !f.undecided
