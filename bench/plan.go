@@ -67,7 +67,7 @@ type step struct {
 }
 
 // steps are all measurements, in the order of a round.
-var steps = slices.Concat(rateSteps, sizeSteps)
+var steps = slices.Concat(rateSteps, sizeSteps, crowdSteps())
 
 // rateSteps are closed loops: they are what the rounds are for.
 var rateSteps = []step{

@@ -64,6 +64,9 @@ func (b *bench) report(w io.Writer, h header) {
 		{"small", fmt.Sprintf("%s finished items", count(smallFile)), tree, full},
 		{"grown", fmt.Sprintf("%s finished items", count(r.grown())), tree, full},
 	}, []column{{"cpu", "CPU us"}, {"rate", "items/s"}, {"syncs", "syncs"}})
+	b.table(w, "One case whose task has many parts, done by 64 workers (us a part)",
+		append(crowdLines("items", "work items"), crowdLines("cases", "child cases")...),
+		[]column{{"start", "to started"}, {"all", "to completed"}, {"cpu", "CPU us"}})
 	b.table(w, "Memory a case that waits, over an engine at rest, in bytes", []line{
 		{"pending", count(r.pending()) + " items for a busy worker", tree, full},
 		{"pending-open", "the same, after opening again", tree, full},

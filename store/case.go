@@ -31,6 +31,19 @@ func (s CaseState) String() string { return word(caseStateNames[:], int(s)) }
 // Final reports whether the case has ended.
 func (s CaseState) Final() bool { return s >= CaseCompleted }
 
+// stands is the state of a work item that has ended like the case.
+func (s CaseState) stands() workitem.State {
+	switch s {
+	case CaseCompleted:
+		return workitem.Completed
+	case CaseFailed:
+		return workitem.Failed
+	case CaseCanceled:
+		return workitem.Canceled
+	}
+	return workitem.None
+}
+
 // ParseCaseState reads the word for a case's state.
 func ParseCaseState(w string) (CaseState, error) {
 	i, err := parseWord("state of a case", caseStateNames[:], w)
@@ -152,6 +165,17 @@ func (c *Case) Busy() net.Bits {
 		}
 	}
 	return b
+}
+
+// Stands says where the case stands in the words of a work item, which a child case is to its composite task.
+func (c *Case) Stands() workitem.State {
+	if c.State.Final() {
+		return c.State.stands()
+	}
+	if c.Begun {
+		return workitem.Started
+	}
+	return workitem.Initialized
 }
 
 // Item finds a work item in memory; nil if it is not there.

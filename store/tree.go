@@ -21,6 +21,8 @@ type Tree struct {
 
 	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
 	ownersLimit int
+
+	broods map[brood]*workitem.Tally // see Children
 }
 
 // Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.
@@ -99,6 +101,9 @@ func (t *Tree) Begin() {
 }
 
 func (t *Tree) reset() {
+	if len(t.saved) > few {
+		t.saved = make(map[workitem.CaseID]*Case, 2) // walking over a map that was large once stays slow
+	}
 	clear(t.saved)
 	t.items, t.jobs = changed[*workitem.Item]{}, changed[*Job]{}
 }
@@ -123,8 +128,10 @@ func (t *Tree) End(seq int64) Dirty {
 func (t *Tree) Rollback() {
 	for id, c := range t.saved {
 		if c == nil {
+			t.recount(t.cases[id], t.cases[id].Stands(), workitem.None)
 			delete(t.cases, id)
 		} else {
+			t.recount(c, t.cases[id].Stands(), c.Stands())
 			t.cases[id] = c
 		}
 	}
@@ -164,8 +171,11 @@ func (t *Tree) Apply(e Event) error {
 	}
 	switch e := e.(type) {
 	case *CaseBegun:
+		before := c.Stands()
 		c.Begun = true
+		t.recount(c, before, c.Stands())
 	case *CaseEnded:
+		t.recount(c, c.Stands(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended = e.State, e.Output, e.Failure, e.At
 	case *TaskMoved:
 		return c.moveTask(e)
@@ -243,6 +253,7 @@ func (t *Tree) openCase(given *Case) error {
 	}
 	t.saved[c.ID] = nil
 	t.cases[c.ID] = &c
+	t.recount(&c, workitem.None, c.Stands())
 	return nil
 }
 

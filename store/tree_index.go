@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -46,6 +48,71 @@ func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 	if t.owners[id] = c; len(t.owners) > t.ownersLimit {
 		t.owners = nil // too many may be gone: the next search begins anew
 	}
+}
+
+// brood is the child cases of one activation of a composite task.
+type brood struct {
+	parent     workitem.CaseID
+	task       string
+	generation int
+}
+
+func broodOf(c *Case) brood { return brood{c.Parent, c.ParentTask, c.Generation} }
+
+// Children counts the child cases of an activation of a composite task by where they stand.
+func (t *Tree) Children(parent workitem.CaseID, task string, generation int) workitem.Tally {
+	b := brood{parent, task, generation}
+	if kept := t.broods[b]; kept != nil {
+		return *kept
+	}
+	var tally workitem.Tally
+	all := t.cases[parent].Children
+	for _, id := range all {
+		if c := t.cases[id]; c != nil && broodOf(c) == b {
+			tally.Add(c.Stands(), false)
+		}
+	}
+	if len(all) > few {
+		if t.broods == nil {
+			t.broods = make(map[brood]*workitem.Tally, 1)
+		}
+		kept := tally
+		t.broods[b] = &kept
+	}
+	return tally
+}
+
+// recount moves a child case from one tally to another, if they are kept; a state of None is in neither.
+func (t *Tree) recount(c *Case, from, to workitem.State) {
+	if kept := t.broods[broodOf(c)]; kept != nil {
+		kept.Remove(from, false)
+		kept.Add(to, false)
+	}
+}
+
+// InOrder returns those of the given cases that the tree holds, in the order of [Tree.Each].
+func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
+	var list []*Case
+	for id := range ids {
+		if c := t.cases[id]; c != nil {
+			list = append(list, c)
+		}
+	}
+	if len(list) < 2 {
+		return list
+	}
+	paths := make(map[*Case][]byte, len(list)) // the ids from the root down, which rise among siblings
+	for _, c := range list {
+		var path []workitem.CaseID
+		for at := c; at != nil; at = t.cases[at.Parent] {
+			path = append(path, at.ID)
+		}
+		for _, id := range slices.Backward(path) {
+			paths[c] = append(paths[c], id[:]...)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Case) int { return bytes.Compare(paths[a], paths[b]) })
+	return list
 }
 
 // changed collects the newest value of each element that a command changes, in the order of the first change.

@@ -130,22 +130,6 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 	}
 }
 
-// childState says where a child case stands in the words of a work item.
-func childState(c *store.Case) workitem.State {
-	switch c.State {
-	case store.CaseCompleted:
-		return workitem.Completed
-	case store.CaseFailed:
-		return workitem.Failed
-	case store.CaseCanceled:
-		return workitem.Canceled
-	}
-	if c.Begun {
-		return workitem.Started
-	}
-	return workitem.Initialized
-}
-
 // endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves, then its
 // parent is told. A teardown comes from above, so the parent's policy is not asked.
 func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *workitem.Failure, teardown bool) step {
@@ -158,7 +142,7 @@ func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *worki
 			m.ending = make(map[workitem.CaseID]bool)
 		}
 		m.ending[id] = true
-		before := childState(c)
+		before := c.Stands()
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
 			switch c.Tasks[t].State {
@@ -211,7 +195,7 @@ func (m *Machine) closeCase(
 		}
 		delete(m.ending, id)
 		delete(m.touched, id)
-		m.then(hook, m.release, m.childMoved(id, before, childState(m.tree.Case(id)), !teardown))
+		m.then(hook, m.release, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
 		return nil
 	}
 }

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"maps"
+
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -63,11 +65,9 @@ func (m *Machine) sweepAll() bool {
 	if len(m.touched) == 0 {
 		return false
 	}
-	m.tree.Each(func(c *store.Case) {
-		if m.touched[c.ID] != nil {
-			m.then(m.sweep(c.ID))
-		}
-	})
+	for _, c := range m.tree.InOrder(maps.Keys(m.touched)) {
+		m.then(m.sweep(c.ID))
+	}
 	for id := range m.touched {
 		if m.tree.Case(id).State.Final() {
 			delete(m.touched, id)

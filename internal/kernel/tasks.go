@@ -502,12 +502,8 @@ func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o worki
 
 // tally counts the items, or the child cases, of an activation.
 func (m *Machine) tally(c *store.Case, t net.TaskID, generation int) workitem.Tally {
-	name := c.Net.TaskName(t)
-	tally := c.Items.Tally(name, generation)
-	for _, id := range c.Children {
-		if k := m.tree.Case(id); k != nil && k.ParentTask == name && k.Generation == generation {
-			tally.Add(childState(k), false)
-		}
+	if c.Net.Task(t).Kind == net.Composite {
+		return m.tree.Children(c.ID, c.Net.TaskName(t), generation)
 	}
-	return tally
+	return c.Items.Tally(c.Net.TaskName(t), generation)
 }
