@@ -79,18 +79,19 @@ const (
 	JobNone     JobState = iota
 	JobPending           // waits for its time or for a worker
 	JobRunning           // a worker has it
+	JobWaiting           // gave its worker back until one of its steps ends
 	JobDone              // ended well, or its failure was handed to its work item
 	JobCanceled          // its owner ended first
 	JobFailed            // gave up; see its failure
 )
 
-var jobStateNames = [...]string{"none", "pending", "running", "done", "canceled", "failed"}
+var jobStateNames = [...]string{"none", "pending", "running", "waiting", "done", "canceled", "failed"}
 
 // String returns the word for the state.
 func (s JobState) String() string { return word(jobStateNames[:], int(s)) }
 
 // Live reports whether the job is still to be done.
-func (s JobState) Live() bool { return s == JobPending || s == JobRunning }
+func (s JobState) Live() bool { return s >= JobPending && s <= JobWaiting }
 
 // ParseJobState reads the word for a job's state.
 func ParseJobState(w string) (JobState, error) {
@@ -129,6 +130,7 @@ type Case struct {
 	ParentTask string          // the composite task that runs it; "" for a root case
 	Generation int             // the activation of that task
 	Number     int             // which case of that activation, from 1
+	Caller     workitem.JobID  // the job, a step of which runs it; zero for any other case
 
 	Workflow    string
 	Version     string
@@ -151,6 +153,8 @@ type Case struct {
 	Items    Items // those of each task's latest activation
 	Jobs     Jobs  // the live ones
 	Children []workitem.CaseID
+	Steps    Steps // of its jobs, the waiting ones
+	Mail     Mail  // events that nobody has taken yet
 }
 
 // Label names a child case within its parent: "task.generation.number".
@@ -221,11 +225,11 @@ type Job struct {
 	Detached   bool            // outlives its case: work that a teardown left behind
 
 	State   JobState
-	Due     time.Time
-	Attempt int    // how often it was tried, crashes not counted
-	Crashes int    // how often its worker died with it
-	Fence   int64  // rises with every claim; a result with an older fence is refused
-	Owner   string // the engine that claimed it; "" while pending
+	Due     time.Time // of a waiting one: when it goes on at the latest; zero if only an event or a child case can end its wait
+	Attempt int       // how often it was tried, crashes not counted
+	Crashes int       // how often its worker died with it
+	Fence   int64     // rises with every claim; a result with an older fence is refused
+	Owner   string    // the engine that claimed it; "" while pending
 	Lease   time.Time
 	Failure *workitem.Failure
 

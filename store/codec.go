@@ -35,6 +35,10 @@ const (
 	wordItem       = "item"
 	wordJobOpened  = "job-opened"
 	wordJob        = "job"
+	wordStepOpened = "step-opened"
+	wordStep       = "step"
+	wordSent       = "event-sent"
+	wordTaken      = "event-taken"
 	wordNote       = "note"
 )
 
@@ -95,6 +99,17 @@ func appendEvent(dst []byte, e Event, t *Tree) []byte {
 		dst = appendJobOpened(head(dst, t, wordJobOpened, e.Job.Case), t, e.Job)
 	case *JobMoved:
 		dst = appendJobMoved(head(dst, t, wordJob, e.Case), e)
+	case *StepOpened:
+		dst = appendStepOpened(head(dst, t, wordStepOpened, e.Step.Case), e.Step)
+	case *StepMoved:
+		dst = appendStepMoved(head(dst, t, wordStep, e.Case), e)
+	case *MessageSent:
+		dst = appendMessage(head(dst, t, wordSent, e.Message.Case), e.Message)
+	case *MessageTaken:
+		dst = head(dst, t, wordTaken, e.Case)
+		dst = key(dst, "event", e.Message)
+		dst = key(dst, "step", e.Step)
+		dst = at(dst, "at", e.At)
 	case *Noted:
 		dst = head(dst, t, wordNote, e.Case)
 		if e.Task >= 0 {
@@ -113,6 +128,7 @@ func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	dst = str(dst, "task", c.ParentTask)
 	dst = num(dst, "gen", int64(c.Generation))
 	dst = num(dst, "n", int64(c.Number))
+	dst = key(dst, "caller", c.Caller)
 	dst = str(dst, "workflow", c.Workflow)
 	dst = str(dst, "version", c.Version)
 	dst = str(dst, "fingerprint", c.Fingerprint)
@@ -162,9 +178,7 @@ func appendJobOpened(dst []byte, t *Tree, j *Job) []byte {
 	dst = str(dst, "queue", j.Queue)
 	dst = num(dst, "priority", int64(j.Priority))
 	dst = raw(dst, "input", j.Input)
-	if j.Detached {
-		dst = append(dst, `,"detached":true`...)
-	}
+	dst = flag(dst, "detached", j.Detached)
 	dst = str(dst, "to", j.State.String())
 	dst = at(dst, "due", j.Due)
 	dst = num(dst, "attempt", int64(j.Attempt))
@@ -188,6 +202,48 @@ func appendJobMoved(dst []byte, e *JobMoved) []byte {
 	dst = at(dst, "lease", e.Lease)
 	dst = failure(dst, "failure", e.Failure)
 	return at(dst, "at", e.At)
+}
+
+func appendStepOpened(dst []byte, s *workitem.Step) []byte {
+	dst = key(dst, "step", s.ID)
+	dst = key(dst, "job", s.Job)
+	dst = key(dst, "item", s.Item)
+	dst = str(dst, "name", s.Name)
+	dst = str(dst, "kind", string(s.Kind))
+	dst = str(dst, "target", s.Target)
+	dst = flag(dst, "topic", s.Topic)
+	dst = raw(dst, "input", s.Input)
+	dst = str(dst, "to", s.State.String())
+	dst = num(dst, "attempt", int64(s.Attempt))
+	dst = num(dst, "run", int64(s.Run))
+	dst = at(dst, "due", s.Due)
+	dst = at(dst, "started", s.Start)
+	dst = key(dst, "child", s.Child)
+	dst = raw(dst, "output", s.Result)
+	dst = failure(dst, "failure", s.Failure)
+	dst = flag(dst, "copied", s.Copied)
+	dst = at(dst, "at", s.Created)
+	return at(dst, "ended", s.Ended)
+}
+
+func appendStepMoved(dst []byte, e *StepMoved) []byte {
+	dst = key(dst, "step", e.Step)
+	dst = key(dst, "job", e.Job)
+	dst = str(dst, "to", e.To.String())
+	dst = num(dst, "attempt", int64(e.Attempt))
+	dst = at(dst, "due", e.Due)
+	dst = raw(dst, "output", e.Result)
+	dst = failure(dst, "failure", e.Failure)
+	return at(dst, "at", e.At)
+}
+
+func appendMessage(dst []byte, m *Message) []byte {
+	dst = key(dst, "event", m.ID)
+	dst = str(dst, "name", m.Name)
+	dst = flag(dst, "topic", m.Topic)
+	dst = raw(dst, "input", m.Value)
+	dst = str(dst, "by", m.By)
+	return at(dst, "at", m.Sent)
 }
 
 // AppendFailure appends the JSON of a failure, "null" for nil: the form of [workitem.Failure]'s own tags.
@@ -261,6 +317,13 @@ func num(dst []byte, k string, n int64) []byte {
 		return dst
 	}
 	return strconv.AppendInt(name(dst, k), n, 10)
+}
+
+func flag(dst []byte, k string, set bool) []byte {
+	if !set {
+		return dst
+	}
+	return append(name(dst, k), "true"...)
 }
 
 func at(dst []byte, k string, t time.Time) []byte {

@@ -18,46 +18,54 @@ type Nets struct {
 
 // wire is any event as it is stored.
 type wire struct {
-	E           string            `json:"e"`
-	Case        workitem.CaseID   `json:"case"`
-	Root        workitem.CaseID   `json:"root"`
-	Parent      workitem.CaseID   `json:"parent"`
-	Item        workitem.ID       `json:"item"`
-	Job         workitem.JobID    `json:"job"`
-	Predecessor workitem.ID       `json:"predecessor"`
-	Successor   workitem.ID       `json:"successor"`
-	Task        string            `json:"task"`
-	Gen         int               `json:"gen"`
-	N           int64             `json:"n"`
-	Workflow    string            `json:"workflow"`
-	Version     string            `json:"version"`
-	Fingerprint string            `json:"fingerprint"`
-	To          string            `json:"to"`
-	Action      string            `json:"action"`
-	From        []string          `json:"from"`
-	Into        []string          `json:"into"`
-	Left        []string          `json:"left"`
-	Condition   string            `json:"condition"`
-	Input       json.RawMessage   `json:"input"`
-	Output      json.RawMessage   `json:"output"`
-	Failure     *workitem.Failure `json:"failure"`
-	Queue       string            `json:"queue"`
-	Priority    int               `json:"priority"`
-	By          string            `json:"by"`
-	Kind        string            `json:"kind"`
-	Name        string            `json:"name"`
-	Detached    bool              `json:"detached"`
-	Attempt     int               `json:"attempt"`
-	Crashes     int               `json:"crashes"`
-	Fence       int64             `json:"fence"`
-	Owner       string            `json:"owner"`
-	Code        string            `json:"code"`
-	Text        string            `json:"text"`
-	At          micros            `json:"at"`
-	Due         micros            `json:"due"`
-	Lease       micros            `json:"lease"`
-	Started     micros            `json:"started"`
-	Ended       micros            `json:"ended"`
+	E           string             `json:"e"`
+	Case        workitem.CaseID    `json:"case"`
+	Root        workitem.CaseID    `json:"root"`
+	Parent      workitem.CaseID    `json:"parent"`
+	Item        workitem.ID        `json:"item"`
+	Job         workitem.JobID     `json:"job"`
+	Predecessor workitem.ID        `json:"predecessor"`
+	Successor   workitem.ID        `json:"successor"`
+	Task        string             `json:"task"`
+	Gen         int                `json:"gen"`
+	N           int64              `json:"n"`
+	Workflow    string             `json:"workflow"`
+	Version     string             `json:"version"`
+	Fingerprint string             `json:"fingerprint"`
+	To          string             `json:"to"`
+	Action      string             `json:"action"`
+	From        []string           `json:"from"`
+	Into        []string           `json:"into"`
+	Left        []string           `json:"left"`
+	Condition   string             `json:"condition"`
+	Input       json.RawMessage    `json:"input"`
+	Output      json.RawMessage    `json:"output"`
+	Failure     *workitem.Failure  `json:"failure"`
+	Queue       string             `json:"queue"`
+	Priority    int                `json:"priority"`
+	By          string             `json:"by"`
+	Kind        string             `json:"kind"`
+	Name        string             `json:"name"`
+	Detached    bool               `json:"detached"`
+	Attempt     int                `json:"attempt"`
+	Crashes     int                `json:"crashes"`
+	Fence       int64              `json:"fence"`
+	Owner       string             `json:"owner"`
+	Code        string             `json:"code"`
+	Text        string             `json:"text"`
+	At          micros             `json:"at"`
+	Due         micros             `json:"due"`
+	Lease       micros             `json:"lease"`
+	Step        workitem.StepID    `json:"step"`
+	Event       workitem.MessageID `json:"event"`
+	Child       workitem.CaseID    `json:"child"`
+	Caller      workitem.JobID     `json:"caller"`
+	Target      string             `json:"target"`
+	Topic       bool               `json:"topic"`
+	Copied      bool               `json:"copied"`
+	Run         int                `json:"run"`
+	Started     micros             `json:"started"`
+	Ended       micros             `json:"ended"`
 }
 
 // micros is a time in its stored form; the zero time is left out.
@@ -122,6 +130,15 @@ func (d *decoder) event(w *wire) (Event, error) {
 		return jobOpened(w)
 	case wordJob:
 		return jobMoved(w)
+	case wordStepOpened:
+		return stepOpened(w)
+	case wordStep:
+		return stepMoved(w)
+	case wordSent:
+		return &MessageSent{Message: &Message{ID: w.Event, Case: w.Case, Name: w.Name, Topic: w.Topic, Value: w.Input,
+			By: w.By, Sent: time.Time(w.At)}}, nil
+	case wordTaken:
+		return &MessageTaken{Case: w.Case, Message: w.Event, Step: w.Step, At: time.Time(w.At)}, nil
 	}
 	return nil, fmt.Errorf("%q is not a kind of event that this version knows", w.E)
 }
@@ -137,6 +154,7 @@ func (d *decoder) caseOpened(w *wire) (Event, error) {
 	d.opened[w.Case] = n
 	return &CaseOpened{Case: &Case{
 		ID: w.Case, Root: w.Root, Parent: w.Parent, ParentTask: w.Task, Generation: w.Gen, Number: int(w.N),
+		Caller:   w.Caller,
 		Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
 		State: CaseStarted, Input: w.Input, Created: time.Time(w.At),
 	}}, nil
@@ -238,6 +256,22 @@ func jobOpened(w *wire) (Event, error) {
 		Attempt: w.Attempt, Crashes: w.Crashes, Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease),
 		Failure: w.Failure, Created: time.Time(w.At), Ended: time.Time(w.Ended),
 	}}, err
+}
+
+func stepOpened(w *wire) (Event, error) {
+	state, err := workitem.ParseStepState(w.To)
+	return &StepOpened{Step: &workitem.Step{
+		ID: w.Step, Job: w.Job, Item: w.Item, Case: w.Case, Name: w.Name, Kind: workitem.StepKind(w.Kind), Target: w.Target,
+		Topic: w.Topic, Input: w.Input, State: state, Attempt: w.Attempt, Run: w.Run, Due: time.Time(w.Due),
+		Start: time.Time(w.Started), Child: w.Child, Result: w.Output, Failure: w.Failure, Copied: w.Copied,
+		Created: time.Time(w.At), Ended: time.Time(w.Ended),
+	}}, err
+}
+
+func stepMoved(w *wire) (Event, error) {
+	to, err := workitem.ParseStepState(w.To)
+	return &StepMoved{Case: w.Case, Job: w.Job, Step: w.Step, To: to, Attempt: w.Attempt, Due: time.Time(w.Due),
+		Result: w.Output, Failure: w.Failure, At: time.Time(w.At)}, err
 }
 
 func jobMoved(w *wire) (Event, error) {

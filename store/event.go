@@ -89,6 +89,33 @@ type JobMoved struct {
 	At      time.Time
 }
 
+// StepOpened says that a step of a job was recorded: as done or failed at once, or as waiting.
+type StepOpened struct{ Step *workitem.Step }
+
+// StepMoved says that a waiting step ended, or was tried once more and waits for its next attempt.
+type StepMoved struct {
+	Case    workitem.CaseID
+	Job     workitem.JobID
+	Step    workitem.StepID
+	To      workitem.StepState
+	Attempt int
+	Due     time.Time
+	Result  json.RawMessage
+	Failure *workitem.Failure
+	At      time.Time
+}
+
+// MessageSent says that an event was sent to a case from outside.
+type MessageSent struct{ Message *Message }
+
+// MessageTaken says that a step took an event that was sent.
+type MessageTaken struct {
+	Case    workitem.CaseID
+	Message workitem.MessageID
+	Step    workitem.StepID
+	At      time.Time
+}
+
 // Noted records what an operator should know and what changes no state: an undecided or-join, a job given up.
 type Noted struct {
 	Case workitem.CaseID
@@ -97,17 +124,21 @@ type Noted struct {
 	Text string
 }
 
-func (*CaseOpened) event() {}
-func (*CaseBegun) event()  {}
-func (*CaseEnded) event()  {}
-func (*TaskMoved) event()  {}
-func (*Produced) event()   {}
-func (*Removed) event()    {}
-func (*ItemOpened) event() {}
-func (*ItemMoved) event()  {}
-func (*JobOpened) event()  {}
-func (*JobMoved) event()   {}
-func (*Noted) event()      {}
+func (*CaseOpened) event()   {}
+func (*CaseBegun) event()    {}
+func (*CaseEnded) event()    {}
+func (*TaskMoved) event()    {}
+func (*Produced) event()     {}
+func (*Removed) event()      {}
+func (*ItemOpened) event()   {}
+func (*ItemMoved) event()    {}
+func (*JobOpened) event()    {}
+func (*JobMoved) event()     {}
+func (*StepOpened) event()   {}
+func (*StepMoved) event()    {}
+func (*MessageSent) event()  {}
+func (*MessageTaken) event() {}
+func (*Noted) event()        {}
 
 // The codes of [Noted].
 const (

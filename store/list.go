@@ -31,7 +31,7 @@ const partSize = 256
 
 // listed is what a [List] may hold.
 type listed interface {
-	*workitem.Item | *Job | *jobOfItem
+	*workitem.Item | *Job | *jobOfItem | *workitem.Step | *Message
 }
 
 // sortKey is what a list is ordered by: the id, for jobs by item that of the item first.
@@ -49,6 +49,10 @@ func keyOf[T listed](v T) sortKey {
 	case *workitem.Item:
 		return sortKey{v.ID}
 	case *Job:
+		return sortKey{v.ID}
+	case *workitem.Step:
+		return sortKey{v.ID}
+	case *Message:
 		return sortKey{v.ID}
 	case *jobOfItem:
 		return sortKey{v.Item, v.ID}

@@ -66,6 +66,10 @@ type Tx interface {
 	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
 	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
 
+	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for the run of
+	// one, and that of the job for every other; see [workitem.Step.Owner].
+	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
+
 	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
 	Append(ctx context.Context, e *Entry, t *Tree) error
 
@@ -97,6 +101,9 @@ type Reader interface {
 	Cases(ctx context.Context, f CaseFilter) ([]*Case, error)
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
 	Jobs(ctx context.Context, f JobFilter) ([]*Job, error)
+
+	Steps(ctx context.Context, f StepFilter) ([]*workitem.Step, error)
+	Messages(ctx context.Context, f MessageFilter) ([]*Message, error)
 
 	// Journal lists entries, oldest first.
 	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)

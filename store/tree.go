@@ -18,6 +18,8 @@ type Tree struct {
 
 	items changed[*workitem.Item] // by this command
 	jobs  changed[*Job]
+	steps changed[*workitem.Step]
+	mail  changed[*Message]
 
 	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
 	ownersLimit int
@@ -30,6 +32,9 @@ type Dirty struct {
 	Cases []*Case
 	Items []*workitem.Item
 	Jobs  []*Job
+
+	Steps    []*workitem.Step
+	Messages []*Message
 }
 
 // NewTree returns a tree of the given cases, the root first; a tree that a [CaseOpened] will fill may be empty.
@@ -106,6 +111,7 @@ func (t *Tree) reset() {
 	}
 	clear(t.saved)
 	t.items, t.jobs = changed[*workitem.Item]{}, changed[*Job]{}
+	t.steps, t.mail = changed[*workitem.Step]{}, changed[*Message]{}
 }
 
 // End ends a command and returns the newest value of all that it changed. The root case always counts as changed, since
@@ -114,7 +120,7 @@ func (t *Tree) End(seq int64) Dirty {
 	if root := t.own(t.Root); root != nil {
 		root.LastSeq = seq
 	}
-	d := Dirty{Items: t.items.list, Jobs: t.jobs.list}
+	d := Dirty{Items: t.items.list, Jobs: t.jobs.list, Steps: t.steps.list, Messages: t.mail.list}
 	for id := range t.saved {
 		if c := t.cases[id]; c != nil {
 			d.Cases = append(d.Cases, c)
@@ -154,6 +160,8 @@ func (t *Tree) own(id workitem.CaseID) *Case {
 	n.Items = c.Items.snapshot()
 	n.Jobs = c.Jobs.snapshot()
 	n.Children = slices.Clip(c.Children)
+	n.Steps = c.Steps.snapshot()
+	n.Mail = c.Mail.snapshot()
 	t.cases[id] = &n
 	return &n
 }
@@ -198,6 +206,15 @@ func (t *Tree) Apply(e Event) error {
 		t.noteOwner(e.Job.ID, id)
 	case *JobMoved:
 		return t.moveJob(c, e)
+	case *StepOpened:
+		t.openStep(c, e.Step)
+	case *StepMoved:
+		return t.moveStep(c, e)
+	case *MessageSent:
+		c.Mail.put(e.Message)
+		t.mail.put(e.Message)
+	case *MessageTaken:
+		return t.takeMessage(c, e)
 	}
 	return nil
 }
@@ -224,6 +241,14 @@ func caseOf(e Event) workitem.CaseID {
 		return e.Job.Case
 	case *JobMoved:
 		return e.Case
+	case *StepOpened:
+		return e.Step.Case
+	case *StepMoved:
+		return e.Case
+	case *MessageSent:
+		return e.Message.Case
+	case *MessageTaken:
+		return e.Case
 	case *Noted:
 		return e.Case
 	}
@@ -236,7 +261,7 @@ func (t *Tree) openCase(given *Case) error {
 	c.State = CaseStarted
 	c.Marking = c.Net.InitialMarking()
 	c.Tasks = make([]Task, c.Net.NumTasks())
-	c.Items, c.Jobs, c.Children = Items{}, Jobs{}, nil
+	c.Items, c.Jobs, c.Children, c.Steps, c.Mail = Items{}, Jobs{}, nil, Steps{}, Mail{}
 	if c.Parent.IsZero() {
 		t.Root = c.ID
 	} else {
@@ -244,11 +269,13 @@ func (t *Tree) openCase(given *Case) error {
 		if p == nil {
 			return fmt.Errorf("case %s has parent %s, which is not there", c.ID, c.Parent)
 		}
-		task, ok := p.Net.TaskByName(c.ParentTask)
-		if !ok {
-			return fmt.Errorf("case %s belongs to task %q, which workflow %s does not have", c.ID, c.ParentTask, p.Workflow)
+		if c.Caller.IsZero() {
+			task, ok := p.Net.TaskByName(c.ParentTask)
+			if !ok {
+				return fmt.Errorf("case %s belongs to task %q, which workflow %s does not have", c.ID, c.ParentTask, p.Workflow)
+			}
+			p.Tasks[task].Created++
 		}
-		p.Tasks[task].Created++
 		p.Children = append(p.Children, c.ID)
 	}
 	t.saved[c.ID] = nil

@@ -19,6 +19,14 @@ func ParseStepID(s string) (StepID, error) { return parse[stepKey](s) }
 // NewStepID makes the id of a step recorded now.
 func (g *Generator) NewStepID(now time.Time) StepID { return g.next(now) }
 
+type messageKey struct{}
+
+// MessageID names an event that was sent to a case.
+type MessageID = Key[messageKey]
+
+// NewMessageID makes the id of an event sent now.
+func (g *Generator) NewMessageID(now time.Time) MessageID { return g.next(now) }
+
 // StepKind is what a step does. The set is closed.
 type StepKind string
 
@@ -72,6 +80,7 @@ func ParseStepState(w string) (StepState, error) {
 type Step struct {
 	ID     StepID
 	Job    JobID
+	Item   ID // the item whose run the job is; zero for any other job
 	Case   CaseID
 	Name   string
 	Kind   StepKind
@@ -83,11 +92,20 @@ type Step struct {
 	Attempt int             // how often the function was called; 0 for the kinds that call none
 	Run     int             // the attempt of the job that recorded it
 	Due     time.Time       // the end of a sleep, the deadline of a wait, the next attempt; zero if there is none
-	Child   CaseID          // of a StepCase, once it was started
+	Start   time.Time       // of a StepCase: its child case is not begun before; zero is at once
+	Child   CaseID          // of a StepCase, once it was recorded
 	Result  json.RawMessage // once done; a token's text
 	Failure *Failure        // once failed; of the latest attempt while the next is waited for
 
 	Copied  bool // taken over from the job of the item's predecessor, or of the run that this one restarts
 	Created time.Time
 	Ended   time.Time
+}
+
+// Owner is what the steps of a job are found by: the item whose run it is, or else the job itself.
+func (s *Step) Owner() [16]byte {
+	if s.Item.IsZero() {
+		return s.Job
+	}
+	return s.Item
 }

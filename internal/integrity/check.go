@@ -12,6 +12,10 @@
 //	I7   the journal yields the stored state
 //	I9   nothing of an ended case changes
 //	I10  a started item has a started task, and every case above it has begun
+//	S1   a step waits only for a live job, and a job waits only for a step
+//	S2   a name is recorded once for a job
+//	S3   a child case that a step runs is live only while the step waits
+//	S4   an event is taken once, by one step
 package integrity
 
 import (
@@ -50,6 +54,9 @@ type history struct {
 	last  int64
 	items map[workitem.ID]*workitem.Item
 	jobs  map[workitem.JobID]*store.Job
+
+	steps    map[workitem.StepID]*workitem.Step
+	messages map[workitem.MessageID]*store.Message
 }
 
 type checker struct {
@@ -86,7 +93,8 @@ func (c *checker) replay(ctx context.Context, r store.Reader) error {
 func (c *checker) entry(e *store.Entry) {
 	h := c.trees[e.Root]
 	if h == nil {
-		h = &history{tree: store.NewTree(), items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job)}
+		h = &history{tree: store.NewTree(), items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job),
+			steps: make(map[workitem.StepID]*workitem.Step), messages: make(map[workitem.MessageID]*store.Message)}
 		h.tree.Root = e.Root
 		c.trees[e.Root] = h
 		c.order = append(c.order, h)
@@ -108,6 +116,12 @@ func (c *checker) entry(e *store.Entry) {
 	}
 	for _, j := range d.Jobs {
 		h.jobs[j.ID] = j
+	}
+	for _, s := range d.Steps {
+		h.steps[s.ID] = s
+	}
+	for _, m := range d.Messages {
+		h.messages[m.ID] = m
 	}
 	h.tree.Each(func(k *store.Case) { c.state(e, h.tree, k) })
 }
@@ -199,7 +213,8 @@ func (c *checker) state(e *store.Entry, tree *store.Tree, k *store.Case) {
 			c.breach("I5: journal entry %d: job %s is %s, and its item %s is %s", e.Seq, j.ID, j.State, it.Label(), it.State)
 		}
 	}
-	if k.Parent.IsZero() {
+	c.waits(e, tree, k)
+	if k.Parent.IsZero() || !k.Caller.IsZero() {
 		return
 	}
 	parent := tree.Case(k.Parent)
@@ -234,6 +249,8 @@ func (c *checker) compare(ctx context.Context, r store.Reader, h *history) {
 	})
 	c.compareItems(ctx, r, h)
 	c.compareJobs(ctx, r, h)
+	c.compareSteps(ctx, r, h)
+	c.compareMessages(ctx, r, h)
 }
 
 func (c *checker) compareCase(got, want *store.Case) {

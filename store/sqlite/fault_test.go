@@ -316,7 +316,7 @@ func TestANewerSchemaIsNotTouched(t *testing.T) {
 		_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: readOnly})
 		require.ErrorIs(t, err, store.ErrNewer)
 		require.ErrorContains(t, err, "version 99")
-		require.ErrorContains(t, err, "up to 1")
+		require.ErrorContains(t, err, "up to 2")
 	}
 	_, err := sqlite.Post(t.Context(), path, json.RawMessage(`1`))
 	require.ErrorIs(t, err, store.ErrNewer)

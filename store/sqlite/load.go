@@ -13,7 +13,9 @@ import (
 // As the partial indexes say it.
 const (
 	liveItem = "state IN ('initialized', 'started')"
-	liveJob  = "state IN ('pending', 'running')"
+	liveJob  = "state IN ('pending', 'running', 'waiting')"
+	liveStep = "state = 'waiting'"
+	unread   = "taken IS NULL"
 )
 
 // loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
@@ -40,19 +42,7 @@ func loadTree(
 		return nil, fmt.Errorf("case %s is a child case, and the root case is %s: %w", root, first.Root,
 			store.ErrNotFound)
 	}
-	if !hasComposite(first.Net) {
-		return store.NewTree(first), nil
-	}
 	return l.descendants(first, fresh)
-}
-
-func hasComposite(n *net.Net) bool {
-	for t := range n.NumTasks() {
-		if n.Task(net.TaskID(t)).Kind == net.Composite {
-			return true
-		}
-	}
-	return false
 }
 
 // stored reads a case with its items and jobs from the tables; its children are still missing.
@@ -163,7 +153,42 @@ func (l *loader) fill(c *store.Case) error {
 		return err
 	}
 	c.Load(items, jobs)
-	return nil
+	return l.fillWaits(c)
+}
+
+// fillWaits reads what a case waits for, and what waits for it.
+func (l *loader) fillWaits(c *store.Case) error {
+	var steps []*workitem.Step
+	err := l.c.each("SELECT "+stepsTable.list("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
+		args(textOf(c.ID)), func(r *row) error {
+			s, err := readStep(r)
+			steps = append(steps, s)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	var mail []*store.Message
+	err = l.c.each("SELECT "+messagesTable.list("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id",
+		args(textOf(c.ID)), func(r *row) error {
+			m, err := readMessage(r)
+			mail = append(mail, m)
+			return err
+		})
+	c.LoadWaits(steps, mail)
+	return err
+}
+
+// ownedSteps reads the steps of an owner, oldest first.
+func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
+	var all []*workitem.Step
+	err := c.each("SELECT "+stepsTable.list("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))),
+		func(r *row) error {
+			s, err := readStep(r)
+			all = append(all, s)
+			return err
+		})
+	return all, err
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
@@ -197,7 +198,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 		w.add("j.queue = ?", *f.Queue)
 	}
 	if !f.Due.IsZero() {
-		w.add("j.due <= ?", store.Micros(f.Due))
+		w.add("j.due <= ? AND j.due > ?", store.Micros(f.Due), store.Micros(time.Time{}))
 	}
 	var end string
 	if onlyLive {
@@ -209,6 +210,48 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 	err := r.c.each("SELECT "+jobsTable.list("j.")+" FROM jobs j"+w.where()+end, w.args, func(row *row) error {
 		j, err := readJob(row)
 		all = append(all, j)
+		return err
+	})
+	return all, err
+}
+
+// Steps implements [store.Reader].
+func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
+	var w conditions
+	addID(&w, "s.owner = ?", f.Item)
+	addID(&w, "s.owner IN (?, (SELECT item FROM jobs WHERE id = ?)) AND s.job = ?", f.Job)
+	addID(&w, "s.case_id = ?", f.Case)
+	addID(&w, "s.case_id"+ofTree, f.Root)
+	w.addText("s.kind = ?", string(f.Kind))
+	w.addText("s.target = ?", f.Target)
+	if f.Topic {
+		w.add("s.topic = 1")
+	}
+	addStates(&w, "s.state", f.States, func(s workitem.StepState) bool { return s == workitem.StepWaiting }, "s."+liveStep)
+	end := w.page(f.Page, "s.id")
+	var all []*workitem.Step
+	err := r.c.each("SELECT "+stepsTable.list("s.")+" FROM steps s"+w.where()+end, w.args, func(row *row) error {
+		s, err := readStep(row)
+		all = append(all, s)
+		return err
+	})
+	return all, err
+}
+
+// Messages implements [store.Reader].
+func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*store.Message, error) {
+	var w conditions
+	addID(&w, "m.case_id = ?", f.Case)
+	addID(&w, "m.case_id"+ofTree, f.Root)
+	w.addText("m.name = ?", f.Name)
+	if f.Unread {
+		w.add("m." + unread)
+	}
+	end := w.page(f.Page, "m.id")
+	var all []*store.Message
+	err := r.c.each("SELECT "+messagesTable.list("m.")+" FROM messages m"+w.where()+end, w.args, func(row *row) error {
+		m, err := readMessage(row)
+		all = append(all, m)
 		return err
 	})
 	return all, err

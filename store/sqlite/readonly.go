@@ -58,10 +58,9 @@ func logEmpty(path string) bool {
 // connectReader makes a connection that changes nothing. SQLite keeps a log and its index beside a file while it is
 // read, and only a connection that might write takes them away when it is the last one. So:
 //
-//   - with an empty log the reader is such a connection, kept from writing by query_only, and the folder is afterwards
-//     as it was before;
-//   - with something in the log an owner is there, or one died: a read-only connection leaves the log to the next
-//     owner;
+//   - with an empty log the reader is such a connection, kept from writing by query_only, and the folder is afterwards as
+//     it was before;
+//   - with something in the log an owner is there, or one died: a read-only connection leaves the log to the next owner;
 //   - in a folder that cannot be written, as on a disc, there can be no log: the file is read as it lies there.
 func (s *Store) connectReader() (*conn, error) {
 	if !logEmpty(s.path) {
@@ -188,7 +187,7 @@ const overlayPrefix = "newer_"
 // them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
 // something.
 func makeOverlay(c *conn) error {
-	for _, t := range []table{casesTable, itemsTable, jobsTable} {
+	for _, t := range projection {
 		columns := t.list("")
 		over := "temp." + overlayPrefix + t.name
 		err := c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+

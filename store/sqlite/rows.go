@@ -21,7 +21,7 @@ type table struct {
 var (
 	casesTable = table{"cases",
 		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
-			"created", "input"},
+			"created", "input", "caller"},
 		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "last_seq"}}
 	itemsTable = table{"work_items",
 		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
@@ -32,6 +32,15 @@ var (
 		[]string{"id", "case_id", "root", "task", "generation", "item", "kind", "name", "queue", "priority", "input",
 			"detached", "created"},
 		[]string{"state", "due", "attempt", "crashes", "fence", "owner", "lease", "failure", "ended"}}
+	stepsTable = table{"steps",
+		[]string{"id", "owner", "job", "item", "case_id", "name", "kind", "target", "topic", "input", "run", "child", "begins",
+			"copied", "created"},
+		[]string{"state", "attempt", "due", "result", "failure", "ended"}}
+	messagesTable = table{"messages",
+		[]string{"id", "case_id", "name", "topic", "value", "actor", "sent"},
+		[]string{"step", "taken"}}
+
+	projection = []table{casesTable, itemsTable, jobsTable, stepsTable, messagesTable}
 )
 
 func (t table) columns() []string { return append(append([]string{}, t.settled...), t.changes...) }
@@ -55,6 +64,7 @@ func (t table) upsert(into string) string {
 type rowWriter struct {
 	c                  *conn
 	cases, items, jobs string
+	steps, messages    string
 	counts             string
 	buf                []byte
 }
@@ -65,6 +75,7 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 		cases: casesTable.upsert(prefix + "cases"),
 		items: itemsTable.upsert(prefix + "work_items"),
 		jobs:  jobsTable.upsert(prefix + "jobs"),
+		steps: stepsTable.upsert(prefix + "steps"), messages: messagesTable.upsert(prefix + "messages"),
 		counts: "INSERT INTO " + prefix + "counts (what, workflow, task, state, n) VALUES (?, ?, ?, ?, ?) " +
 			"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = n + excluded.n",
 	}
@@ -76,7 +87,7 @@ func (w *rowWriter) writeCase(c *store.Case) error {
 	w.buf = store.AppendTasks(w.buf[:0], c.Net, c.Tasks)
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
-		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input),
+		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
 		timeOf(c.Ended),
 		c.LastSeq)
@@ -100,6 +111,20 @@ func (w *rowWriter) writeJob(j *store.Job) error {
 		failureOf(j.Failure), timeOf(j.Ended))
 }
 
+func (w *rowWriter) writeStep(s *workitem.Step) error {
+	return w.c.run(w.steps,
+		textOf(s.ID), textOf(workitem.ID(s.Owner())), textOf(s.Job), textOf(s.Item), textOf(s.Case), s.Name, string(s.Kind),
+		s.Target, boolOf(s.Topic), jsonOf(s.Input), int64(s.Run), textOf(s.Child), timeOf(s.Start), boolOf(s.Copied),
+		store.Micros(s.Created),
+		s.State.String(), int64(s.Attempt), timeOf(s.Due), jsonOf(s.Result), failureOf(s.Failure), timeOf(s.Ended))
+}
+
+func (w *rowWriter) writeMessage(m *store.Message) error {
+	return w.c.run(w.messages,
+		textOf(m.ID), textOf(m.Case), m.Name, boolOf(m.Topic), jsonOf(m.Value), m.By, store.Micros(m.Sent),
+		textOf(m.Step), timeOf(m.Taken))
+}
+
 func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
 }
@@ -110,7 +135,7 @@ func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.
 		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
 		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(),
 		Fingerprint: r.text(),
-		Created:     r.time(), Input: r.json(),
+		Created:     r.time(), Input: r.json(), Caller: id[workitem.JobID](r),
 		State: parsed(r, "state of a case", store.ParseCaseState), Begun: r.number() != 0,
 	}
 	marking, tasks := r.json(), r.json()
@@ -153,6 +178,27 @@ func readJob(r *row) (*store.Job, error) {
 		Ended: r.time(),
 	}
 	return j, r.err
+}
+
+func readStep(r *row) (*workitem.Step, error) {
+	step := id[workitem.StepID](r)
+	r.text() // the owner, which is the item or the job
+	s := &workitem.Step{
+		ID: step, Job: id[workitem.JobID](r), Item: id[workitem.ID](r), Case: id[workitem.CaseID](r), Name: r.text(),
+		Kind: workitem.StepKind(r.text()), Target: r.text(), Topic: r.number() != 0, Input: r.json(), Run: int(r.number()),
+		Child: id[workitem.CaseID](r), Start: r.time(), Copied: r.number() != 0, Created: r.time(),
+		State: parsed(r, "state of a step", workitem.ParseStepState), Attempt: int(r.number()), Due: r.time(),
+		Result: r.json(), Failure: r.failure(), Ended: r.time(),
+	}
+	return s, r.err
+}
+
+func readMessage(r *row) (*store.Message, error) {
+	m := &store.Message{
+		ID: id[workitem.MessageID](r), Case: id[workitem.CaseID](r), Name: r.text(), Topic: r.number() != 0, Value: r.json(),
+		By: r.text(), Sent: r.time(), Step: id[workitem.StepID](r), Taken: r.time(),
+	}
+	return m, r.err
 }
 
 // args makes a list of values to bind.

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
@@ -138,6 +140,36 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 	}
 	row.Root, row.Workflow = c.Root, c.Workflow
 	return row, nil
+}
+
+// Steps implements [store.Tx]. Ids rise with time, so newer values fall into their places.
+func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Step, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	all, err := ownedSteps(tx.s.w, owner)
+	if err != nil {
+		return nil, err
+	}
+	put := func(s *workitem.Step) {
+		i, known := slices.BinarySearchFunc(all, s, func(a, b *workitem.Step) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		if known {
+			all[i] = s
+		} else {
+			all = slices.Insert(all, i, s)
+		}
+	}
+	for _, id := range tx.s.window.owned[owner] {
+		put(tx.s.window.steps[id])
+	}
+	for i := range tx.appended {
+		for _, s := range tx.appended[i].dirty.Steps {
+			if s.Owner() == owner {
+				put(s)
+			}
+		}
+	}
+	return all, nil
 }
 
 // Append implements [store.Tx].

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// window holds what committed commands changed and the tables do not show yet: the newest value of each case, item and
-// job. The values are never changed once they are here, so readers of the port may share them.
+// window holds what committed commands changed and the tables do not show yet: the newest value of each case, item, job,
+// step and message. The values are never changed once they are here, so readers of the port may share them.
 type window struct {
 	commands int
 	seq      int64                 // journal position of the newest command; 0 if there is none
@@ -19,6 +19,9 @@ type window struct {
 	cases    map[workitem.CaseID]*store.Case
 	items    map[workitem.ID]*workitem.Item
 	jobs     map[workitem.JobID]*store.Job
+	steps    map[workitem.StepID]*workitem.Step
+	owned    map[[16]byte][]workitem.StepID // the steps, by their owners
+	messages map[workitem.MessageID]*store.Message
 }
 
 func newWindow() window {
@@ -27,6 +30,8 @@ func newWindow() window {
 		cases: make(map[workitem.CaseID]*store.Case),
 		items: make(map[workitem.ID]*workitem.Item),
 		jobs:  make(map[workitem.JobID]*store.Job),
+		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
+		messages: make(map[workitem.MessageID]*store.Message),
 	}
 }
 
@@ -53,6 +58,15 @@ func (w *window) add(seq int64, events []store.Event, d store.Dirty) {
 	for _, j := range d.Jobs {
 		w.jobs[j.ID] = j
 	}
+	for _, s := range d.Steps {
+		if _, known := w.steps[s.ID]; !known {
+			w.owned[s.Owner()] = append(w.owned[s.Owner()], s.ID)
+		}
+		w.steps[s.ID] = s
+	}
+	for _, m := range d.Messages {
+		w.messages[m.ID] = m
+	}
 }
 
 func (w *window) clear() {
@@ -61,6 +75,9 @@ func (w *window) clear() {
 	clear(w.cases)
 	clear(w.items)
 	clear(w.jobs)
+	clear(w.steps)
+	clear(w.owned)
+	clear(w.messages)
 }
 
 // write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of
@@ -85,6 +102,16 @@ func (w *window) write(to *rowWriter) error {
 		j := w.jobs[id]
 		kind := store.Count{What: "job", Workflow: w.workflow(j.Case), Task: j.Task, State: j.State.String()}
 		if err := errors.Join(t.add("jobs", id, kind), to.writeJob(j)); err != nil {
+			return err
+		}
+	}
+	for _, id := range sorted(w.steps) {
+		if err := to.writeStep(w.steps[id]); err != nil {
+			return err
+		}
+	}
+	for _, id := range sorted(w.messages) {
+		if err := to.writeMessage(w.messages[id]); err != nil {
 			return err
 		}
 	}
