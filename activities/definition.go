@@ -26,6 +26,7 @@ type Definition struct {
 	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
 	Output func(c *Case) (json.RawMessage, error)               // makes the output of a completed case; nil for none
 	Hooks  CaseHooks
+	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
 }
 
@@ -70,11 +71,14 @@ type Call struct {
 type Work struct {
 	Case    CaseInfo
 	Job     workitem.JobID
-	Name    string          // of the function; "" for the run of an item
-	Item    *workitem.Item  // nil for the job of a case or an activation
-	Input   json.RawMessage // of the item, or of the call
-	Attempt int             // 1 for the first
-	Fence   int64           // rises with every claim: give it to a service that must refuse a worker that lost its lease
+	Name    string           // of the function; "" for the run of an item
+	Item    *workitem.Item   // nil for the job of a case or an activation
+	Input   json.RawMessage  // of the item, or of the call
+	Attempt int              // 1 for the first
+	First   workitem.ID      // the first attempt of the item: itself, unless it replaces a failed one
+	Run     int              // how often this very job was tried; 1 for the first
+	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
+	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease
 }
 
 // CaseHooks answer changes of a case. A nil hook answers nothing.

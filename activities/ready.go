@@ -13,7 +13,20 @@ import (
 // item whose failure is not retryable (see [workitem.Fatal]) is not tried again.
 //
 //	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
-func Retry(p retry.Policy) func(context.Context, *Change) error {
+func Retry(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Again) }
+
+// Resume is like [Retry], and the fresh item goes on where the failed one stopped: the steps that its run had finished
+// (see package step) are taken over, so that what was done is not done again. A customer who was charged by the first
+// attempt is not charged by the second, which failed only to save the order:
+//
+//	OnWorkItemStateChanged: activities.Resume(retry.Exponential(5, time.Second)),
+//
+// Steps that failed, or still waited, are done anew.
+func Resume(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Resume) }
+
+func again(
+	p retry.Policy, anew func(*Change, context.Context, time.Duration) (*workitem.Item, error),
+) func(context.Context, *Change) error {
 	return func(ctx context.Context, c *Change) error {
 		if c.Item == nil || c.To != workitem.Failed || c.Item.Failure != nil && !c.Item.Failure.Retryable {
 			return nil
@@ -22,7 +35,7 @@ func Retry(p retry.Policy) func(context.Context, *Change) error {
 		if !again {
 			return nil
 		}
-		_, err := c.Again(ctx, wait)
+		_, err := anew(c, ctx, wait)
 		return err
 	}
 }

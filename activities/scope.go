@@ -43,6 +43,7 @@ type NewItem struct {
 	Input       json.RawMessage
 	After       time.Duration  // not to be worked on before; 0 is at once
 	Predecessor *workitem.Item // the failed item that it replaces
+	KeepSteps   bool           // its run takes over the steps that the predecessor's had finished
 	Queue       string         // "" is the task's
 	Priority    int            // 0 is the task's
 }
@@ -161,11 +162,21 @@ func NewChange(a *Activation) *Change { return &Change{Activation: *a} }
 // Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due after the
 // given time. It is the whole of a retry; [Retry] calls it.
 func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
+	return c.anew(ctx, after, false)
+}
+
+// Resume is like [Change.Again], and the run of the fresh item takes over the steps that the failed one had finished.
+func (c *Change) Resume(ctx context.Context, after time.Duration) (*workitem.Item, error) {
+	return c.anew(ctx, after, true)
+}
+
+func (c *Change) anew(ctx context.Context, after time.Duration, keep bool) (*workitem.Item, error) {
 	if c.Item == nil {
 		return nil, errors.New("only a work item can be tried again, and this is a child case")
 	}
 	return c.NewItem(ctx, NewItem{
 		Input: c.Item.Input, After: after, Predecessor: c.Item, Queue: c.Item.Queue, Priority: c.Item.Priority,
+		KeepSteps: keep,
 	})
 }
 

@@ -94,7 +94,7 @@ func (m *Machine) begin(id workitem.CaseID) step {
 			return err
 		}
 		hook := m.caseHook(id, "onStarted", d.Hooks.OnStarted)
-		if c.Parent.IsZero() {
+		if c.Parent.IsZero() || !c.Caller.IsZero() {
 			m.then(begun, hook)
 			return nil
 		}
@@ -111,6 +111,10 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 	return func() error {
 		c := m.tree.Case(id)
 		if c.Parent.IsZero() {
+			return nil
+		}
+		if !c.Caller.IsZero() {
+			m.then(m.calleeEnded(id))
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)

@@ -39,8 +39,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	return m.run(0)
 }
 
-// OpenItem creates one more work item in an active task. A composite or routing task has none, whatever its state: the
-// error wraps [ErrNotFound], as for a name that is no task at all.
+// OpenItem creates one more work item in an active task.
 func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(at)
 	if c == nil {
@@ -50,8 +49,8 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if !ok {
 		return nil, fmt.Errorf("task %q of workflow %s: %w", task, c.Workflow, ErrNotFound)
 	}
-	if c.Net.Task(t).Kind != net.Atomic {
-		return nil, noItems(c, task)
+	if kind := c.Net.Task(t).Kind; kind != net.Atomic {
+		return nil, fmt.Errorf("task %q of workflow %s has no work items: %w", task, c.Workflow, activities.ErrInactive)
 	}
 	it, err := m.openItem(c.ID, t, c.Tasks[t].Generation, n)
 	if err != nil {
@@ -59,11 +58,6 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	}
 	m.then(m.release)
 	return it, m.run(0)
-}
-
-func noItems(c *store.Case, task string) error {
-	return fmt.Errorf("work items of task %q of workflow %s, which is a composite or routing task: %w", task, c.Workflow,
-		ErrNotFound)
 }
 
 // Cancel cancels a case. Canceling a child case is judged by its parent's policy, as any end of it would be.
@@ -85,8 +79,12 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if j == nil {
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	if j.State != store.JobPending {
+	overslept := j.State == store.JobWaiting && !j.Due.IsZero() && !j.Due.After(m.now)
+	if j.State != store.JobPending && !overslept {
 		return nil, fmt.Errorf("job %s is %s: %w", id, j.State, ErrLeaseLost)
+	}
+	if err := m.stepsDue(c.ID, id); err != nil {
+		return nil, err
 	}
 	it := c.Item(j.Item)
 	err := m.moveJob(c.ID, j, func(e *store.JobMoved) {
@@ -95,16 +93,20 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if err != nil {
 		return nil, err
 	}
-	w := &activities.Work{Case: info(c), Job: id, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1, Fence: j.Fence + 1}
-	if it == nil {
-		return w, nil
+	w := &activities.Work{Case: info(c), Job: id, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
+		Run: j.Attempt + 1, Fence: j.Fence + 1}
+	if w.Steps, err = m.recalled(c, j, it); err != nil {
+		return nil, err
 	}
-	w.Attempt = it.Attempt
+	if it == nil {
+		return w, m.run(0)
+	}
+	w.Attempt, w.First = it.Attempt, first(c, it)
 	if j.Kind == store.JobRun {
 		w.Input = it.Input
 	}
 	if j.Kind != store.JobRun || it.State != workitem.Initialized {
-		return w, nil
+		return w, m.run(0)
 	}
 	m.then(m.act(c.ID, it.ID, workitem.Start, nil))
 	if err := m.run(0); err != nil {
@@ -116,6 +118,18 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	return w, nil
 }
 
+// first finds the attempt that an item goes back to.
+func first(c *store.Case, it *workitem.Item) workitem.ID {
+	for !it.Predecessor.IsZero() {
+		before := c.Item(it.Predecessor)
+		if before == nil {
+			return it.Predecessor
+		}
+		it = before
+	}
+	return it.ID
+}
+
 // Settle hands in the result of a running job. The fence must be the one that the claim gave.
 func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
@@ -125,10 +139,6 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	if j.Kind == store.JobCall {
 		return m.settleCall(c, j, failure)
 	}
-	err = m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobDone, failure })
-	if err != nil {
-		return err
-	}
 	action, payload := workitem.Complete, output
 	if failure != nil {
 		action = workitem.Fail
@@ -136,14 +146,21 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.then(m.act(c.ID, j.Item, action, payload))
+	m.then(m.act(c.ID, j.Item, action, payload)) // after the child cases of its steps have ended
+	err = m.endJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobDone, failure })
+	if err != nil {
+		return err
+	}
 	return m.run(0)
 }
 
 // settleCall ends a call, or puts it off until its next attempt.
 func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Failure) error {
 	if failure == nil {
-		return m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To = store.JobDone })
+		if err := m.endJob(c.ID, j, func(e *store.JobMoved) { e.To = store.JobDone }); err != nil {
+			return err
+		}
+		return m.run(0)
 	}
 	d, err := m.definition(c)
 	if err != nil {
@@ -161,7 +178,7 @@ func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Fail
 
 // giveUp fails a job for good and leaves a note for the operator.
 func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure) error {
-	if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobFailed, failure }); err != nil {
+	if err := m.endJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobFailed, failure }); err != nil {
 		return err
 	}
 	t, ok := c.Net.TaskByName(j.Task)
@@ -172,8 +189,12 @@ func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure)
 	if what == "" {
 		what = j.Kind
 	}
-	return m.emit(&store.Noted{Case: c.ID, Task: t, Code: store.NoteIncident,
+	err := m.emit(&store.Noted{Case: c.ID, Task: t, Code: store.NoteIncident,
 		Text: fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure)})
+	if err != nil {
+		return err
+	}
+	return m.run(0)
 }
 
 // Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its worker

@@ -37,6 +37,11 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if err := m.openItemJobs(c.ID, spec, it); err != nil {
 		return nil, err
 	}
+	if n.KeepSteps && n.Predecessor != nil && spec.Run != nil {
+		if err := m.keepSteps(c.ID, it, n.Predecessor); err != nil {
+			return nil, err
+		}
+	}
 	place := placeOf(it)
 	if action := spec.Actions[workitem.Initialize]; action != nil {
 		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
@@ -219,11 +224,6 @@ func (m *Machine) moved(
 	if err := m.emit(e); err != nil {
 		return err
 	}
-	if to.Final() || a == workitem.Reset {
-		if err := m.cancelJobs(c.ID, c.Jobs.Of(it.ID)); err != nil {
-			return err
-		}
-	}
 	id, generation := c.ID, it.Generation
 	steps := []step{m.itemHook(id, t, it.ID, a, spec), m.changeHook(id, t, generation, spec, func(change *activities.Change) {
 		change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
@@ -242,6 +242,9 @@ func (m *Machine) moved(
 		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
 	}
 	m.then(steps...)
+	if to.Final() || a == workitem.Reset {
+		return m.cancelJobs(c.ID, c.Jobs.Of(it.ID))
+	}
 	return nil
 }
 
@@ -394,7 +397,7 @@ func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Atomic {
-		return nil, noItems(c, at.Task)
+		return nil, fmt.Errorf("task %q of workflow %s has no work items: %w", at.Task, c.Workflow, activities.ErrInactive)
 	}
 	return e.m().openItem(at.Case, t, at.Generation, n)
 }

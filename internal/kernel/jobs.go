@@ -32,10 +32,18 @@ func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobM
 	return m.emit(e)
 }
 
+// endJob moves a job to a final state, and ends what its steps still wait for.
+func (m *Machine) endJob(id workitem.CaseID, j *store.Job, set func(*store.JobMoved)) error {
+	if err := m.moveJob(id, j, set); err != nil {
+		return err
+	}
+	return m.endSteps(id, j.ID)
+}
+
 // cancelJobs cancels live jobs of a case.
 func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*store.Job) error {
 	for _, j := range jobs {
-		if err := m.moveJob(id, j, func(e *store.JobMoved) { e.To = store.JobCanceled }); err != nil {
+		if err := m.endJob(id, j, func(e *store.JobMoved) { e.To = store.JobCanceled }); err != nil {
 			return err
 		}
 	}

@@ -49,12 +49,20 @@ type Host interface {
 	Call(ctx context.Context, f func(ctx context.Context) error) error
 	// Gate is that of the transaction; the engine's code has control of it.
 	Gate() *Gate
+	// Named finds the definition that new cases of a workflow run on; nil if this program does not have it.
+	Named(workflow string) *activities.Definition
+	// Steps lists the steps of a job by their owner; see [workitem.Step.Owner].
+	Steps(owner [16]byte) ([]*workitem.Step, error)
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 
 	NewID(now time.Time) workitem.ID
 	NewCaseID(now time.Time) workitem.CaseID
 	NewJobID(now time.Time) workitem.JobID
+	NewStepID(now time.Time) workitem.StepID
+	NewMessageID(now time.Time) workitem.MessageID
+	// NewToken makes a text that nobody can guess, and that tells which root case it is for.
+	NewToken(root workitem.CaseID) (string, error)
 }
 
 // Machine runs one command on one tree. Make a new one for each.

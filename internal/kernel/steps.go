@@ -1,0 +1,525 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// RecordSteps writes steps of a running job: new ones, which have no id yet, and new states of waiting ones. It returns
+// them as stored. A wait for an event that was sent before is done at once; a child case is started; a token is made. A step
+// that has ended in the meantime stays as it ended, and comes back so.
+func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return nil, err
+	}
+	stored := make([]*workitem.Step, len(steps))
+	for i, s := range steps {
+		if s.ID.IsZero() {
+			stored[i], err = m.openStep(c.ID, j, s)
+		} else {
+			stored[i], err = m.stepMoved(c.ID, s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("step %q of job %s: %w", s.Name, id, err)
+		}
+	}
+	if err := m.run(0); err != nil {
+		return nil, err
+	}
+	m.refresh(c.ID, stored)
+	return stored, nil
+}
+
+// refresh replaces steps that waited when they were recorded, and that the same command has ended: a child case that never
+// waits is over by now.
+func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
+	c := m.tree.Case(id)
+	for i, s := range stored {
+		if s.State != workitem.StepWaiting || c.Step(s.ID) != nil {
+			continue
+		}
+		for _, e := range m.events {
+			if moved, ok := e.(*store.StepMoved); ok && moved.Step == s.ID {
+				now := *s
+				now.State, now.Result, now.Failure, now.Ended = moved.To, moved.Result, moved.Failure, moved.At
+				stored[i] = &now
+			}
+		}
+	}
+}
+
+// openStep records a new step.
+func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Step) (*workitem.Step, error) {
+	s := *given
+	s.ID, s.Job, s.Case, s.Created = m.host.NewStepID(m.now), j.ID, id, m.now
+	if j.Kind == store.JobRun {
+		s.Item = j.Item
+	}
+	if s.Run == 0 {
+		s.Run = j.Attempt
+	}
+	if s.State.Final() {
+		s.Ended = m.now
+		return &s, m.emit(&store.StepOpened{Step: &s})
+	}
+	switch s.Kind {
+	case workitem.StepEvent:
+		return m.openWait(id, &s)
+	case workitem.StepCase:
+		return m.openCallee(id, j, &s)
+	case workitem.StepToken:
+		text, err := m.host.NewToken(m.tree.Root)
+		if err != nil {
+			return nil, err
+		}
+		s.Result, _ = json.Marshal(text) // a string always has a JSON form
+	}
+	return &s, m.emit(&store.StepOpened{Step: &s})
+}
+
+// openWait has a step wait for an event, or take the oldest one that was sent before.
+func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
+	c := m.tree.Case(id)
+	var mail *store.Message
+	for sent := range c.Mail.All() {
+		if sent.Name == s.Target && !s.Topic {
+			mail = sent
+			break
+		}
+	}
+	if mail == nil {
+		return s, m.emit(&store.StepOpened{Step: s})
+	}
+	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), m.now, time.Time{}
+	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+		return nil, err
+	}
+	return s, m.emit(&store.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
+}
+
+// openCallee starts the child case of a step.
+func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step) (*workitem.Step, error) {
+	c := m.tree.Case(id)
+	if c.State.Final() {
+		return nil, fmt.Errorf("a job that outlives its case cannot run a child case: case %s %w", id, activities.ErrInactive)
+	}
+	d := m.host.Named(s.Target)
+	if d == nil {
+		return m.refuseCallee(s, fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target))
+	}
+	if d.Accept != nil {
+		if _, err := d.Accept(s.Input); err != nil {
+			return m.refuseCallee(s, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err))
+		}
+	}
+	child := &store.Case{
+		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
+	}
+	s.Child = child.ID
+	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+		return nil, err
+	}
+	begin, err := m.openCase(child, d, s.Input)
+	if err != nil {
+		return nil, err
+	}
+	m.then(begin...)
+	return s, nil
+}
+
+// refuseCallee records that a child case cannot be started, which is for the function to answer.
+func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
+	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
+	return s, m.emit(&store.StepOpened{Step: s})
+}
+
+// stepMoved writes what a run says of one of its waiting steps.
+func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
+	c := m.tree.Case(id)
+	s := c.Step(given.ID)
+	if s == nil {
+		return m.endedStep(given)
+	}
+	err := m.moveStep(s, func(e *store.StepMoved) {
+		e.To, e.Attempt, e.Due, e.Result, e.Failure = given.State, given.Attempt, given.Due, given.Result, given.Failure
+	})
+	if err != nil {
+		return nil, err
+	}
+	if given.State.Final() && !s.Child.IsZero() {
+		m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+	}
+	now := *given
+	if given.State.Final() {
+		now.Ended = m.now
+	}
+	return &now, nil
+}
+
+// endedStep finds a step that no longer waits as it ended.
+func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
+	steps, err := m.host.Steps(given.Owner())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range steps {
+		if s.ID == given.ID {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("it was never recorded: %w", ErrNotFound)
+}
+
+// moveStep changes a waiting step; what the caller does not set stays as it is.
+func (m *Machine) moveStep(s *workitem.Step, set func(*store.StepMoved)) error {
+	e := &store.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
+		Failure: s.Failure, At: m.now}
+	set(e)
+	return m.emit(e)
+}
+
+// Suspend records steps as [Machine.RecordSteps] does, and gives the running job up until one of its waiting steps ends. The
+// known ones are those that the run waits for as far as it has been told. If one of them, or of the new ones, has ended,
+// the job is kept and the answer is false.
+func (m *Machine) Suspend(
+	id workitem.JobID, fence int64, steps []*workitem.Step, known []workitem.StepID,
+) (stored []*workitem.Step, suspended bool, err error) {
+	if stored, err = m.RecordSteps(id, fence, steps); err != nil {
+		return nil, false, err
+	}
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := m.StepsDue(id, fence); err != nil {
+		return nil, false, err
+	}
+	m.refresh(c.ID, stored)
+	c = m.tree.Case(c.ID)
+	var due time.Time
+	waits := 0
+	for s := range c.Steps.All() {
+		if s.Job != id || !wakes(s) {
+			continue
+		}
+		waits++
+		if !s.Due.After(m.now) && !s.Due.IsZero() {
+			return stored, false, nil // an attempt that is due already
+		}
+		if due.IsZero() || !s.Due.IsZero() && s.Due.Before(due) {
+			due = s.Due
+		}
+	}
+	if waits == 0 || !m.allWait(c, stored, known) {
+		return stored, false, nil
+	}
+	err = m.moveJob(c.ID, j, func(e *store.JobMoved) {
+		e.To, e.Due, e.Owner, e.Lease, e.Attempt = store.JobWaiting, due, "", time.Time{}, j.Attempt-1
+	})
+	return stored, err == nil, err
+}
+
+// allWait reports whether everything that a run waits for is still to come.
+func (m *Machine) allWait(c *store.Case, recorded []*workitem.Step, known []workitem.StepID) bool {
+	for _, s := range recorded {
+		if wakes(s) && c.Step(s.ID) == nil && waitsFor(s) {
+			return false
+		}
+	}
+	for _, id := range known {
+		if c.Step(id) == nil && !slices.ContainsFunc(recorded, func(s *workitem.Step) bool { return s.ID == id }) {
+			return false
+		}
+	}
+	return true
+}
+
+// waitsFor reports whether a recorded step is one that the run asked to wait for, however it stands now: a function's step
+// that is recorded as done was never waited for, and one that was canceled is waited for no longer.
+func waitsFor(s *workitem.Step) bool {
+	switch s.Kind {
+	case workitem.StepEvent, workitem.StepSleep, workitem.StepCase:
+		return s.State == workitem.StepWaiting || s.State == workitem.StepDone || s.State == workitem.StepFailed
+	}
+	return s.State == workitem.StepWaiting
+}
+
+// wakes reports whether the end of a waiting step concerns its job: that of a token does not.
+func wakes(s *workitem.Step) bool { return s.Kind != workitem.StepToken }
+
+// StepsDue ends the waits of a running job whose time is over.
+func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return err
+	}
+	if err := m.stepsDue(c.ID, j.ID); err != nil {
+		return err
+	}
+	return m.run(0)
+}
+
+// stepsDue decides what time decides: a sleep is over, a wait for an event or a child case was too long. A function that is
+// due for its next attempt goes on waiting until the job calls it.
+func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
+	for _, s := range m.tree.Case(id).Steps.Slice() {
+		if s.Job != job || s.Due.IsZero() || s.Due.After(m.now) {
+			continue
+		}
+		var err error
+		switch s.Kind {
+		case workitem.StepSleep:
+			err = m.moveStep(s, func(e *store.StepMoved) { e.To = workitem.StepDone })
+		case workitem.StepEvent:
+			err = m.moveStep(s, func(e *store.StepMoved) {
+				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("event %q did not come", s.Target))
+			})
+		case workitem.StepCase:
+			err = m.moveStep(s, func(e *store.StepMoved) {
+				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("case %s of %s did not end", s.Child, s.Target))
+			})
+			m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tooLong(s *workitem.Step, what string) *workitem.Failure {
+	return &workitem.Failure{Code: workitem.CodeTimeout, Retryable: true,
+		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
+}
+
+// wake has a job that waits go on.
+func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
+	j := m.tree.Case(id).Job(job)
+	if j == nil || j.State != store.JobWaiting {
+		return nil
+	}
+	return m.moveJob(id, j, func(e *store.JobMoved) { e.To, e.Due = store.JobPending, m.now })
+}
+
+// Send gives a case an event: to the step that has waited for it longest, or, if none waits, to the first that will.
+func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
+	c := m.tree.Case(id)
+	if c == nil {
+		return fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	if c.State.Final() {
+		return fmt.Errorf("event %q cannot be sent: case %s %w: it is %s", message.Name, id, activities.ErrInactive, c.State)
+	}
+	mail := *message
+	mail.ID, mail.Case, mail.Sent = m.host.NewMessageID(m.now), id, m.now
+	if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+		return err
+	}
+	for s := range m.tree.Case(id).Steps.All() {
+		if s.Kind == workitem.StepEvent && s.Target == mail.Name && s.Topic == mail.Topic {
+			return m.deliver(s, &mail)
+		}
+	}
+	return nil
+}
+
+// deliver ends the wait of a step.
+func (m *Machine) deliver(s *workitem.Step, mail *store.Message) error {
+	err := m.emit(&store.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
+	if err != nil {
+		return err
+	}
+	err = m.moveStep(s, func(e *store.StepMoved) {
+		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
+	})
+	if err != nil {
+		return err
+	}
+	return m.wake(s.Case, s.Job)
+}
+
+func orNull(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
+// Publish gives everybody in the tree who waits for a topic its value, once each, and says how many there were. Nothing
+// is kept for those who will wait for it later.
+func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
+	var waits []*workitem.Step
+	m.tree.Each(func(c *store.Case) {
+		for s := range c.Steps.All() {
+			if s.Kind == workitem.StepEvent && s.Topic && s.Target == topic {
+				waits = append(waits, s)
+			}
+		}
+	})
+	for _, s := range waits {
+		mail := *message
+		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.NewMessageID(m.now), s.Case, topic, true, m.now
+		if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+			return 0, err
+		}
+		if err := m.deliver(s, &mail); err != nil {
+			return 0, err
+		}
+	}
+	return len(waits), nil
+}
+
+// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it was
+// used, or its job has ended.
+func (m *Machine) Redeem(token string, message *store.Message) error {
+	text, err := json.Marshal(token)
+	if err != nil {
+		return err
+	}
+	var found *workitem.Step
+	m.tree.Each(func(c *store.Case) {
+		for s := range c.Steps.All() {
+			if s.Kind == workitem.StepToken && string(s.Result) == string(text) {
+				found = s
+			}
+		}
+	})
+	if found == nil {
+		return fmt.Errorf("token: %w: it was never made, was used before, or the job that made it has ended", ErrNotFound)
+	}
+	if err := m.moveStep(found, func(e *store.StepMoved) { e.To = workitem.StepDone }); err != nil {
+		return err
+	}
+	mail := *message
+	mail.Name = found.Target
+	return m.Send(found.Case, &mail)
+}
+
+// endSteps ends what a job that has ended still waited for.
+func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
+	for _, s := range m.tree.Case(id).Steps.Slice() {
+		if s.Job != job {
+			continue
+		}
+		if err := m.moveStep(s, func(e *store.StepMoved) { e.To = workitem.StepCanceled }); err != nil {
+			return err
+		}
+		if !s.Child.IsZero() {
+			m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+		}
+	}
+	return nil
+}
+
+// calleeEnded tells the step that ran a child case how it ended.
+func (m *Machine) calleeEnded(id workitem.CaseID) step {
+	return func() error {
+		child := m.tree.Case(id)
+		c := m.tree.Case(child.Parent)
+		var s *workitem.Step
+		for waiting := range c.Steps.All() {
+			if waiting.Child == id {
+				s = waiting
+			}
+		}
+		if s == nil {
+			return nil // nobody waits for it any more
+		}
+		err := m.moveStep(s, func(e *store.StepMoved) {
+			switch child.State {
+			case store.CaseCompleted:
+				e.To, e.Result = workitem.StepDone, orNull(child.Output)
+			case store.CaseFailed:
+				e.To, e.Failure = workitem.StepFailed, child.Failure
+			default:
+				e.To, e.Failure = workitem.StepCanceled, child.Failure
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return m.wake(c.ID, s.Job)
+	}
+}
+
+// keepSteps has the run of an item go on where that of its predecessor stopped.
+func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
+	steps, err := m.host.Steps(predecessor.ID)
+	if err != nil {
+		return fmt.Errorf("steps of %s: %w", predecessor.Label(), err)
+	}
+	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
+		if j.Kind == store.JobRun {
+			return m.copySteps(id, j, finished(steps))
+		}
+	}
+	return nil
+}
+
+// finished chooses the steps that the last job of an owner had done. Tokens stand for events that are still to come, so they
+// are made anew.
+func finished(steps []*workitem.Step) []*workitem.Step {
+	var done []*workitem.Step
+	for _, s := range steps {
+		if len(done) > 0 && done[0].Job != s.Job {
+			done = done[:0]
+		}
+		if s.State == workitem.StepDone && s.Kind != workitem.StepToken {
+			done = append(done, s)
+		}
+	}
+	return done
+}
+
+// copySteps takes the finished steps of an earlier run over into a new job, so that it does not do them again.
+func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workitem.Step) error {
+	for _, old := range finished {
+		s := *old
+		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.host.NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
+		if j.Kind == store.JobRun {
+			s.Item = j.Item
+		}
+		if err := m.emit(&store.StepOpened{Step: &s}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CallStep runs a step's function in the transaction, as a callback.
+func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(context.Context) error) error {
+	c, j, err := m.held(id, fence)
+	if err != nil {
+		return err
+	}
+	t, ok := c.Net.TaskByName(j.Task)
+	if !ok {
+		t = -1
+	}
+	return m.call(c, t, fmt.Sprintf("step %q", name), f)
+}
+
+// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall, unless
+// it took steps over.
+func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
+	if j.Fence == 0 && (it == nil || it.Attempt == 1) {
+		return nil, nil
+	}
+	owner := [16]byte(j.ID)
+	if j.Kind == store.JobRun {
+		owner = j.Item
+	}
+	steps, err := m.host.Steps(owner)
+	if err != nil {
+		return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
+	}
+	return slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID }), nil
+}
