@@ -59,6 +59,7 @@ type Engine struct {
 	index  index
 	sched  scheduler
 	watch  watchers
+	topics topics
 	active activity
 	close  sync.Once
 	jobs   sync.WaitGroup
@@ -112,8 +113,12 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.index.init()
 	e.sched.init(e)
 	e.watch.init()
+	e.topics.init()
 	e.active.init()
 	e.runner = newRunner(e.cfg.CallbackTimeout)
+	if err := e.topics.load(ctx, e.store); err != nil {
+		return fmt.Errorf("find who waits for topics: %w", err)
+	}
 	go e.write()
 	if err := e.recover(ctx); err != nil {
 		e.shutDown()
@@ -148,6 +153,20 @@ func (e *Engine) resumeIDs(ctx context.Context) error {
 		}
 		for _, j := range jobs {
 			e.ids.Above(j.ID)
+		}
+		steps, err := r.Steps(ctx, store.StepFilter{Page: last})
+		if err != nil {
+			return err
+		}
+		for _, s := range steps {
+			e.ids.Above(s.ID)
+		}
+		messages, err := r.Messages(ctx, store.MessageFilter{Page: last})
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			e.ids.Above(m.ID)
 		}
 		return nil
 	})

@@ -16,7 +16,8 @@ type scheduler struct {
 	e        *Engine
 	mu       sync.Mutex
 	waiting  dueHeap
-	dropped  map[workitem.JobID]struct{} // in waiting, but canceled since
+	dropped  map[dueJob]struct{}      // in waiting, but canceled or woken since
+	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
 	wake     func() bool // stops the timer
@@ -26,7 +27,15 @@ type scheduler struct {
 	beating  bool // a heartbeat is arranged
 }
 
-// entry is a pending job.
+// dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
+type dueJob struct {
+	job workitem.JobID
+	due int64
+}
+
+func (n entry) key() dueJob { return dueJob{n.job, n.due} }
+
+// entry is a pending job, or a suspended one that time will wake.
 type entry struct {
 	due      int64 // microseconds since 1970
 	job      workitem.JobID
@@ -49,11 +58,13 @@ type running struct {
 	fence  int64
 	lease  time.Time
 	cancel func()
+	moved  func(*store.StepMoved) // tells the run of a step that ended; nil if it has none
 }
 
 func (s *scheduler) init(e *Engine) {
 	s.e = e
-	s.dropped = make(map[workitem.JobID]struct{})
+	s.dropped = make(map[dueJob]struct{})
+	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
 }
@@ -103,15 +114,20 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 		case *store.JobOpened:
 			changed = s.add(e.Job, false) || changed
 		case *store.JobMoved:
+			s.woken(e.Job)
 			switch {
-			case e.To == store.JobPending:
+			case e.To == store.JobPending || e.To == store.JobWaiting:
 				if c := tree.Case(e.Case); c != nil {
-					if j := c.Job(e.Job); j != nil {
+					if j := c.Job(e.Job); j != nil && j.State == e.To {
 						changed = s.add(j, false) || changed
 					}
 				}
 			case !e.To.Live():
 				s.drop(e)
+			}
+		case *store.StepMoved:
+			if r := s.running[e.Job]; r != nil && r.moved != nil {
+				r.moved(e)
 			}
 		}
 	}
@@ -123,7 +139,7 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 
 // add takes up one pending job. Jobs of workflows that this engine was not opened with are left for one that was.
 func (s *scheduler) add(j *store.Job, cautious bool) bool {
-	if j.State != store.JobPending || s.stopping {
+	if s.stopping || j.State != store.JobPending && (j.State != store.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: int32(j.Priority), cautious: cautious}
@@ -133,9 +149,32 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 			return false
 		}
 	}
-	delete(s.dropped, j.ID)
+	delete(s.dropped, n.key())
+	if j.State == store.JobWaiting {
+		s.asleep[j.ID] = n.due
+	}
 	heap.Push(&s.waiting, n)
 	return true
+}
+
+// woken passes over the entry that a suspended job has for the end of its sleep.
+func (s *scheduler) woken(job workitem.JobID) {
+	due, ok := s.asleep[job]
+	if !ok {
+		return
+	}
+	delete(s.asleep, job)
+	if due > s.e.now().UnixMicro() {
+		s.passOver(dueJob{job, due})
+	}
+}
+
+// passOver has an entry left out when its time comes.
+func (s *scheduler) passOver(n dueJob) {
+	s.dropped[n] = struct{}{}
+	if len(s.dropped) > 1024 && len(s.dropped) > len(s.waiting)/2 {
+		s.compact()
+	}
 }
 
 // drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
@@ -149,17 +188,14 @@ func (s *scheduler) drop(e *store.JobMoved) {
 	if e.To != store.JobCanceled {
 		return
 	}
-	s.dropped[e.Job] = struct{}{}
-	if len(s.dropped) > 1024 && len(s.dropped) > len(s.waiting)/2 {
-		s.compact()
-	}
+	s.passOver(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
 // compact takes the canceled jobs out of the heap, so that timeouts that are never reached do not pile up.
 func (s *scheduler) compact() {
 	kept := s.waiting[:0]
 	for _, n := range s.waiting {
-		if _, gone := s.dropped[n.job]; !gone {
+		if _, gone := s.dropped[n.key()]; !gone {
 			kept = append(kept, n)
 		}
 	}
@@ -180,8 +216,8 @@ func (s *scheduler) turn() {
 	now := s.e.now().UnixMicro()
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
 		n := heap.Pop(&s.waiting).(entry)
-		if _, gone := s.dropped[n.job]; gone {
-			delete(s.dropped, n.job)
+		if _, gone := s.dropped[n.key()]; gone {
+			delete(s.dropped, n.key())
 			continue
 		}
 		s.e.active.add(1)
@@ -265,10 +301,10 @@ func (s *scheduler) nextDue() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.waiting) > 0 {
-		if _, gone := s.dropped[s.waiting[0].job]; !gone {
+		if _, gone := s.dropped[s.waiting[0].key()]; !gone {
 			return time.UnixMicro(s.waiting[0].due).UTC(), true
 		}
-		delete(s.dropped, heap.Pop(&s.waiting).(entry).job)
+		delete(s.dropped, heap.Pop(&s.waiting).(entry).key())
 	}
 	return time.Time{}, false
 }

@@ -87,6 +87,10 @@ func (tx *Tx) StartCase(
 		return workitem.CaseID{}, err
 	}
 	defer leave()
+	return tx.startCase(d, input, call)
+}
+
+func (tx *Tx) startCase(d *activities.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
 	var id workitem.CaseID
 	if tx.e.byPrint[d.Fingerprint] == nil {
 		return id, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
@@ -370,3 +374,14 @@ func (h host) DB() domain.DB                           { return h.tx.s.DB() }
 func (h host) NewID(now time.Time) workitem.ID         { return h.tx.e.ids.NewID(now) }
 func (h host) NewCaseID(now time.Time) workitem.CaseID { return h.tx.e.ids.NewCaseID(now) }
 func (h host) NewJobID(now time.Time) workitem.JobID   { return h.tx.e.ids.NewJobID(now) }
+func (h host) NewStepID(now time.Time) workitem.StepID { return h.tx.e.ids.NewStepID(now) }
+func (h host) NewMessageID(now time.Time) workitem.MessageID {
+	return h.tx.e.ids.NewMessageID(now)
+}
+func (h host) Named(workflow string) *activities.Definition { return h.tx.e.byName[workflow] }
+func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
+	return h.tx.s.Steps(h.tx.ctx, owner)
+}
+func (h host) NewToken(root workitem.CaseID) (string, error) {
+	return newToken(h.tx.e.cfg.Random, root)
+}

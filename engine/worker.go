@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -68,13 +69,17 @@ func (e *Engine) work(n entry) {
 	defer func() { e.sched.freed(n, fence) }()
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	w, def, err := e.claim(n, cancel)
+	w, def, steps, err := e.claim(n, cancel)
 	if err != nil {
 		e.putOff(n, err)
 		return
 	}
 	fence = w.Fence
-	output, failure := e.run(ctx, def, w)
+	defer steps.end()
+	output, failure, suspended := e.run(ctx, def, w, steps)
+	if suspended {
+		return
+	}
 	if failure != nil && e.ctx.Err() != nil {
 		e.release(n.job, n.root, fence) // the engine is closing: this was no failed attempt
 		return
@@ -84,8 +89,9 @@ func (e *Engine) work(n entry) {
 
 // claim makes the job this engine's. The worker goes on as soon as the claim is accepted; its commit comes with the next,
 // unless the job may have killed a process before.
-func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.Definition, error) {
+func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.Definition, *journal, error) {
 	var w *activities.Work
+	var steps *journal
 	lease := e.now().Add(e.cfg.Lease)
 	r := e.onOurJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		w, err = m.Claim(n.job, e.cfg.Owner, lease)
@@ -93,11 +99,12 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 	})
 	accepted := make(chan struct{})
 	r.accepted = func() {
-		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel})
+		steps = e.newJournal(n, w)
+		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel, moved: steps.moved})
 		close(accepted)
 	}
 	if err := e.enqueue(context.Background(), r); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	goAhead := accepted
 	if n.cautious {
@@ -106,7 +113,7 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 	select {
 	case err := <-r.done:
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	case <-goAhead:
 		go func() {
@@ -117,30 +124,64 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 	}
 	def := e.byPrint[w.Case.Fingerprint]
 	if def == nil {
-		return nil, nil, fmt.Errorf("%w: %s", ErrUnknown, w.Case.Workflow)
+		return nil, nil, nil, fmt.Errorf("%w: %s", ErrUnknown, w.Case.Workflow)
 	}
-	return w, def, nil
+	return w, def, steps, nil
 }
 
-// run calls the function behind a job. Panics and overruns are failures like any other.
-func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work) (
-	output json.RawMessage, failure *workitem.Failure,
+// run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given
+// the job up when it returns.
+func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work, j *journal) (
+	output json.RawMessage, failure *workitem.Failure, suspended bool,
 ) {
+	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Attempt, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload}
+	if w.Item != nil && w.Name == "" {
+		info.Item, info.Key = w.Item.ID, w.First.String()
+	}
+	run := step.NewRun(j, info)
+	output, err := e.call(run.Context(ctx), def, w)
+	outcome := run.End(err)
+	if outcome.Suspended {
+		return nil, nil, true
+	}
+	if outcome.Err != nil {
+		output = nil
+	}
+	return output, failureIn(outcome.Err), false
+}
+
+// runFailure is an error of a run with the failure that is made of it.
+type runFailure struct {
+	failure *workitem.Failure
+	err     error
+}
+
+func (f *runFailure) Error() string { return f.err.Error() }
+func (f *runFailure) Unwrap() error { return f.err }
+
+func failureIn(err error) *workitem.Failure {
+	var f *runFailure
+	if errors.As(err, &f) {
+		return f.failure
+	}
+	return workitem.FailureOf(err)
+}
+
+// call calls the function behind a job. Panics and overruns are failures like any other.
+func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack, _ := json.Marshal(string(debug.Stack()))
-			failure = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+			err = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
 		}
 	}()
-	var err error
 	if w.Name != "" {
 		call := def.Calls[w.Name]
 		if call == nil {
 			return nil, &workitem.Failure{Code: workitem.CodeError,
 				Message: fmt.Sprintf("workflow %s has no function %q", def.Name, w.Name)}
 		}
-		err = call.Run(ctx, w)
-		return nil, workitem.FailureOf(err)
+		return nil, call.Run(ctx, w)
 	}
 	t, _ := def.Net.TaskByName(w.Item.Task)
 	spec := &def.Tasks[t]
@@ -153,7 +194,7 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 		err = e.fits("output", output)
 	}
 	if err != nil {
-		return nil, e.failureOf(ctx, err, spec.RunTimeout)
+		return nil, &runFailure{e.failureOf(ctx, err, spec.RunTimeout), err}
 	}
 	return output, nil
 }
@@ -268,7 +309,7 @@ func (e *Engine) takeUp(ctx context.Context, died bool) error {
 	for {
 		var jobs []*store.Job
 		err := e.store.View(ctx, func(r store.Reader) (err error) {
-			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending}, Page: page})
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending, store.JobWaiting}, Page: page})
 			return err
 		})
 		if err != nil {

@@ -225,6 +225,7 @@ func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
 		e.sched.note(u.tree, u.entry.Events)
 		e.watch.note(u.tree, u.entry)
+		e.topics.note(u.tree, u.entry.Events)
 		if u.tree.Ended() {
 			e.evict(u.tree.Root)
 		}

@@ -33,7 +33,7 @@ var attributes = []attribute{
 	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, "a whole number, 0 or more"},
 	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue or quorum:K with K at least 1"},
 	{"retry", "retry=N:WAIT", atomicOnly, (*taskLine).setRetry, "the attempts in all and the first wait, like 4:1s"},
-	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration, like 5s, 1h30m or 2d"},
+	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration above zero, like 5s, 1h30m or 2d"},
 	{"auto", "auto", atomicOnly, (*taskLine).setAuto, ""},
 }
 
@@ -167,10 +167,11 @@ func (t *taskLine) setRetry(value string) bool {
 	return ok && attempts > 0 && err == nil
 }
 
+// setTimeout refuses zero, which would cancel every item at its birth and could not be told from no timeout.
 func (t *taskLine) setTimeout(value string) bool {
 	d, err := ParseDuration(value)
-	t.Timeout = &d
-	return err == nil
+	t.Timeout = d
+	return err == nil && d > 0
 }
 
 func (t *taskLine) setAuto(string) bool {

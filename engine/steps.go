@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// journal is the [step.Journal] of one claim of a job: what the run of its function records goes through the writer,
+// fenced, and what others do to its steps comes back by the scheduler.
+type journal struct {
+	e     *Engine
+	n     entry
+	w     *activities.Work
+	steps []*workitem.Step // what earlier runs recorded
+
+	mu     sync.Mutex
+	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
+	told   func(*workitem.Step)
+	timers []func() bool
+	over   bool
+}
+
+func (e *Engine) newJournal(n entry, w *activities.Work) *journal {
+	j := &journal{e: e, n: n, w: w, steps: relevant(w), waits: make(map[workitem.StepID]*workitem.Step)}
+	for _, s := range j.steps {
+		if s.State == workitem.StepWaiting {
+			j.keep(s)
+		}
+	}
+	return j
+}
+
+// relevant chooses the steps of this very job, without those that failed in an earlier attempt of it: they are done again.
+func relevant(w *activities.Work) []*workitem.Step {
+	var own []*workitem.Step
+	for _, s := range w.Steps {
+		if s.Job == w.Job && (s.State == workitem.StepDone || s.State == workitem.StepWaiting || s.Run == w.Run) {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// Steps implements [step.Journal].
+func (j *journal) Steps() []*workitem.Step { return j.steps }
+
+// Now implements [step.Journal].
+func (j *journal) Now() time.Time { return j.e.now() }
+
+// Watch implements [step.Journal].
+func (j *journal) Watch(f func(*workitem.Step)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.told = f
+}
+
+// Record implements [step.Journal].
+func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
+	var stored []*workitem.Step
+	err := j.submit(ctx, "step "+names(steps), func(_ *Tx, m *kernel.Machine) (err error) {
+		stored, err = m.RecordSteps(j.n.job, j.w.Fence, steps)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.keepAll(stored)
+	return stored, nil
+}
+
+// Suspend implements [step.Journal].
+func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
+	var stored []*workitem.Step
+	suspended := false
+	known := j.known()
+	err := j.submit(ctx, "job suspend", func(_ *Tx, m *kernel.Machine) (err error) {
+		stored, suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if suspended {
+		j.end()
+		return stored, true, nil
+	}
+	j.keepAll(stored)
+	return stored, false, nil
+}
+
+// Tx implements [step.Journal]. What the function did to the database is undone alone if it fails; the failure is recorded.
+func (j *journal) Tx(
+	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
+) (*workitem.Step, error) {
+	var stored []*workitem.Step
+	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
+		done := *s
+		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
+			return m.CallStep(j.n.job, j.w.Fence, s.Name, func(ctx context.Context) (err error) {
+				if done.Result, err = f(ctx, tx.s.DB()); err == nil {
+					err = j.e.fits("result", done.Result)
+				}
+				return err
+			})
+		})
+		done.State = workitem.StepDone
+		if failed != nil {
+			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) {
+				return failed
+			}
+			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(failed)
+		}
+		var err error
+		stored, err = m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stored[0], nil
+}
+
+func (j *journal) submit(ctx context.Context, command string, f func(*Tx, *kernel.Machine) error) error {
+	err := j.e.submit(ctx, &request{run: func(tx *Tx) error {
+		u, err := tx.open(j.n.root)
+		if err != nil {
+			return err
+		}
+		tx.mark(u, command, builder.Call{})
+		return tx.do(u, builder.Call{}, func(m *kernel.Machine) error { return f(tx, m) })
+	}})
+	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: %w", step.ErrLost, err)
+	}
+	return err
+}
+
+// names lists the first few steps, for the history.
+func names(steps []*workitem.Step) string {
+	if len(steps) == 0 {
+		return ""
+	}
+	text := steps[0].Name
+	for i, s := range steps[1:] {
+		if i == 2 {
+			return text + ", ..."
+		}
+		text += ", " + s.Name
+	}
+	return text
+}
+
+func (j *journal) keepAll(stored []*workitem.Step) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range stored {
+		switch {
+		case s.State == workitem.StepWaiting:
+			j.keep(s)
+		case s.State.Final():
+			delete(j.waits, s.ID)
+		}
+	}
+}
+
+// keep remembers a waiting step, and has the clock look at it when its time is over.
+func (j *journal) keep(s *workitem.Step) {
+	if s.Kind == workitem.StepToken {
+		return
+	}
+	j.waits[s.ID] = s
+	if !s.Due.IsZero() && !j.over {
+		wait := untilDue(j.e.now().UnixMicro(), s.Due.UnixMicro())
+		j.timers = append(j.timers, j.e.clock.AfterFunc(max(0, wait), func() { j.timeIsUp(s) }))
+	}
+}
+
+// timeIsUp decides a wait whose time is over while the run goes on.
+func (j *journal) timeIsUp(s *workitem.Step) {
+	j.mu.Lock()
+	now, live := j.waits[s.ID]
+	live = live && !j.over
+	if live && now.Due.After(j.e.now()) {
+		j.keep(now) // a wait of more than a day, or one that was put off
+		live = false
+	}
+	told := j.told
+	j.mu.Unlock()
+	if !live {
+		return
+	}
+	if s.Kind == workitem.StepDo {
+		if told != nil {
+			told(now) // its next attempt is due; the run makes it
+		}
+		return
+	}
+	err := j.submit(context.Background(), "steps due", func(_ *Tx, m *kernel.Machine) error {
+		return m.StepsDue(j.n.job, j.w.Fence)
+	})
+	if err != nil && !errors.Is(err, step.ErrLost) && !errors.Is(err, ErrClosed) {
+		j.e.log.Error("a wait could not be ended; it is when the job goes on", "job", j.n.job, "step", s.Name, "error", err)
+	}
+}
+
+// moved takes the news of a step that ended. The scheduler calls it, locked, so it does not block.
+func (j *journal) moved(e *store.StepMoved) {
+	j.mu.Lock()
+	s := j.waits[e.Step]
+	if s == nil || !e.To.Final() || j.over {
+		j.mu.Unlock()
+		return
+	}
+	delete(j.waits, e.Step)
+	now := *s
+	now.State, now.Attempt, now.Result, now.Failure, now.Ended = e.To, e.Attempt, e.Result, e.Failure, e.At
+	told := j.told
+	j.mu.Unlock()
+	if told != nil {
+		told(&now)
+	}
+}
+
+// known lists what the run waits for.
+func (j *journal) known() []workitem.StepID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ids := make([]workitem.StepID, 0, len(j.waits))
+	for id := range j.waits {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b workitem.StepID) int { return slices.Compare(a[:], b[:]) })
+	return ids
+}
+
+// end stops the clocks of a run that is over.
+func (j *journal) end() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+	for _, stop := range j.timers {
+		stop()
+	}
+	j.timers = nil
+}
