@@ -71,7 +71,11 @@ func (w *Witness) Brief(most int) string {
 	if more := len(w.Steps) - most; more > 0 {
 		fmt.Fprintf(&b, "%d steps more; ", more)
 	}
-	b.WriteString("then ")
+	if len(w.Steps) == 0 {
+		b.WriteString("at the start, ")
+	} else {
+		b.WriteString("then ")
+	}
 	for i, t := range w.Marking {
 		if i > 0 {
 			b.WriteString(", ")

@@ -108,6 +108,8 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 	switch a.Verb {
 	case VerbDefine:
 		return r.define(ctx, c)
+	case VerbCheck:
+		return r.check(a)
 	case VerbStart:
 		return nil, r.start(ctx, a)
 	case VerbItemNew:
