@@ -51,6 +51,8 @@ type Error struct {
 	Findings []net.Finding
 	// Warnings are what verification noticed besides: often the cause of a finding.
 	Warnings []net.Finding
+	// Net is what was verified; nil if it did not come to that.
+	Net *net.Definition
 }
 
 // Error lists every problem on a line of its own. Below a finding stand, indented, what may mend it and how it is allowed;
@@ -74,7 +76,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error {
 	errs := make([]error, len(e.Findings))
 	for i, f := range e.Findings {
-		errs[i] = &UnsoundError{Workflow: e.Workflow, Pos: e.Pos, Finding: f}
+		errs[i] = &UnsoundError{Workflow: e.Workflow, Pos: e.Pos, Net: e.Net, Finding: f}
 	}
 	return errs
 }

@@ -19,7 +19,8 @@ import (
 //	}
 type UnsoundError struct {
 	Workflow string
-	Pos      net.Pos // where the workflow was declared
+	Pos      net.Pos         // where the workflow was declared
+	Net      *net.Definition // what was refused
 	net.Finding
 }
 
@@ -97,7 +98,7 @@ func (d *draft) verify(n *net.Net) (activities.Verification, error) {
 	v := activities.Verification{
 		Verdict: rep.Verdict, Allowed: d.allowed, Silenced: d.silenced, Warnings: rep.Warnings,
 	}
-	refused := &Error{Workflow: d.name, Pos: d.pos, Warnings: rep.Warnings}
+	refused := &Error{Workflow: d.name, Pos: d.pos, Net: n.Definition(), Warnings: rep.Warnings}
 	for _, f := range rep.Findings {
 		switch {
 		case slices.Contains(d.allowed, f.Code):

@@ -25,12 +25,12 @@ var layers = map[string]int{
 	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1,
 	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,
 	"step": 1, "step/steptest": 2,
-	"engine":            3,
-	"engine/enginetest": 4, "internal/script": 4, "internal/demo": 4,
-	"internal/model": 5,
-	"internal/cli":   6,
-	"cmd/tasq":       7,
-	"internal/arch":  7,
+	"engine":          3,
+	"internal/script": 4, "internal/demo": 4,
+	"internal/model": 5, "engine/enginetest": 5,
+	"internal/cli":  6,
+	"cmd/tasq":      7,
+	"internal/arch": 7,
 }
 
 // recipes are definitions: builder and below.

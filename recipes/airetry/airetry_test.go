@@ -45,6 +45,7 @@ func (b *bench) with(m airetry.Model, prompt string) *bench {
 	var err error
 	b.Recipe, err = airetry.New(m, retry.Exponential(5, time.Second))
 	require.NoError(b.t, err)
+	enginetest.Sound(b.t, b.Recipe)
 	b.e = enginetest.New(b.t, b.Recipe)
 	b.id, err = b.Start(b.t.Context(), b.e, airetry.Prompt{Text: prompt})
 	require.NoError(b.t, err)

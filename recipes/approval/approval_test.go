@@ -73,6 +73,7 @@ func decide(t *testing.T, c approval.Claim, d approval.Decision) (items []string
 	t.Helper()
 	recipe, err := approval.New(office{}, 50_00)
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, c)
 	if err != nil {

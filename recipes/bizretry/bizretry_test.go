@@ -108,6 +108,7 @@ func charge(t *testing.T, d time.Duration, answers ...error) ([]string, store.Ca
 	c := &company{answers: answers}
 	recipe, err := bizretry.New(c)
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	c.clock = e.Clock()
 	id, err := recipe.Start(t.Context(), e, bizretry.Renewal{Customer: "Ann", Cents: 9_90}, builder.By("calendar"))

@@ -98,6 +98,7 @@ func TestEveryStepThatFailsUndoesThoseBefore(t *testing.T) {
 			}
 			recipe, err := compensate.New(companies[0], companies[1], companies[2])
 			require.NoError(t, err)
+			enginetest.Sound(t, recipe)
 			e := enginetest.New(t, recipe)
 			id, err := recipe.Start(t.Context(), e, trip)
 			require.NoError(t, err)

@@ -78,6 +78,7 @@ func states(t *testing.T, e *enginetest.Engine, id workitem.CaseID) (lines []str
 func TestAnOfferLapses(t *testing.T) {
 	recipe, err := deferredchoice.New(send, deferredchoice.Valid)
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, offer)
 	require.NoError(t, err)

@@ -70,6 +70,7 @@ func must[T any](v T, err error) T {
 func TestEveryChoiceOfReportsIsGathered(t *testing.T) {
 	recipe, err := fanout.New()
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	for n := 1; n < 8; n++ {
 		claim := fanout.Claim{Policy: "P-7", Damage: n&1 > 0, Injury: n&2 > 0, Theft: n&4 > 0}

@@ -62,6 +62,7 @@ func must[T any](v T, err error) T {
 func TestAPersonFinishesWhatIsStillNotGoodEnough(t *testing.T) {
 	recipe, err := loop.New(bureau{}, 90, 2)
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, loop.Text{Text: "Zu Hilfe", Target: "en"})
 	require.NoError(t, err)

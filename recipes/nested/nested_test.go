@@ -99,6 +99,7 @@ func start(t *testing.T) (*enginetest.Engine, *nested.Recipe, workitem.CaseID) {
 	t.Helper()
 	recipe, err := nested.New()
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, order)
 	require.NoError(t, err)

@@ -69,6 +69,7 @@ func answered(t *testing.T, after time.Duration, n int) []string {
 	t.Helper()
 	recipe, err := timeout.New(timeout.Office, apologise)
 	require.NoError(t, err)
+	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, question)
 	require.NoError(t, err)

@@ -1,0 +1,108 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/net"
+)
+
+// soundStates is how far a test looks: farther than Build, which must not keep a program from starting.
+const soundStates = 1_000_000
+
+// Sound fails the test unless the net of each workflow is sound, and so are those of the workflows that its composite tasks
+// run: every case can complete, completes with nothing left over, and every task can start. The failure tells the shortest run
+// that shows what is wrong, in words, and the log has it as a scenario file for tasq script.
+//
+// It asks for more than Build. A net that is not decided fails, though the search is a long one and no clock ends it. So does
+// one that is only weakly sound. Findings that builder.AllowUnsound allows pass; an allowance that nothing needs fails, for it
+// would hide what comes later. Warnings are logged.
+//
+//	func TestArticleIsSound(t *testing.T) { enginetest.Sound(t, article) }
+func Sound(t testing.TB, workflows ...engine.Workflow) {
+	t.Helper()
+	seen := make(map[*activities.Definition]bool)
+	for _, w := range workflows {
+		sound(t, w.Untyped(), seen)
+	}
+}
+
+func sound(t testing.TB, d *activities.Definition, seen map[*activities.Definition]bool) {
+	t.Helper()
+	if d == nil || seen[d] {
+		return
+	}
+	seen[d] = true
+	rep := net.Verify(d.Net, net.VerifyOptions{States: soundStates, Silence: d.Verification.Silenced})
+	if rep.Verdict == net.Unknown {
+		t.Errorf("workflow %s: whether it is sound is not decided: %s ran out after %d states; move a part of it into a composite "+
+			"task", d.Name, rep.Exhausted, rep.States)
+	}
+	needed := make(map[net.Code]bool)
+	for _, f := range rep.Findings {
+		needed[f.Code] = true
+		if slices.Contains(d.Verification.Allowed, f.Code) {
+			continue
+		}
+		t.Errorf("workflow %s is %s: %s", d.Name, rep.Verdict, describe(f))
+		if text, err := script.Witness(d.Net.Definition(), f); err == nil {
+			t.Logf("the run as a scenario file, for tasq script:\n%s", text)
+		}
+	}
+	for _, c := range d.Verification.Allowed {
+		if rep.Exhausted == net.NoLimit && !needed[c] {
+			t.Errorf("workflow %s allows %s, which it has not: take that out of AllowUnsound", d.Name, c)
+		}
+	}
+	for _, w := range rep.Warnings {
+		t.Logf("workflow %s: warning: %s", d.Name, describe(w))
+	}
+	for i := range d.Tasks {
+		for _, name := range d.Net.Task(net.TaskID(i)).Of {
+			sound(t, d.Tasks[i].Of[name], seen)
+		}
+	}
+}
+
+// describe tells a finding, where its elements are, the run, and what may mend it.
+func describe(f net.Finding) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", f, f.Text)
+	var places []string
+	for _, e := range f.Elements {
+		if at := e.Pos.String(); at != "" && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	if len(places) > 0 {
+		b.WriteString(" (" + strings.Join(places, ", ") + ")")
+	}
+	if f.Witness != nil {
+		b.WriteString("\n\trun: " + f.Witness.String())
+	}
+	if f.Fix != "" {
+		b.WriteString("\n\t" + f.Fix)
+	}
+	return b.String()
+}
+
+// Scenario writes the run for which Build refused a workflow as a scenario file, to be looked at step by step with tasq script.
+// The error says that nothing in err is a [builder.UnsoundError] with a run, or that its net has a name that a scenario file
+// cannot hold.
+func Scenario(err error) (string, error) {
+	unsound := (*builder.UnsoundError)(nil)
+	if !errors.As(err, &unsound) {
+		return "", fmt.Errorf("no scenario can be written: %w", errors.Join(errNotUnsound, err))
+	}
+	text, err := script.Witness(unsound.Net, unsound.Finding)
+	return string(text), err
+}
+
+var errNotUnsound = errors.New("the error is not that a workflow is unsound")
