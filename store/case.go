@@ -146,9 +146,14 @@ type Case struct {
 	Output  json.RawMessage
 	Failure *workitem.Failure
 
-	Created time.Time
-	Ended   time.Time
-	LastSeq int64 // journal position of the last change of the tree; kept on roots
+	Options     json.RawMessage // what the caller asked of this run beyond its input, as the builder encodes it; nil if nothing
+	Priority    int             // of its jobs where their task gives none; higher goes first
+	Predecessor workitem.CaseID // the run that this one restarts; zero if none
+
+	Created   time.Time
+	Ended     time.Time
+	KeepUntil time.Time // of an ended root case: it may be removed from then on; zero keeps it for ever
+	LastSeq   int64     // journal position of the last change of the tree; kept on roots
 
 	Items    Items // those of each task's latest activation
 	Jobs     Jobs  // the live ones
@@ -206,6 +211,8 @@ const (
 	JobTimer = "timer" // a timer of the task, in a transaction
 	JobWake  = "wake"  // nothing but the passing of time: the item may be worked on
 	JobCall  = "call"  // a named function of the workflow, in a worker
+	JobStart = "start" // the first tasks of a case that was started for later, in a transaction
+	JobTell  = "tell"  // a named handler of the workflow is told that the case has ended, in a transaction
 )
 
 // Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with its

@@ -25,21 +25,22 @@ import (
 
 // The words that name an event in its "e".
 const (
-	wordCaseOpened = "case-opened"
-	wordCaseBegun  = "case-begun"
-	wordCaseEnded  = "case-ended"
-	wordTask       = "task"
-	wordProduced   = "produced"
-	wordRemoved    = "removed"
-	wordItemOpened = "item-opened"
-	wordItem       = "item"
-	wordJobOpened  = "job-opened"
-	wordJob        = "job"
-	wordStepOpened = "step-opened"
-	wordStep       = "step"
-	wordSent       = "event-sent"
-	wordTaken      = "event-taken"
-	wordNote       = "note"
+	wordCaseOpened  = "case-opened"
+	wordCaseBegun   = "case-begun"
+	wordCaseEnded   = "case-ended"
+	wordCaseRemoved = "case-removed"
+	wordTask        = "task"
+	wordProduced    = "produced"
+	wordRemoved     = "removed"
+	wordItemOpened  = "item-opened"
+	wordItem        = "item"
+	wordJobOpened   = "job-opened"
+	wordJob         = "job"
+	wordStepOpened  = "step-opened"
+	wordStep        = "step"
+	wordSent        = "event-sent"
+	wordTaken       = "event-taken"
+	wordNote        = "note"
 )
 
 // Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero
@@ -76,6 +77,9 @@ func appendEvent(dst []byte, e Event, t *Tree) []byte {
 		dst = failure(dst, "failure", e.Failure)
 		dst = conditions(dst, "left", t, e.Case, e.Leftover)
 		dst = at(dst, "at", e.At)
+		dst = at(dst, "keep", e.KeepUntil)
+	case *CaseRemoved:
+		dst = head(dst, t, wordCaseRemoved, e.Case)
 	case *TaskMoved:
 		dst = head(dst, t, wordTask, e.Case)
 		dst = task(dst, t, e.Case, e.Task)
@@ -133,6 +137,9 @@ func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	dst = str(dst, "version", c.Version)
 	dst = str(dst, "fingerprint", c.Fingerprint)
 	dst = raw(dst, "input", c.Input)
+	dst = raw(dst, "options", c.Options)
+	dst = num(dst, "priority", int64(c.Priority))
+	dst = key(dst, "restarts", c.Predecessor)
 	return at(dst, "at", c.Created)
 }
 

@@ -32,6 +32,8 @@ type wire struct {
 	Workflow    string             `json:"workflow"`
 	Version     string             `json:"version"`
 	Fingerprint string             `json:"fingerprint"`
+	Options     json.RawMessage    `json:"options"`
+	Restarts    workitem.CaseID    `json:"restarts"`
 	To          string             `json:"to"`
 	Action      string             `json:"action"`
 	From        []string           `json:"from"`
@@ -66,6 +68,7 @@ type wire struct {
 	Run         int                `json:"run"`
 	Started     micros             `json:"started"`
 	Ended       micros             `json:"ended"`
+	Keep        micros             `json:"keep"`
 }
 
 // micros is a time in its stored form; the zero time is left out.
@@ -120,6 +123,8 @@ func (d *decoder) event(w *wire) (Event, error) {
 		return d.caseOpened(w)
 	case wordCaseBegun:
 		return &CaseBegun{Case: w.Case}, nil
+	case wordCaseRemoved:
+		return &CaseRemoved{Case: w.Case}, nil
 	case wordCaseEnded, wordTask, wordProduced, wordRemoved, wordNote:
 		return d.named(w)
 	case wordItemOpened:
@@ -156,7 +161,8 @@ func (d *decoder) caseOpened(w *wire) (Event, error) {
 		ID: w.Case, Root: w.Root, Parent: w.Parent, ParentTask: w.Task, Generation: w.Gen, Number: int(w.N),
 		Caller:   w.Caller,
 		Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
-		State: CaseStarted, Input: w.Input, Created: time.Time(w.At),
+		State: CaseStarted, Input: w.Input, Options: w.Options, Priority: w.Priority, Predecessor: w.Restarts,
+		Created: time.Time(w.At),
 	}}, nil
 }
 
@@ -202,7 +208,7 @@ func (d *decoder) named(w *wire) (Event, error) {
 	}
 	to, err := ParseCaseState(w.To)
 	return &CaseEnded{Case: w.Case, State: to, Output: w.Output, Failure: w.Failure, Leftover: left,
-		At: time.Time(w.At)}, err
+		At: time.Time(w.At), KeepUntil: time.Time(w.Keep)}, err
 }
 
 func conditionIDs(n *net.Net, names []string) ([]net.ConditionID, error) {

@@ -126,18 +126,23 @@ func someConditions(t *rapid.T) []net.ConditionID {
 
 func anEvent(t *rapid.T) store.Event {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
-	switch rapid.IntRange(0, 10).Draw(t, "kind") {
+	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0:
 		return &store.CaseOpened{Case: &store.Case{ID: caseID, Root: anID[workitem.CaseID](t),
 			Parent:     anID[workitem.CaseID](t),
 			ParentTask: aText.Draw(t, "parent task"), Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"),
 			Workflow: aText.Draw(t, "workflow"), Version: aText.Draw(t, "version"), Fingerprint: "f", Net: review,
-			State: store.CaseStarted, Input: aPayload.Draw(t, "input"), Created: aTime(t)}}
+			State: store.CaseStarted, Input: aPayload.Draw(t, "input"), Created: aTime(t),
+			Options: aPayload.Draw(t, "options"), Priority: aNumber.Draw(t, "priority"),
+			Predecessor: anID[workitem.CaseID](t)}}
 	case 1:
 		return &store.CaseBegun{Case: caseID}
+	case 11:
+		return &store.CaseRemoved{Case: caseID}
 	case 2:
 		return &store.CaseEnded{Case: caseID, State: store.CaseState(rapid.IntRange(1, 4).Draw(t, "to")),
-			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Leftover: someConditions(t), At: aTime(t)}
+			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Leftover: someConditions(t), At: aTime(t),
+			KeepUntil: aTime(t)}
 	case 3:
 		return &store.TaskMoved{Case: caseID, Task: task, To: store.TaskState(rapid.IntRange(0, 5).Draw(t, "to")),
 			Generation: aNumber.Draw(t, "gen"), Consumed: someConditions(t)}

@@ -29,7 +29,13 @@ type CaseEnded struct {
 	Failure  *workitem.Failure
 	Leftover []net.ConditionID
 	At       time.Time
+
+	KeepUntil time.Time // of a root case that its workflow does not keep for ever
 }
+
+// CaseRemoved says that a root case that has ended is forgotten, with its descendants and everything that they had: the
+// tables and the journal, this entry included, hold nothing of it any more. It is the last event of its tree.
+type CaseRemoved struct{ Case workitem.CaseID }
 
 // TaskMoved says that a task changed its state. An enabling carries the new generation, a start the conditions that a
 // token was taken from.
@@ -127,6 +133,7 @@ type Noted struct {
 func (*CaseOpened) event()   {}
 func (*CaseBegun) event()    {}
 func (*CaseEnded) event()    {}
+func (*CaseRemoved) event()  {}
 func (*TaskMoved) event()    {}
 func (*Produced) event()     {}
 func (*Removed) event()      {}

@@ -16,10 +16,8 @@ type Tree struct {
 	cases map[workitem.CaseID]*Case
 	saved map[workitem.CaseID]*Case // the cases as they were at Begin, nil for new ones
 
-	items changed[*workitem.Item] // by this command
-	jobs  changed[*Job]
-	steps changed[*workitem.Step]
-	mail  changed[*Message]
+	changes // by this command
+	removed bool
 
 	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
 	ownersLimit int
@@ -35,6 +33,7 @@ type Dirty struct {
 
 	Steps    []*workitem.Step
 	Messages []*Message
+	Removed  bool // the tree is to be forgotten, see [CaseRemoved]; the lists do not matter then
 }
 
 // NewTree returns a tree of the given cases, the root first; a tree that a [CaseOpened] will fill may be empty.
@@ -110,8 +109,7 @@ func (t *Tree) reset() {
 		t.saved = make(map[workitem.CaseID]*Case, 2) // walking over a map that was large once stays slow
 	}
 	clear(t.saved)
-	t.items, t.jobs = changed[*workitem.Item]{}, changed[*Job]{}
-	t.steps, t.mail = changed[*workitem.Step]{}, changed[*Message]{}
+	t.changes = changes{}
 }
 
 // End ends a command and returns the newest value of all that it changed. The root case always counts as changed, since
@@ -120,7 +118,7 @@ func (t *Tree) End(seq int64) Dirty {
 	if root := t.own(t.Root); root != nil {
 		root.LastSeq = seq
 	}
-	d := Dirty{Items: t.items.list, Jobs: t.jobs.list, Steps: t.steps.list, Messages: t.mail.list}
+	d := Dirty{Items: t.items.list, Jobs: t.jobs.list, Steps: t.steps.list, Messages: t.mail.list, Removed: t.removed}
 	for id := range t.saved {
 		if c := t.cases[id]; c != nil {
 			d.Cases = append(d.Cases, c)
@@ -132,16 +130,9 @@ func (t *Tree) End(seq int64) Dirty {
 
 // Rollback undoes everything since Begin.
 func (t *Tree) Rollback() {
-	for id, c := range t.saved {
-		if c == nil {
-			t.recount(t.cases[id], t.cases[id].Stands(), workitem.None)
-			delete(t.cases, id)
-		} else {
-			t.recount(c, t.cases[id].Stands(), c.Stands())
-			t.cases[id] = c
-		}
-	}
+	t.restore()
 	t.reset()
+	t.removed = false
 }
 
 // own returns a copy of the case that this command may change; nil if the case is not there.
@@ -184,7 +175,9 @@ func (t *Tree) Apply(e Event) error {
 		t.recount(c, before, c.Stands())
 	case *CaseEnded:
 		t.recount(c, c.Stands(), e.State.stands())
-		c.State, c.Output, c.Failure, c.Ended = e.State, e.Output, e.Failure, e.At
+		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
+	case *CaseRemoved:
+		return t.remove(c)
 	case *TaskMoved:
 		return c.moveTask(e)
 	case *Produced:
@@ -226,6 +219,8 @@ func caseOf(e Event) workitem.CaseID {
 	case *CaseBegun:
 		return e.Case
 	case *CaseEnded:
+		return e.Case
+	case *CaseRemoved:
 		return e.Case
 	case *TaskMoved:
 		return e.Case

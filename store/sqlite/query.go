@@ -133,7 +133,12 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 	if !f.Since.IsZero() {
 		w.add("c.created >= ?", store.Micros(f.Since))
 	}
-	end := w.page(f.Page, "c.id")
+	end := ""
+	if f.Removable.IsZero() {
+		end = w.page(f.Page, "c.id")
+	} else {
+		end = w.removable(f)
+	}
 	var all []*store.Case
 	err := r.c.each("SELECT "+casesTable.list("c.")+" FROM cases c"+w.where()+end, w.args, func(row *row) error {
 		c, err := readCase(row, func(fp string) (*net.Net, error) { return r.nets.get(r.c, fp) })
@@ -141,6 +146,21 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 		return err
 	})
 	return all, err
+}
+
+// removable selects what may be removed, and returns the end of the statement for the order in which it should be.
+func (w *conditions) removable(f store.CaseFilter) string {
+	const undone = " AND (j." + liveJob + " OR j.state = 'failed' AND j.detached = 1))"
+	w.add("c.keep_until <= ?", store.Micros(f.Removable))
+	w.add("NOT EXISTS (SELECT 1 FROM jobs j WHERE j.case_id = c.id" + undone)
+	w.add("NOT EXISTS (SELECT 1 FROM cases k CROSS JOIN jobs j ON j.case_id = k.id " +
+		"WHERE k.root = c.id AND k.parent IS NOT NULL" + undone)
+	compare, order := ">", ""
+	if f.Desc {
+		compare, order = "<", " DESC"
+	}
+	w.addText("(c.keep_until, c.id) "+compare+" (SELECT keep_until, id FROM cases WHERE id = ?)", f.After)
+	return " ORDER BY c.keep_until" + order + ", c.id" + order + w.limit(f.Limit)
 }
 
 // Items implements [store.Reader].

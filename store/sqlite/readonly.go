@@ -187,16 +187,27 @@ const overlayPrefix = "newer_"
 // them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
 // something.
 func makeOverlay(c *conn) error {
+	gone := "temp." + overlayPrefix + "removed" // the cases of removed trees
+	if err := c.exec("CREATE TABLE " + gone + " (id PRIMARY KEY) WITHOUT ROWID"); err != nil {
+		return err
+	}
 	for _, t := range projection {
-		columns := t.list("")
+		columns, of := t.list(""), "case_id"
+		if t.name == casesTable.name {
+			of = "id"
+		}
 		over := "temp." + overlayPrefix + t.name
 		err := c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
 			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
-			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s)",
-			over, columns, t.name, columns, over, columns, t.name, over))
+			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
+			over, columns, t.name, columns, over, columns, t.name, over, of, gone))
 		if err != nil {
 			return err
 		}
+	}
+	if err := c.exec("CREATE TEMP VIEW journal AS SELECT * FROM main.journal WHERE root NOT IN (SELECT id FROM " +
+		gone + ")"); err != nil {
+		return err
 	}
 	// Counts are added up: those of the tables, and how they have changed since.
 	over := "temp." + overlayPrefix + "counts"

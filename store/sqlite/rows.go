@@ -21,8 +21,8 @@ type table struct {
 var (
 	casesTable = table{"cases",
 		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
-			"created", "input", "caller"},
-		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "last_seq"}}
+			"created", "input", "caller", "options", "priority", "predecessor"},
+		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "keep_until", "last_seq"}}
 	itemsTable = table{"work_items",
 		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
 			"queue",
@@ -66,12 +66,15 @@ type rowWriter struct {
 	cases, items, jobs string
 	steps, messages    string
 	counts             string
+	overlay            bool // the tables are a reader's own, laid over those of the database
 	buf                []byte
 }
 
 func newRowWriter(c *conn, prefix string) *rowWriter {
 	return &rowWriter{
-		c:     c,
+		c:       c,
+		overlay: prefix != "",
+
 		cases: casesTable.upsert(prefix + "cases"),
 		items: itemsTable.upsert(prefix + "work_items"),
 		jobs:  jobsTable.upsert(prefix + "jobs"),
@@ -87,9 +90,10 @@ func (w *rowWriter) writeCase(c *store.Case) error {
 	w.buf = store.AppendTasks(w.buf[:0], c.Net, c.Tasks)
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
-		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller),
+		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller), jsonOf(c.Options),
+		int64(c.Priority), textOf(c.Predecessor),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
-		timeOf(c.Ended),
+		timeOf(c.Ended), timeOf(c.KeepUntil),
 		c.LastSeq)
 }
 
@@ -135,11 +139,13 @@ func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.
 		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
 		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(),
 		Fingerprint: r.text(),
-		Created:     r.time(), Input: r.json(), Caller: id[workitem.JobID](r),
+		Created:     r.time(), Input: r.json(), Caller: id[workitem.JobID](r), Options: r.json(),
+		Priority: int(r.number()), Predecessor: id[workitem.CaseID](r),
+
 		State: parsed(r, "state of a case", store.ParseCaseState), Begun: r.number() != 0,
 	}
 	marking, tasks := r.json(), r.json()
-	c.Output, c.Failure, c.Ended, c.LastSeq = r.json(), r.failure(), r.time(), r.number()
+	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.json(), r.failure(), r.time(), r.time(), r.number()
 	if r.err != nil {
 		return nil, r.err
 	}

@@ -61,6 +61,9 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tre
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
+	if tx.gone(root) {
+		return nil, removed(root)
+	}
 	t, err := loadTree(tx.s.w, tx.s.nets, root, tx.newer)
 	return t, explain(tx.s.path, err)
 }
@@ -106,6 +109,14 @@ func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, er
 	if err := tx.usable(); err != nil {
 		return workitem.CaseID{}, err
 	}
+	root, err := tx.findRoot(id)
+	if err == nil && tx.gone(root) {
+		return workitem.CaseID{}, removed(root)
+	}
+	return root, err
+}
+
+func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.newer(id); c != nil {
 		return c.Root, nil
 	}
@@ -126,6 +137,14 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
+	row, err := tx.findItem(id)
+	if err == nil && tx.gone(row.Root) {
+		return nil, removed(row.Root)
+	}
+	return row, err
+}
+
+func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 	it := tx.newerItem(id)
 	if it == nil {
 		return findItem(tx.s.w, id)
@@ -213,15 +232,23 @@ func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, er
 
 func (tx *transaction) answered(key string) (*store.Entry, error) {
 	for i := range tx.appended {
-		if e := tx.appended[i].entry; e.Key == key {
+		if e := tx.appended[i].entry; e.Key == key && !tx.gone(e.Root) {
 			return e, nil
 		}
 	}
-	seq, found, err := tx.s.w.number("SELECT seq FROM idempotency_keys WHERE key = ?", key)
+	var seq int64
+	err := tx.s.w.each("SELECT k.seq, j.root FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?",
+		args(key), func(r *row) error {
+			at, root := r.number(), id[workitem.CaseID](r)
+			if !tx.gone(root) {
+				seq = at
+			}
+			return r.err
+		})
 	if err != nil {
 		return nil, err
 	}
-	if !found {
+	if seq == 0 {
 		return nil, fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
 	}
 	return findEntry(tx.s.w, tx.s.nets, seq, tx.newer)
@@ -364,7 +391,8 @@ func (tx *transaction) write() error {
 		if e.Key == "" {
 			continue
 		}
-		if err := w.run("INSERT INTO idempotency_keys (key, seq) VALUES (?, ?)", e.Key, e.Seq); err != nil {
+		// The key may be that of a case that was removed, and is still in the table.
+		if err := w.run("INSERT OR REPLACE INTO idempotency_keys (key, seq) VALUES (?, ?)", e.Key, e.Seq); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ type window struct {
 	steps    map[workitem.StepID]*workitem.Step
 	owned    map[[16]byte][]workitem.StepID // the steps, by their owners
 	messages map[workitem.MessageID]*store.Message
+	removed  map[workitem.CaseID]int64 // root cases that are gone, each with the position of its last entry
 }
 
 func newWindow() window {
@@ -32,6 +33,8 @@ func newWindow() window {
 		jobs:  make(map[workitem.JobID]*store.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
 		messages: make(map[workitem.MessageID]*store.Message),
+
+		removed: make(map[workitem.CaseID]int64),
 	}
 }
 
@@ -47,7 +50,12 @@ func (w *window) add(seq int64, events []store.Event, d store.Dirty) {
 			w.born[e.Item.ID] = struct{}{}
 		case *store.JobOpened:
 			w.born[e.Job.ID] = struct{}{}
+		case *store.CaseRemoved:
+			w.remove(e.Case, seq)
 		}
+	}
+	if d.Removed {
+		return
 	}
 	for _, c := range d.Cases {
 		w.cases[c.ID] = c
@@ -78,12 +86,20 @@ func (w *window) clear() {
 	clear(w.steps)
 	clear(w.owned)
 	clear(w.messages)
+	clear(w.removed)
 }
 
 // write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of
 // their keys, so that neighbours share pages.
 func (w *window) write(to *rowWriter) error {
 	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64)}
+	forget := w.erase
+	if to.overlay {
+		forget = w.hide
+	}
+	if err := forget(to.c, &t); err != nil {
+		return err
+	}
 	for _, id := range sorted(w.cases) {
 		c := w.cases[id]
 		err := t.add("cases", id, store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()})

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -26,6 +27,8 @@ type World struct {
 	clock time.Time
 	trees map[workitem.CaseID]*store.Tree // what the engine would hold
 	Want  *Model
+
+	Acknowledged []*store.Entry // every entry that this World wrote, also those that were removed since
 }
 
 // Model is what a store should hold.
@@ -59,6 +62,10 @@ func (m *Model) take(t testing.TB, e *store.Entry) {
 		require.NoError(t, tree.Apply(event))
 	}
 	d := tree.End(e.Seq)
+	if d.Removed {
+		m.remove(tree)
+		return
+	}
 	for _, c := range d.Cases {
 		m.Cases[c.ID] = c
 	}
@@ -69,6 +76,18 @@ func (m *Model) take(t testing.TB, e *store.Entry) {
 		m.Jobs[j.ID] = j
 	}
 	m.Entries = append(m.Entries, e)
+}
+
+// remove forgets a tree.
+func (m *Model) remove(tree *store.Tree) {
+	gone := make(map[workitem.CaseID]bool)
+	tree.Each(func(c *store.Case) { gone[c.ID] = true })
+	maps.DeleteFunc(m.Cases, func(id workitem.CaseID, _ *store.Case) bool { return gone[id] })
+	maps.DeleteFunc(m.Items, func(_ workitem.ID, it *workitem.Item) bool { return gone[it.Case] })
+	maps.DeleteFunc(m.Jobs, func(_ workitem.JobID, j *store.Job) bool { return gone[j.Case] })
+	m.Entries = slices.DeleteFunc(m.Entries, func(e *store.Entry) bool { return e.Root == tree.Root })
+	m.Roots = slices.DeleteFunc(m.Roots, func(root workitem.CaseID) bool { return root == tree.Root })
+	delete(m.Trees, tree.Root)
 }
 
 // The definitions that the histories run on: an article is drafted and then reviewed; an issue holds articles as child
@@ -197,6 +216,7 @@ func (w *World) TryUpdate(f func(*Batch) error) error {
 	for _, e := range b.entries {
 		w.Want.take(w.T, e)
 	}
+	w.Acknowledged = append(w.Acknowledged, b.entries...)
 	return nil
 }
 
@@ -214,6 +234,7 @@ type Batch struct {
 	*World
 	Tx      store.Tx
 	entries []*store.Entry
+	removed []workitem.CaseID
 	Key     string          // idempotency key of the next command
 	Answer  json.RawMessage // what its caller was told
 }
@@ -255,6 +276,9 @@ func (b *Batch) Start(input string) workitem.CaseID {
 	t.Root = id
 	b.trees[id] = t
 	c := &store.Case{ID: id, Root: id, Number: 1}
+	if n := len(input); n%2 == 0 {
+		c.Options, c.Priority, c.Predecessor = json.RawMessage(`{"asked": ["for", 1]}`), n, workitem.CaseID{byte(n)}
+	}
 	b.do(id, "start article", b.openArticle(c, input)...)
 	return id
 }
@@ -342,8 +366,11 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 	require.True(b.T, ok)
 	events = append(events, &store.Produced{Case: id, Task: t, Into: []net.ConditionID{into}})
 	if target == "done" {
-		events = append(events, &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output),
-			At: now})
+		end := &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output), At: now}
+		if id == root {
+			end.KeepUntil = now.Add(time.Hour)
+		}
+		events = append(events, end)
 	} else {
 		nt, _ := article.TaskByName(next)
 		events = append(events, b.enable(id, root, next, c.Tasks[nt].Generation+1, output)...)
@@ -394,6 +421,15 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 		At: now})...)
 }
 
+// Remove forgets a root case that has ended.
+func (b *Batch) Remove(root workitem.CaseID) {
+	b.T.Helper()
+	b.tree(root)
+	b.do(root, "case remove", &store.CaseRemoved{Case: root})
+	delete(b.trees, root)
+	b.removed = append(b.removed, root)
+}
+
 // StartIssue opens a root case with two child cases, and a job of the case's own.
 func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) {
 	b.T.Helper()
@@ -426,7 +462,11 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 func (b *Batch) Random(rng *rand.Rand) {
 	b.T.Helper()
 	var live [][2]workitem.CaseID
+	var ended workitem.CaseID
 	for _, root := range b.known() {
+		if b.tree(root).Ended() && !pending(b.tree(root)) {
+			ended = root
+		}
 		b.tree(root).Each(func(c *store.Case) {
 			if c.Workflow == "article" && c.State == store.CaseStarted {
 				live = append(live, [2]workitem.CaseID{root, c.ID})
@@ -438,6 +478,9 @@ func (b *Batch) Random(rng *rand.Rand) {
 		return
 	} else if n == 2 {
 		b.StartIssue()
+		return
+	} else if n == 3 && !ended.IsZero() {
+		b.Remove(ended)
 		return
 	}
 	at := live[rng.IntN(len(live))]
@@ -463,10 +506,18 @@ func (b *Batch) known() []workitem.CaseID {
 			roots = append(roots, e.Root)
 		}
 	}
+	roots = slices.DeleteFunc(roots, func(root workitem.CaseID) bool { return slices.Contains(b.removed, root) })
 	if len(roots) > 8 {
 		roots = roots[len(roots)-8:]
 	}
 	return roots
+}
+
+// pending reports whether a tree has a job that is still to be done.
+func pending(tree *store.Tree) bool {
+	found := false
+	tree.Each(func(c *store.Case) { found = found || c.Jobs.Len() > 0 })
+	return found
 }
 
 func netOf(workflow string) *net.Net {

@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// shape is what a tree shows: enough to tell one state from another.
+func shape(tree *store.Tree) (s []int) {
+	tree.Each(func(c *store.Case) {
+		s = append(s, int(c.State), c.Items.Len(), c.Jobs.Len(), len(c.Children), int(c.Marking[0]), c.Tasks[0].Created)
+	})
+	return s
+}
+
+// What follows a mark is undone alone, or becomes a part of the command: as if the rest had been all there was.
+func TestAMarkIsUndoneAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := byte(0)
+		some := func(label string) (events []store.Event) {
+			for range rapid.IntRange(0, 4).Draw(t, label) {
+				n++
+				switch rapid.IntRange(0, 2).Draw(t, "event") {
+				case 0:
+					events = append(events, &store.ItemOpened{Item: &workitem.Item{ID: workitem.ID{n}, Case: caseID,
+						Task: "draft", State: workitem.Initialized}})
+				case 1:
+					events = append(events, &store.JobOpened{Job: &store.Job{ID: workitem.JobID{n}, Case: caseID,
+						State: store.JobPending}})
+				case 2:
+					events = append(events, &store.Produced{Case: caseID, Into: []net.ConditionID{0}})
+				}
+			}
+			return events
+		}
+		open := func() *store.Tree {
+			tree := store.NewTree()
+			tree.Begin()
+			require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
+			tree.End(1)
+			return tree
+		}
+		apply := func(tree *store.Tree, lists ...[]store.Event) {
+			for _, events := range lists {
+				for _, e := range events {
+					require.NoError(t, tree.Apply(e))
+				}
+			}
+		}
+		before, within, inner, after := some("before"), some("within"), some("inner"), some("after")
+		keep := rapid.Bool().Draw(t, "keep")
+		got, want := open(), open()
+		got.Begin()
+		apply(got, before)
+		outer := got.Mark()
+		apply(got, within)
+		m := got.Mark()
+		apply(got, inner)
+		got.Undo(m)
+		if keep {
+			got.Keep(outer)
+		} else {
+			got.Undo(outer)
+		}
+		apply(got, after)
+
+		want.Begin()
+		apply(want, before)
+		if keep {
+			apply(want, within)
+		}
+		apply(want, after)
+		require.Equal(t, shape(want), shape(got))
+		if rapid.Bool().Draw(t, "rollback") {
+			got.Rollback()
+			require.Equal(t, shape(open()), shape(got), "the whole command is undone, marks and all")
+			return
+		}
+		all, changed := want.End(2), got.End(2)
+		require.Equal(t, all.Items, changed.Items)
+		require.Equal(t, all.Jobs, changed.Jobs)
+		require.Len(t, changed.Cases, len(all.Cases))
+	})
+}
+
+func TestOnlyARootCaseThatHasEndedIsRemoved(t *testing.T) {
+	tree := store.NewTree()
+	tree.Begin()
+	require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
+	require.ErrorContains(t, tree.Apply(&store.CaseRemoved{Case: caseID}), "it is started")
+	job := &store.Job{ID: workitem.JobID{1}, Case: caseID, State: store.JobPending, Detached: true}
+	require.NoError(t, tree.Apply(&store.JobOpened{Job: job}))
+	require.NoError(t, tree.Apply(&store.CaseEnded{Case: caseID, State: store.CaseFailed}))
+	require.ErrorContains(t, tree.Apply(&store.CaseRemoved{Case: caseID}), "1 jobs")
+	require.NoError(t, tree.Apply(&store.JobMoved{Case: caseID, Job: job.ID, To: store.JobDone}))
+	tree.End(1)
+	tree.Begin()
+	require.NoError(t, tree.Apply(&store.CaseRemoved{Case: caseID}))
+	require.True(t, tree.Removed())
+	tree.Rollback()
+	require.False(t, tree.Removed())
+	tree.Begin()
+	require.NoError(t, tree.Apply(&store.CaseRemoved{Case: caseID}))
+	require.True(t, tree.End(2).Removed)
+	require.True(t, tree.Removed())
+}
