@@ -54,7 +54,7 @@ func (d *draft) build() (*activities.Definition, error) {
 		return nil, err
 	}
 	def := &activities.Definition{
-		Name: d.name, Version: d.version, Net: n, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
+		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
 		Verification: verified,
 	}
 	var notes []Note

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
@@ -24,6 +25,7 @@ type draft struct {
 	name        string
 	version     string
 	description string
+	topics      []string
 	pos         net.Pos
 
 	nodes    []*node // start and end first, then in the order of declaration
@@ -50,6 +52,21 @@ func Version(v string) Option { return func(d *draft) { d.version = v } }
 
 // Describe says in a sentence what the workflow is for. It is no part of the fingerprint, so it may be reworded.
 func Describe(text string) Option { return func(d *draft) { d.description = text } }
+
+// On has every broadcast of a topic start a case, with the broadcast's value as its input; see package engine. Several
+// topics may be given, and On may be given several times.
+func On(topics ...string) Option {
+	return func(d *draft) {
+		for _, topic := range topics {
+			if topic == "" || slices.Contains(d.topics, topic) {
+				d.problem(BadTopic, d.name, d.pos, "workflow %q subscribes to the topic %q, which is empty or there twice; "+
+					"give each topic once", d.name, topic)
+				continue
+			}
+			d.topics = append(d.topics, topic)
+		}
+	}
+}
 
 // New begins the definition of a workflow. C is the type of a case's input; use struct{} or any for none. The name must
 // match [A-Za-z_][A-Za-z0-9_-]*, as all names of a workflow.

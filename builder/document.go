@@ -76,6 +76,7 @@ type document struct {
 	Tasks      []documentTask      `json:"tasks"`
 	Flows      []documentFlow      `json:"flows"`
 	Jobs       []documentJob       `json:"jobs,omitempty"`
+	Topics     []string            `json:"topics,omitempty"`
 	Notes      []string            `json:"notes,omitempty"`
 	Code       []string            `json:"code,omitempty"` // which functions there are
 	Allows     []net.Code          `json:"allows,omitempty"`
@@ -129,7 +130,7 @@ type documentJob struct {
 func documentOf(d *activities.Definition, notes []Note) *document {
 	nd := d.Net.Definition()
 	doc := &document{
-		Name: d.Name, Version: d.Version, Notes: notesOf(notes, ""), Code: caseCode(d),
+		Name: d.Name, Version: d.Version, Notes: notesOf(notes, ""), Code: caseCode(d), Topics: d.Topics,
 		Allows: d.Verification.Allowed, Silences: d.Verification.Silenced,
 	}
 	for _, c := range nd.Conditions {

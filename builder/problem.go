@@ -32,6 +32,7 @@ const (
 	BadSource         net.Code = "bad-source"         // a source that can have no value where it is read
 	BadType           net.Code = "bad-type"           // a type that cannot be a payload
 	BadRegion         net.Code = "bad-region"         // a cancellation region of, or with, what cannot be in one
+	BadTopic          net.Code = "bad-topic"          // a subscription to a topic without a name, or twice
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
 	NegativeDuration  net.Code = "negative-duration"  // a time before now
 	DuplicateTimer    net.Code = "duplicate-timer"    // two timers of one task with the same name

@@ -56,7 +56,11 @@ func (tx *Tx) message(event string, value any, opts []builder.CallOption) (*stor
 	if event == "" || len(event) > maxEventName {
 		return nil, fmt.Errorf("%w: an event has a name of 1 to %d bytes, and this one has %d", errEventName, maxEventName, len(event))
 	}
-	raw, err := domain.Encode(value)
+	raw, given := value.(json.RawMessage)
+	var err error
+	if !given {
+		raw, err = domain.Encode(value)
+	}
 	if err == nil {
 		err = tx.e.fits("value", raw)
 	}

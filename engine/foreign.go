@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another
@@ -38,9 +39,17 @@ func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
 		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
 		return known && tx.e.byName[c.Workflow] == nil
 	}
-	root, err := tx.rootOfCase(c.Case)
-	if c.Do == RemoteItem {
+	var root workitem.CaseID
+	var err error
+	switch c.Do {
+	case RemoteBroadcast:
+		return false // it is for whoever is here
+	case RemoteToken:
+		root, err = rootOfToken(c.Token)
+	case RemoteItem:
 		root, err = tx.root(c.Item)
+	default:
+		root, err = tx.rootOfCase(c.Case)
 	}
 	if err != nil {
 		return false

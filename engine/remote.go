@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
@@ -24,6 +25,8 @@ type RemoteCommand struct {
 	Workflow string          `json:"workflow,omitempty"` // whose case is started
 	Case     workitem.CaseID `json:"case,omitzero"`      // that is canceled
 	Item     workitem.ID     `json:"item,omitzero"`      // that is acted on
+	Event    string          `json:"event,omitempty"`    // that is sent to Case, or the topic of a broadcast
+	Token    string          `json:"token,omitempty"`    // that an event is sent by
 	Action   string          `json:"action,omitempty"`   // the word for a workitem.Action, but for "initialize"
 	Data     json.RawMessage `json:"data,omitempty"`     // input of a case, payload of an action, or reason as a workitem.Failure
 	To       []string        `json:"to,omitempty"`       // where the task's split goes; nil leaves it to the definition
@@ -39,13 +42,20 @@ const (
 	RemoteStart  RemoteVerb = "start"  // start a case of Workflow
 	RemoteItem   RemoteVerb = "item"   // do Action on Item
 	RemoteCancel RemoteVerb = "cancel" // cancel Case
+
+	RemoteSend      RemoteVerb = "send"      // send Event to Case, with Data as its value
+	RemoteBroadcast RemoteVerb = "broadcast" // broadcast Event, with Data as its value
+	RemoteToken     RemoteVerb = "token"     // send the event that Token stands for, with Data as its value
 )
+
+var verbs = []RemoteVerb{RemoteStart, RemoteItem, RemoteCancel, RemoteSend, RemoteBroadcast, RemoteToken}
 
 // RemoteResult is what a command that succeeded has to tell. For a start it names the new case, for others what they
 // were about.
 type RemoteResult struct {
 	Case workitem.CaseID `json:"case,omitzero"`
 	Item workitem.ID     `json:"item,omitzero"`
+	N    int             `json:"n,omitempty"` // how many a broadcast reached
 }
 
 // DecodeRemote reads the JSON form of a command. A field that this version does not know is an error: a newer program
@@ -82,8 +92,14 @@ func (c *RemoteCommand) action() (workitem.Action, error) {
 			return 0, fmt.Errorf("%w: %w", errRemote, err)
 		}
 		return a, nil
-	case c.Do != RemoteStart && c.Do != RemoteCancel:
-		return 0, fmt.Errorf("%w: %q; the verbs are start, item and cancel", errRemote, c.Do)
+	case c.Do == RemoteSend && (c.Case.IsZero() || c.Event == ""):
+		return 0, fmt.Errorf("%w: an event is sent to a case, and has a name", errRemote)
+	case c.Do == RemoteBroadcast && c.Event == "":
+		return 0, fmt.Errorf("%w: a broadcast needs a topic", errRemote)
+	case c.Do == RemoteToken && c.Token == "":
+		return 0, fmt.Errorf("%w: an event is sent by a token", errRemote)
+	case !slices.Contains(verbs, c.Do):
+		return 0, fmt.Errorf("%w: %q; the verbs are %v", errRemote, c.Do, verbs)
 	}
 	return 0, nil
 }
@@ -121,6 +137,16 @@ func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
 			}
 		}
 		return RemoteResult{Case: c.Case}, tx.CancelCase(tx.ctx, c.Case, reason, call)
+	}
+	opts := []builder.CallOption{builder.Key(c.Key), builder.By(c.By)}
+	switch c.Do {
+	case RemoteSend:
+		return RemoteResult{Case: c.Case}, tx.Send(tx.ctx, c.Case, c.Event, c.Data, opts...)
+	case RemoteToken:
+		return RemoteResult{}, tx.SendToken(tx.ctx, c.Token, c.Data, opts...)
+	case RemoteBroadcast:
+		n, err := tx.Broadcast(tx.ctx, c.Event, c.Data, opts...)
+		return RemoteResult{N: n}, err
 	}
 	return RemoteResult{Item: c.Item}, tx.Act(tx.ctx, nil, "", c.Item, action, c.Data, call)
 }

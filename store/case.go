@@ -162,8 +162,13 @@ type Case struct {
 	Mail     Mail  // events that nobody has taken yet
 }
 
-// Label names a child case within its parent: "task.generation.number".
-func (c *Case) Label() string { return workitem.Label(c.ParentTask, c.Generation, c.Number) }
+// Label names a child case within its parent: "task.generation.number", or "workflow.number" for one that a step runs.
+func (c *Case) Label() string {
+	if !c.Caller.IsZero() {
+		return fmt.Sprintf("%s.%d", c.Workflow, c.Number)
+	}
+	return workitem.Label(c.ParentTask, c.Generation, c.Number)
+}
 
 // Busy returns the set of started tasks.
 func (c *Case) Busy() net.Bits {

@@ -12,7 +12,7 @@ import (
 var (
 	caseWords = []string{"started", "completed", "failed", "canceled"}
 	itemWords = []string{"initialized", "started", "completed", "failed", "canceled"}
-	jobWords  = []string{"pending", "running", "done", "canceled", "failed"}
+	jobWords  = []string{"pending", "running", "waiting", "done", "canceled", "failed"}
 )
 
 func (a *app) cases() *cobra.Command {

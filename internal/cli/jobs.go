@@ -28,7 +28,7 @@ func (a *app) jobs() *cobra.Command {
 	l.flags(cmd)
 	flags := cmd.Flags()
 	flags.Var(words[store.JobState]{&f.States, store.ParseJobState, jobWords}, "state",
-		"only those in these states: pending, running, done, canceled, failed")
+		"only those in these states: pending, running, waiting, done, canceled, failed")
 	flags.StringVar(&l.task, "task", "", "with --counts: only those of the task with this `name`")
 	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
@@ -124,6 +124,9 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) e
 			kind := j.Kind
 			if j.Name != "" {
 				kind += " " + j.Name
+			}
+			if j.Due.IsZero() {
+				in = "" // only an event or a child case ends its wait
 			}
 			t.add(j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, iso(j.Due), number(int64(j.Attempt)),
 				j.Queue, j.Owner, failed(j.Failure))

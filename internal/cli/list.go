@@ -28,11 +28,16 @@ type listing struct {
 func (l *listing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.workflow, "workflow", "", "only those of the workflow with this `name`")
+	l.pageFlags(cmd)
+	f.BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
+	l.apart = append(l.apart, "counts", "workflow", "db", "output", "state")
+}
+
+func (l *listing) pageFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.IntVar(&l.limit, "limit", 100, "at most `n`; 0 for all")
 	f.StringVar(&l.after, "after", "", "go on after the row with this `id`, the last one of the page before")
 	f.BoolVar(&l.newest, "newest", false, "newest first")
-	f.BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
-	l.apart = append(l.apart, "counts", "workflow", "db", "output", "state")
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {

@@ -54,7 +54,7 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 			if err != nil {
 				return err
 			}
-		case engine.RemoteCancel:
+		case engine.RemoteCancel, engine.RemoteSend:
 			if on, err = findCase(ctx, r, c.Case); err != nil {
 				return err
 			}

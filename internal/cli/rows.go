@@ -18,6 +18,7 @@ type caseRow struct {
 	Root        workitem.CaseID `json:"root"`
 	Parent      workitem.CaseID `json:"parent,omitzero"`
 	ParentTask  string          `json:"parent_task,omitempty"`
+	Caller      workitem.JobID  `json:"caller,omitzero"` // the job, a step of which runs it
 	Generation  int             `json:"generation,omitempty"`
 	Number      int             `json:"number,omitempty"`
 	Workflow    string          `json:"workflow"`
@@ -42,7 +43,7 @@ type taskRow struct {
 
 func rowOfCase(c *store.Case) caseRow {
 	row := caseRow{
-		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Generation: c.Generation, Workflow: c.Workflow,
+		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation, Workflow: c.Workflow,
 		Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
 	}
@@ -110,7 +111,7 @@ type jobRow struct {
 	Queue      string          `json:"queue"`
 	Priority   int             `json:"priority,omitempty"`
 	State      string          `json:"state"`
-	Due        time.Time       `json:"due"`
+	Due        time.Time       `json:"due,omitzero"`
 	Attempt    int             `json:"attempt"`
 	Crashes    int             `json:"crashes,omitempty"`
 	Owner      string          `json:"owner,omitempty"`

@@ -19,11 +19,14 @@ type story struct {
 	top   workitem.CaseID // whose story it is; its descendants belong to it
 	items map[workitem.ID]*workitem.Item
 	jobs  map[workitem.JobID]*store.Job
+	steps map[workitem.StepID]*workitem.Step
+	mail  map[workitem.MessageID]*store.Message
 }
 
 func newStory(tree *store.Tree, top workitem.CaseID) *story {
 	return &story{tree: tree, top: top,
-		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job)}
+		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job),
+		steps: make(map[workitem.StepID]*workitem.Step), mail: make(map[workitem.MessageID]*store.Message)}
 }
 
 // subject is the case that an event is about.
@@ -48,6 +51,14 @@ func subject(e store.Event) workitem.CaseID {
 	case *store.JobOpened:
 		return e.Job.Case
 	case *store.JobMoved:
+		return e.Case
+	case *store.StepOpened:
+		return e.Step.Case
+	case *store.StepMoved:
+		return e.Case
+	case *store.MessageSent:
+		return e.Message.Case
+	case *store.MessageTaken:
 		return e.Case
 	case *store.Noted:
 		return e.Case
@@ -106,6 +117,16 @@ func (s *story) words(e store.Event, at time.Time) string {
 		return s.job(e.Job) + " scheduled" + due(e.Job.Due, at)
 	case *store.JobMoved:
 		return s.jobMoved(e, at)
+	case *store.StepOpened:
+		s.steps[e.Step.ID] = e.Step
+		return s.stepOpened(e.Step, at)
+	case *store.StepMoved:
+		return s.stepMoved(e, at)
+	case *store.MessageSent:
+		s.mail[e.Message.ID] = e.Message
+		return s.sent(e.Message)
+	case *store.MessageTaken:
+		return s.taken(e)
 	case *store.Noted:
 		about := "note"
 		if e.Task >= 0 {
@@ -193,6 +214,8 @@ func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
 			return line + " goes on: lease renewed by " + e.Owner
 		}
 		return fmt.Sprintf("%s claimed by %s", line, e.Owner)
+	case store.JobWaiting:
+		line += " waits" + due(e.Due, at)
 	case store.JobPending:
 		line += " put back" + due(e.Due, at)
 		if e.Crashes > 0 {

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// event is the command "event".
+func (a *app) event() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "event", Short: "send an event to a case, by a token, or to everybody", Args: cobra.ArbitraryArgs, RunE: a.group,
+	}
+	cmd.AddCommand(a.eventSend(), a.eventToken(), a.eventBroadcast())
+	return cmd
+}
+
+func (a *app) eventSend() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "send CASE EVENT", Short: "send an event to a case",
+		Long: paragraph("Send an event to a case. The step that has waited longest for one of that name takes it; if none " +
+			"waits, it is kept for the first that will."),
+		Example: `  tasq event send 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 paid --data '{"amount":100}'`,
+		Args:    exactly("the id of a CASE", "the name of an EVENT"),
+	}
+	q.flags(cmd, "the event's value")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
+		q.complete()
+		q.command.Do, q.command.Event = engine.RemoteSend, args[1]
+		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
+			return err
+		}
+		return a.send(ctx, o, q, fmt.Sprintf("event %s sent to case %s", args[1], args[0]))
+	})
+	return cmd
+}
+
+func (a *app) eventToken() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "token TOKEN", Short: "send the event that a token stands for, once",
+		Long: paragraph("Send the event that a token stands for to the case that made the token. A token serves once."),
+		Args: exactly("a TOKEN"),
+	}
+	q.flags(cmd, "the event's value")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.complete()
+		q.command.Do, q.command.Token = engine.RemoteToken, args[0]
+		return a.send(ctx, o, q, "event sent by token")
+	})
+	return cmd
+}
+
+func (a *app) eventBroadcast() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "broadcast TOPIC", Short: "tell everybody who waits for a topic, and start those who subscribe to it",
+		Args: exactly("a TOPIC"),
+	}
+	q.flags(cmd, "the value")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.complete()
+		q.command.Do, q.command.Event = engine.RemoteBroadcast, args[0]
+		return a.send(ctx, o, q, "")
+	})
+	return cmd
+}
+
+// send has the owner of the database do it, and says what was done.
+func (a *app) send(ctx context.Context, o owning, q *asking, done string) error {
+	if err := o.prepare(ctx, q.command); err != nil {
+		return err
+	}
+	result, err := o.ask(ctx, q)
+	if err != nil || q.queue {
+		return err
+	}
+	if a.output == "json" {
+		return a.object(result)
+	}
+	if q.command.Do == engine.RemoteBroadcast {
+		done = fmt.Sprintf("topic %s reached %d", q.command.Event, result.N)
+	}
+	_, err = fmt.Fprintln(a.Out, done)
+	return err
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var stepWords = []string{"waiting", "done", "failed", "canceled"}
+
+func (a *app) steps() *cobra.Command {
+	l := listing{a: a, what: "steps"}
+	var f store.StepFilter
+	var of, item string
+	cmd := &cobra.Command{
+		Use: "steps", Short: "list durable steps of jobs: what was done, and what is waited for",
+		Long: paragraph("List the steps that jobs have recorded, oldest first: functions that were called (do, tx), sleeps, " +
+			"waits for events, child cases, tokens, decisions and remembered values."),
+		Example: `  tasq steps --item 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
+  tasq steps --state waiting -o json`,
+		Args: exactly(),
+	}
+	l.pageFlags(cmd)
+	flags := cmd.Flags()
+	flags.Var(words[workitem.StepState]{&f.States, workitem.ParseStepState, stepWords}, "state",
+		"only those in these states: waiting, done, failed, canceled")
+	flags.StringVar(&of, "case", "",
+		"only those of the case with this `id`, and, if it is a root case, of its descendants")
+	flags.StringVar(&item, "item", "", "only those of the work item with this `id`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := l.check(cmd); err != nil {
+			return err
+		}
+		if of != "" {
+			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
+				return err
+			}
+		}
+		if item != "" {
+			if f.Item, err = parseID(workitem.ParseID, "work item", item); err != nil {
+				return err
+			}
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return a.view(ctx, func(r store.Reader) error { return l.steps(ctx, r, f) })
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter) (err error) {
+	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
+		return err
+	}
+	if !f.Item.IsZero() {
+		if _, err := findItem(ctx, r, f.Item); err != nil {
+			return err
+		}
+	}
+	t := l.a.table("STEP", "KIND", "STATE", "ATTEMPT", "FOR", "DUE", "CREATED", "RESULT", "FAILURE", "OF")
+	read := func(p store.Page) ([]*workitem.Step, error) {
+		f.Page = p
+		return r.Steps(ctx, f)
+	}
+	return pages(l, read, func(s *workitem.Step) string { return s.ID.String() }, func(rows []*workitem.Step) error {
+		for _, s := range rows {
+			if l.a.output == "json" {
+				if err := l.a.object(rowOfStep(s)); err != nil {
+					return err
+				}
+				continue
+			}
+			of := s.Job.String()
+			if !s.Item.IsZero() {
+				of = s.Item.String()
+			}
+			t.add(s.Name, string(s.Kind), s.State.String(), number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
+				brief(s.Result, 40), failed(s.Failure), of)
+		}
+		return t.flush()
+	})
+}
+
+// stepRow is the JSON form of a step.
+type stepRow struct {
+	ID      workitem.StepID `json:"id"`
+	Name    string          `json:"name"`
+	Kind    string          `json:"kind"`
+	State   string          `json:"state"`
+	Case    workitem.CaseID `json:"case"`
+	Job     workitem.JobID  `json:"job"`
+	Item    workitem.ID     `json:"item,omitzero"`
+	Target  string          `json:"target,omitempty"`
+	Topic   bool            `json:"topic,omitempty"`
+	Attempt int             `json:"attempt,omitempty"`
+	Child   workitem.CaseID `json:"child,omitzero"`
+	Copied  bool            `json:"copied,omitempty"`
+	Due     time.Time       `json:"due,omitzero"`
+	Created time.Time       `json:"created"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+
+	Failure *workitem.Failure `json:"failure,omitempty"`
+}
+
+func rowOfStep(s *workitem.Step) stepRow {
+	row := stepRow{
+		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
+		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
+		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: s.Result, Failure: s.Failure,
+	}
+	if s.Kind == workitem.StepToken {
+		row.Result = nil // whoever has it may send the event
+	}
+	return row
+}
+
+func (a *app) events() *cobra.Command {
+	l := listing{a: a, what: "events"}
+	var f store.MessageFilter
+	var of string
+	cmd := &cobra.Command{
+		Use: "events", Short: "list the events that were sent to cases",
+		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. " +
+			"One that nobody has taken waits for the first step that asks for it."),
+		Example: `  tasq events --unread
+  tasq events --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071`,
+		Args: exactly(),
+	}
+	l.pageFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Name, "name", "", "only those of this `name`")
+	flags.BoolVar(&f.Unread, "unread", false, "only those that nobody has taken")
+	flags.StringVar(&of, "case", "",
+		"only those of the case with this `id`, and, if it is a root case, of its descendants")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := l.check(cmd); err != nil {
+			return err
+		}
+		if of != "" {
+			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
+				return err
+			}
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return a.view(ctx, func(r store.Reader) error { return l.events(ctx, r, f) })
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFilter) (err error) {
+	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
+		return err
+	}
+	t := l.a.table("EVENT", "NAME", "CASE", "SENT", "BY", "TAKEN", "VALUE")
+	read := func(p store.Page) ([]*store.Message, error) {
+		f.Page = p
+		return r.Messages(ctx, f)
+	}
+	return pages(l, read, func(m *store.Message) string { return m.ID.String() }, func(rows []*store.Message) error {
+		for _, m := range rows {
+			if l.a.output == "json" {
+				if err := l.a.object(rowOfEvent(m)); err != nil {
+					return err
+				}
+				continue
+			}
+			t.add(m.ID.String(), m.Name, m.Case.String(), iso(m.Sent), m.By, iso(m.Taken), brief(m.Value, 40))
+		}
+		return t.flush()
+	})
+}
+
+// eventRow is the JSON form of an event that was sent.
+type eventRow struct {
+	ID    workitem.MessageID `json:"id"`
+	Name  string             `json:"name"`
+	Topic bool               `json:"topic,omitempty"`
+	Case  workitem.CaseID    `json:"case"`
+	By    string             `json:"by,omitempty"`
+	Sent  time.Time          `json:"sent"`
+	Step  workitem.StepID    `json:"step,omitzero"` // that took it
+	Taken time.Time          `json:"taken,omitzero"`
+	Value json.RawMessage    `json:"value,omitempty"`
+}
+
+func rowOfEvent(m *store.Message) eventRow {
+	return eventRow{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
+		Taken: m.Taken, Value: m.Value}
+}

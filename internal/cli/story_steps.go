@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// step names a step by what it does and which job it belongs to: "step charge of order.1.1".
+func (s *story) step(st *workitem.Step) string {
+	name := "step " + st.Name
+	switch j := s.jobs[st.Job]; {
+	case j == nil:
+	case !j.Item.IsZero():
+		name += " of " + s.item(j.Item)
+	case j.Name != "":
+		name += " of " + j.Name
+	}
+	return name
+}
+
+func (s *story) stepOpened(st *workitem.Step, at time.Time) string {
+	line := s.step(st)
+	switch {
+	case st.Copied:
+		return line + " taken over" + showing(" with ", st.Result)
+	case st.State == workitem.StepDone:
+		return line + " done" + showing(" with ", st.Result)
+	case st.State == workitem.StepFailed:
+		return line + " failed: " + st.Failure.String()
+	}
+	return line + " waits for " + s.awaited(st) + due(st.Due, at)
+}
+
+// awaited says what a waiting step waits for.
+func (s *story) awaited(st *workitem.Step) string {
+	switch st.Kind {
+	case workitem.StepEvent:
+		if st.Topic {
+			return "topic " + st.Target
+		}
+		return "event " + st.Target
+	case workitem.StepCase:
+		return "a case of " + st.Target
+	case workitem.StepToken:
+		return "event " + st.Target + " by a token"
+	case workitem.StepDo:
+		return fmt.Sprintf("attempt %d, after %s", st.Attempt+1, st.Failure)
+	}
+	return "its time"
+}
+
+func (s *story) stepMoved(e *store.StepMoved, at time.Time) string {
+	known := s.steps[e.Step]
+	if known == nil {
+		return "step " + e.To.String()
+	}
+	now := *known
+	now.State, now.Attempt, now.Failure = e.To, e.Attempt, e.Failure
+	s.steps[e.Step] = &now
+	line := s.step(known)
+	if e.To == workitem.StepWaiting {
+		return line + " waits for " + s.awaited(&now) + due(e.Due, at)
+	}
+	line += " " + e.To.String() + showing(" with ", e.Result)
+	if e.Failure != nil {
+		line += ": " + e.Failure.String()
+	}
+	return line
+}
+
+func (s *story) sent(m *store.Message) string {
+	what := "event "
+	if m.Topic {
+		what = "broadcast "
+	}
+	line := what + m.Name + " sent"
+	if m.By != "" {
+		line += " by " + m.By
+	}
+	return line + showing(" with ", m.Value)
+}
+
+func (s *story) taken(e *store.MessageTaken) string {
+	name, by := "event", "a step"
+	if m := s.mail[e.Message]; m != nil {
+		name += " " + m.Name
+	}
+	if st := s.steps[e.Step]; st != nil {
+		by = s.step(st)
+	}
+	return name + " taken by " + by
+}
