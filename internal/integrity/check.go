@@ -288,9 +288,12 @@ func marking(c *store.Case) string {
 	return s + " }"
 }
 
+// pageSize is how many rows are read at a time: many, since each page of a case's rows costs as much as the case is large.
+const pageSize = 10_000
+
 func (c *checker) compareItems(ctx context.Context, r store.Reader, h *history) {
 	seen := 0
-	filter := store.ItemFilter{Root: h.tree.Root}
+	filter := store.ItemFilter{Root: h.tree.Root, Page: store.Page{Limit: pageSize}}
 	for {
 		rows, err := r.Items(ctx, filter)
 		if err != nil {
@@ -306,7 +309,7 @@ func (c *checker) compareItems(ctx context.Context, r store.Reader, h *history) 
 			}
 			filter.After = got.ID.String()
 		}
-		if len(rows) < store.DefaultLimit {
+		if len(rows) < pageSize {
 			break
 		}
 	}
@@ -317,7 +320,7 @@ func (c *checker) compareItems(ctx context.Context, r store.Reader, h *history) 
 
 func (c *checker) compareJobs(ctx context.Context, r store.Reader, h *history) {
 	seen := 0
-	filter := store.JobFilter{Root: h.tree.Root}
+	filter := store.JobFilter{Root: h.tree.Root, Page: store.Page{Limit: pageSize}}
 	for {
 		rows, err := r.Jobs(ctx, filter)
 		if err != nil {
@@ -332,7 +335,7 @@ func (c *checker) compareJobs(ctx context.Context, r store.Reader, h *history) {
 			}
 			filter.After = got.ID.String()
 		}
-		if len(rows) < store.DefaultLimit {
+		if len(rows) < pageSize {
 			break
 		}
 	}

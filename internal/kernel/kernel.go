@@ -34,9 +34,14 @@ var (
 	ErrUnknown   = errors.New("unknown workflow")
 )
 
-// MaxSteps is how many steps one command may take. A case that fans out into ten thousand items takes some hundred
-// thousand; a loop of automatic tasks that never waits would take them all.
-const MaxSteps = 500_000
+// What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,
+// and meets MaxActivations, whatever else it does. MaxSteps is for what makes more and more within one activation, as a
+// callback that answers each item with another one. Both leave room for a task of a hundred thousand automatic items with
+// callbacks, each of which takes up to fifteen steps.
+const (
+	MaxActivations = 10_000 // of one task of one case
+	MaxSteps       = 2_000_000
+)
 
 // MaxCrashes is how often a job may take its worker down before it is given up.
 const MaxCrashes = 3
@@ -80,6 +85,12 @@ type Machine struct {
 	ending  map[workitem.CaseID]bool
 	choice  *choice
 	steps   int
+	again   map[activation]int // how often a task was enabled, from its MaxActivations-th time on
+}
+
+type activation struct {
+	at workitem.CaseID
+	t  net.TaskID
 }
 
 // step is one entry of the agenda.
@@ -112,8 +123,8 @@ func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {
 			if m.steps++; m.steps > MaxSteps {
-				return fmt.Errorf("%w: it took more than %d steps; look for a loop of routing or automatic tasks "+
-					"that nobody leaves", ErrRunaway, MaxSteps)
+				return fmt.Errorf("%w: it took more than %d steps; look for a callback that answers each work item or case "+
+					"with another one", ErrRunaway, MaxSteps)
 			}
 			next := m.agenda[len(m.agenda)-1]
 			m.agenda = m.agenda[:len(m.agenda)-1]
@@ -125,6 +136,23 @@ func (m *Machine) run(base int) error {
 			return nil
 		}
 	}
+}
+
+// mayEnable refuses an activation that can only be one of a loop. A case may well have gone round as often in its life:
+// what counts is this command, and only a task with so many generations can have met the bound in it.
+func (m *Machine) mayEnable(c *store.Case, t net.TaskID, generation int) error {
+	if generation <= MaxActivations {
+		return nil
+	}
+	if m.again == nil {
+		m.again = make(map[activation]int)
+	}
+	at := activation{c.ID, t}
+	if m.again[at]++; m.again[at] <= MaxActivations {
+		return nil
+	}
+	return fmt.Errorf("%w: it enabled task %s of %s more than %d times; look for a loop of routing or automatic "+
+		"tasks that nobody leaves", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
 // then pushes steps so that the first is done first, before everything that is on the agenda already.

@@ -48,6 +48,9 @@ func (m *Machine) enable(c *store.Case, t net.TaskID) error {
 		return err
 	}
 	id, generation := c.ID, c.Tasks[t].Generation+1
+	if err := m.mayEnable(c, t, generation); err != nil {
+		return err
+	}
 	if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: generation}); err != nil {
 		return err
 	}

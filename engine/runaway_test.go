@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves goes
+// on, also if it has gone round as often in its life.
+func TestALoopOfAutomaticTasks(t *testing.T) {
+	var rounds, most int
+	b := builder.New[struct{}]("loop")
+	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
+	wait := builder.Task(b, "wait", builder.Work[struct{}, struct{}]{Split: builder.Xor})
+	b.Path(b.Start(), work)
+	b.Flow(work, work).When(func(context.Context, *activities.Activation) (bool, error) {
+		rounds++
+		return rounds < most, nil
+	})
+	b.Flow(work, wait).Otherwise()
+	b.Flow(wait, work).When(func(context.Context, *activities.Activation) (bool, error) { return true, nil })
+	b.Flow(wait, b.End()).Otherwise()
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w)
+
+	most = 7000
+	id, err := w.Start(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	for range 2 { // 21,000 rounds in all, and never too many in one command
+		rounds = 0
+		it := live(t, e, id, "wait")
+		require.NoError(t, wait.Start(t.Context(), e, it.ID))
+		require.NoError(t, wait.Complete(t.Context(), e, it.ID, struct{}{}))
+	}
+	rounds, most = 0, 1<<60
+	it := live(t, e, id, "wait")
+	require.NoError(t, wait.Start(t.Context(), e, it.ID))
+	err = wait.Complete(t.Context(), e, it.ID, struct{}{})
+	require.ErrorIs(t, err, engine.ErrRunaway)
+	require.ErrorContains(t, err, "it enabled task work of workflow loop more than 10000 times")
+	require.Less(t, rounds, 21_000)
+	require.Equal(t, workitem.Started, live(t, e, id, "wait").State, "nothing of it happened")
+}
+
+func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
+	n := 50_000
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		n = 100_000
+	}
+	b := builder.New[struct{}]("wide")
+	task := builder.Task(b, "task", builder.Work[int, struct{}]{
+		Auto:                   true,
+		Items:                  func(context.Context, *activities.Activation) ([]int, error) { return make([]int, n), nil },
+		OnWorkItemStateChanged: func(context.Context, *activities.Change) error { return nil },
+	})
+	b.Path(b.Start(), task, b.End())
+	w, err := b.Build()
+	require.NoError(t, err)
+	e, err := engine.Open(t.Context(), sqlite.Memory(), w)
+	require.NoError(t, err)
+	defer e.Close()
+	id, err := w.Start(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	c, err := e.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseCompleted, c.State)
+}
