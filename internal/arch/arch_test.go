@@ -26,6 +26,7 @@ var layers = map[string]int{
 	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,
 	"step": 1, "step/steptest": 2,
 	"engine":          3,
+	"admin":           4,
 	"internal/script": 4, "internal/demo": 4,
 	"internal/model": 5, "engine/enginetest": 5,
 	"internal/cli":  6,
