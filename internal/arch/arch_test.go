@@ -46,7 +46,7 @@ func layerOf(pkg string) (int, bool) {
 }
 
 // pure packages do no I/O and read no clock.
-var pure = []string{"net", "workitem", "internal/kernel"}
+var pure = []string{"net", "net/svg", "workitem", "internal/kernel"}
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}
 

@@ -1,6 +1,6 @@
-// Package model reads a model file of any format that Tasq knows: net notation, the define commands of a scenario, PNML,
-// YAWL and BPMN. [Open] and [Read] tell the format from the content; the ending of a name never decides alone, since
-// models travel as .xml, .txt or without any.
+// Package model reads a model file of any format that Tasq knows: net notation, the define commands of a scenario,
+// PNML, YAWL and BPMN. [Open] and [Read] tell the format from the content; the ending of a name never decides alone,
+// since models travel as .xml, .txt or without any.
 //
 //	begins with <                 PNML, YAWL or BPMN, by the name of the root element
 //	is a zip archive              YAWL, as some editors save it

@@ -179,8 +179,8 @@ func hasLine(text string, wanted func(line string) bool) bool {
 	return false
 }
 
-// scenario collects what a scenario defines. A workflow that is defined twice counts as it was defined last, and one that
-// is not in net notation is passed over, as a scenario may show that it is refused.
+// scenario collects what a scenario defines. A workflow that is defined twice counts as it was defined last, and one
+// that is not in net notation is passed over, as a scenario may show that it is refused.
 func (f *File) scenario(data []byte) error {
 	f.Format = Scenario
 	parsed, err := script.ParseScenario(f.Name, data)

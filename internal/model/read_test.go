@@ -20,7 +20,8 @@ import (
 const (
 	notation = "# a comment first\nworkflow w\nstart i\nend o\ntask t\nflow i -> t\nflow t -> o\n"
 	scenario = "define\n" + "workflow w\nstart i\nend o\ntask old\n----\nok\n\n" +
-		"define\nworkflow w\nstart i\nend o\ntask t\nflow i -> t\nflow t -> o\n----\nok\n\ndefine\nworkflow\n----\nerror: syntax\n"
+		"define\nworkflow w\nstart i\nend o\ntask t\nflow i -> t\nflow t -> o\n----\nok\n\n" +
+		"define\nworkflow\n----\nerror: syntax\n"
 	pnmlText = `<pnml><net id="w" type="x"><place id="i"><initialMarking><text>1</text></initialMarking></place>` +
 		`<place id="o"/><transition id="t"><name><text>Do it</text></name></transition>` +
 		`<arc id="a" source="i" target="t"/><arc id="b" source="t" target="o"/></net></pnml>`
@@ -104,7 +105,8 @@ func TestFindANet(t *testing.T) {
 
 // A net of PNML that no workflow can be made of is there all the same, for verification works on the plain net.
 func TestAPlainNet(t *testing.T) {
-	f := read(t, "w.pnml", strings.Replace(pnmlText, `target="o"/>`, `target="o"><inscription><text>2</text></inscription></arc>`, 1))
+	two := `target="o"><inscription><text>2</text></inscription></arc>`
+	f := read(t, "w.pnml", strings.Replace(pnmlText, `target="o"/>`, two, 1))
 	require.Nil(t, f.Nets[0].Definition)
 	require.Equal(t, "w", f.Nets[0].Name)
 	require.Empty(t, f.Definitions())
@@ -122,7 +124,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"bad scenario":  {"w.txt", "define", `w.txt:1: `},
 		"no definition": {"w.txt", "start w\n----\nok\n", `w.txt: empty: the scenario defines no workflow`},
 		"other XML":     {"w.svg", "<svg:svg/>", `w.svg: wrong-format: the root element is "svg"; that of a PNML`},
-		"long root":     {"w", "<" + strings.Repeat("a", 500) + ">", `the root element is "` + strings.Repeat("a", 40) + `..."`},
+		"long root":     {"w", "<" + strings.Repeat("a", 500) + ">", `"` + strings.Repeat("a", 40) + `..."`},
 		"no root":       {"w", "<?xml version='1.0'?>", `w: wrong-format: this is XML without an element`},
 		"open comment":  {"w", "<!-- ", `w: wrong-format: this is XML without an element`},
 		"open type":     {"w", "<!DOCTYPE a [ >", `w: wrong-format: this is XML without an element`},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rootOf finds the name of an XML file's root element in its beginning, without a prefix. It is "" if the beginning ends
-// before; xml is false for what is not XML at all. Nothing is checked, for the readers do that.
+// rootOf finds the name of an XML file's root element in its beginning, without a prefix. It is "" if the beginning
+// ends before; xml is false for what is not XML at all. Nothing is checked, for the readers do that.
 func rootOf(head []byte) (root string, xml bool) {
 	s := string(narrow(head))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\uFEFF"), " \t\r\n")

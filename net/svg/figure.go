@@ -1,0 +1,252 @@
+package svg
+
+import (
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// kind says what a vertex stands for.
+type kind uint8
+
+const (
+	circle kind = iota // a condition
+	bead               // an implicit condition that has to be seen
+	box                // a task
+	note               // what stands at the end of a torn flow
+	dummy              // where a flow passes a layer
+	turn               // where a flow that goes back turns round; it matters for the order alone
+)
+
+// vertex is what has a place in a layer. Everything is in pixels. An arrow comes and goes at the height y, or at a port
+// above or below it; up and down are how far the vertex reaches from there.
+type vertex struct {
+	kind            kind
+	id              int // of the task or the condition
+	text, more      block
+	width, up, down int
+	layer, pos      int
+	y               int
+	in, out         int // how many flows come and go
+}
+
+func (v *vertex) real() bool { return v.kind < dummy }
+
+// edge is an arrow from one real vertex to another, through the vertices of its chain.
+type edge struct {
+	from, to int
+	text     block
+	back     bool // it closes a loop, so it is led back from right to left
+	chain    []int
+}
+
+// segment is the piece of an edge between neighboring layers, left of which is from. The ports are heights relative to
+// those of the vertices.
+type segment struct {
+	edge             int
+	from, to         int
+	fromPort, toPort int
+	turning          bool // one of its ends is a turn
+}
+
+// region is what a task cancels.
+type region struct {
+	owner   net.TaskID
+	members map[int]bool // vertices, with those of the edges between them
+}
+
+// figure is a picture while it is made.
+type figure struct {
+	n         *net.Net
+	o         *Options
+	vs        []vertex // conditions that are seen, then tasks, then what the layout adds
+	edges     []edge
+	starts    []int // by edge: the height of the port at its source
+	ends      []int // and at its target
+	segs      []segment
+	left      [][]int // by vertex: its segments to the layer before, from top to bottom
+	right     [][]int
+	layers    [][]int // vertices from top to bottom
+	columns   []column
+	regions   []region
+	tail      int // room that turns need to the right of the last column
+	crossings int
+	height    int // without the legend
+}
+
+// column is the room of a layer, from left to right. Boxes lie inside of it, bends outside.
+type column struct{ left, right int }
+
+const (
+	textSize  = 13 // of the names of tasks
+	smallSize = 11 // of all other text
+	radius    = 15 // of a circle
+	beadSize  = 8  // its radius
+	strip     = 16 // width of a join or split
+	boxPad    = 10 // between a border and the text
+	pitch     = 12 // between the ports of a box
+)
+
+func newFigure(n *net.Net, o *Options) *figure {
+	f := &figure{n: n, o: o}
+	seen := f.seen()
+	ofCondition := make([]int, n.NumConditions())
+	for c := range n.NumConditions() {
+		ofCondition[c] = -1
+		if seen.Has(c) {
+			ofCondition[c] = len(f.vs)
+			f.vs = append(f.vs, f.condition(net.ConditionID(c)))
+		}
+	}
+	first := len(f.vs)
+	for t := range n.NumTasks() {
+		f.vs = append(f.vs, f.task(net.TaskID(t)))
+	}
+	f.connect(ofCondition, first)
+	for i := range f.vs {
+		if v := &f.vs[i]; v.kind == box { // tall enough for its ports
+			need := (pitch*(max(v.in, v.out)-1) + pitch) / 2
+			v.up, v.down = max(v.up, need), max(v.down, need)
+		}
+	}
+	for t := range n.NumTasks() {
+		f.addRegion(net.TaskID(t), ofCondition, first)
+	}
+	return f
+}
+
+// seen are the conditions that are not just an arrow.
+func (f *figure) seen() net.Bits {
+	seen := net.NewBits(f.n.NumConditions())
+	for c := range f.n.NumConditions() {
+		if !f.n.Implicit(net.ConditionID(c)) || f.tokens(c) > 0 {
+			seen.Add(c)
+		}
+	}
+	for t := range f.n.NumTasks() {
+		_, conditions := f.n.Region(net.TaskID(t))
+		for _, c := range conditions {
+			seen.Add(int(c))
+		}
+	}
+	return seen
+}
+
+func (f *figure) tokens(c int) int32 {
+	if c >= len(f.o.Marking) {
+		return 0
+	}
+	return f.o.Marking[c]
+}
+
+func (f *figure) busy(t int) bool { return f.o.Busy.Has(t) }
+
+func (f *figure) label(name string) string {
+	if l := f.o.Labels[name]; strings.TrimSpace(l) != "" {
+		return l
+	}
+	return name
+}
+
+func (f *figure) condition(c net.ConditionID) vertex {
+	if f.n.Implicit(c) {
+		return vertex{kind: bead, id: int(c), width: 2 * beadSize, up: beadSize, down: beadSize}
+	}
+	v := vertex{kind: circle, id: int(c), up: radius, down: radius}
+	v.text = wrap(f.label(f.n.ConditionName(c)), smallSize, 90, 120, 160, 220)
+	v.width = max(2*radius, v.text.width)
+	if len(v.text.lines) > 0 {
+		v.down += 3 + v.text.height()
+	}
+	return v
+}
+
+func (f *figure) task(t net.TaskID) vertex {
+	v := vertex{kind: box, id: int(t)}
+	v.text = wrap(f.label(f.n.TaskName(t)), textSize, 100, 130, 170, 240)
+	task := f.n.Task(t)
+	if runs := strings.Join(task.Of, ", "); task.Kind == net.Composite && runs != "" && runs != f.n.TaskName(t) {
+		v.more = wrap("runs "+runs, smallSize, 100, 130, 170, 240)
+	}
+	v.width = max(v.text.width, v.more.width, 20) + 2*boxPad
+	high := max(v.text.height()+v.more.height()+2*boxPad-2, 36)
+	if task.Kind == net.Composite {
+		v.width += 6
+		high += 6
+	}
+	if f.joins(t) {
+		v.width += strip
+	}
+	if f.splits(t) {
+		v.width += strip
+	}
+	v.up, v.down = high/2, high-high/2
+	return v
+}
+
+// joins reports whether the join of a task shows: a join of one flow is none.
+func (f *figure) joins(t net.TaskID) bool { return len(f.n.Inputs(t)) > 1 }
+
+func (f *figure) splits(t net.TaskID) bool { return len(f.n.Outputs(t)) > 1 }
+
+// connect makes the edges, in the order in which the net tries its flows.
+func (f *figure) connect(ofCondition []int, first int) {
+	for t := range f.n.NumTasks() {
+		for _, c := range f.n.Outputs(net.TaskID(t)) {
+			to, name := ofCondition[c], f.n.ConditionName(c)
+			if f.n.Implicit(c) {
+				next := f.n.Consumers(c)[0]
+				name = f.n.TaskName(next)
+				if to < 0 {
+					to = first + int(next)
+				}
+			}
+			f.addEdge(first+t, to, f.n.TaskName(net.TaskID(t)), name)
+		}
+	}
+	for c, from := range ofCondition {
+		if from < 0 {
+			continue
+		}
+		for _, t := range f.n.Consumers(net.ConditionID(c)) {
+			name := f.n.ConditionName(net.ConditionID(c))
+			f.addEdge(from, first+int(t), name, f.n.TaskName(t))
+		}
+	}
+}
+
+func (f *figure) addEdge(from, to int, fromName, toName string) {
+	e := edge{from: from, to: to}
+	if l := f.o.Flows[[2]string{fromName, toName}]; l != "" {
+		e.text = wrap(l, smallSize, 90, 130, 180, 240)
+	}
+	f.vs[from].out++
+	f.vs[to].in++
+	f.edges = append(f.edges, e)
+}
+
+func (f *figure) addRegion(t net.TaskID, ofCondition []int, first int) {
+	tasks, conditions := f.n.Region(t)
+	if len(tasks)+len(conditions) == 0 {
+		return
+	}
+	r := region{owner: t, members: make(map[int]bool)}
+	for _, u := range tasks {
+		r.members[first+int(u)] = true
+	}
+	for _, c := range conditions {
+		r.members[ofCondition[c]] = true
+	}
+	f.regions = append(f.regions, r)
+}
+
+// name is what a real vertex is called in the net.
+func (f *figure) name(i int) string {
+	switch v := &f.vs[i]; v.kind {
+	case box:
+		return f.n.TaskName(net.TaskID(v.id))
+	case circle, bead:
+		return f.n.ConditionName(net.ConditionID(v.id))
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package svg
+
+import "github.com/tasq-dev/tasq/net"
+
+// legend explains the signs that a picture has, in lines below it.
+type legend struct {
+	items []item
+	lines [][]int // items by line, once it is wrapped
+	least int     // width of the widest item
+}
+
+// item is a sign and what it means.
+type item struct {
+	sign  func(p *pen, x, y int) // draws it around a point
+	text  block
+	width int
+}
+
+func (it *item) height() int { return max(legendLine, it.text.height()+8) }
+
+const (
+	legendLine = 22
+	signWidth  = 30
+	itemGap    = 18
+)
+
+// legend lists what needs an explanation: the gates that occur, and the regions.
+func (f *figure) legend() *legend {
+	l := &legend{}
+	if f.o.NoLegend {
+		return l
+	}
+	gates := map[net.Gate]bool{}
+	for t := range f.n.NumTasks() {
+		if f.joins(net.TaskID(t)) {
+			gates[f.n.Task(net.TaskID(t)).Join] = true
+		}
+		if f.splits(net.TaskID(t)) {
+			gates[f.n.Task(net.TaskID(t)).Split] = true
+		}
+	}
+	for _, g := range []net.Gate{net.And, net.Xor, net.Or} {
+		if gates[g] {
+			l.add(g.String()+"-join, -split", func(p *pen, x, y int) {
+				p.put(`<path class="gate" fill="`, lineColor, `" d="`,
+					gateShape(g, x-8, y, true), gateShape(g, x+8, y, false), `"/>`)
+			})
+		}
+	}
+	for i := range f.regions {
+		tint := i % len(tints)
+		l.add("canceled by "+f.label(f.n.TaskName(f.regions[i].owner)), func(p *pen, x, y int) {
+			p.put(`<rect x="`, x-13, `" y="`, y-8, `" width="26" height="16" rx="5" opacity="0.3" fill="`, tints[tint],
+				`" style="fill:var(--r`, tint, `)"/>`)
+		})
+	}
+	return l
+}
+
+func (l *legend) add(text string, sign func(p *pen, x, y int)) {
+	it := item{sign: sign, text: wrap(text, smallSize, 300)}
+	it.width = signWidth + 6 + it.text.width
+	l.items = append(l.items, it)
+	l.least = max(l.least, it.width)
+}
+
+// wrap breaks the legend into lines.
+func (l *legend) wrap(width int) {
+	x := width + 1
+	for i, it := range l.items {
+		if x+itemGap+it.width > width {
+			l.lines = append(l.lines, nil)
+			x = -itemGap
+		}
+		last := len(l.lines) - 1
+		l.lines[last] = append(l.lines[last], i)
+		x += itemGap + it.width
+	}
+}
+
+func (l *legend) height() int {
+	sum := 0
+	for i := range l.lines {
+		sum += l.lineHeight(i)
+	}
+	if sum > 0 {
+		sum += margin / 2
+	}
+	return sum
+}
+
+// lineHeight is that of the highest item of a line.
+func (l *legend) lineHeight(line int) int {
+	most := 0
+	for _, i := range l.lines[line] {
+		most = max(most, l.items[i].height())
+	}
+	return most
+}
+
+func (l *legend) write(p *pen, x, y int) {
+	if len(l.lines) == 0 {
+		return
+	}
+	p.put(`<g class="legend" text-anchor="start">`)
+	for k, line := range l.lines {
+		at, middle := x, y+l.lineHeight(k)/2
+		for _, i := range line {
+			it := &l.items[i]
+			it.sign(p, at+signWidth/2, middle)
+			p.text(&it.text, at+signWidth+6, middle-it.text.height()/2, "soft")
+			at += it.width + itemGap
+		}
+		y += l.lineHeight(k)
+	}
+	p.put(`</g>`)
+}

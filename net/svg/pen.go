@@ -1,0 +1,46 @@
+package svg
+
+import (
+	"io"
+	"strconv"
+	"strings"
+)
+
+// pen writes elements. The first error stays, and later writes do nothing.
+type pen struct {
+	w   io.Writer
+	err error
+}
+
+// put writes a line of text and numbers without anything between them.
+func (p *pen) put(parts ...any) {
+	var b strings.Builder
+	for _, part := range parts {
+		switch x := part.(type) {
+		case string:
+			b.WriteString(x)
+		case int:
+			b.WriteString(strconv.Itoa(x))
+		}
+	}
+	b.WriteByte('\n')
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, b.String())
+	}
+}
+
+// escape makes a text safe between tags and in attributes, whatever is in it.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(clean(text))
+}
+
+// text writes lines below one another, centered at x; the first one begins at top.
+func (p *pen) text(b *block, x, top int, class string) {
+	if class != "" {
+		class = ` class="` + class + `"`
+	}
+	for i, line := range b.lines {
+		base := top + i*lineHeight(b.size) + b.size - b.size/8
+		p.put(`<text`, class, ` x="`, x, `" y="`, base, `" font-size="`, b.size, `">`, escape(line), `</text>`)
+	}
+}

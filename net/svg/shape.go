@@ -1,0 +1,182 @@
+package svg
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+func (f *figure) writeVertex(p *pen, i int) {
+	v := &f.vs[i]
+	switch v.kind {
+	case circle, bead:
+		f.writeCondition(p, i)
+	case box:
+		f.writeTask(p, i)
+	case note:
+		p.text(&v.text, f.x(i), v.y-v.up+2, "soft")
+	}
+}
+
+// writeCondition writes a circle with what is in it: tokens, or else the marks of the start and the end.
+func (f *figure) writeCondition(p *pen, i int) {
+	v := &f.vs[i]
+	c := net.ConditionID(v.id)
+	x, y, r := f.x(i), v.y, radius
+	if v.kind == bead {
+		r = beadSize
+	}
+	tokens := f.tokens(v.id)
+	p.put(`<g class="condition" data-name="`, escape(f.n.ConditionName(c)), `"><title>`, escape(f.tipOf(c)), `</title>`)
+	class, stroke, thick := "circle", lineColor, "1.4"
+	switch {
+	case f.isStart(i):
+		class, stroke, thick = "circle start", startColor, "2"
+	case f.isEnd(i):
+		class, stroke, thick = "circle end", endColor, "2"
+	}
+	p.put(`<circle class="`, class, `" cx="`, x, `" cy="`, y, `" r="`, r, `" fill="`, bgColor, `" stroke="`, stroke,
+		`" stroke-width="`, thick, `"/>`)
+	switch {
+	case tokens > 0:
+		writeTokens(p, int(tokens), x, y, r)
+	case f.isStart(i):
+		p.put(`<path class="startmark" fill="`, startColor, `" d="M`, x-5, ` `, y-7, `l12 7l-12 7z"/>`)
+	case f.isEnd(i):
+		p.put(`<rect class="endmark" fill="`, endColor, `" x="`, x-5, `" y="`, y-5, `" width="10" height="10"/>`)
+	}
+	p.text(&v.text, x, y+r+3, "soft")
+	p.put(`</g>`)
+}
+
+func (f *figure) tipOf(c net.ConditionID) string {
+	tip := "condition " + f.n.ConditionName(c)
+	switch c {
+	case f.n.Start():
+		tip = "start condition " + f.n.ConditionName(c)
+	case f.n.End():
+		tip = "end condition " + f.n.ConditionName(c)
+	}
+	if tokens := f.tokens(int(c)); tokens > 0 {
+		tip += ": " + count(int(tokens), "token")
+	}
+	return tip
+}
+
+// writeTokens writes up to four dots as on a die, and a number for more.
+func writeTokens(p *pen, tokens, x, y, r int) {
+	d, dot := 2*r/5, r/5+1
+	places := [...][][2]int{1: {{0, 0}}, 2: {{-d, 0}, {d, 0}}, 3: {{-d, d - 1}, {d, d - 1}, {0, -d}},
+		4: {{-d, -d}, {d, -d}, {-d, d}, {d, d}}}
+	if tokens >= len(places) {
+		text := strconv.Itoa(tokens)
+		size := min(13, 3*r/(len(text)+1)+1)
+		p.put(`<text class="token" x="`, x, `" y="`, y+size/3+1, `" font-size="`, size, `" font-weight="bold">`, text,
+			`</text>`)
+		return
+	}
+	for _, at := range places[tokens] {
+		p.put(`<circle class="token" cx="`, x+at[0], `" cy="`, y+at[1], `" r="`, dot, `" fill="`, inkColor, `"/>`)
+	}
+}
+
+// writeTask writes a box with its strips, its name, and the marks of what it cancels.
+func (f *figure) writeTask(p *pen, i int) {
+	v := &f.vs[i]
+	t := net.TaskID(v.id)
+	task := f.n.Task(t)
+	x, y := f.x(i)-v.width/2, v.y-v.up
+	high := v.up + v.down
+	p.put(`<g class="task" data-name="`, escape(task.Name), `"><title>`, escape(f.tip(t)), `</title>`)
+	class, fill, stroke, thick := "box", bgColor, lineColor, "1.4"
+	if task.Kind == net.Routing {
+		class, fill = "grey", greyColor
+	}
+	if f.busy(v.id) {
+		class, fill, stroke, thick = "busy", busyBox, busyColor, "2.4"
+	}
+	left, right := x, x+v.width
+	p.put(`<rect class="`, class, `" x="`, x, `" y="`, y, `" width="`, v.width, `" height="`, high,
+		`" rx="3" fill="`, fill, `" stroke="`, stroke, `" stroke-width="`, thick, `"/>`)
+	if f.joins(t) {
+		writeGate(p, task.Join, left, y, high, true)
+		left += strip
+	}
+	if f.splits(t) {
+		writeGate(p, task.Split, right-strip, y, high, false)
+		right -= strip
+	}
+	if task.Kind == net.Composite {
+		p.put(`<rect class="`, class, `" x="`, left+3, `" y="`, y+3, `" width="`, right-left-6, `" height="`, high-6,
+			`" rx="2" fill="none" style="fill:none" stroke="`, stroke, `"/>`)
+	}
+	middle := (left + right) / 2
+	top := v.y - (v.text.height()+v.more.height())/2
+	p.text(&v.text, middle, top, "")
+	p.text(&v.more, middle, top+v.text.height(), "soft")
+	if f.busy(v.id) {
+		p.put(`<circle class="busymark" cx="`, x+v.width, `" cy="`, y, `" r="5" fill="`, busyColor, `"/>`)
+	}
+	f.writeBadge(p, t, x, y)
+	p.put(`</g>`)
+}
+
+// writeBadge marks a task that cancels with the tint of its region.
+func (f *figure) writeBadge(p *pen, t net.TaskID, x, y int) {
+	for i := range f.regions {
+		if f.regions[i].owner == t {
+			tint := i % len(tints)
+			p.put(`<g stroke="`, bgColor, `" stroke-width="1.6"><circle cx="`, x, `" cy="`, y, `" r="7" fill="`, tints[tint],
+				`" style="fill:var(--r`, tint, `)"/><path d="M`, x-3, ` `, y-3, `l6 6m0-6l-6 6"/></g>`)
+		}
+	}
+}
+
+// tip is what a page shows when somebody points at a task.
+func (f *figure) tip(t net.TaskID) string {
+	task := f.n.Task(t)
+	kinds := [...]string{net.Atomic: "task ", net.Routing: "routing task ", net.Composite: "composite task "}
+	parts := []string{kinds[min(task.Kind, net.Composite)] + task.Name}
+	if task.Kind == net.Composite && len(task.Of) > 0 {
+		parts = append(parts, "runs "+strings.Join(task.Of, ", "))
+	}
+	if f.joins(t) {
+		parts = append(parts, task.Join.String()+"-join")
+	}
+	if f.splits(t) {
+		parts = append(parts, task.Split.String()+"-split")
+	}
+	if len(task.Cancels) > 0 {
+		parts = append(parts, "cancels "+strings.Join(task.Cancels, ", "))
+	}
+	if f.busy(int(t)) {
+		parts = append(parts, "busy")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// writeGate writes the strip of a join or a split, as high as its box: a triangle whose tip is at the box for and, one
+// whose tip points off it for xor, and a diamond for or.
+func writeGate(p *pen, g net.Gate, x, y, high int, left bool) {
+	line := x // between the strip and the box
+	if left {
+		line += strip
+	}
+	p.put(`<path class="strip" fill="`, stripColor, `" d="M`, x+2, ` `, y+2,
+		`h`, strip-4, `v`, high-4, `h`, 4-strip, `z"/>`)
+	p.put(`<path class="flow" stroke="`, lineColor, `" stroke-width="1.4" d="M`, line, ` `, y, `v`, high, `"/>`)
+	p.put(`<path class="gate" fill="`, lineColor, `" d="`, gateShape(g, x+strip/2, y+high/2, left), `"/>`)
+}
+
+// gateShape is the sign of a gate around a point.
+func gateShape(g net.Gate, x, y int, left bool) string {
+	at := "M" + strconv.Itoa(x) + " " + strconv.Itoa(y)
+	switch {
+	case g == net.Or:
+		return at + "m-6 0l6-8l6 8l-6 8z"
+	case (g == net.And) == left: // the tip is to the right
+		return at + "m-4-7l9 7l-9 7z"
+	}
+	return at + "m4-7l-9 7l9 7z"
+}

@@ -1,0 +1,49 @@
+// Package svg draws a net as a picture in SVG, laid out here, without any other program.
+//
+// The picture reads from left to right. Conditions are circles: the start with a triangle in it, the end with a square.
+// Tasks are boxes in the manner of YAWL: a strip on the left shows the join, one on the right the split, each only
+// where more than one flow comes or goes.
+//
+//	triangle whose tip is at the box        and
+//	triangle whose tip points off the box   xor
+//	diamond                                 or
+//
+// A composite task has a double border, a routing task is grey. A flow from task to task is an arrow; the implicit
+// condition on it shows as a small circle only if it holds tokens or a region names it. The cancellation region of a
+// task is a tinted area around its members and nothing else, and the task wears the same tint. With a marking there are
+// tokens, as dots up to four and then as a number.
+//
+// Equal input gives equal bytes on every machine: all sizes are whole numbers, and text is measured by a table. Colors
+// are CSS variables that follow the page's preference for light or dark, with attributes for programs that know no CSS.
+//
+// The layout is that of Sugiyama, Tagawa and Toda (1981), in steps that have a file each: flows that close a loop are
+// found (layer.go), elements get layers (layer.go), layers an order with few crossings (order.go, sweep.go), and
+// elements their heights by the method of Brandes and Köpf (2002), with ports and sizes (align.go, compact.go). No
+// arrow can run through a box, since arrows have heights of their own wherever boxes are, and bend only between layers.
+package svg
+
+import (
+	"io"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// Options says what a picture shows besides the net. The zero value shows the net alone.
+type Options struct {
+	Title    string               // what the picture is called; the name of the net by default
+	Labels   map[string]string    // what is written for a task or a condition, by its name; the name by default
+	Flows    map[[2]string]string // what is written at a flow, by the names of both its ends; nothing by default
+	Marking  net.Marking          // tokens to show; nil for none
+	Busy     net.Bits             // tasks that are at work, by number; nil for none
+	NoLegend bool                 // leave out the line below the picture that explains gates and regions
+}
+
+// Draw writes the picture of a net as one SVG document. The error is that of the writer.
+//
+// Its time grows with the size of the net and not much faster: a net of 200 elements takes some milliseconds. In a net
+// of many thousands, a flow that would run past too many others is torn: each of its ends then names the other.
+func Draw(w io.Writer, n *net.Net, o Options) error {
+	f := newFigure(n, &o)
+	f.layOut()
+	return f.write(w)
+}

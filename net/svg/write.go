@@ -1,0 +1,183 @@
+package svg
+
+import (
+	"bufio"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+const margin = 16 // around the picture
+
+// write writes the whole document.
+func (f *figure) write(w io.Writer) error {
+	buffer := bufio.NewWriter(w)
+	p := &pen{w: buffer}
+	legend := f.legend()
+	width := f.columns[len(f.columns)-1].right + f.tail + 2*margin
+	width = max(width, legend.least+2*margin)
+	legend.wrap(width - 2*margin)
+	height := f.height + 2*margin + legend.height()
+	f.head(p, width, height)
+	p.put(`<g transform="translate(`, margin, ` `, margin, `)">`)
+	opacity := f.opacity()
+	for i := range f.regions {
+		f.writeRegion(p, i, opacity)
+	}
+	f.writeFlows(p)
+	for v := range f.vs {
+		f.writeVertex(p, v)
+	}
+	p.put(`</g>`)
+	legend.write(p, margin, f.height+2*margin)
+	p.put(`</g>`)
+	p.put(`</svg>`)
+	if p.err != nil {
+		return p.err
+	}
+	return buffer.Flush()
+}
+
+// head writes the beginning: sizes, title and description, style and background. The ids are made of the title, as a
+// page may hold several pictures.
+func (f *figure) head(p *pen, width, height int) {
+	title := f.o.Title
+	if title == "" {
+		title = f.label(f.n.Name())
+	}
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, title+"\x00"+f.n.Name()) // a hash never fails
+	id := fmt.Sprintf("net-%08x", hash.Sum32())
+	p.put(`<svg xmlns="http://www.w3.org/2000/svg" class="tasq-net" width="`, width, `" height="`, height,
+		`" viewBox="0 0 `, width, ` `, height, `" role="img" aria-labelledby="`, id, `-title `, id, `-desc">`)
+	p.put(`<title id="`, id, `-title">`, escape(title), `</title>`)
+	p.put(`<desc id="`, id, `-desc">`, escape(f.describe()), `</desc>`)
+	p.put(`<style>`, style, `</style>`)
+	p.put(`<rect class="bg" width="`, width, `" height="`, height, `" rx="6" fill="`, bgColor, `"/>`)
+	p.put(`<g font-family="Helvetica, Arial, 'Liberation Sans', sans-serif" text-anchor="middle" fill="`, inkColor, `">`)
+}
+
+// describe says in words what somebody sees who looks at the picture for a second.
+func (f *figure) describe() string {
+	conditions := 0
+	for c := range f.n.NumConditions() {
+		if !f.n.Implicit(net.ConditionID(c)) {
+			conditions++
+		}
+	}
+	s := fmt.Sprintf("Workflow %s from %s to %s: %s, %s", f.n.Name(), f.n.ConditionName(f.n.Start()),
+		f.n.ConditionName(f.n.End()), count(f.n.NumTasks(), "task"), count(conditions, "condition"))
+	if len(f.regions) > 0 {
+		s += ", " + count(len(f.regions), "cancellation region")
+	}
+	var marked, busy []string
+	for c, tokens := range f.o.Marking {
+		if tokens > 0 && c < f.n.NumConditions() {
+			marked = append(marked, f.n.ConditionName(net.ConditionID(c)))
+		}
+	}
+	for t := range f.n.NumTasks() {
+		if f.busy(t) {
+			busy = append(busy, f.n.TaskName(net.TaskID(t)))
+		}
+	}
+	if len(marked) > 0 {
+		s += "; tokens in " + strings.Join(marked, ", ")
+	}
+	if len(busy) > 0 {
+		s += "; busy: " + strings.Join(busy, ", ")
+	}
+	return s + "."
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// writeFlows writes the arrows, and above them what is written at them.
+func (f *figure) writeFlows(p *pen) {
+	p.put(`<g class="flow" fill="none" stroke="`, lineColor, `" stroke-width="1.4">`)
+	var heads strings.Builder
+	for i := range f.edges {
+		w := f.route(i)
+		p.put(`<path d="`, w.data(), `"/>`)
+		x, y := w.at()
+		fmt.Fprintf(&heads, "M%d %dl-8-4v8z", x, y)
+	}
+	p.put(`</g>`)
+	p.put(`<path class="head" fill="`, lineColor, `" d="`, heads.String(), `"/>`)
+	for i := range f.vs {
+		if v := &f.vs[i]; v.kind == dummy && len(v.text.lines) > 0 {
+			p.text(&v.text, f.x(i), v.y-v.up+1, "soft")
+		}
+	}
+}
+
+// data is the way as SVG writes paths. The line ends inside the head, whose tip is the way's end.
+func (w *way) data() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "M%d %d", w.x, w.y)
+	for i, s := range w.steps {
+		switch {
+		case s.curve:
+			fmt.Fprintf(&b, "C%d %d %d %d %d %d", s.x1, s.y1, s.x2, s.y2, s.x, s.y)
+		case i == len(w.steps)-1:
+			fmt.Fprintf(&b, "H%d", s.x-4)
+		default:
+			fmt.Fprintf(&b, "H%d", s.x)
+		}
+	}
+	return b.String()
+}
+
+// opacity is that of the areas: the more of them lie on one another somewhere, the less can each of them take.
+func (f *figure) opacity() string {
+	most := 2
+	covered := make(map[int]int)
+	for _, r := range f.regions {
+		for v := range r.members {
+			covered[v]++
+			most = max(most, covered[v])
+		}
+	}
+	return fmt.Sprintf("0.%02d", max(6, 44/most))
+}
+
+// writeRegion writes the area of a region as one shape: its border is drawn first, and what is inside over it.
+func (f *figure) writeRegion(p *pen, i int, opacity string) {
+	tint := i % len(tints)
+	slabs := f.slabs(&f.regions[i], i%4)
+	name := f.n.TaskName(f.regions[i].owner)
+	p.put(`<g class="region" opacity="`, opacity, `"><title>`,
+		escape("canceled when "+f.label(name)+" completes"), `</title>`)
+	for _, border := range []bool{true, false} {
+		if border {
+			p.put(`<g fill="none" stroke="`, tints[tint], `" stroke-width="3" style="stroke:var(--r`, tint, `)">`)
+		} else {
+			p.put(`<g fill="`, tints[tint], `" style="fill:var(--r`, tint, `)">`)
+		}
+		for k := range slabs {
+			s := &slabs[k]
+			p.put(`<rect x="`, s.left, `" y="`, s.top, `" width="`, s.right-s.left, `" height="`, s.bottom-s.top,
+				`" rx="9"/>`)
+			for _, j := range s.joined {
+				p.put(`<path d="`, f.bridge(s, &slabs[j]).data(), `"/>`)
+			}
+		}
+		p.put(`</g>`)
+	}
+	p.put(`</g>`)
+}
+
+func (b bridge) data() string {
+	half := (b.right - b.left) / 2
+	return fmt.Sprintf("M%d %dH%dC%d %d %d %d %d %dH%dV%dH%dC%d %d %d %d %d %dH%dz",
+		b.fromX, b.top, b.left, b.left+half, b.top, b.right-half, b.toTop, b.right, b.toTop, b.toX,
+		b.toBottom, b.right, b.right-half, b.toBottom, b.left+half, b.bottom, b.left, b.bottom, b.fromX)
+}
