@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,17 +13,19 @@ import (
 )
 
 // watchers are those who wait for something to happen to a root case. A signal says that something did, not what: so a
-// slow watcher never holds anybody up.
+// slow watcher never holds anybody up. Who waits for the end of a case gets no signal before, and the case with it.
 type watchers struct {
 	mu     sync.Mutex
 	by     map[workitem.CaseID]map[chan struct{}]bool
 	all    map[chan struct{}]bool
+	ends   map[workitem.CaseID][]chan *store.Case
 	closed bool
 }
 
 func (w *watchers) init() {
 	w.by = make(map[workitem.CaseID]map[chan struct{}]bool)
 	w.all = make(map[chan struct{}]bool)
+	w.ends = make(map[workitem.CaseID][]chan *store.Case)
 }
 
 // join returns a channel that is signaled at every change of the root case, or of any if root is zero; leave it when done.
@@ -52,8 +55,34 @@ func (w *watchers) join(root workitem.CaseID) (signal chan struct{}, leave func(
 	}
 }
 
+// joinEnd returns a channel that gets the root case once it has ended; leave it when done.
+func (w *watchers) joinEnd(root workitem.CaseID) chan *store.Case {
+	end := make(chan *store.Case, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		close(end)
+	} else {
+		w.ends[root] = append(w.ends[root], end)
+	}
+	return end
+}
+
+func (w *watchers) leaveEnd(root workitem.CaseID, end chan *store.Case) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, there := w.ends[root]
+	if !there {
+		return // it has ended, or the engine is closed
+	}
+	list = slices.DeleteFunc(list, func(c chan *store.Case) bool { return c == end })
+	if w.ends[root] = list; len(list) == 0 {
+		delete(w.ends, root)
+	}
+}
+
 // note signals what a committed command changed.
-func (w *watchers) note(tree *store.Tree, _ *store.Entry) {
+func (w *watchers) note(tree *store.Tree) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, set := range []map[chan struct{}]bool{w.by[tree.Root], w.all} {
@@ -64,6 +93,13 @@ func (w *watchers) note(tree *store.Tree, _ *store.Entry) {
 			}
 		}
 	}
+	if !tree.Ended() {
+		return
+	}
+	for _, c := range w.ends[tree.Root] {
+		c <- tree.Case(tree.Root)
+	}
+	delete(w.ends, tree.Root)
 }
 
 // close ends every wait.
@@ -79,18 +115,35 @@ func (w *watchers) close() {
 	for c := range w.all {
 		close(c)
 	}
-	w.by, w.all = nil, nil
+	for _, list := range w.ends {
+		for _, c := range list {
+			close(c)
+		}
+	}
+	w.by, w.all, w.ends = nil, nil, nil
 }
 
 // Wait waits until a root case has ended, and returns it with its output or failure.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
+	end := e.watch.joinEnd(id)
+	defer e.watch.leaveEnd(id, end)
 	var c *store.Case
-	err := e.until(ctx, id, func(tx *Tx) (bool, error) {
-		var err error
+	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
 		c, err = tx.Case(tx.ctx, id)
-		return err == nil && c.State.Final(), err
-	})
-	return c, err
+		return err
+	}})
+	if err != nil || c.State.Final() {
+		return c, err
+	}
+	select {
+	case c := <-end:
+		if c == nil {
+			return nil, ErrClosed
+		}
+		return c, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is

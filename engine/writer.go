@@ -224,7 +224,7 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
 		e.sched.note(u.tree, u.entry.Events)
-		e.watch.note(u.tree, u.entry)
+		e.watch.note(u.tree)
 		e.topics.note(u.tree, u.entry.Events)
 		if u.tree.Ended() {
 			e.evict(u.tree.Root)
@@ -255,6 +255,9 @@ func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
 	tree, err := tx.s.Load(tx.ctx, root)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
+	}
+	if tree.Ended() {
+		return tree, nil // nobody will change it, and most likely nobody will ask again
 	}
 	e.trees[root] = &cached{tree: tree, used: e.uses}
 	tree.Each(func(c *store.Case) {
