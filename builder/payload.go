@@ -32,11 +32,7 @@ func acceptor[T any]() func(json.RawMessage) (json.RawMessage, error) {
 		if untyped(t) {
 			return compact(payload)
 		}
-		v, err := domain.Decode[T](payload)
-		if err != nil {
-			return nil, err
-		}
-		return domain.Encode(v)
+		return domain.Canonical[T](payload)
 	}
 }
 

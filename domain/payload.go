@@ -1,11 +1,9 @@
 package domain
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 )
 
@@ -22,14 +20,7 @@ func Encode(v any) ([]byte, error) {
 	if err := Validate(v); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // so that people who look into the database can read it
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("write %T as JSON: %w", v, err)
-	}
-	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	return data, checkSize(fmt.Sprintf("a %T", v), len(data))
+	return write(v)
 }
 
 // Decode reads JSON that comes from outside, and validates it. It is strict, since whoever sent the data can still
@@ -38,17 +29,28 @@ func Encode(v any) ([]byte, error) {
 //
 // The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge].
 func Decode[T any](data []byte) (T, error) {
-	var v, none T
-	if err := checkSize(fmt.Sprintf("the JSON for %v", reflect.TypeFor[T]()), len(data)); err != nil {
-		return none, err
+	var none T
+	if len(data) > MaxSize {
+		return none, tooLarge(fmt.Sprintf("the JSON for %v", reflect.TypeFor[T]()), len(data))
 	}
-	if err := read(data, &v); err != nil {
+	v, err := read[T](data)
+	if err != nil {
 		return none, malformed(reflect.TypeFor[T](), err)
 	}
 	if err := Validate(v); err != nil {
 		return none, err
 	}
 	return v, nil
+}
+
+// Canonical is [Decode] followed by [Encode], without asking the rules twice: the one form in which a value is stored,
+// whoever wrote the data.
+func Canonical[T any](data []byte) ([]byte, error) {
+	v, err := Decode[T](data)
+	if err != nil {
+		return nil, err
+	}
+	return write(v)
 }
 
 // Restore reads JSON that [Encode] wrote, perhaps long ago and for an older T: fields that T no longer has are dropped,
@@ -59,25 +61,6 @@ func Restore[T any](data []byte) (T, error) {
 		return none, fmt.Errorf("read stored %v: %w", reflect.TypeFor[T](), err)
 	}
 	return v, nil
-}
-
-var (
-	errEmpty    = errors.New("there is no JSON; send {} or null for an empty value")
-	errTrailing = errors.New("something follows the JSON value; send one value")
-)
-
-func read(data []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); errors.Is(err, io.EOF) {
-		return errEmpty
-	} else if err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errTrailing
-	}
-	return nil
 }
 
 // malformed explains JSON that isn't a T: as a broken rule of a field where a field is known.
@@ -91,10 +74,7 @@ func malformed(t reflect.Type, err error) error {
 	return invalid
 }
 
-func checkSize(what string, size int) error {
-	if size <= MaxSize {
-		return nil
-	}
+func tooLarge(what string, size int) error {
 	return fmt.Errorf("%s is %w: %d bytes, and the limit is %d; store it elsewhere and keep its address",
 		what, ErrTooLarge, size, MaxSize)
 }

@@ -26,6 +26,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"not JSON":          {`{"text":a}`, "not JSON, at byte 9: invalid character 'a'"},
 		"trailing value":    {`{"text":"a"} {"text":"b"}`, "something follows the JSON value"},
 		"trailing garbage":  {`{"text":"a"}x`, "something follows the JSON value"},
+		"trailing bracket":  {`{"text":"a"} ]`, "something follows the JSON value"},
 		"misspelt field":    {`{"text":"a","cuont":3}`, `unknown field "cuont"`},
 		"misspelt, nested":  {`{"text":"a","sub":{"txt":"b"}}`, `unknown field "txt"`},
 		"wrong type":        {`{"text":"a","count":"3"}`, "count: type=int8"},
@@ -139,4 +140,30 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(again), string(stable))
 	})
+}
+
+// One text is read like another whatever was read before: decoders are kept, and errors count from the text's own start.
+func TestDecodeForgetsEarlierTexts(t *testing.T) {
+	for range 3 {
+		for _, text := range []string{`{"text":"a"}`, ` {"text":"a"} `, `{"text":"a"}` + "\n\n"} {
+			got, err := domain.Decode[Prompt]([]byte(text))
+			require.NoError(t, err)
+			require.Equal(t, Prompt{Text: "a"}, got)
+			canonical, err := domain.Canonical[Prompt]([]byte(text))
+			require.NoError(t, err)
+			require.Equal(t, `{"text":"a","count":0}`, string(canonical))
+		}
+		n, err := domain.Decode[int]([]byte("12"))
+		require.NoError(t, err)
+		require.Equal(t, 12, n)
+		_, err = domain.Decode[Prompt]([]byte(`{"text":a}`))
+		require.ErrorContains(t, err, "at byte 9")
+		_, err = domain.Decode[Prompt]([]byte(`{"text":"a"}}`))
+		require.ErrorContains(t, err, "something follows")
+		_, err = domain.Encode(func() {})
+		require.Error(t, err)
+		data, err := domain.Encode(Prompt{Text: strings.Repeat("<", 40)})
+		require.NoError(t, err)
+		require.Contains(t, string(data), "<<<<")
+	}
 }
