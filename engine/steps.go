@@ -47,11 +47,21 @@ func (e *Engine) newJournal(n entry, w *activities.Work) *journal {
 func relevant(w *activities.Work) []*workitem.Step {
 	var own []*workitem.Step
 	for _, s := range w.Steps {
-		if s.Job == w.Job && (s.State == workitem.StepDone || s.State == workitem.StepWaiting || s.Run == w.Run) {
+		if s = asDone(s); s.Job == w.Job && (s.State == workitem.StepDone || s.State == workitem.StepWaiting || s.Run == w.Run) {
 			own = append(own, s)
 		}
 	}
 	return own
+}
+
+// asDone shows a token as the job that made it sees it: it has its text, whether it was used or not.
+func asDone(s *workitem.Step) *workitem.Step {
+	if s.Kind != workitem.StepToken || s.State != workitem.StepWaiting {
+		return s
+	}
+	done := *s
+	done.State = workitem.StepDone
+	return &done
 }
 
 // Steps implements [step.Journal].
@@ -77,8 +87,7 @@ func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*worki
 	if err != nil {
 		return nil, err
 	}
-	j.keepAll(stored)
-	return stored, nil
+	return j.keepAll(stored), nil
 }
 
 // Suspend implements [step.Journal].
@@ -97,8 +106,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 		j.end()
 		return stored, true, nil
 	}
-	j.keepAll(stored)
-	return stored, false, nil
+	return j.keepAll(stored), false, nil
 }
 
 // Tx implements [step.Journal]. What the function did to the database is undone alone if it fails; the failure is recorded.
@@ -163,10 +171,13 @@ func names(steps []*workitem.Step) string {
 	return text
 }
 
-func (j *journal) keepAll(stored []*workitem.Step) {
+// keepAll takes up what was stored, and returns it as the run sees it.
+func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, s := range stored {
+	for i, s := range stored {
+		s = asDone(s)
+		stored[i] = s
 		switch {
 		case s.State == workitem.StepWaiting:
 			j.keep(s)
@@ -174,13 +185,11 @@ func (j *journal) keepAll(stored []*workitem.Step) {
 			delete(j.waits, s.ID)
 		}
 	}
+	return stored
 }
 
 // keep remembers a waiting step, and has the clock look at it when its time is over.
 func (j *journal) keep(s *workitem.Step) {
-	if s.Kind == workitem.StepToken {
-		return
-	}
 	j.waits[s.ID] = s
 	if !s.Due.IsZero() && !j.over {
 		wait := untilDue(j.e.now().UnixMicro(), s.Due.UnixMicro())

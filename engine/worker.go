@@ -134,7 +134,7 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, suspended bool,
 ) {
-	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Attempt, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload}
+	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload}
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}

@@ -224,7 +224,6 @@ func appendStepOpened(dst []byte, s *workitem.Step) []byte {
 	dst = num(dst, "attempt", int64(s.Attempt))
 	dst = num(dst, "run", int64(s.Run))
 	dst = at(dst, "due", s.Due)
-	dst = at(dst, "started", s.Start)
 	dst = key(dst, "child", s.Child)
 	dst = raw(dst, "output", s.Result)
 	dst = failure(dst, "failure", s.Failure)

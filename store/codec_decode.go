@@ -269,7 +269,7 @@ func stepOpened(w *wire) (Event, error) {
 	return &StepOpened{Step: &workitem.Step{
 		ID: w.Step, Job: w.Job, Item: w.Item, Case: w.Case, Name: w.Name, Kind: workitem.StepKind(w.Kind), Target: w.Target,
 		Topic: w.Topic, Input: w.Input, State: state, Attempt: w.Attempt, Run: w.Run, Due: time.Time(w.Due),
-		Start: time.Time(w.Started), Child: w.Child, Result: w.Output, Failure: w.Failure, Copied: w.Copied,
+		Child: w.Child, Result: w.Output, Failure: w.Failure, Copied: w.Copied,
 		Created: time.Time(w.At), Ended: time.Time(w.Ended),
 	}}, err
 }

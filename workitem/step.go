@@ -92,7 +92,6 @@ type Step struct {
 	Attempt int             // how often the function was called; 0 for the kinds that call none
 	Run     int             // the attempt of the job that recorded it
 	Due     time.Time       // the end of a sleep, the deadline of a wait, the next attempt; zero if there is none
-	Start   time.Time       // of a StepCase: its child case is not begun before; zero is at once
 	Child   CaseID          // of a StepCase, once it was recorded
 	Result  json.RawMessage // once done; a token's text
 	Failure *Failure        // once failed; of the latest attempt while the next is waited for

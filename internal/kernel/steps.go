@@ -66,23 +66,28 @@ func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Ste
 	if s.Run == 0 {
 		s.Run = j.Attempt
 	}
-	if s.State.Final() {
+	switch {
+	case s.Kind == workitem.StepToken:
+		return m.openToken(&s)
+	case s.State.Final():
 		s.Ended = m.now
-		return &s, m.emit(&store.StepOpened{Step: &s})
-	}
-	switch s.Kind {
-	case workitem.StepEvent:
+	case s.Kind == workitem.StepEvent:
 		return m.openWait(id, &s)
-	case workitem.StepCase:
+	case s.Kind == workitem.StepCase:
 		return m.openCallee(id, j, &s)
-	case workitem.StepToken:
-		text, err := m.host.NewToken(m.tree.Root)
-		if err != nil {
-			return nil, err
-		}
-		s.Result, _ = json.Marshal(text) // a string always has a JSON form
 	}
 	return &s, m.emit(&store.StepOpened{Step: &s})
+}
+
+// openToken makes a token. It waits for its use; to the job that made it, it is done.
+func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
+	text, err := m.host.NewToken(m.tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	s.State = workitem.StepWaiting
+	s.Result, _ = json.Marshal(text) // a string always has a JSON form
+	return s, m.emit(&store.StepOpened{Step: s})
 }
 
 // openWait has a step wait for an event, or take the oldest one that was sent before.
@@ -521,5 +526,7 @@ func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*w
 	if err != nil {
 		return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
 	}
-	return slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID }), nil
+	steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
+	m.refresh(c.ID, steps) // the claim itself may have ended some
+	return steps, nil
 }

@@ -33,7 +33,7 @@ var (
 			"detached", "created"},
 		[]string{"state", "due", "attempt", "crashes", "fence", "owner", "lease", "failure", "ended"}}
 	stepsTable = table{"steps",
-		[]string{"id", "owner", "job", "item", "case_id", "name", "kind", "target", "topic", "input", "run", "child", "begins",
+		[]string{"id", "owner", "job", "item", "case_id", "name", "kind", "target", "topic", "input", "run", "child",
 			"copied", "created"},
 		[]string{"state", "attempt", "due", "result", "failure", "ended"}}
 	messagesTable = table{"messages",
@@ -118,7 +118,7 @@ func (w *rowWriter) writeJob(j *store.Job) error {
 func (w *rowWriter) writeStep(s *workitem.Step) error {
 	return w.c.run(w.steps,
 		textOf(s.ID), textOf(workitem.ID(s.Owner())), textOf(s.Job), textOf(s.Item), textOf(s.Case), s.Name, string(s.Kind),
-		s.Target, boolOf(s.Topic), jsonOf(s.Input), int64(s.Run), textOf(s.Child), timeOf(s.Start), boolOf(s.Copied),
+		s.Target, boolOf(s.Topic), jsonOf(s.Input), int64(s.Run), textOf(s.Child), boolOf(s.Copied),
 		store.Micros(s.Created),
 		s.State.String(), int64(s.Attempt), timeOf(s.Due), jsonOf(s.Result), failureOf(s.Failure), timeOf(s.Ended))
 }
@@ -192,7 +192,7 @@ func readStep(r *row) (*workitem.Step, error) {
 	s := &workitem.Step{
 		ID: step, Job: id[workitem.JobID](r), Item: id[workitem.ID](r), Case: id[workitem.CaseID](r), Name: r.text(),
 		Kind: workitem.StepKind(r.text()), Target: r.text(), Topic: r.number() != 0, Input: r.json(), Run: int(r.number()),
-		Child: id[workitem.CaseID](r), Start: r.time(), Copied: r.number() != 0, Created: r.time(),
+		Child: id[workitem.CaseID](r), Copied: r.number() != 0, Created: r.time(),
 		State: parsed(r, "state of a step", workitem.ParseStepState), Attempt: int(r.number()), Due: r.time(),
 		Result: r.json(), Failure: r.failure(), Ended: r.time(),
 	}

@@ -12,7 +12,6 @@ CREATE TABLE steps (
     input   TEXT,
     run     INTEGER NOT NULL,
     child   TEXT,
-    begins  INTEGER,
     copied  INTEGER NOT NULL,
     created INTEGER NOT NULL,
     state   TEXT    NOT NULL,
