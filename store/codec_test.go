@@ -126,7 +126,7 @@ func someConditions(t *rapid.T) []net.ConditionID {
 
 func anEvent(t *rapid.T) store.Event {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
-	switch rapid.IntRange(0, 11).Draw(t, "kind") {
+	switch rapid.IntRange(0, 15).Draw(t, "kind") {
 	case 0:
 		return &store.CaseOpened{Case: &store.Case{ID: caseID, Root: anID[workitem.CaseID](t),
 			Parent:     anID[workitem.CaseID](t),
@@ -172,7 +172,34 @@ func anEvent(t *rapid.T) store.Event {
 		return &store.JobMoved{Case: caseID, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes,
 			Fence: j.Fence, Owner: j.Owner, Lease: j.Lease, Failure: j.Failure, At: aTime(t)}
 	}
-	return &store.Noted{Case: caseID, Task: task - 1, Code: aText.Draw(t, "code"), Text: aText.Draw(t, "text")}
+	return aWaitEvent(t)
+}
+
+func aWaitEvent(t *rapid.T) store.Event {
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		return &store.StepOpened{Step: &workitem.Step{ID: anID[workitem.StepID](t), Job: anID[workitem.JobID](t),
+			Item: anID[workitem.ID](t), Case: caseID, Name: aText.Draw(t, "name"), Kind: workitem.StepKind(aText.Draw(t, "kind")),
+			Target: aText.Draw(t, "target"), Topic: rapid.Bool().Draw(t, "topic"), Input: aPayload.Draw(t, "input"),
+			State: aStepState(t), Attempt: aNumber.Draw(t, "attempt"), Run: aNumber.Draw(t, "run"), Due: aTime(t),
+			Child: anID[workitem.CaseID](t), Result: aPayload.Draw(t, "result"), Failure: aFailure(t),
+			Copied: rapid.Bool().Draw(t, "copied"), Created: aTime(t), Ended: aTime(t)}}
+	case 1:
+		return &store.StepMoved{Case: caseID, Job: anID[workitem.JobID](t), Step: anID[workitem.StepID](t), To: aStepState(t),
+			Attempt: aNumber.Draw(t, "attempt"), Due: aTime(t), Result: aPayload.Draw(t, "result"), Failure: aFailure(t),
+			At: aTime(t)}
+	case 2:
+		return &store.MessageSent{Message: &store.Message{ID: anID[workitem.MessageID](t), Case: caseID,
+			Name: aText.Draw(t, "name"), Topic: rapid.Bool().Draw(t, "topic"), Value: aPayload.Draw(t, "value"),
+			By: aText.Draw(t, "by"), Sent: aTime(t)}}
+	case 3:
+		return &store.MessageTaken{Case: caseID, Message: anID[workitem.MessageID](t), Step: anID[workitem.StepID](t), At: aTime(t)}
+	}
+	return &store.Noted{Case: caseID, Task: net.TaskID(rapid.IntRange(-1, review.NumTasks()-1).Draw(t, "task")), Code: aText.Draw(t, "code"), Text: aText.Draw(t, "text")}
+}
+
+func aStepState(t *rapid.T) workitem.StepState {
+	return workitem.StepState(rapid.IntRange(1, 4).Draw(t, "state"))
 }
 
 func aState(t *rapid.T) workitem.State { return workitem.State(rapid.IntRange(1, 5).Draw(t, "state")) }
@@ -184,7 +211,7 @@ func aJob(t *rapid.T) *store.Job {
 			"name"),
 		Queue: aText.Draw(t, "queue"), Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), Input: aPayload.Draw(t,
 			"input"),
-		Detached: rapid.Bool().Draw(t, "detached"), State: store.JobState(rapid.IntRange(1, 5).Draw(t, "state")),
+		Detached: rapid.Bool().Draw(t, "detached"), State: store.JobState(rapid.IntRange(1, 6).Draw(t, "state")),
 		Due:     aTime(t),
 		Attempt: aNumber.Draw(t, "attempt"), Crashes: aNumber.Draw(t, "crashes"), Fence: int64(aNumber.Draw(t,
 			"fence")),

@@ -219,7 +219,7 @@ type JobFilter struct {
 	States []JobState
 	Kind   string
 	Queue  *string
-	Due    time.Time // due at or before
+	Due    time.Time // due at or before; a job that waits for an event alone never is
 }
 
 // JournalFilter selects journal entries; a zero field selects all.

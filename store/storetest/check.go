@@ -43,6 +43,7 @@ func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
 		require.Equal(t, asJSON(t, m.Jobs[j.ID]), asJSON(t, j), "job %s", j.ID)
 	}
 	m.checkCounts(ctx, t, r)
+	m.checkWaits(ctx, t, r)
 	m.checkJournal(ctx, t, r)
 	for _, root := range m.Roots {
 		tree, err := r.Tree(ctx, root)
@@ -105,6 +106,7 @@ func row(c *store.Case) store.Case {
 	}
 	n := *c
 	n.Net, n.Items, n.Jobs, n.Children = nil, store.Items{}, store.Jobs{}, nil
+	n.Steps, n.Mail = store.Steps{}, store.Mail{}
 	return n
 }
 
@@ -118,7 +120,7 @@ func describe(t testing.TB, tree *store.Tree) string {
 	var b strings.Builder
 	tree.Each(func(c *store.Case) {
 		b.WriteString(c.ID.String() + " " + c.Label() + "\n")
-		for _, part := range []any{row(c), c.Items.Slice(), c.Jobs.Slice(), c.Children} {
+		for _, part := range []any{row(c), c.Items.Slice(), c.Jobs.Slice(), c.Children, c.Steps.Slice(), c.Mail.Slice()} {
 			b.WriteString("  " + asJSON(t, part) + "\n")
 		}
 	})
@@ -133,6 +135,14 @@ func asJSON(t testing.TB, v any) string {
 			return "none"
 		}
 	case []*store.Job:
+		if len(list) == 0 {
+			return "none"
+		}
+	case []*workitem.Step:
+		if len(list) == 0 {
+			return "none"
+		}
+	case []*store.Message:
 		if len(list) == 0 {
 			return "none"
 		}

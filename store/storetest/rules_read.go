@@ -211,7 +211,9 @@ func jobFilter(w *World) {
 		{"kind", store.JobFilter{Kind: store.JobCall}, func(j *store.Job) bool { return j.Kind == store.JobCall }},
 		{"queue", store.JobFilter{Queue: &editors}, func(j *store.Job) bool { return j.Queue == "editors" }},
 		{"default queue", store.JobFilter{Queue: &none}, func(j *store.Job) bool { return j.Queue == "" }},
-		{"due", store.JobFilter{Due: sample.Due}, func(j *store.Job) bool { return !j.Due.After(sample.Due) }},
+		{"due", store.JobFilter{Due: sample.Due}, func(j *store.Job) bool {
+			return !j.Due.IsZero() && !j.Due.After(sample.Due)
+		}},
 	} {
 		w.View(func(ctx context.Context, r store.Reader) {
 			got, err := r.Jobs(ctx, q.filter)

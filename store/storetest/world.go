@@ -38,6 +38,8 @@ type Model struct {
 	Cases   map[workitem.CaseID]*store.Case
 	Items   map[workitem.ID]*workitem.Item
 	Jobs    map[workitem.JobID]*store.Job
+	Steps   map[workitem.StepID]*workitem.Step
+	Mail    map[workitem.MessageID]*store.Message
 	Entries []*store.Entry
 }
 
@@ -45,6 +47,7 @@ func newModel() *Model {
 	return &Model{
 		Trees: make(map[workitem.CaseID]*store.Tree), Cases: make(map[workitem.CaseID]*store.Case),
 		Items: make(map[workitem.ID]*workitem.Item), Jobs: make(map[workitem.JobID]*store.Job),
+		Steps: make(map[workitem.StepID]*workitem.Step), Mail: make(map[workitem.MessageID]*store.Message),
 	}
 }
 
@@ -75,6 +78,12 @@ func (m *Model) take(t testing.TB, e *store.Entry) {
 	for _, j := range d.Jobs {
 		m.Jobs[j.ID] = j
 	}
+	for _, s := range d.Steps {
+		m.Steps[s.ID] = s
+	}
+	for _, k := range d.Messages {
+		m.Mail[k.ID] = k
+	}
 	m.Entries = append(m.Entries, e)
 }
 
@@ -85,6 +94,8 @@ func (m *Model) remove(tree *store.Tree) {
 	maps.DeleteFunc(m.Cases, func(id workitem.CaseID, _ *store.Case) bool { return gone[id] })
 	maps.DeleteFunc(m.Items, func(_ workitem.ID, it *workitem.Item) bool { return gone[it.Case] })
 	maps.DeleteFunc(m.Jobs, func(_ workitem.JobID, j *store.Job) bool { return gone[j.Case] })
+	maps.DeleteFunc(m.Steps, func(_ workitem.StepID, s *workitem.Step) bool { return gone[s.Case] })
+	maps.DeleteFunc(m.Mail, func(_ workitem.MessageID, k *store.Message) bool { return gone[k.Case] })
 	m.Entries = slices.DeleteFunc(m.Entries, func(e *store.Entry) bool { return e.Root == tree.Root })
 	m.Roots = slices.DeleteFunc(m.Roots, func(root workitem.CaseID) bool { return root == tree.Root })
 	delete(m.Trees, tree.Root)
@@ -351,13 +362,12 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 	if it.Task == "review" {
 		next = "draft"
 	}
-	events := []store.Event{
+	events := append(b.endSteps(c),
 		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
 			At: now},
 		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
 			Output: json.RawMessage(output), By: "worker/1", At: now},
-		&store.TaskMoved{Case: id, Task: t, To: store.TaskCompleted, Generation: it.Generation},
-	}
+		&store.TaskMoved{Case: id, Task: t, To: store.TaskCompleted, Generation: it.Generation})
 	target := next
 	if it.Task == "review" && !again {
 		target = "done"
@@ -382,7 +392,7 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	b.T.Helper()
 	now := b.Now()
-	_, it, j := b.live(root, id)
+	c, it, j := b.live(root, id)
 	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
 		Number: it.Number + 1,
 		State:  workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID, Input: it.Input, Queue: it.Queue,
@@ -390,13 +400,13 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
 		Item: again.ID,
 		Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
-	b.do(root, "item fail",
+	b.do(root, "item fail", append(b.endSteps(c),
 		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
 			Failure: f, At: now},
 		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
 			At: now},
 		&store.ItemOpened{Item: again}, &store.JobOpened{Job: job},
-		&store.Noted{Case: id, Task: -1, Code: store.NoteIncident, Text: "a \"failure\" was\nnoted"})
+		&store.Noted{Case: id, Task: -1, Code: store.NoteIncident, Text: "a \"failure\" was\nnoted"})...)
 }
 
 // Cancel cancels a case with all that is live in it.
@@ -404,7 +414,7 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	b.T.Helper()
 	now := b.Now()
 	c := b.tree(root).Case(id)
-	var events []store.Event
+	events := b.endSteps(c)
 	for j := range c.Jobs.All() {
 		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
 			Attempt: j.Attempt,
@@ -486,6 +496,8 @@ func (b *Batch) Random(rng *rand.Rand) {
 	at := live[rng.IntN(len(live))]
 	_, it, _ := b.live(at[0], at[1])
 	switch {
+	case it.State == workitem.Started && rng.IntN(2) == 0:
+		b.randomStep(at[0], at[1], rng)
 	case rng.IntN(20) == 0:
 		b.Cancel(at[0], at[1], &workitem.Failure{Code: "stopped"})
 	case it.State == workitem.Initialized:
