@@ -117,34 +117,36 @@ func acceptTask[In, Out any]() func(workitem.Action, json.RawMessage) (json.RawM
 	}
 }
 
-// acceptFailure reads a failure. Where it does not say whether another attempt may help, one may, as everywhere else;
-// plain words are its message.
+// acceptFailure is the acceptor of what an action that fails or cancels an item says.
 func acceptFailure(payload json.RawMessage) (json.RawMessage, error) {
-	if absent(payload) {
-		return nil, nil
-	}
-	f, err := readFailure(payload)
-	if err != nil {
-		return nil, &domain.InvalidError{Type: "workitem.Failure", Err: err}
+	f, err := DecodeFailure(payload)
+	if err != nil || f == nil {
+		return nil, err
 	}
 	return domain.Encode(f)
 }
 
-func readFailure(payload json.RawMessage) (*workitem.Failure, error) {
-	f := &workitem.Failure{Retryable: true}
-	if bytes.TrimSpace(payload)[0] == '"' {
-		return f, json.Unmarshal(payload, &f.Message)
+// DecodeFailure reads a failure, or the reason of a cancellation, that comes from outside as JSON: an object with the
+// fields of a [workitem.Failure], or plain words in quotes, which are its message. Where it does not say whether another
+// attempt may help, one may, as everywhere else. Nothing and null are no failure: nil. The error is a
+// [*domain.InvalidError].
+func DecodeFailure(payload json.RawMessage) (*workitem.Failure, error) {
+	if absent(payload) {
+		return nil, nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(payload))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(f); err != nil {
+	if bytes.TrimSpace(payload)[0] == '"' {
+		words, err := domain.Decode[string](payload)
+		return &workitem.Failure{Message: words, Retryable: true}, err
+	}
+	if _, err := domain.Decode[workitem.Failure](payload); err != nil {
 		return nil, err
 	}
-	if dec.More() {
-		return nil, errors.New("something follows the failure; send one value")
+	f := &workitem.Failure{Retryable: true}
+	if err := json.Unmarshal(payload, f); err != nil {
+		return nil, &domain.InvalidError{Type: "workitem.Failure", Err: err}
 	}
 	if f.After < 0 {
-		return nil, fmt.Errorf("after is %s; give zero or more", f.After)
+		return nil, &domain.InvalidError{Type: "workitem.Failure", Err: fmt.Errorf("after is %s; give zero or more", f.After)}
 	}
 	return f, nil
 }

@@ -78,7 +78,8 @@ func TestFailuresMayBePlainWords(t *testing.T) {
 			`"too dear"`, `{"message":"too dear","retryable":true}`,
 			`{"code":"c"}`, `{"code":"c","retryable":true}`,
 			`{"code":"c","retryable":false,"details":[1],"after":5}`, `{"code":"c","details":[1],"retryable":false,"after":5}`,
-			`{"cod":"c"}`, "!unknown field", `{"after":-1}`, "!give zero or more", `7`, "!cannot unmarshal",
+			`{"cod":"c"}`, `!unknown field "cod"; did you mean "code"?`, `{"after":-1}`, "!give zero or more",
+			`7`, "!send an object with the fields code, message, details, retryable, after",
 			`{} {}`, "!something follows", `"`, "!")
 	}
 	for _, a := range []workitem.Action{workitem.Start, workitem.Reset} {

@@ -79,7 +79,7 @@ func ExampleDecode() {
 	fmt.Println(err)
 	// Output:
 	// {Petri nets 900} <nil>
-	// invalid domain_test.Draft: json: unknown field "wrods"
+	// invalid domain_test.Draft: unknown field "wrods"; did you mean "words"? The fields are title, words
 }
 
 func ExampleRestore() {

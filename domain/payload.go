@@ -27,7 +27,8 @@ func Encode(v any) ([]byte, error) {
 // mend it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
 // anything that follows the value. The JSON null is T's zero value, and must obey the rules like any other.
 //
-// The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge].
+// The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge]. It says
+// which field a misspelt one was probably meant to be.
 func Decode[T any](data []byte) (T, error) {
 	var none T
 	if len(data) > MaxSize {
@@ -35,7 +36,7 @@ func Decode[T any](data []byte) (T, error) {
 	}
 	v, err := read[T](data)
 	if err != nil {
-		return none, malformed(reflect.TypeFor[T](), err)
+		return none, malformed(reflect.TypeFor[T](), data, err)
 	}
 	if err := Validate(v); err != nil {
 		return none, err
@@ -61,17 +62,6 @@ func Restore[T any](data []byte) (T, error) {
 		return none, fmt.Errorf("read stored %v: %w", reflect.TypeFor[T](), err)
 	}
 	return v, nil
-}
-
-// malformed explains JSON that isn't a T: as a broken rule of a field where a field is known.
-func malformed(t reflect.Type, err error) error {
-	invalid := &InvalidError{Type: t.String(), Err: err}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		invalid.Fields = []FieldError{{Path: e.Field, Rule: "type", Param: e.Type.String()}}
-	} else if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		invalid.Err = fmt.Errorf("not JSON, at byte %d: %w", e.Offset, err)
-	}
-	return invalid
 }
 
 func tooLarge(what string, size int) error {

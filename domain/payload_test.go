@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -22,17 +23,18 @@ func TestDecodeIsStrict(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"empty":             {"", "there is no JSON"},
 		"blank":             {" \n", "there is no JSON"},
-		"cut short":         {`{"text":"a"`, "unexpected EOF"},
+		"cut short":         {`{"text":"a"`, "not JSON, since it ends too soon"},
 		"not JSON":          {`{"text":a}`, "not JSON, at byte 9: invalid character 'a'"},
 		"trailing value":    {`{"text":"a"} {"text":"b"}`, "something follows the JSON value"},
 		"trailing garbage":  {`{"text":"a"}x`, "something follows the JSON value"},
 		"trailing bracket":  {`{"text":"a"} ]`, "something follows the JSON value"},
-		"misspelt field":    {`{"text":"a","cuont":3}`, `unknown field "cuont"`},
-		"misspelt, nested":  {`{"text":"a","sub":{"txt":"b"}}`, `unknown field "txt"`},
+		"misspelt field":    {`{"text":"a","cuont":3}`, `unknown field "cuont"; did you mean "count"? The fields are text, count, words, sub`},
+		"misspelt, nested":  {`{"text":"a","sub":{"txt":"b"}}`, `unknown field "sub.txt"; did you mean "text"?`},
+		"unlike any field":  {`{"text":"a","price":3}`, `unknown field "price"; the fields are text, count, words, sub`},
 		"wrong type":        {`{"text":"a","count":"3"}`, "count: type=int8"},
 		"wrong type inside": {`{"text":"a","sub":{"text":1}}`, "sub.text: type=string"},
 		"too big a number":  {`{"text":"a","count":300}`, "count: type=int8"},
-		"wrong shape":       {`["a"]`, "cannot unmarshal array"},
+		"wrong shape":       {`["a"]`, "it is JSON of another form (array); send an object with the fields text, count, words, sub"},
 		"null":              {`null`, "text: required"},
 		"broken rules":      {`{"count":-1,"words":["a","2"]}`, "count: gte=0; text: required; words[1]: alpha"},
 	} {
@@ -62,6 +64,71 @@ func TestTheCauseOfMalformedJSONIsKept(t *testing.T) {
 	_, err = domain.Decode[Prompt]([]byte(`{"count":"3"}`))
 	var mismatch *json.UnmarshalTypeError
 	require.ErrorAs(t, err, &mismatch)
+	_, err = domain.Decode[Prompt]([]byte(`7`))
+	require.ErrorAs(t, err, &mismatch)
+}
+
+type base struct {
+	ID   string `json:"id"`
+	Kind string
+}
+
+type named struct {
+	Inner string `json:"inner"`
+}
+
+type own struct{ Text string }
+
+func (o *own) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &o.Text) }
+
+type wide struct {
+	base
+	*named `json:"named"`
+	Own    own             `json:"own"`
+	At     time.Time       `json:"at"`
+	Any    any             `json:"any"`
+	Raw    json.RawMessage `json:"raw"`
+	List   []*base         `json:"list"`
+	Map    map[string]base `json:"map"`
+	Bytes  []byte          `json:"bytes"`
+	Gone   string          `json:"-"`
+	hidden string
+}
+
+func TestAnUnknownFieldIsFoundWhereverItIs(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"idd":"x"}`:    `unknown field "idd"; did you mean "id"?`,
+		`{"kindd":"x"}`:  `unknown field "kindd"; did you mean "Kind"?`,
+		`{"inner":"x"}`:  `unknown field "inner"; the fields are id, Kind, own, at, any, raw, list, map, bytes`,
+		`{"Gone":"x"}`:   `unknown field "Gone"`,
+		`{"hidden":"x"}`: `unknown field "hidden"`,
+		`{"list":[{"id":"a"},{"ID":"b","ib":1}]}`:       `unknown field "list[1].ib"; did you mean "id"? The fields are id, Kind`,
+		`{"map":{"a":{},"b":{"kin":1}}}`:                `unknown field "map[b].kin"; did you mean "Kind"?`,
+		`{"own":"x","at":"2030-01-01T00:00:00Z","z":1}`: `unknown field "z"; the fields are`,
+		`{"any":{"what":1},"raw":{"ever":2},"zz":1}`:    `unknown field "zz"`,
+	} {
+		_, err := domain.Decode[wide]([]byte(data))
+		require.ErrorContains(t, err, want, data)
+	}
+	_, err := domain.Decode[struct{}]([]byte(`{"a":1}`))
+	require.ErrorContains(t, err, `unknown field "a"; there are no fields here`)
+	for _, fits := range []string{`{"ID":"x","KIND":"y"}`, `{"any":{"what":1},"raw":{"ever":2}}`, `{"own":"x","bytes":"eA=="}`} {
+		_, err := domain.Decode[wide]([]byte(fits))
+		require.NoError(t, err, fits)
+	}
+}
+
+func TestAnotherFormIsSaidInTheWordsOfJSON(t *testing.T) {
+	said := func(_ any, err error) string {
+		require.Error(t, err)
+		return err.Error()
+	}
+	require.Contains(t, said(domain.Decode[string]([]byte(`1`))), "(number); send a text in quotes")
+	require.Contains(t, said(domain.Decode[int8]([]byte(`300`))), "(number 300); send a whole number that fits an int8")
+	require.Contains(t, said(domain.Decode[float64]([]byte(`"1"`))), "(string); send a number")
+	require.Contains(t, said(domain.Decode[bool]([]byte(`1`))), "(number); send true or false")
+	require.Contains(t, said(domain.Decode[[]string]([]byte(`{}`))), "(object); send a list")
+	require.Contains(t, said(domain.Decode[map[string]int]([]byte(`[]`))), "(array); send an object")
 }
 
 func TestEncodeRefusesWhatDecodeWould(t *testing.T) {

@@ -130,11 +130,9 @@ func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
 		id, err := tx.StartCase(tx.ctx, d, c.Data, call)
 		return RemoteResult{Case: id}, err
 	case RemoteCancel:
-		var reason *workitem.Failure
-		if len(c.Data) > 0 {
-			if err := json.Unmarshal(c.Data, &reason); err != nil {
-				return RemoteResult{}, fmt.Errorf("the reason of the cancellation: %w: %w", errInvalidJSON, err)
-			}
+		reason, err := builder.DecodeFailure(c.Data)
+		if err != nil {
+			return RemoteResult{}, fmt.Errorf("the reason of the cancellation: %w", err)
 		}
 		return RemoteResult{Case: c.Case}, tx.CancelCase(tx.ctx, c.Case, reason, call)
 	}

@@ -36,7 +36,10 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 }
 
 // complete fills in what every command has.
-func (q *asking) complete() {
+func (q *asking) complete() error {
+	if q.timeout < 0 {
+		return usagef("--timeout %s: use 0s not to wait, or more", q.timeout)
+	}
 	q.command.Data = q.data.json
 	if q.command.Action == workitem.Fail.String() {
 		q.command.Data = retryable(q.data.json)
@@ -44,6 +47,7 @@ func (q *asking) complete() {
 	if q.command.By == "" {
 		q.command.By = os.Getenv("USER")
 	}
+	return nil
 }
 
 // retryable makes a failure that does not say whether another attempt may help one that says so, as the error of a
@@ -85,7 +89,9 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.complete()
+		if err := q.complete(); err != nil {
+			return err
+		}
 		q.command.Do, q.command.Workflow = engine.RemoteStart, args[0]
 		if err := o.prepare(ctx, q.command); err != nil {
 			return err
@@ -121,7 +127,9 @@ func (a *app) caseCancel() *cobra.Command {
 	}
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.complete()
+		if err := q.complete(); err != nil {
+			return err
+		}
 		q.command.Do = engine.RemoteCancel
 		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
 			return err
@@ -192,7 +200,9 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 	}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Do, q.command.Action = engine.RemoteItem, do.String()
-		q.complete()
+		if err := q.complete(); err != nil {
+			return err
+		}
 		if q.command.Item, err = parseID(workitem.ParseID, "work item", args[0]); err != nil {
 			return err
 		}

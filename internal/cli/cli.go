@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
 // Streams are where a command reads and writes.
@@ -135,7 +135,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 
 // hint ends an error about an unknown word.
 func hint(word string, known []string) string {
-	if best := script.Closest(word, known); best != "" {
+	if best := spelling.Closest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	if len(known) == 0 {

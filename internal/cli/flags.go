@@ -47,7 +47,7 @@ func (a *app) normalize(root *cobra.Command, args []string) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		value := plain(brief([]byte(invalid.GetValue()), 40))
-		return usagef("--%s %s: %w", invalid.GetFlag().Name, value, errors.Unwrap(invalid))
+		return usagef("--%s %s: %w", invalid.GetFlag().Name, value, wanted(invalid))
 	}
 	unknown := (*pflag.NotExistError)(nil)
 	if !errors.As(err, &unknown) {
@@ -64,6 +64,23 @@ func flagError(cmd *cobra.Command, err error) error {
 	slices.Sort(known)
 	meant := hint("--"+strings.TrimLeft(name, "-"), slices.Compact(known))
 	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
+}
+
+// wanted says what the value of a flag should have been, where the flag's type is one of Go's: its own error speaks of the
+// function that could not read it.
+func wanted(invalid *pflag.InvalidValueError) error {
+	err := errors.Unwrap(invalid)
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "int" && errors.Is(err, strconv.ErrRange):
+		return errors.New("the number is too large")
+	case kind == "int":
+		return errors.New("write a whole number")
+	case kind == "bool":
+		return errors.New("write true or false, or the flag alone for true")
+	case kind == "duration":
+		return errors.New("write it as 500ms, 10s or 5m")
+	}
+	return err
 }
 
 func (a *app) checkOutput() error {

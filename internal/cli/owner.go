@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -150,6 +151,7 @@ func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activiti
 		order = append(order, i)
 	}
 	slices.Sort(order)
+	order = complete(texts, order)
 	var latest []*script.Workflow
 	for _, i := range order {
 		latest = append(latest, texts[i])
@@ -157,7 +159,7 @@ func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activiti
 	known := make(map[string]*activities.Definition)
 	defs, problems, err := script.Compile(latest, nil)
 	if err != nil || len(problems) > 0 {
-		return nil, err // a composite task runs a workflow that is code: only the program that has that can run them
+		return nil, err
 	}
 	for k, d := range defs {
 		d.Version = from[order[k]].Version
@@ -179,6 +181,27 @@ func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activiti
 		return !slices.ContainsFunc(from, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint })
 	}
 	return slices.DeleteFunc(append(older, defs...), changed), nil
+}
+
+// complete leaves out the workflows whose composite tasks run one that is not a text: that is code, and only the program
+// that has it can run them. Without those, others may be left out in their turn.
+func complete(texts []*script.Workflow, order []int) []int {
+	for {
+		names := make(map[string]bool)
+		for _, i := range order {
+			names[texts[i].Def.Name] = true
+		}
+		lacks := func(t net.Task) bool {
+			return slices.ContainsFunc(t.Of, func(name string) bool { return !names[name] })
+		}
+		rest := slices.DeleteFunc(slices.Clone(order), func(i int) bool {
+			return slices.ContainsFunc(texts[i].Def.Tasks, lacks)
+		})
+		if len(rest) == len(order) {
+			return rest
+		}
+		order = rest
+	}
 }
 
 // fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -114,7 +115,7 @@ func (p *parser) unknownAttribute(t *taskLine, key string, elsewhere bool) {
 			keys, forms = append(keys, a.key), append(forms, a.form)
 		}
 	}
-	near := closest(key, keys)
+	near := spelling.Closest(key, keys)
 	switch {
 	case elsewhere:
 		p.errorf("a %s has no attribute %s; expected %s", kind, quote(key), anyOf(forms))

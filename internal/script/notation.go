@@ -15,8 +15,11 @@ import (
 func ParseNotation(at net.Pos, text string) ([]*Workflow, error) {
 	p := &parser{at: at}
 	p.at.Line = max(p.at.Line, 1)
+	if err := mustBeUTF8(p.at, text); err != nil {
+		return nil, err
+	}
 	first := p.at
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
 		p.line(strings.TrimSuffix(line, "\n"))
 		p.statement()
 		if p.errs.full() {

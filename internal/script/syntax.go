@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -85,6 +86,17 @@ func syntaxf(format string, args ...any) error {
 	return &SyntaxError{Text: fmt.Sprintf(format, args...)}
 }
 
+// byteOrderMark begins files of some editors. In UTF-8 it says nothing, and is left out.
+const byteOrderMark = "\ufeff"
+
+// mustBeUTF8 refuses a text that begins as one in UTF-16 does, which a shell's redirection may have made of it.
+func mustBeUTF8(at net.Pos, text string) error {
+	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
+		return SyntaxErrors{{File: at.File, Line: at.Line, Text: "the text is in UTF-16; save it in UTF-8"}}
+	}
+	return nil
+}
+
 // IsName reports whether s may name a workflow, a task, a condition or a case: a letter or an underscore, then letters,
 // digits, underscores and hyphens, all ASCII.
 func IsName(s string) bool {
@@ -110,7 +122,7 @@ func quote(word string) string {
 
 // hint ends an error about an unknown word: with the known word that it resembles, or else with all of them.
 func hint(word string, known []string) string {
-	if best := closest(word, known); best != "" {
+	if best := spelling.Closest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "expected " + anyOf(known)
@@ -123,44 +135,4 @@ func anyOf(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-// closest returns the known word with the fewest typing errors between it and word, "" if none is near: one error is
-// borne for every three letters, so that "edn" finds "end" and "stop" does not find "show".
-func closest(word string, known []string) string {
-	const most = 20 // longer than every known word by more than the errors that could be borne
-	if len(word) > most {
-		return ""
-	}
-	word = strings.ToLower(word)
-	best, fewest := "", max(1, len(word)/3)+1
-	for _, k := range known {
-		if d := typingErrors(word, k); d < fewest && d < len(k) {
-			best, fewest = k, d
-		}
-	}
-	return best
-}
-
-// typingErrors counts the letters to add, drop, change or swap with their neighbour to make b of a.
-func typingErrors(a, b string) int {
-	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, prev, row = prev, row, before
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := prev[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

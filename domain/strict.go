@@ -1,0 +1,221 @@
+package domain
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/internal/spelling"
+)
+
+// malformed explains JSON that isn't a T in words for whoever sent it: as a broken rule of a field where a field is
+// known.
+func malformed(t reflect.Type, data []byte, err error) error {
+	invalid := &InvalidError{Type: t.String(), Err: err}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if e.Field != "" {
+			invalid.Fields = []FieldError{{Path: e.Field, Rule: "type", Param: e.Type.String()}}
+		} else {
+			invalid.Err = &formError{got: e.Value, want: form(e.Type), err: err}
+		}
+		return invalid
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		invalid.Err = fmt.Errorf("not JSON, at byte %d: %w", e.Offset, err)
+		return invalid
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		invalid.Err = fmt.Errorf("not JSON, since it ends too soon: %w", err)
+		return invalid
+	}
+	if unknown := findUnknown(t, data, ""); unknown != nil { // encoding/json has no type for this error
+		invalid.Err = unknown
+	}
+	return invalid
+}
+
+// formError says that a whole value has another form than its type.
+type formError struct {
+	got, want string
+	err       error
+}
+
+func (e *formError) Error() string {
+	return fmt.Sprintf("it is JSON of another form (%s); send %s", e.got, e.want)
+}
+
+func (e *formError) Unwrap() error { return e.err }
+
+// form says in the words of JSON how a type is written.
+func form(t reflect.Type) string {
+	switch t = deref(t); t.Kind() {
+	case reflect.Struct:
+		if names := namesOf(t); len(names) > 0 && !readsItself(t) {
+			return "an object with the fields " + list(names)
+		}
+		return "an object"
+	case reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text in quotes"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "a whole number that fits an " + t.Kind().String()
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a " + t.String()
+}
+
+// unknownError names a field that its type doesn't have: most often it is misspelt.
+type unknownError struct {
+	path  string   // of the object that has the field; "" for the value itself
+	name  string   // of the field
+	known []string // the names that the type has
+}
+
+func (e *unknownError) Error() string {
+	at := e.name
+	if e.path != "" {
+		at = e.path + "." + e.name
+	}
+	text := fmt.Sprintf("unknown field %.80q", at)
+	switch best := spelling.Closest(e.name, e.known); {
+	case best != "":
+		return fmt.Sprintf("%s; did you mean %q? The fields are %s", text, best, list(e.known))
+	case len(e.known) == 0:
+		return text + "; there are no fields here"
+	}
+	return text + "; the fields are " + list(e.known)
+}
+
+// list shows names, and only the first of many.
+func list(names []string) string {
+	if more := len(names) - maxShown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxShown], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// findUnknown looks for the first field of the data, by name, that the type doesn't have.
+func findUnknown(t reflect.Type, data []byte, path string) *unknownError {
+	t = deref(t)
+	if readsItself(t) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return unknownOfStruct(t, data, path)
+	case reflect.Map:
+		var entries map[string]json.RawMessage
+		if json.Unmarshal(data, &entries) != nil {
+			return nil
+		}
+		for _, key := range sortedKeys(entries) {
+			if u := findUnknown(t.Elem(), entries[key], fmt.Sprintf("%s[%s]", path, key)); u != nil {
+				return u
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		var elements []json.RawMessage
+		if holdsNone(t.Elem()) || json.Unmarshal(data, &elements) != nil {
+			return nil
+		}
+		for i, e := range elements {
+			if u := findUnknown(t.Elem(), e, fmt.Sprintf("%s[%d]", path, i)); u != nil {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+func unknownOfStruct(t reflect.Type, data []byte, path string) *unknownError {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(data, &given) != nil {
+		return nil
+	}
+	fields := fieldsOf(t)
+	for _, key := range sortedKeys(given) {
+		// As encoding/json does: the very name first, then one that differs in small and capital letters.
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
+		if i < 0 {
+			i = slices.IndexFunc(fields, func(f field) bool { return strings.EqualFold(f.name, key) })
+		}
+		if i < 0 {
+			return &unknownError{path: path, name: key, known: namesOf(t)}
+		}
+		inner := fields[i].name
+		if path != "" {
+			inner = path + "." + inner
+		}
+		if u := findUnknown(fields[i].t, given[key], inner); u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]json.RawMessage) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// readsItself reports whether a type has a form of its own in JSON, so that its fields say nothing.
+func readsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// field is one that JSON may give a struct.
+type field struct {
+	name string
+	t    reflect.Type
+}
+
+// fieldsOf lists the fields that encoding/json would fill, those of embedded structs among them.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for _, f := range reflect.VisibleFields(t) {
+		name := jsonName(f)
+		promoted := len(f.Index) > 1 && hidden(t, f.Index)
+		if promoted || name == "" || f.Tag.Get("json") == "-" || !f.IsExported() {
+			continue
+		}
+		fields = append(fields, field{name, f.Type})
+	}
+	return fields
+}
+
+// hidden reports whether a promoted field isn't one to JSON, because one of the structs that embed it has a name there.
+func hidden(t reflect.Type, index []int) bool {
+	for i := 1; i < len(index); i++ {
+		if outer := t.FieldByIndex(index[:i]); jsonName(outer) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func namesOf(t reflect.Type) []string {
+	var names []string
+	for _, f := range fieldsOf(t) {
+		if !slices.Contains(names, f.name) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
