@@ -98,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root.AddCommand(a.cases(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.why(), a.item(), a.kase(),
 		a.event(),
-		a.script(), a.draw(), a.version())
+		a.script(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())
 	}

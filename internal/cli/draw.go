@@ -13,107 +13,133 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/svg"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// drawing is one call of "tasq draw".
+type drawing struct {
+	a                   *app
+	format, of, net, to string
+}
+
 func (a *app) draw() *cobra.Command {
-	var format, of string
+	d := &drawing{a: a}
 	cmd := &cobra.Command{
-		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as text for Graphviz or Mermaid",
-		Long: paragraph("Draw a workflow of a file (.net, or .txt for the define commands of a scenario), of the database, " +
-			"or of this program. With --case, draw the workflow of a case with its tokens."),
-		Example: `  tasq draw review.net | dot -Tsvg > review.svg
+		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
+		Long: paragraph("Draw a workflow of a file, of the database, or of this program. A file may be in net notation, a " +
+			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
+			"-o names a folder, each is drawn into a file there. With --case, draw the workflow of a case with its tokens."),
+		Example: `  tasq draw review.net -o review.svg
+  tasq draw order.bpmn -f svg -o pictures/
   tasq draw article --db article.db -f mermaid
-  tasq draw --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071`,
+  tasq draw --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -f svg > case.svg`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if of != "" {
+			if d.of != "" {
 				return exactly()(cmd, args)
 			}
 			return between(1, "a FILE or a WORKFLOW", "a WORKFLOW")(cmd, args)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "format", "f", "dot", "`form` of the drawing: dot or mermaid")
-	cmd.Flags().StringVar(&of, "case", "", "the case with this `id`, with its tokens")
+	f := cmd.Flags()
+	f.StringVarP(&d.format, "format", "f", "",
+		"`form` of the drawing: svg, dot or mermaid (default: by the name after -o, or dot)")
+	f.StringVar(&d.of, "case", "", "the case with this `id`, with its tokens")
+	f.StringVar(&d.net, "net", "", "draw the net with this `name`, of a file with several")
+	f.StringVarP(&d.to, "output", "o", "", "write into this `file`, or one for each net into this folder")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("output") {
-			return usagef("a drawing has no such form; choose one with -f dot or -f mermaid")
-		}
-		pen := map[string]func(*net.Net, net.Marking) string{"dot": net.DOT, "mermaid": net.Mermaid}[format]
-		if pen == nil {
-			return usagef("-f %q: %s", format, hint(format, []string{"dot", "mermaid"}))
+		if err := d.check(args); err != nil {
+			return err
 		}
 		return a.run(func(ctx context.Context, args []string) error {
-			n, m, err := a.subject(ctx, of, args)
+			pictures, err := d.subject(ctx, args)
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(a.Out, pen(n, m))
-			return err
+			outputs := make([]output, len(pictures))
+			for i, p := range pictures {
+				outputs[i] = output{name: p.file + endings[d.format], write: p.pen(d.format)}
+			}
+			return a.write(d.to, outputs, args)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-// subject finds what is to be drawn; the marking is nil but for a case.
-func (a *app) subject(ctx context.Context, of string, args []string) (*net.Net, net.Marking, error) {
-	switch {
-	case of != "":
-		return a.netOfCase(ctx, of)
-	case len(args) == 2 || isFile(args[0]):
-		n, err := netOfFile(args[0], args[1:])
-		return n, nil, err
+// check completes and checks the flags.
+func (d *drawing) check(args []string) (err error) {
+	if d.format, err = chooseForm("-f", d.format, d.to, drawForms); err != nil {
+		return err
 	}
-	n, err := a.netOfName(ctx, args[0])
-	return n, nil, err
+	if len(args) == 2 && d.net != "" && d.net != args[1] {
+		return usagef("--net %s and %s name two nets; name one", d.net, args[1])
+	}
+	if len(args) == 2 {
+		d.net = args[1]
+	}
+	return nil
+}
+
+// subject finds what is to be drawn: one net, or all of a file if they go into a folder.
+func (d *drawing) subject(ctx context.Context, args []string) ([]picture, error) {
+	switch {
+	case d.of != "":
+		p, err := d.a.pictureOfCase(ctx, d.of)
+		return []picture{p}, err
+	case d.net != "" || isFile(args[0]):
+		return d.ofFile(args[0])
+	}
+	n, err := d.a.netOfName(ctx, args[0])
+	return []picture{{n: n, file: args[0]}}, err
+}
+
+func (d *drawing) ofFile(path string) ([]picture, error) {
+	f, err := d.a.readModel(path)
+	if err != nil {
+		return nil, err
+	}
+	nets, err := chooseNets(f, d.net)
+	if err != nil {
+		return nil, err
+	}
+	if len(nets) > 1 && !isFolder(d.to) {
+		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with -o for a file each",
+			path, len(nets), list(f.Names()))
+	}
+	pictures := make([]picture, len(nets))
+	for i, n := range nets {
+		if pictures[i], err = pictureOf(path, n); err != nil {
+			return nil, err
+		}
+		pictures[i].file = outputName(f, n)
+	}
+	return pictures, nil
 }
 
 // isFile reports whether an argument names a file, if perhaps a missing one, and no workflow.
 func isFile(arg string) bool {
-	if slices.Contains([]string{".net", ".txt"}, filepath.Ext(arg)) {
+	if arg == "-" || slices.Contains([]string{".net", ".txt"}, filepath.Ext(arg)) {
 		return true
 	}
 	_, err := os.Stat(arg)
 	return !script.IsName(arg) || !errors.Is(err, fs.ErrNotExist)
 }
 
-func (a *app) netOfCase(ctx context.Context, word string) (n *net.Net, m net.Marking, err error) {
+func (a *app) pictureOfCase(ctx context.Context, word string) (p picture, err error) {
 	id, err := parseID(workitem.ParseCaseID, "case", word)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	err = a.view(ctx, func(r store.Reader) error {
 		c, err := findCase(ctx, r, id)
 		if err == nil {
-			n, m = c.Net, c.Marking
+			p = picture{n: c.Net, marking: c.Marking, busy: c.Busy(), file: c.ID.String(),
+				title: c.Workflow + ", case " + c.ID.String()}
 		}
 		return err
 	})
-	return n, m, err
-}
-
-func netOfFile(path string, names []string) (*net.Net, error) {
-	parsed, err := readNotation(path)
-	if err != nil {
-		return nil, err
-	}
-	var known []string
-	for _, w := range parsed {
-		known = append(known, w.Def.Name)
-	}
-	at := 0
-	switch {
-	case len(names) == 1:
-		if at = slices.Index(known, names[0]); at < 0 {
-			return nil, exit(ExitNotFound, "%s has no workflow %q; %s", path, names[0], hint(names[0], known))
-		}
-	case len(parsed) > 1:
-		return nil, usagef("%s has %d workflows; name one of them: %s", path, len(parsed), list(known))
-	}
-	if problems := append(parsed[at].Def.Check(), parsed[at].Problems()...); len(problems) > 0 {
-		return nil, problemsOf(path, problems)
-	}
-	return net.Compile(parsed[at].Def)
+	return p, err
 }
 
 // netOfName finds a workflow in the database, if there is one, and otherwise in this program.
@@ -150,4 +176,31 @@ func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 		return nil
 	})
 	return n, err
+}
+
+// picture is a net to be drawn.
+type picture struct {
+	n       *net.Net
+	file    string // what a file of it is called, without an ending
+	title   string
+	labels  map[string]string
+	flows   map[[2]string]string // what is written at them
+	marking net.Marking          // nil but for a case
+	busy    net.Bits
+}
+
+// pen returns what draws the picture in one of the forms.
+func (p picture) pen(format string) func(w io.Writer) error {
+	return func(w io.Writer) (err error) {
+		switch format {
+		case "svg":
+			return svg.Draw(w, p.n, svg.Options{
+				Title: p.title, Labels: p.labels, Flows: p.flows, Marking: p.marking, Busy: p.busy})
+		case "mermaid":
+			_, err = io.WriteString(w, net.Mermaid(p.n, p.marking))
+		default:
+			_, err = io.WriteString(w, net.DOT(p.n, p.marking))
+		}
+		return err
+	}
 }

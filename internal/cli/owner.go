@@ -207,7 +207,7 @@ func complete(texts []*script.Workflow, order []int) []int {
 // fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so
 // that running cases of the old one go on.
 func (o *owning) fromFile(stored []*store.Definition, texts []*activities.Definition) error {
-	parsed, err := readNotation(o.net)
+	parsed, err := o.a.readNotation(o.net)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,8 @@ type Net struct {
 	Label    string            // the name for people; empty if there is none
 	Labels   map[string]string // the names of tasks and conditions for people, by the name in the net; may be nil
 	IDs      map[string]string // the ids in the file, by the name in the net, where they are different; may be nil
+	// Flows is what is written at flows for people, by the names of both ends: what decides about them; may be nil.
+	Flows map[[2]string]string
 }
 
 // Problems is what makes the definition not well-formed, and what stands in the text besides it; see

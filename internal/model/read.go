@@ -120,7 +120,7 @@ func (f *File) yawl(r io.Reader) error {
 	f.Report = result.Report
 	for _, n := range result.Nets {
 		f.Nets = append(f.Nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
-			Labels: n.Labels, IDs: n.IDs})
+			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows})
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (f *File) bpmn(r io.Reader) error {
 	f.Report = result.Report
 	for _, n := range result.Nets {
 		f.Nets = append(f.Nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
-			Labels: n.Labels, IDs: n.IDs})
+			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows})
 	}
 	return nil
 }
@@ -150,10 +150,11 @@ func (f *File) text(r io.Reader) error {
 		return f.refuse(pnml.TooLarge, fmt.Sprintf("the file is longer than the limit of %d bytes", MaxBytes))
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
 		return f.refuse(pnml.WrongFormat, "this is neither text nor XML; expected net notation, PNML, YAWL or BPMN")
-	case len(bytes.TrimSpace(data)) == 0:
-		return f.refuse(pnml.Empty, "the file is empty")
 	}
 	ext := filepath.Ext(f.Name)
+	if len(bytes.TrimSpace(data)) == 0 && ext != ".net" && ext != ".txt" {
+		return f.refuse(pnml.Empty, "the file is empty")
+	}
 	if ext == ".txt" || hasLine(string(data), func(l string) bool { return l == "----" }) {
 		return f.scenario(data)
 	}

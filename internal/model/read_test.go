@@ -116,7 +116,8 @@ func TestAPlainNet(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	tests := map[string]struct{ file, text, want string }{
-		"empty":         {"w.net", " \n", `w.net: empty: the file is empty`},
+		"empty":         {"w", " \n", `w: empty: the file is empty`},
+		"empty text":    {"w.net", " \n", `w.net:1: there is no workflow here`},
 		"binary":        {"w.png", "\x89PNG\r\n", `w.png: wrong-format: this is neither text nor XML`},
 		"zeros":         {"w", "workflow w\x00", `w: wrong-format: this is neither`},
 		"other text":    {"go.mod", "module x\n", `go.mod: wrong-format: this is no model: a text in net notation has`},

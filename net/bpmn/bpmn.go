@@ -58,6 +58,9 @@ type Net struct {
 	Label      string            // the name of the pool or sub-process, for people; empty if it has none
 	Labels     map[string]string // the name for people by the name in the net, where there is one and it is different
 	IDs        map[string]string // the id in the file by the name in the net
+	// Flows gives what is written at a flow, by the names of its two ends: its name in the file, or else its condition,
+	// or "otherwise" for the default.
+	Flows map[[2]string]string
 }
 
 // Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond

@@ -69,6 +69,21 @@ func describe(t *testing.T, content string) string {
 	return b.String()
 }
 
+func TestLabelsOfFlows(t *testing.T) {
+	r, err := Decode(strings.NewReader(process(`
+		<startEvent id='s'/><inclusiveGateway id='x' default='x-a'/><task id='a'/><task id='b'/><task id='c'/><endEvent id='e'/>
+		s -> x
+		x -> a
+		x -> b if p > 1
+		<sequenceFlow id='named' name='by hand' sourceRef='x' targetRef='c'><conditionExpression>q</conditionExpression></sequenceFlow>
+		a -> e
+		b -> e
+		c -> e`)), Options{})
+	require.NoError(t, err)
+	require.Equal(t, map[[2]string]string{
+		{"x", "a"}: "otherwise", {"x_some", "b"}: "p > 1", {"x_some", "c"}: "by hand"}, r.Nets[0].Flows)
+}
+
 func TestNamesLabelsAndPositions(t *testing.T) {
 	r, err := Decode(strings.NewReader(`<b:definitions xmlns:b='http://www.omg.org/spec/BPMN/20100524/MODEL'>
 		<b:collaboration><b:participant id='p1' name='Shop &amp; more' processRef='b:P'/>

@@ -64,7 +64,8 @@ func (d *decoder) emit(s *scope, root bool) error {
 	}
 	e := &emitter{decoder: d, tasks: map[string]int{}, pairs: map[string]bool{},
 		def: &net.Definition{Name: d.names[s], Pos: d.pos(s.el.Line)}}
-	e.out = &Net{Definition: e.def, Root: root, Label: label, Labels: map[string]string{}, IDs: map[string]string{}}
+	e.out = &Net{Definition: e.def, Root: root, Label: label, Labels: map[string]string{}, IDs: map[string]string{},
+		Flows: map[[2]string]string{}}
 	e.nameNodes(s)
 	in, out := e.condition("in", net.Start, s.el), e.condition("out", net.End, s.el)
 	e.body(s, in, out)

@@ -184,6 +184,9 @@ func (e *emitter) edges(n *node) {
 		}
 		e.flow(from, f.to.enter, f.el)
 		e.noteCondition(n, f, i+1)
+		if label := n.flowLabel(f); label != "" {
+			e.out.Flows[[2]string{from, f.to.enter}] = label
+		}
 	}
 	if n.link != nil {
 		e.flow(n.leave, n.link.enter, n.el)
@@ -287,6 +290,18 @@ func (e *emitter) split(n *node) net.Gate {
 			"they are read as an or-split, which takes any of them", conditional, always))
 	}
 	return net.Or
+}
+
+// flowLabel is what a person reads at a flow.
+func (n *node) flowLabel(f *flow) string {
+	label := xmlread.Label(f.el.Attr("name"))
+	if label == "" && f.condition != nil {
+		label = xmlread.Label(f.condition.Text)
+	}
+	if label == "" && n.isFallback(f) && len(n.out) > 1 {
+		label = "otherwise"
+	}
+	return label
 }
 
 func (e *emitter) noteCondition(n *node, f *flow, place int) {

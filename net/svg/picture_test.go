@@ -3,6 +3,7 @@ package svg
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -168,7 +169,9 @@ func checkAll(t *testing.T, where string, ds []*net.Definition) (crossings int) 
 		}
 		f := laidOut(n, Options{})
 		require.NoError(t, f.check(), "%s: %s", where, d.Name)
-		require.NoError(t, laidOut(n, busyDay(n)).check(), "%s: %s, marked", where, d.Name)
+		if len(f.vs) < 200 || os.Getenv("TASQ_NIGHTLY") != "" {
+			require.NoError(t, laidOut(n, busyDay(n)).check(), "%s: %s, marked", where, d.Name)
+		}
 		crossings += f.crossings
 	}
 	return crossings

@@ -55,14 +55,14 @@ func (b *block) height() int { return len(b.lines) * lineHeight(b.size) }
 
 func lineHeight(size int) int { return size + 2 }
 
-// wrap breaks a text into lines without cutting anything off. It takes the narrowest of the widths that needs no more
-// than three lines, or else the widest.
+// wrap breaks a text into lines without cutting anything off. It takes the narrowest of the widths that breaks no word
+// and needs no more than three lines, or else the widest.
 func wrap(text string, size int, widths ...int) block {
 	pieces := split(clean(text))
 	var b block
 	for _, width := range widths {
-		b = fill(pieces, size, width)
-		if len(b.lines) <= 3 {
+		broken := false
+		if b, broken = fill(pieces, size, width); !broken && len(b.lines) <= 3 {
 			break
 		}
 	}
@@ -103,9 +103,9 @@ func split(text string) []string {
 	return pieces
 }
 
-// fill puts as many pieces on a line as fit; a piece that is wider than a line is cut into several.
-func fill(pieces []string, size, width int) block {
-	b := block{size: size}
+// fill puts as many pieces on a line as fit; a piece that is wider than a line is broken.
+func fill(pieces []string, size, width int) (b block, broken bool) {
+	b.size = size
 	line := ""
 	end := func() {
 		if line = strings.TrimSpace(line); line != "" {
@@ -122,6 +122,7 @@ func fill(pieces []string, size, width int) block {
 			line += piece
 			continue
 		}
+		broken = true
 		for _, r := range piece {
 			if line != "" && textWidth(line+string(r), size) > width {
 				end()
@@ -130,5 +131,5 @@ func fill(pieces []string, size, width int) block {
 		}
 	}
 	end()
-	return b
+	return b, broken
 }

@@ -34,6 +34,7 @@ func TestWrapTakesTheNarrowestThatDoes(t *testing.T) {
 	require.LessOrEqual(t, wrap("one two three", 11, 40, 400).width, 40)
 	require.Len(t, wrap("one two three four five six", 11, 40, 400).lines, 1)
 	require.Len(t, wrap(strings.Repeat("wwww ", 40), 11, 40, 80).lines, 20)
+	require.Len(t, wrap("unbreakable", 11, 40, 80).lines, 1)
 }
 
 func TestWrapCutsNothingOff(t *testing.T) {

@@ -59,7 +59,7 @@ type builder struct {
 func (b *builder) build() error {
 	b.def = &net.Definition{Name: b.workflows[b.raw.id], Pos: b.pos(b.raw.line)}
 	b.out = Net{Definition: b.def, Root: b.raw.root, Label: xmlread.Label(b.raw.label),
-		Labels: map[string]string{}, IDs: map[string]string{}}
+		Labels: map[string]string{}, IDs: map[string]string{}, Flows: map[[2]string]string{}}
 	if err := b.nameAll(); err != nil {
 		return err
 	}
@@ -155,9 +155,10 @@ func (b *builder) addFlows(n *rawNode) error {
 }
 
 func (b *builder) notePredicate(n, to *rawNode, f rawFlow, place int) {
-	text := ""
+	text, label := "", "otherwise"
 	if p := xmlread.Label(f.predicate); p != "" {
 		text = "it is number " + strconv.Itoa(place) + " to be tried and is taken if " + p
+		label = strconv.Itoa(place) + ": " + p
 	}
 	if f.fallback {
 		text = strings.TrimPrefix(text+"; it is the default", "; ")
@@ -165,6 +166,7 @@ func (b *builder) notePredicate(n, to *rawNode, f rawFlow, place int) {
 	if text == "" {
 		return
 	}
+	b.out.Flows[[2]string{b.name[n], b.name[to]}] = label
 	b.result.Report.Add(Note{Code: Kept, Line: f.line, Element: "flow " + xmlread.Quote(b.name[n]+"->"+b.name[to]),
 		Text: text, Raw: strings.Clone(f.predicate[:min(len(f.predicate), 2<<10)])})
 }

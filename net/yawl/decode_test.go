@@ -83,6 +83,8 @@ func TestNamesLabelsAndPositions(t *testing.T) {
 	require.Equal(t, "Review of an article", n.Label)
 	require.Equal(t, map[string]string{"read": "Read the article"}, n.Labels)
 	require.Equal(t, map[string]string{"edit_it": "edit.it"}, n.IDs)
+	require.Equal(t, map[[2]string]string{
+		{"split", "c1"}: "1: urgent", {"split", "edit_it"}: "2: pages > 10", {"split", "read"}: "otherwise"}, n.Flows)
 	require.Equal(t, net.Pos{File: "review.yawl", Line: 24}, n.Definition.Tasks[1].Pos)
 	require.Equal(t, net.Pos{File: "review.yawl", Line: 19}, n.Definition.Flows[3].Pos)
 }

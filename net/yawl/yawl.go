@@ -48,6 +48,8 @@ type Net struct {
 	Label      string            // the name of the net in the file, for people; empty if it has none
 	Labels     map[string]string // the name for people by the name in the net, where there is one and it is different
 	IDs        map[string]string // the id in the file by the name in the net, where it is different
+	// Flows gives what decides about a flow, for people, by the names of its two ends: its predicate, or "otherwise".
+	Flows map[[2]string]string
 }
 
 // Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond

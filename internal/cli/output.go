@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// drawForms are the forms of a drawing, and modelForms those of a model.
+var (
+	drawForms  = []string{"svg", "dot", "mermaid"}
+	modelForms = []string{"pnml", "net"}
+)
+
+// endings are those of files by form.
+var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
+
+// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else the
+// default: dot, since older scripts rely on it, or none if that is no choice.
+func chooseForm(flag, form, to string, forms []string) (string, error) {
+	if to == "json" || to == "table" {
+		return "", usagef("-o names the file to write, and %s is a form of other commands; write ./%[1]s for such a file", to)
+	}
+	if form == "" && !isFolder(to) {
+		for _, known := range forms {
+			if to != "" && filepath.Ext(to) == endings[known] {
+				return known, nil
+			}
+		}
+	}
+	if form == "" && slices.Equal(forms, drawForms) {
+		form = "dot"
+	}
+	switch {
+	case form == "":
+		return "", usagef("say with %s which form is wanted: %s", flag, list(forms))
+	case !slices.Contains(forms, form):
+		return "", usagef("%s %q: %s", flag, form, hint(form, forms))
+	}
+	return form, nil
+}
+
+// isFolder reports whether a path names a folder, one that is there or one that ends like one.
+func isFolder(path string) bool {
+	if path != "" && os.IsPathSeparator(path[len(path)-1]) {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// output is a file to be written.
+type output struct {
+	name  string // in the folder, if -o names one
+	write func(io.Writer) error
+}
+
+// write writes outputs to standard output, into one file, or into a folder. Everything is made before anything is
+// written. What was read is never written over.
+func (a *app) write(to string, outputs []output, read []string) error {
+	folder := isFolder(to)
+	if len(outputs) > 1 && !folder {
+		return usagef("there are %d files to write; name a folder with -o, like -o %s/", len(outputs), firstWord(to, "out"))
+	}
+	taken := make(map[string]bool)
+	made := make([]bytes.Buffer, len(outputs))
+	for i, o := range outputs {
+		if taken[o.name] {
+			return usagef("two files would be called %s; convert them one by one", o.name)
+		}
+		taken[o.name] = true
+		if err := o.write(&made[i]); err != nil {
+			return err
+		}
+	}
+	if folder {
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return unwritable(to, err)
+		}
+	}
+	for i, o := range outputs {
+		path := to
+		if folder {
+			path = filepath.Join(to, o.name)
+		}
+		if err := a.writeFile(path, made[i].Bytes(), read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstWord(words ...string) string {
+	return words[slices.IndexFunc(words, func(w string) bool { return w != "" && w != "-" })]
+}
+
+func (a *app) writeFile(path string, data []byte, read []string) error {
+	if path == "" || path == "-" {
+		_, err := a.Out.Write(data)
+		return err
+	}
+	there, err := os.Stat(path)
+	for _, in := range read {
+		if info, inErr := os.Stat(in); err == nil && inErr == nil && os.SameFile(there, info) {
+			return usagef("%s would be written over itself; name another file with -o", in)
+		}
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		return unwritable(path, err)
+	}
+	return nil
+}
