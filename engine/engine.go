@@ -54,6 +54,7 @@ type Engine struct {
 
 	runner *runner                     // runs callbacks; the writer's own
 	trees  map[workitem.CaseID]*cached // the writer's own
+	batch  []*request                  // the writer's own, kept for its memory
 	uses   uint64
 
 	index  index

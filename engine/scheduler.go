@@ -20,6 +20,7 @@ type scheduler struct {
 	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
+	hands    hands
 	wake     func() bool // stops the timer
 	wakeAt   int64
 	on       bool
@@ -67,6 +68,7 @@ func (s *scheduler) init(e *Engine) {
 	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
+	s.hands.work = e.work
 }
 
 // start lets jobs run.
@@ -85,6 +87,7 @@ func (s *scheduler) stop() {
 	if s.wake != nil {
 		s.wake()
 	}
+	s.hands.close()
 	for _, q := range s.queues {
 		s.e.active.add(-len(q.ready))
 		q.ready = nil
@@ -240,7 +243,7 @@ func (s *scheduler) turn() {
 		go s.e.fire(n)
 	}
 	for _, n := range run {
-		go s.e.work(n)
+		s.hands.do(n)
 	}
 }
 

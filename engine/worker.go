@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -69,7 +70,11 @@ func (e *Engine) work(n entry) {
 	defer func() { e.sched.freed(n, fence) }()
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	w, def, steps, err := e.claim(n, cancel)
+	var lost atomic.Bool
+	w, def, steps, err := e.claim(n, cancel, func() {
+		lost.Store(true)
+		cancel() // what a worker does without its claim is not the engine's
+	})
 	if err != nil {
 		e.putOff(n, err)
 		return
@@ -85,11 +90,17 @@ func (e *Engine) work(n entry) {
 		return
 	}
 	e.settle(n, w, output, failure)
+	if lost.Load() {
+		e.putOff(n, errClaim)
+	}
 }
 
+// errClaim is why a job is put off that a worker had begun.
+var errClaim = fmt.Errorf("%w the claim", errCommit)
+
 // claim makes the job this engine's. The worker goes on as soon as the claim is accepted; its commit comes with the next,
-// unless the job may have killed a process before.
-func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.Definition, *journal, error) {
+// unless the job may have killed a process before. If that commit fails, lost is called.
+func (e *Engine) claim(n entry, cancel, lost func()) (*activities.Work, *activities.Definition, *journal, error) {
 	var w *activities.Work
 	var steps *journal
 	lease := e.now().Add(e.cfg.Lease)
@@ -97,30 +108,13 @@ func (e *Engine) claim(n entry, cancel func()) (*activities.Work, *activities.De
 		w, err = m.Claim(n.job, e.cfg.Owner, lease)
 		return err
 	})
-	accepted := make(chan struct{})
 	r.accepted = func() {
 		steps = e.newJournal(n, w)
 		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel, moved: steps.moved})
-		close(accepted)
 	}
-	if err := e.enqueue(context.Background(), r); err != nil {
+	r.early, r.undone = !n.cautious, lost
+	if err := e.submit(context.Background(), r); err != nil {
 		return nil, nil, nil, err
-	}
-	goAhead := accepted
-	if n.cautious {
-		goAhead = nil
-	}
-	select {
-	case err := <-r.done:
-		if err != nil {
-			return nil, nil, nil, err
-		}
-	case <-goAhead:
-		go func() {
-			if err := <-r.done; err != nil {
-				cancel() // the claim was not committed: what the worker does is not the engine's
-			}
-		}()
 	}
 	def := e.byPrint[w.Case.Fingerprint]
 	if def == nil {

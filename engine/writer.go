@@ -16,9 +16,12 @@ type request struct {
 	ctx      context.Context
 	run      func(*Tx) error
 	accepted func()     // called by the writer when run has succeeded, before the commit; may be nil
+	undone   func()     // called by the writer when the commit of a run that succeeded has failed; may be nil
+	early    bool       // it is answered when it is accepted, and undone tells if it is not durable
 	lazy     bool       // its commit may wait a moment for company
 	reads    bool       // it changes nothing, so nothing waits for its commit
 	done     chan error // gets the outcome, once durable
+	answered bool
 	err      error
 	tx       *Tx
 }
@@ -136,11 +139,11 @@ func (e *Engine) idle() {
 
 // commit takes what is queued and commits it together. Each request fails alone; a failing commit fails them all.
 func (e *Engine) commit(first *request) {
-	var batch []*request
+	batch := append(e.batch, first)
 	now := e.now()
 	err := e.store.Update(context.Background(), func(s store.Tx) error {
-		batch = batch[:0]
-		for r := first; r != nil; r = e.next(batch) {
+		e.execute(s, first, now)
+		for r := e.next(batch); r != nil; r = e.next(batch) {
 			batch = append(batch, r)
 			e.execute(s, r, now)
 		}
@@ -150,16 +153,23 @@ func (e *Engine) commit(first *request) {
 		if err != nil && r.err == nil {
 			r.err = fmt.Errorf("%w: %w", errCommit, err)
 			e.forget(r.tx)
+			if r.undone != nil {
+				r.undone()
+			}
 		}
 		if r.err == nil {
 			e.publish(r.tx)
 		}
-		r.done <- r.err
+		if !r.answered {
+			r.done <- r.err
+		}
 		e.active.add(-1)
 	}
 	if err != nil {
 		e.log.Error("a commit failed; none of its commands happened", "commands", len(batch), "error", err)
 	}
+	clear(batch)
+	e.batch = batch[:0]
 	e.trim()
 }
 
@@ -218,6 +228,10 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 	if r.accepted != nil {
 		r.accepted()
 	}
+	if r.early {
+		r.answered = true
+		r.done <- nil
+	}
 }
 
 // publish tells the rest of the engine what a committed request did.
@@ -234,6 +248,9 @@ func (e *Engine) publish(tx *Tx) {
 
 // forget drops the trees of a request whose commit failed: what they hold never happened.
 func (e *Engine) forget(tx *Tx) {
+	if tx == nil {
+		return // the store did not even begin
+	}
 	for _, u := range tx.units {
 		e.evict(u.tree.Root)
 	}

@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+var errDisk = errors.New("the disk is full")
+
+// broken opens a store whose transactions fail while it is told to: before they begin, or at the commit of a command.
+type broken struct {
+	store.Opener
+	command       string
+	begin, commit atomic.Bool
+}
+
+// Open implements store.Opener.
+func (b *broken) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := b.Opener.Open(ctx, o)
+	return &brokenStore{s, b}, err
+}
+
+type brokenStore struct {
+	store.Store
+	b *broken
+}
+
+// Update implements store.Store.
+func (s *brokenStore) Update(ctx context.Context, f func(store.Tx) error) error {
+	if s.b.begin.Load() {
+		return errDisk
+	}
+	return s.Store.Update(ctx, func(tx store.Tx) error {
+		b := &brokenTx{Tx: tx, command: s.b.command}
+		if err := f(b); err != nil || !b.met || !s.b.commit.Load() {
+			return err
+		}
+		return errDisk
+	})
+}
+
+type brokenTx struct {
+	store.Tx
+	command string
+	met     bool
+}
+
+// Append implements store.Tx.
+func (b *brokenTx) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+	b.met = b.met || e.Command == b.command
+	return b.Tx.Append(ctx, e, t)
+}
+
+func TestACommandIsAnsweredWhenTheStoreDoesNotBegin(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	b := &broken{Opener: sqlite.Memory()}
+	e := enginetest.Open(t, b, engine.Config{}, a)
+	b.begin.Store(true)
+	_, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.ErrorIs(t, err, errDisk)
+	b.begin.Store(false)
+	_, err = a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+}
+
+func TestAJobWhoseClaimIsNotCommittedIsDoneAgain(t *testing.T) {
+	var calls atomic.Int32
+	running, canceled := make(chan struct{}), make(chan error, 1)
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
+		if calls.Add(1) > 1 {
+			return write(ctx, p)
+		}
+		close(running)
+		<-ctx.Done()
+		canceled <- ctx.Err()
+		return write(ctx, p) // too late: the result is refused
+	}})
+	b := &broken{Opener: sqlite.Memory(), command: "job claim"}
+	e := enginetest.Open(t, b, engine.Config{}, a)
+	b.commit.Store(true)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	<-running
+	require.ErrorIs(t, <-canceled, context.Canceled)
+	b.commit.Store(false)
+	e.Drain()
+	e.Advance(time.Second)
+	require.EqualValues(t, 2, calls.Load())
+	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, e, id))
+}

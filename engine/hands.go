@@ -1,0 +1,59 @@
+package engine
+
+import "sync"
+
+// hands are goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
+// which costs as much as reading the job's input.
+type hands struct {
+	work func(entry)
+
+	mu   sync.Mutex
+	idle []chan entry // of those that wait for a job; the last one that came to rest is the next to go
+	over bool
+}
+
+// maxIdle is how many goroutines are kept for later jobs. More of them may be busy.
+const maxIdle = 128
+
+// do has the job done on a goroutine of its own, without waiting for it.
+func (h *hands) do(n entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := len(h.idle) - 1
+	if last < 0 {
+		go h.run(n)
+		return
+	}
+	h.idle[last] <- n
+	h.idle = h.idle[:last]
+}
+
+func (h *hands) run(n entry) {
+	next := make(chan entry, 1)
+	for more := true; more; n, more = <-next {
+		h.work(n)
+		h.rest(next)
+	}
+}
+
+// rest offers a goroutine for further jobs, or closes its channel if it is not needed.
+func (h *hands) rest(next chan entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || len(h.idle) >= maxIdle {
+		close(next)
+		return
+	}
+	h.idle = append(h.idle, next)
+}
+
+// close ends the idle goroutines now, and the others when their job is done.
+func (h *hands) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	for _, next := range h.idle {
+		close(next)
+	}
+	h.idle = nil
+}
