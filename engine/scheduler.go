@@ -160,6 +160,16 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 	return true
 }
 
+// takeUp is add for one job that nothing else tells of.
+func (s *scheduler) takeUp(j *store.Job) {
+	s.mu.Lock()
+	changed := s.add(j, false)
+	s.mu.Unlock()
+	if changed {
+		s.turn()
+	}
+}
+
 // woken passes over the entry that a suspended job has for the end of its sleep.
 func (s *scheduler) woken(job workitem.JobID) {
 	due, ok := s.asleep[job]

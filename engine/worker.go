@@ -75,6 +75,10 @@ func (e *Engine) work(n entry) {
 		lost.Store(true)
 		cancel() // what a worker does without its claim is not the engine's
 	})
+	if errors.Is(err, kernel.ErrNotDue) {
+		e.lookAgain(n)
+		return
+	}
 	if err != nil {
 		e.putOff(n, err)
 		return
@@ -97,6 +101,24 @@ func (e *Engine) work(n entry) {
 
 // errClaim is why a job is put off that a worker had begun.
 var errClaim = fmt.Errorf("%w the claim", errCommit)
+
+// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
+// job was woken and suspended anew.
+func (e *Engine) lookAgain(n entry) {
+	err := e.submit(context.Background(), &request{reads: true, run: func(tx *Tx) error {
+		u, err := tx.open(n.root)
+		if err != nil {
+			return err
+		}
+		if _, j := u.tree.Job(n.job); j != nil {
+			e.sched.takeUp(j)
+		}
+		return nil
+	}})
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
+		e.log.Error("a suspended job could not be read; it goes on when the engine is opened next", "job", n.job, "error", err)
+	}
+}
 
 // claim makes the job this engine's. The worker goes on as soon as the claim is accepted; its commit comes with the next,
 // unless the job may have killed a process before. If that commit fails, lost is called.

@@ -140,12 +140,12 @@ func (e *Engine) idle() {
 // commit takes what is queued and commits it together. Each request fails alone; a failing commit fails them all.
 func (e *Engine) commit(first *request) {
 	batch := append(e.batch, first)
-	now := e.now()
 	err := e.store.Update(context.Background(), func(s store.Tx) error {
-		e.execute(s, first, now)
+		// Each command has its own time: one that was queued because something is due must find it due.
+		e.execute(s, first, e.now())
 		for r := e.next(batch); r != nil; r = e.next(batch) {
 			batch = append(batch, r)
-			e.execute(s, r, now)
+			e.execute(s, r, e.now())
 		}
 		return nil
 	})

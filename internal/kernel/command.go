@@ -80,6 +80,9 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
 	overslept := j.State == store.JobWaiting && !j.Due.IsZero() && !j.Due.After(m.now)
+	if j.State == store.JobWaiting && !overslept {
+		return nil, fmt.Errorf("job %s: %w", id, ErrNotDue)
+	}
 	if j.State != store.JobPending && !overslept {
 		return nil, fmt.Errorf("job %s is %s: %w", id, j.State, ErrLeaseLost)
 	}

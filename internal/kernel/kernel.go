@@ -32,6 +32,9 @@ var (
 	ErrRunaway   = errors.New("the command does not come to an end")
 	ErrLeaseLost = errors.New("the lease is lost")
 	ErrUnknown   = errors.New("unknown workflow")
+
+	// ErrNotDue says that a suspended job waits on.
+	ErrNotDue = errors.New("the job waits for its steps, and its time has not come")
 )
 
 // What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,
