@@ -10,7 +10,8 @@ import (
 
 // Retry answers a failed item with a fresh one, due after the policy's backoff, until the policy gives up. Attempts are
 // counted in all: retry.Exponential(5, time.Second) tries five times, and waits 1 s, 2 s, 4 s and 8 s in between. An
-// item whose failure is not retryable (see [workitem.Fatal]) is not tried again.
+// item whose failure is not retryable (see [workitem.Fatal]) is not tried again. A policy that is invalid, or of no
+// attempts, is a problem of Build; see [Refused].
 //
 //	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
 func Retry(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Again) }
@@ -27,6 +28,9 @@ func Resume(p retry.Policy) func(context.Context, *Change) error { return again(
 func again(
 	p retry.Policy, anew func(*Change, context.Context, time.Duration) (*workitem.Item, error),
 ) func(context.Context, *Change) error {
+	if err := checkRetry(p); err != nil {
+		return refused(err)
+	}
 	return func(ctx context.Context, c *Change) error {
 		if c.Item == nil || c.To != workitem.Failed || c.Item.Failure != nil && !c.Item.Failure.Retryable {
 			return nil
@@ -104,6 +108,9 @@ func Escalate(name string, after time.Duration, do func(context.Context, *Item) 
 
 // All combines answers: they run in order, and the first error ends them. Nil ones are left out.
 func All[S any](answers ...func(context.Context, S) error) func(context.Context, S) error {
+	if refusal := refusalOf(answers); refusal != nil {
+		return refusal
+	}
 	return func(ctx context.Context, s S) error {
 		for _, answer := range answers {
 			if answer == nil {

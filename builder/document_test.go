@@ -136,7 +136,7 @@ func TestEveryChangeChangesTheFingerprint(t *testing.T) {
 		{hooks: func(w *work) { w.OnEnabled = on }}, {hooks: func(w *work) { w.OnStarted = on }},
 		{hooks: func(w *work) { w.OnCompleted = on }}, {hooks: func(w *work) { w.OnFailed = on }},
 		{hooks: func(w *work) { w.OnCanceled = on }}, {hooks: func(w *work) { w.OnDisabled = on }},
-		{hooks: func(w *work) { w.OnWorkItemStateChanged = activities.Retry(retry.Policy{}) }},
+		{hooks: func(w *work) { w.OnWorkItemStateChanged = activities.Retry(retry.Constant(2, 0)) }},
 		{hooks: func(w *work) { w.Item.OnInitialized = item }}, {hooks: func(w *work) { w.Item.OnStarted = item }},
 		{hooks: func(w *work) { w.Item.OnCompleted = item }}, {hooks: func(w *work) { w.Item.OnFailed = item }},
 		{hooks: func(w *work) { w.Item.OnCanceled = item }}, {hooks: func(w *work) { w.Item.OnReset = item }},

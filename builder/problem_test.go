@@ -181,7 +181,15 @@ func badTimes() error {
 	f := builder.Task(b, "f", anyWork{ // want negative-duration f
 		Timers: []activities.Timer{{Name: "t", After: -1, Task: late}},
 	})
-	b.Path(b.Start(), a, c, d, e, f, b.End())
+	b.Path(a, c, d, e, f, b.End())
+	zero := builder.Task(b, "zero", anyWork{OnWorkItemStateChanged: activities.Retry(retry.Policy{})})         // want bad-retry zero
+	slow := builder.Task(b, "slow", anyWork{OnWorkItemStateChanged: activities.Resume(retry.Constant(3, -1))}) // want bad-retry slow
+	many := builder.Task(b, "many", anyWork{OnWorkItemStateChanged: activities.All(                            // want bad-retry many
+		nil, func(context.Context, *activities.Change) error { panic("it is not called") },
+		activities.Retry(retry.Policy{Attempts: 2, Base: 0.5}))})
+	once := builder.Task(b, "once", anyWork{OnWorkItemStateChanged: activities.All(activities.Retry(retry.Constant(1, 0)),
+		func(context.Context, *activities.Change) error { panic("it is not called") })})
+	b.Path(b.Start(), zero, slow, many, once, a)
 	builder.Job(b, "job", nothing, builder.JobOptions{Retry: retry.Constant(-1, -1)}) // want bad-retry job; party
 	builder.Job(b, "job", nothing, builder.JobOptions{})                              // want+ duplicate-name job
 	return build(b)

@@ -194,7 +194,11 @@ func (d *draft) checkWork(n *node, timeout time.Duration) {
 	d.checkPolicy(n)
 }
 
+// checkPolicy looks at what a task does when something of it has ended.
 func (d *draft) checkPolicy(n *node) {
+	if err := activities.Refused(n.task.Hooks.OnWorkItemStateChanged); err != nil {
+		d.at(n, BadRetry, "the retry of task %q cannot work: %s", n.name, oneLine(err))
+	}
 	if n.task.Policy.Name() == "" {
 		d.at(n, BadName, "the policy of task %q has no name; give workitem.NewPolicy one, since it is part "+
 			"of the fingerprint", n.name)
