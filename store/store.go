@@ -217,9 +217,12 @@ type JobFilter struct {
 	Root   workitem.CaseID
 	Item   workitem.ID
 	States []JobState
-	Kind   string
-	Queue  *string
-	Due    time.Time // due at or before; a job that waits for an event alone never is
+
+	Workflow string // of the job's case
+	Task     string // that owns the job, or whose item does
+	Kind     string
+	Queue    *string
+	Due      time.Time // due at or before; a job that waits for an event alone never is
 }
 
 // JournalFilter selects journal entries; a zero field selects all.

@@ -29,7 +29,7 @@ func (a *app) jobs() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var(words[store.JobState]{&f.States, store.ParseJobState, jobWords}, "state",
 		"only those in these states: pending, running, waiting, done, canceled, failed")
-	flags.StringVar(&l.task, "task", "", "with --counts: only those of the task with this `name`")
+	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`, and of its work items")
 	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.Var(&soon, "due", "only those that are due within this time: 90s, 5m, 2h, 3d; 0s for those that are due now")
@@ -69,9 +69,6 @@ func (l *listing) checkJobs(cmd *cobra.Command, kind string) error {
 	if err := l.check(cmd); err != nil {
 		return err
 	}
-	if !l.counts && (l.workflow != "" || l.task != "") {
-		return usagef("jobs are listed by workflow and task with --counts only; use tasq items, or --case and --item")
-	}
 	for _, k := range jobKinds {
 		if kind == k || kind == "" {
 			return nil
@@ -99,6 +96,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) e
 			return err
 		}
 	}
+	f.Workflow, f.Task = l.workflow, l.task
 	at := now()
 	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "DUE", "ATTEMPT", "QUEUE", "OWNER", "FAILURE")
 	read := func(p store.Page) ([]*store.Job, error) {

@@ -213,6 +213,8 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 	addID(&w, "j.case_id"+ofTree, f.Root)
 	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := addStates(&w, "j.state", f.States, store.JobState.Live, "j."+liveJob)
+	w.addText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
+	w.addText("j.task = ?", f.Task)
 	w.addText("j.kind = ?", f.Kind)
 	if f.Queue != nil {
 		w.add("j.queue = ?", *f.Queue)

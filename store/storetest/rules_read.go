@@ -194,6 +194,7 @@ func jobFilter(w *World) {
 	ofItem := all[slices.IndexFunc(all,
 		func(j *store.Job) bool { return !j.Item.IsZero() && j.State == store.JobDone })]
 	none, editors := "", "editors"
+	workflow := func(j *store.Job) string { return w.Want.Cases[j.Case].Workflow }
 	for _, q := range []struct {
 		name   string
 		filter store.JobFilter
@@ -208,6 +209,11 @@ func jobFilter(w *World) {
 			func(j *store.Job) bool { return j.State == store.JobDone }},
 		{"mixed states", store.JobFilter{States: []store.JobState{store.JobDone, store.JobPending}},
 			func(j *store.Job) bool { return j.State == store.JobDone || j.State == store.JobPending }},
+		{"workflow", store.JobFilter{Workflow: workflow(sample)}, func(j *store.Job) bool {
+			return workflow(j) == workflow(sample)
+		}},
+		{"no such workflow", store.JobFilter{Workflow: "nowhere"}, func(*store.Job) bool { return false }},
+		{"task", store.JobFilter{Task: ofItem.Task}, func(j *store.Job) bool { return j.Task == ofItem.Task }},
 		{"kind", store.JobFilter{Kind: store.JobCall}, func(j *store.Job) bool { return j.Kind == store.JobCall }},
 		{"queue", store.JobFilter{Queue: &editors}, func(j *store.Job) bool { return j.Queue == "editors" }},
 		{"default queue", store.JobFilter{Queue: &none}, func(j *store.Job) bool { return j.Queue == "" }},
