@@ -1,6 +1,14 @@
 package step
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
 
 // The kinds of errors, by errors.Is.
 var (
@@ -10,4 +18,168 @@ var (
 
 	// ErrNoJob says that the context is not that of a running job.
 	ErrNoJob = errors.New("not in a job")
+
+	// ErrTimeout says that a step took longer than its [Timeout].
+	ErrTimeout = errors.New("the time is over")
+
+	// ErrCanceled says that a step was ended before it was done: a child case was canceled, or another branch was chosen.
+	ErrCanceled = errors.New("canceled")
+
+	// ErrDuplicate says that a name was used twice in one run.
+	ErrDuplicate = errors.New("the name of a step is used twice")
+
+	// ErrChanged says that the code asks something else of a step than what was recorded under its name.
+	ErrChanged = errors.New("the step differs from what was recorded")
+
+	// ErrHistory says that the function returned without having come to all the steps that this attempt of the job
+	// recorded.
+	ErrHistory = errors.New("recorded steps are left over")
+
+	// ErrUsage says that a call can't be meant as it is: a negative duration, a step within a step.
+	ErrUsage = errors.New("misuse of a step")
 )
+
+// The codes of the failures that this package makes itself, beside those of package workitem.
+const (
+	CodeTooLarge = "too-large" // the result is longer than may be remembered; the message has both lengths
+)
+
+// mistake is an error of the code, not of the world. It is permanent: only other code can mend it.
+type mistake struct {
+	kind error
+	text string
+}
+
+func mistakef(kind error, format string, args ...any) error {
+	return &mistake{kind, fmt.Sprintf(format, args...)}
+}
+
+func (m *mistake) Error() string   { return m.text }
+func (m *mistake) Unwrap() error   { return m.kind }
+func (m *mistake) Permanent() bool { return true }
+
+// Error is the failure of a step. It is made of what was recorded, on the first run as on every replay, so that code
+// which looks at it takes the same way each time. The error that the step's function returned is therefore not in it:
+// give that a code (return &workitem.Failure{Code: "no-funds"}) and compare the code.
+//
+// errors.As finds a *workitem.Failure in it, with the code, the details and Retryable as recorded, and a message that
+// names the step.
+type Error struct {
+	Step     string
+	Kind     workitem.StepKind
+	Attempts int               // how often the function was called; 0 for the kinds that call none
+	Failure  *workitem.Failure // as recorded, of the last attempt
+}
+
+func errorOf(s *workitem.Step) *Error {
+	f := s.Failure
+	if f == nil {
+		f = &workitem.Failure{Code: workitem.CodeError, Message: "it failed"}
+	}
+	return &Error{Step: s.Name, Kind: s.Kind, Attempts: s.Attempt, Failure: f}
+}
+
+// Error returns `step "charge" failed after 4 attempts: no-funds: the account is empty`.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.head(), e.Failure) }
+
+func (e *Error) head() string {
+	if e.Attempts > 1 {
+		return fmt.Sprintf("step %q failed after %d attempts", e.Step, e.Attempts)
+	}
+	return fmt.Sprintf("step %q", e.Step)
+}
+
+// Unwrap returns the failure, with a message that names the step.
+func (e *Error) Unwrap() error { return labelled(e.head(), e.Failure) }
+
+// Is reports whether the target is ErrTimeout and the step failed for that.
+func (e *Error) Is(target error) bool {
+	return target == ErrTimeout && e.Failure.Code == workitem.CodeTimeout
+}
+
+// ChildError says that the child case of a [Call] did not complete. errors.As finds a *workitem.Failure in it if the
+// child failed; errors.Is finds ErrCanceled if it was canceled, and ErrTimeout if the Timeout of the call was over.
+type ChildError struct {
+	Step     string
+	Workflow string
+	Case     workitem.CaseID    // zero if the child could not be started
+	State    workitem.StepState // workitem.StepFailed or workitem.StepCanceled
+	Failure  *workitem.Failure  // the child's; nil if it was canceled
+	timeout  bool
+}
+
+func childErrorOf(s *workitem.Step) *ChildError {
+	e := &ChildError{Step: s.Name, Workflow: s.Target, Case: s.Child, State: s.State}
+	if s.State == workitem.StepFailed {
+		e.Failure = errorOf(s).Failure
+		// A child may fail with the same code long before the deadline.
+		e.timeout = e.Failure.Code == workitem.CodeTimeout && !s.Due.IsZero() && !s.Ended.Before(s.Due)
+	}
+	return e
+}
+
+// Error returns `step "ship": case 0197… of shipping failed: no-stock: none left`.
+func (e *ChildError) Error() string {
+	if e.Failure == nil {
+		return e.head()
+	}
+	return fmt.Sprintf("%s: %v", e.head(), e.Failure)
+}
+
+func (e *ChildError) head() string {
+	switch {
+	case e.Case.IsZero():
+		return fmt.Sprintf("step %q: no case of %s", e.Step, e.Workflow)
+	case e.timeout:
+		return fmt.Sprintf("step %q: case %v of %s was canceled", e.Step, e.Case, e.Workflow)
+	}
+	return fmt.Sprintf("step %q: case %v of %s %v", e.Step, e.Case, e.Workflow, e.State)
+}
+
+// Unwrap returns the child's failure with a message that names the step, or ErrCanceled.
+func (e *ChildError) Unwrap() error {
+	if e.Failure == nil {
+		return ErrCanceled
+	}
+	return labelled(e.head(), e.Failure)
+}
+
+// Is reports whether the target is ErrTimeout and the time of the call was over.
+func (e *ChildError) Is(target error) bool { return target == ErrTimeout && e.timeout }
+
+// labelled says in a failure's message where it comes from, since a failure is all that a job keeps of its error.
+func labelled(head string, f *workitem.Failure) *workitem.Failure {
+	l := *f
+	l.Message = head
+	if f.Message != "" {
+		l.Message = head + ": " + f.Message
+	}
+	return &l
+}
+
+// failureOf puts an error of a step's function into what is recorded. Beside what workitem.FailureOf knows, it
+// understands package retry, and data that breaks its rules.
+func failureOf(err error) *workitem.Failure {
+	f := workitem.FailureOf(err)
+	if delay, ok := retry.Delay(err); ok && f.After == 0 {
+		f.After = delay
+	}
+	if retry.IsPermanent(err) {
+		f.Retryable = false
+	}
+	if invalid, ok := errors.AsType[*domain.InvalidError](err); ok && f.Code == workitem.CodeError {
+		f.Code = workitem.CodeInvalid
+		if len(invalid.Fields) > 0 && f.Details == nil {
+			f.Details, _ = domain.Encode(invalid.Fields) // strings only, which cannot fail
+		}
+	}
+	return f
+}
+
+// overtime names the reason of a failure that came after the time was over.
+func overtime(f *workitem.Failure, limit time.Duration) *workitem.Failure {
+	if f.Code == workitem.CodeError {
+		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
+	}
+	return f
+}

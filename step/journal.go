@@ -42,19 +42,20 @@ type Journal interface {
 	Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error)
 
 	// Suspend records the steps as Record does, and gives the job up until one of its waiting steps ends, in one
-	// transaction. If one of them, recorded now or before, has ended already, or is due, it does not give the job up: it
-	// returns false, with the steps recorded nevertheless, and each step that has ended is told by Watch, before or
-	// after. After true, nothing more is asked of the journal.
+	// transaction; after true, nothing more is asked of the journal. But if a waiting step, recorded now or before, has
+	// ended (or is due) and Watch has not told so yet, it does not give the job up: it returns false, with the steps
+	// recorded nevertheless, and Watch tells what has ended, before Suspend returns or after.
 	Suspend(ctx context.Context, steps ...*workitem.Step) (stored []*workitem.Step, suspended bool, err error)
 
 	// Tx runs f in a transaction that also records the step, done with what f returns, or (after f was undone) failed
-	// with the failure that workitem.FailureOf finds in its error. A panic of f undoes it, and goes through.
+	// with the failure that workitem.FailureOf finds in its error. If ctx has ended before f has failed, nothing is
+	// recorded, and the error is that of ctx. A panic of f undoes it, and goes through.
 	Tx(
 		ctx context.Context, s *workitem.Step, f func(ctx context.Context, db domain.DB) (json.RawMessage, error),
 	) (*workitem.Step, error)
 
-	// Watch has f called, from then on and one call at a time, with every waiting step that ends while the run goes on:
-	// an event came, a child ended, a time is over. f does not block.
+	// Watch has f called, from then on and one call at a time, with every waiting step that ends while the run goes on
+	// and that neither Record nor Suspend has returned so: an event came, a child ended, a time is over. f does not block.
 	//
 	// Times are watched by the engine's clock. What a time that is over makes of a waiting step depends on its kind:
 	//

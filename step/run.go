@@ -3,8 +3,12 @@ package step
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -14,7 +18,7 @@ type Info struct {
 	Job     workitem.JobID
 	Item    workitem.ID  // zero if the job belongs to no item
 	Attempt int          // the attempt of the job, from 1; a run that goes on after a wait or a crash is the same attempt
-	Key     string       // names the work over all its retries and restarts: what [Key] and [Rand] are made of
+	Key     string       // names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id
 	Log     *slog.Logger // Default: slog.Default()
 
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
@@ -26,9 +30,30 @@ type Info struct {
 type Run struct {
 	journal Journal
 	info    Info
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	once    sync.Once      // reads the journal
+	work    sync.WaitGroup // the goroutines of branches
+	main    *branch
 
-	suspended bool
-	broken    error // what the journal said when it failed
+	mu       sync.Mutex // never held while the journal is called
+	entries  map[string]*entry
+	order    []*entry        // those that earlier runs recorded, oldest first
+	unmet    int             // of these, those that the function has still to come to
+	choices  int             // of these, choices between branches
+	owed     int             // of these, those that this attempt of the job recorded: it is a mistake if some are left over
+	out      map[string]bool // the steps of branches that were not chosen
+	loaded   bool
+	early    []*workitem.Step // told before the journal was read
+	pending  []*workitem.Step // to be recorded with whatever is recorded next
+	latest   time.Time        // the latest time that a step of this run has seen
+	branches []*branch        // all but main
+	unknown  int              // of these, those whose result is not known
+	ending   bool             // the function has returned, and its branches are waited for
+	wrong    error            // the first mistake that the function can't be allowed to hide
+	turns    turns
+	over     error         // why nothing more is done; nil while the run goes on
+	done     chan struct{} // closed when over is set
 }
 
 // Outcome says how a run ended.
@@ -45,32 +70,137 @@ type Outcome struct {
 	Steps []*workitem.Step
 }
 
-type runKey struct{}
+// scope is what a context knows of a run.
+type scope struct {
+	run    *Run
+	branch *branch
+	inside string // the step whose function was given the context; "" outside
+}
 
-// NewRun begins a run of a job whose steps the journal remembers. The run ends with [Run.End].
+type scopeKey struct{}
+
+func scopeOf(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+var errEnded = fmt.Errorf("the function of this job has returned: %w", ErrNoJob)
+
+// NewRun begins a run of a job whose steps the journal remembers. The run ends with [Run.End], whatever happens.
 func NewRun(journal Journal, info Info) *Run {
 	if info.Log == nil {
 		info.Log = slog.Default()
 	}
-	return &Run{journal: journal, info: info}
+	if info.MaxResult <= 0 || info.MaxResult > domain.MaxSize {
+		info.MaxResult = domain.MaxSize
+	}
+	if info.Key == "" {
+		info.Key = info.Job.String()
+	}
+	r := &Run{journal: journal, info: info, done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]bool)}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	r.main = &branch{run: r, cancel: func(error) {}}
+	r.turns.count[running] = 1
+	return r
 }
 
-// Context returns the context to call the job's function with.
+// Context returns the context to call the job's function with. It ends with the run.
 func (r *Run) Context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, runKey{}, r)
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return context.WithValue(r.ctx, scopeKey{}, &scope{run: r, branch: r.main})
 }
 
 // End ends the run, after the function has returned err (or has panicked: then with an error made of that). It waits
-// for the branches that the function has left behind, and may suspend the job for them.
+// for the branches that the function has left behind: if it returned nil they go on to their ends, for which the job may
+// be suspended; otherwise they are canceled.
 func (r *Run) End(err error) Outcome {
+	r.load()
+	if err == nil {
+		err = r.join()
+	}
+	r.mu.Lock()
+	r.stop(errEnded)
+	over := r.over
+	r.mu.Unlock()
+	r.work.Wait()
+	return r.outcome(over, err)
+}
+
+func (r *Run) outcome(over, err error) Outcome {
 	switch {
-	case r.broken != nil:
-		return Outcome{Err: r.broken}
-	case r.suspended:
+	case over == errEnded:
+	case errors.Is(over, ErrSuspended):
 		if !errors.Is(err, ErrSuspended) {
-			r.info.Log.Warn("step: the function did not return ErrSuspended; its job is suspended all the same")
+			r.info.Log.Warn("step: a function went on after ErrSuspended; its job is suspended all the same. Return the error",
+				"case", r.info.Case, "job", r.info.Job, "returned", err)
 		}
 		return Outcome{Suspended: true}
+	default:
+		return Outcome{Err: over}
 	}
-	return Outcome{Err: err}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		err = r.wrong
+	}
+	if err == nil {
+		err = r.leftOver()
+	}
+	return Outcome{Err: err, Steps: r.pending}
+}
+
+// stop lets nothing more be done, for the given reason, unless there is one already. The lock is held.
+func (r *Run) stop(why error) {
+	if r.over != nil {
+		return
+	}
+	r.over = why
+	close(r.done)
+	r.cancel(why)
+	for _, b := range r.branches {
+		b.cancel(why)
+	}
+}
+
+// fail ends the run with what the journal said.
+func (r *Run) fail(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop(err)
+	return r.over
+}
+
+// record writes steps, with all that waits to be recorded, and returns them as stored.
+func (r *Run) record(steps ...*workitem.Step) ([]*workitem.Step, error) {
+	r.mu.Lock()
+	if r.over != nil {
+		defer r.mu.Unlock()
+		return nil, r.over
+	}
+	all := append(r.pending, steps...)
+	r.pending = nil
+	r.mu.Unlock()
+	if len(all) == 0 {
+		return nil, nil
+	}
+	// What has happened is to be remembered, even if the job is being stopped.
+	stored, err := r.journal.Record(context.WithoutCancel(r.ctx), all...)
+	if err == nil {
+		err = complete(all, stored)
+	}
+	if err != nil {
+		return nil, r.fail(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(stored)
+	return stored[len(stored)-len(steps):], nil
+}
+
+// complete checks that a journal has returned what it was given.
+func complete(given, stored []*workitem.Step) error {
+	if len(given) != len(stored) {
+		return fmt.Errorf("the journal took %d steps and returned %d", len(given), len(stored))
+	}
+	return nil
 }

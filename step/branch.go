@@ -1,0 +1,282 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// branch is a line of execution of a run. Its fields belong to the run's lock.
+type branch struct {
+	run    *Run
+	parent *branch
+	path   string // "" for the main one, "1.2" for the second branch of its first one
+	cancel context.CancelCauseFunc
+
+	status status
+	call   string        // what it is about just now, for errors; "" in the function's own code
+	wake   chan struct{} // closed to wake it; nil unless it is parked
+	echo   bool          // its latest answer came from the history
+	names  []string      // the steps that it has come to
+	stamp  time.Time     // when the latest step that it knows of ended
+	kids   []*branch
+	groups int // its calls of All and Map so far
+
+	known    bool // its result is: it has returned, or was not chosen
+	err      error
+	taken    bool // somebody asked for its result
+	canceled bool // it was not chosen, before it had returned
+	closed   bool // it was not chosen, after it had returned; it replays
+	joins    []*join
+}
+
+// Branch is a part of a job's function that runs beside the others: see [Go].
+type Branch[T any] struct {
+	b     *branch
+	value *T
+}
+
+// AnyBranch is a [Branch] of any type, for [All], [Any] and [Race].
+type AnyBranch interface{ branch() *branch }
+
+func (b *Branch[T]) branch() *branch {
+	if b == nil {
+		return nil
+	}
+	return b.b
+}
+
+// Go calls fn in a branch of its own, beside the rest of the job. The branch has its own context: its steps, and its own
+// branches, must use that one.
+//
+//	mail := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "mail", sendMail) })
+//	call := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "call", callBack) })
+//	if err := step.All(ctx, mail, call); err != nil {
+//		return err
+//	}
+//
+// Branches wait at the same time: the job is suspended only once each of them waits. Between its steps a branch computes and
+// no more; it doesn't wait for another one, except by [Branch.Wait], [All], [Any] and [Race], since a wait that this
+// package doesn't know of keeps the job in memory.
+//
+// A job ends after its branches have: a branch that nobody asked for the result is waited for when the function returns
+// nil, and its error fails the job. A panic in a branch is an error of it, with the code "panic".
+//
+// Outside a job, fn isn't called, and the branch's result is [ErrNoJob].
+func Go[T any](ctx context.Context, fn func(context.Context) (T, error)) *Branch[T] {
+	v := new(T)
+	b := spawn(ctx, func(ctx context.Context) (err error) {
+		*v, err = fn(ctx)
+		return err
+	})
+	return &Branch[T]{b, v}
+}
+
+// Wait returns what the branch has returned, once it has. If another branch was chosen by [Any] or [Race], or [All] had
+// failed, before this one had returned, the error is [ErrCanceled].
+func (b *Branch[T]) Wait(ctx context.Context) (T, error) {
+	var none T
+	c, err := enter(ctx, "Branch.Wait", b)
+	if err != nil {
+		return none, err
+	}
+	defer c.end()
+	if err := c.waitFor(b.b); err != nil {
+		return none, err
+	}
+	if b.b.err != nil {
+		return none, b.b.err
+	}
+	return *b.value, nil
+}
+
+// spawn starts a branch.
+func spawn(ctx context.Context, fn func(context.Context) error) *branch {
+	s := scopeOf(ctx)
+	switch {
+	case s == nil:
+		return stillborn(nil, fmt.Errorf("step.Go: %w: use the context that the job's function was given", ErrNoJob))
+	case s.inside != "":
+		return stillborn(s.run, mistakef(ErrUsage, "step.Go is called in the function of step %q; "+
+			"call it beside that, with the context of the job's function", s.inside))
+	}
+	r, parent := s.run, s.branch
+	r.load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.halted(ctx, parent); err != nil {
+		return stillborn(r, err)
+	}
+	if parent.call != "" {
+		return stillborn(r, r.hold(underWay("step.Go", parent)))
+	}
+	return r.start(ctx, parent, fmt.Sprint(len(parent.kids)+1), fn)
+}
+
+func stillborn(r *Run, err error) *branch {
+	return &branch{run: r, known: true, err: err, status: gone, cancel: func(error) {}}
+}
+
+// start starts a branch of another one. The lock is held.
+func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(context.Context) error) *branch {
+	b := &branch{run: r, parent: parent, path: name, stamp: parent.stamp}
+	if parent.path != "" {
+		b.path = parent.path + "." + name
+	}
+	ctx, b.cancel = context.WithCancelCause(ctx)
+	ctx = context.WithValue(ctx, scopeKey{}, &scope{run: r, branch: b})
+	parent.kids = append(parent.kids, b)
+	r.branches = append(r.branches, b)
+	r.unknown++
+	r.turns.count[running]++
+	r.turns.moves++
+	r.work.Go(func() {
+		err := errors.New("the branch ended its goroutine")
+		defer func() {
+			if p := recover(); p != nil {
+				stack, _ := json.Marshal(string(debug.Stack()))
+				err = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+			}
+			b.cancel(nil)
+			r.mu.Lock()
+			r.learn(b, err)
+			r.move(b, gone)
+			r.yield()
+		}()
+		err = fn(ctx)
+	})
+	return b
+}
+
+// learn makes the result of a branch known, unless it is already. The lock is held.
+func (r *Run) learn(b *branch, err error) {
+	if b.known {
+		return
+	}
+	b.known, b.err = true, err
+	r.unknown--
+	for _, j := range b.joins {
+		j.count(b)
+		if j.parked && j.ready(j) {
+			r.wakeUp(j.by)
+		}
+	}
+	b.joins = nil
+	if r.ending && (r.unknown == 0 || err != nil && !b.taken) {
+		r.wakeUp(r.main)
+	}
+}
+
+// drop cancels a branch that was not chosen, and those that it has started. The lock is held.
+func (r *Run) drop(b *branch) {
+	b.canceled, b.taken = true, true
+	b.cancel(errNotChosen)
+	r.learn(b, errNotChosen)
+	b.err = errNotChosen // also if it has returned meanwhile
+	for _, kid := range b.kids {
+		r.drop(kid)
+	}
+}
+
+// allNames lists the steps that a branch has come to, and those that it has started. The run's lock is held.
+func (b *branch) allNames() []string {
+	names := slices.Clone(b.names)
+	for _, kid := range b.kids {
+		names = append(names, kid.allNames()...)
+	}
+	return names
+}
+
+// join waits for the branches that the function has left behind, and returns the first error that nobody asked for.
+func (r *Run) join() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending = true
+	for {
+		for _, b := range r.branches {
+			if b.known && b.err != nil && !b.taken {
+				return b.err
+			}
+		}
+		if r.unknown == 0 || r.over != nil {
+			return nil
+		}
+		if err := r.park(r.ctx, r.main); err != nil {
+			return err
+		}
+	}
+}
+
+// join is a branch that waits for others.
+type join struct {
+	by                 *branch
+	left, failed, done int // how many are not known yet, have failed, have succeeded
+	ready              func(*join) bool
+	parked             bool
+}
+
+func (j *join) count(b *branch) {
+	j.left--
+	if b.err != nil {
+		j.failed++
+	} else {
+		j.done++
+	}
+	if j.parked {
+		j.by.run.echoes(j.by, b.echo) // before it is woken
+	}
+}
+
+// add has the join wait for one more branch. The lock is held.
+func (j *join) add(b *branch) {
+	b.taken = true
+	j.left++
+	if b.known {
+		j.count(b)
+	} else {
+		b.joins = append(b.joins, j)
+	}
+}
+
+// wait returns once the join is ready. The lock is held.
+func (j *join) wait(ctx context.Context) error {
+	for !j.ready(j) {
+		j.parked = true
+		err := j.by.run.park(ctx, j.by)
+		j.parked = false
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitFor waits for one branch.
+func (c *call) waitFor(b *branch) error {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
+	j.add(b)
+	if err := j.wait(c.ctx); err != nil {
+		return err
+	}
+	c.learnFrom(b)
+	return nil
+}
+
+// learnFrom takes over what another branch knew when it returned. The lock is held.
+func (c *call) learnFrom(b *branch) {
+	if b.echo {
+		c.run.echoes(c.branch, true)
+	}
+	if b.stamp.After(c.branch.stamp) {
+		c.branch.stamp = b.stamp
+	}
+}

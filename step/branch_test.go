@@ -1,0 +1,555 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/step/steptest"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// sleeps returns a branch that sleeps and returns a value.
+func sleeps(ctx context.Context, name string, d time.Duration, v int) *step.Branch[int] {
+	return step.Go(ctx, func(ctx context.Context) (int, error) { return v, step.Sleep(ctx, name, d) })
+}
+
+func awaits(ctx context.Context, event string) *step.Branch[int] {
+	return step.Go(ctx, func(ctx context.Context) (int, error) { return step.Await[int](ctx, event) })
+}
+
+func TestBranchesWaitAtTheSameTime(t *testing.T) {
+	job := steptest.New()
+	begin := job.Now()
+	sum := 0
+	fn := func(ctx context.Context) error {
+		a, b, c := sleeps(ctx, "a", time.Hour, 1), sleeps(ctx, "b", 3*time.Hour, 2), awaits(ctx, "c")
+		if err := step.All(ctx, a, b, c); err != nil {
+			return err
+		}
+		sum = 0
+		for _, x := range []*step.Branch[int]{a, b, c} {
+			v, err := x.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			sum += v
+		}
+		return nil
+	}
+	require.True(t, job.Run(t.Context(), fn).Suspended)
+	require.NoError(t, job.Send("c", 4))
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, 7, sum)
+	require.Equal(t, begin.Add(3*time.Hour), job.Now())
+}
+
+// A branch that works keeps the job in memory, and what the others wait for wakes them there: there are no waves.
+func TestABranchGoesOnWhileAnotherWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		job := steptest.New()
+		out := job.Run(t.Context(), func(ctx context.Context) error {
+			done := make(chan struct{})
+			slow := step.Go(ctx, func(ctx context.Context) (int, error) {
+				return step.Do(ctx, "slow", func(context.Context) (int, error) { <-done; return 1, nil })
+			})
+			quick := step.Go(ctx, func(ctx context.Context) (int, error) {
+				if err := step.Sleep(ctx, "nap", time.Hour); err != nil {
+					return 0, err
+				}
+				defer close(done)
+				return step.Await[int](ctx, "e")
+			})
+			go func() {
+				synctest.Wait()
+				job.Advance(time.Hour)
+				_ = job.Send("e", 2)
+			}()
+			return step.All(ctx, slow, quick)
+		})
+		require.Equal(t, step.Outcome{}, out, "never suspended")
+		require.Equal(t, "nap sleep done\ne event done\nslow do done\n", job.String())
+	})
+}
+
+func TestAllTellsTheFirstErrorAsSoonAsItIsKnown(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	fn := func(ctx context.Context) error {
+		long := sleeps(ctx, "long", 1000*time.Hour, 1)
+		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
+		err := step.All(ctx, long, bad)
+		if err == nil || errors.Is(err, step.ErrSuspended) {
+			return err
+		}
+		require.EqualError(t, err, `step "bad": error: connection refused`)
+		_, err = long.Wait(ctx)
+		require.ErrorIs(t, err, step.ErrCanceled)
+		return step.Sleep(ctx, "then", time.Minute)
+	}
+	begin := job.Now()
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, time.Minute, job.Now().Sub(begin))
+	require.Equal(t, calls{"bad": 1}, count)
+	if s := job.Step("long"); s != nil { // it may not have come so far
+		require.Equal(t, workitem.StepCanceled, s.State)
+	}
+	require.Equal(t, workitem.StepFailed, job.Step("(all 1)").State)
+}
+
+func TestAllOfNothingOrOfSuccessesIsNotRecorded(t *testing.T) {
+	job := steptest.New()
+	out := job.Run(t.Context(), func(ctx context.Context) error {
+		require.NoError(t, step.All(ctx))
+		return step.All(ctx, sleeps(ctx, "a", 0, 1), sleeps(ctx, "b", 0, 1))
+	})
+	require.NoError(t, out.Err)
+	require.Len(t, job.Steps(), 2)
+}
+
+func TestRaceOfAnEventAndATimer(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent   time.Duration
+		winner int
+		asleep bool // the worker is away until both have come
+	}{
+		"no event":                  {-1, 1, false},
+		"event first":               {time.Second / 2, 0, false},
+		"event late":                {time.Hour, 1, false},
+		"event first, worker away":  {time.Second / 2, 0, true},
+		"timer first, worker away":  {time.Second * 2, 1, true},
+		"event at once, worker off": {0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				raceOnce(t, c.sent, c.winner, c.asleep)
+			}
+		})
+	}
+}
+
+func raceOnce(t *testing.T, sent time.Duration, winner int, asleep bool) {
+	job := steptest.New()
+	seen := map[int]bool{}
+	fn := func(ctx context.Context) error {
+		i, err := step.Race(ctx, "which", awaits(ctx, "e"), sleeps(ctx, "timer", time.Second, 1))
+		if err != nil {
+			return err
+		}
+		seen[i] = true
+		return step.Sleep(ctx, "then", 10*time.Hour)
+	}
+	require.True(t, job.Run(t.Context(), fn).Suspended)
+	if sent >= 0 {
+		job.Advance(sent)
+		if job.Ready() && !asleep {
+			job.Run(t.Context(), fn)
+		}
+		require.NoError(t, job.Send("e", 1))
+		if asleep {
+			job.Advance(5 * time.Second)
+		}
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, map[int]bool{winner: true}, seen, "the same on every replay")
+}
+
+// The one that lost can't resume the job any more, and takes no event from those who come later.
+func TestWhoLosesARaceWaitsNoLonger(t *testing.T) {
+	job := steptest.New()
+	fn := func(ctx context.Context) error {
+		if _, err := step.Race(ctx, "which", awaits(ctx, "e"), sleeps(ctx, "timer", time.Second, 1)); err != nil {
+			return err
+		}
+		v, err := step.Await[int](ctx, "e", step.Named("for good"))
+		if err == nil {
+			require.Equal(t, 5, v)
+		}
+		return err
+	}
+	require.True(t, job.Run(t.Context(), fn).Suspended)
+	job.Advance(time.Second)
+	require.True(t, job.Run(t.Context(), fn).Suspended)
+	require.Equal(t, workitem.StepCanceled, job.Step("e").State)
+	require.NoError(t, job.Send("e", 5))
+	require.NoError(t, job.Run(t.Context(), fn).Err)
+}
+
+func TestWhoLosesARaceHasItsContextCanceled(t *testing.T) {
+	job := steptest.New()
+	job.CrashAt(2, false) // so that there is a replay, on which the loser is not called again
+	n := 0
+	out := job.Drive(t.Context(), func(ctx context.Context) error {
+		slow := step.Go(ctx, func(ctx context.Context) (int, error) {
+			return step.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+				n++
+				<-ctx.Done()
+				return 1, nil // which counts for nothing
+			})
+		})
+		if i, err := step.Race(ctx, "which", slow, sleeps(ctx, "quick", 0, 1)); i != 1 || err != nil {
+			return fmt.Errorf("branch %d: %w", i, err)
+		}
+		_, err := slow.Wait(ctx)
+		require.ErrorIs(t, err, step.ErrCanceled)
+		return nil
+	})
+	require.NoError(t, out.Err)
+	require.LessOrEqual(t, n, 1)
+	require.Nil(t, job.Step("slow"))
+}
+
+// Between its choice and the crash, the loser was in the middle of a charge. The next run must not charge.
+func TestWhoLostDoesNothingNewOnReplay(t *testing.T) {
+	for range 50 {
+		job := steptest.New()
+		charged := 0
+		fn := func(ctx context.Context) error {
+			loser := step.Go(ctx, func(ctx context.Context) (int, error) {
+				if _, err := (calls{}).do(ctx, "before", 1); err != nil {
+					return 0, err
+				}
+				return step.Do(ctx, "charge", func(ctx context.Context) (int, error) {
+					charged++
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+			})
+			winner := awaits(ctx, "e")
+			if _, err := step.Race(ctx, "which", loser, winner); err != nil {
+				return err
+			}
+			return step.Sleep(ctx, "then", time.Hour)
+		}
+		require.NoError(t, job.Send("e", 1))
+		require.NoError(t, job.Drive(t.Context(), fn).Err)
+		require.LessOrEqual(t, charged, 1)
+	}
+}
+
+func TestRaceTellsTheErrorOfTheFirst(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	fn := func(ctx context.Context) error {
+		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
+		i, err := step.Race(ctx, "which", awaits(ctx, "e"), bad)
+		if errors.Is(err, step.ErrSuspended) {
+			return err
+		}
+		require.Equal(t, 1, i)
+		require.EqualError(t, err, `step "bad": error: connection refused`)
+		return step.Sleep(ctx, "then", time.Hour)
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, calls{"bad": 1}, count)
+}
+
+func TestAnyTellsTheFirstSuccess(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	fn := func(ctx context.Context) error {
+		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
+		late, good := sleeps(ctx, "late", 2*time.Hour, 1), sleeps(ctx, "good", time.Hour, 7)
+		i, err := step.Any(ctx, "which", bad, late, good)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, 2, i)
+		v, err := good.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, 7, v)
+		_, err = bad.Wait(ctx)
+		require.EqualError(t, err, `step "bad": error: connection refused`, "it had returned")
+		_, err = late.Wait(ctx)
+		require.ErrorIs(t, err, step.ErrCanceled)
+		return step.Sleep(ctx, "then", time.Hour)
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, calls{"bad": 1}, count)
+}
+
+func TestAnyTellsAllErrorsIfNoneSucceeds(t *testing.T) {
+	job := steptest.New()
+	out := job.Run(t.Context(), func(ctx context.Context) error {
+		one := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, errors.New("one") })
+		two := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, errFlaky })
+		i, err := step.Any(ctx, "which", one, two)
+		require.Equal(t, -1, i)
+		return err
+	})
+	require.EqualError(t, out.Err, "one\nconnection refused")
+	require.ErrorIs(t, out.Err, errFlaky)
+}
+
+// In the next attempt of the job, what had failed is done again: so the choice of a failed branch is made again too. But
+// who lost against one that succeeded stays out.
+func TestChoicesInTheNextAttempt(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	fn := func(ctx context.Context) error {
+		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
+		good := step.Go(ctx, func(ctx context.Context) (int, error) {
+			if err := step.Sleep(ctx, "nap", time.Minute); err != nil {
+				return 0, err
+			}
+			return count.do(ctx, "good", 1)
+		})
+		if i, err := step.Any(ctx, "any", bad, good); err != nil || i != 1 {
+			return err
+		}
+		failing := step.Go(ctx, func(ctx context.Context) (int, error) {
+			if count["flaky"] == 0 {
+				return 0, count.fails(ctx, "flaky", errFlaky)
+			}
+			return count.do(ctx, "flaky", 1)
+		})
+		_, err := step.Race(ctx, "race", failing, awaits(ctx, "never"))
+		return err
+	}
+	require.Error(t, job.Drive(t.Context(), fn).Err)
+	job.Retry()
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, calls{"bad": 1, "good": 1, "flaky": 2}, count)
+}
+
+func TestABranchThatNobodyAsksIsWaitedFor(t *testing.T) {
+	job := steptest.New()
+	fn := func(ctx context.Context) error {
+		sleeps(ctx, "a", time.Hour, 1)
+		return nil
+	}
+	require.True(t, job.Run(t.Context(), fn).Suspended)
+	job.Advance(time.Hour)
+	require.NoError(t, job.Run(t.Context(), fn).Err)
+
+	job = steptest.New()
+	out := job.Run(t.Context(), func(ctx context.Context) error {
+		sleeps(ctx, "a", time.Hour, 1)
+		step.Go(ctx, func(ctx context.Context) (int, error) { return 0, errFlaky })
+		return nil
+	})
+	require.ErrorIs(t, out.Err, errFlaky, "and its error is not lost")
+}
+
+func TestAFunctionThatFailsCancelsItsBranches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		job := steptest.New()
+		out := job.Run(t.Context(), func(ctx context.Context) error {
+			awaits(ctx, "never")
+			step.Go(ctx, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+			synctest.Wait()
+			return errFlaky
+		})
+		require.ErrorIs(t, out.Err, errFlaky)
+		require.Equal(t, workitem.StepCanceled, job.Step("never").State)
+	})
+}
+
+func TestAPanicInABranchIsAnErrorOfIt(t *testing.T) {
+	out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
+		b := step.Go(ctx, func(ctx context.Context) (int, error) { panic("a bug") })
+		_, err := b.Wait(ctx)
+		return err
+	})
+	f := workitem.FailureOf(out.Err)
+	require.Equal(t, workitem.CodePanic, f.Code)
+	require.Equal(t, "a bug", f.Message)
+	require.Contains(t, string(f.Details), "branch_test.go")
+}
+
+func TestBranchesOfBranches(t *testing.T) {
+	job := steptest.New()
+	sum := 0
+	fn := func(ctx context.Context) error {
+		outer := step.Go(ctx, func(ctx context.Context) (int, error) {
+			a, b := sleeps(ctx, "a", time.Hour, 1), sleeps(ctx, "b", 2*time.Hour, 2)
+			if err := step.All(ctx, a, b); err != nil {
+				return 0, err
+			}
+			x, _ := a.Wait(ctx)
+			y, err := b.Wait(ctx)
+			return x + y, err
+		})
+		c := sleeps(ctx, "c", time.Hour, 4)
+		x, err := outer.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		y, err := c.Wait(ctx)
+		sum = x + y
+		return err
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, 7, sum)
+}
+
+func TestWhoLosesTakesItsBranchesWithIt(t *testing.T) {
+	job := steptest.New()
+	fn := func(ctx context.Context) error {
+		loser := step.Go(ctx, func(ctx context.Context) (int, error) {
+			return 0, step.All(ctx, awaits(ctx, "x"), awaits(ctx, "y"))
+		})
+		if _, err := step.Race(ctx, "which", loser, sleeps(ctx, "timer", time.Minute, 1)); err != nil {
+			return err
+		}
+		return step.Sleep(ctx, "then", time.Minute)
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, workitem.StepCanceled, job.Step("x").State)
+	require.Equal(t, workitem.StepCanceled, job.Step("y").State)
+}
+
+func TestMapKeepsTheOrderAndTheBound(t *testing.T) {
+	job := steptest.New()
+	var mu sync.Mutex
+	now, peak := 0, 0
+	inputs := make([]int, 25)
+	for i := range inputs {
+		inputs[i] = i
+	}
+	var results []int
+	fn := func(ctx context.Context) (err error) {
+		results, err = step.Map(ctx, inputs, 4, func(ctx context.Context, i, in int) (int, error) {
+			if err := step.Sleep(ctx, fmt.Sprintf("sleep %d", i), time.Duration(i%7)*time.Minute); err != nil {
+				return 0, err
+			}
+			return step.Do(ctx, fmt.Sprintf("do %d", i), func(context.Context) (int, error) {
+				mu.Lock()
+				now++
+				peak = max(peak, now)
+				mu.Unlock()
+				defer func() { mu.Lock(); now--; mu.Unlock() }()
+				return in * in, nil
+			})
+		})
+		return err
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	for i, r := range results {
+		require.Equal(t, i*i, r)
+	}
+	require.Len(t, results, 25)
+	require.LessOrEqual(t, peak, 4)
+}
+
+func TestMapEndsWithTheFirstError(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	var mu sync.Mutex
+	fn := func(ctx context.Context) error {
+		_, err := step.Map(ctx, []int{5, 1, 3, 2, 4}, 3, func(ctx context.Context, i, in int) (int, error) {
+			if err := step.Sleep(ctx, fmt.Sprintf("sleep %d", i), time.Duration(in)*time.Hour); err != nil {
+				return 0, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if i == 2 {
+				return 0, count.fails(ctx, "bad", errFlaky)
+			}
+			return count.do(ctx, fmt.Sprintf("do %d", i), in)
+		})
+		if errors.Is(err, step.ErrSuspended) {
+			return err
+		}
+		require.EqualError(t, err, `step "bad": error: connection refused`)
+		return step.Sleep(ctx, "then", 100*time.Hour)
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	require.Equal(t, calls{"bad": 1, "do 1": 1, "do 3": 1}, count, "2h after 1h is 3h too, and was recorded first")
+	require.Equal(t, workitem.StepCanceled, job.Step("sleep 0").State)
+	require.Nil(t, job.Step("do 4"))
+}
+
+func TestMapOfNothing(t *testing.T) {
+	out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
+		got, err := step.Map(ctx, nil, 3, func(context.Context, int, int) (int, error) { return 0, errFlaky })
+		require.Empty(t, got)
+		require.NoError(t, err)
+		_, err = step.Map(ctx, []int{1}, -1, func(context.Context, int, int) (int, error) { return 0, errFlaky })
+		require.ErrorIs(t, err, step.ErrUsage)
+		return nil
+	})
+	require.NoError(t, out.Err)
+}
+
+func TestAStepWithinAStepIsRefused(t *testing.T) {
+	job := steptest.New()
+	out := job.Run(t.Context(), func(ctx context.Context) error {
+		_, err := step.Do(ctx, "outer", func(ctx context.Context) (int, error) {
+			return calls{}.do(ctx, "inner", 1)
+		})
+		return err
+	})
+	require.ErrorIs(t, out.Err, step.ErrUsage)
+	require.True(t, retry.IsPermanent(out.Err))
+	require.EqualError(t, out.Err, `step "inner" is called in the function of step "outer", which is one step; `+
+		`call it beside that, with the context of the job's function`)
+	require.Empty(t, job.Steps())
+
+	out = steptest.New().Run(t.Context(), func(outside context.Context) error {
+		_, err := step.Do(outside, "outer", func(ctx context.Context) (int, error) {
+			return calls{}.do(outside, "inner", 1) // the wrong context, caught by the closure
+		})
+		return err
+	})
+	require.ErrorContains(t, out.Err, `step "inner" is called while step "outer" of the same branch is under way`)
+
+	out = steptest.New().Run(t.Context(), func(ctx context.Context) error {
+		_, err := step.Do(ctx, "outer", func(ctx context.Context) (int, error) {
+			return step.Go(ctx, func(ctx context.Context) (int, error) { return 1, nil }).Wait(ctx)
+		})
+		return err
+	})
+	require.ErrorContains(t, out.Err, `Branch.Wait is called in the function of step "outer"`)
+}
+
+func TestABranchUsesItsOwnContext(t *testing.T) {
+	out := steptest.New().Run(t.Context(), func(outside context.Context) error {
+		b := step.Go(outside, func(context.Context) (int, error) { return calls{}.do(outside, "x", 1) })
+		_, err := b.Wait(outside)
+		return err
+	})
+	if out.Err != nil { // the branch may have been quicker than Wait
+		require.ErrorContains(t, out.Err, `of the same branch is under way; start what runs beside it with step.Go`)
+	}
+}
+
+func TestBranchesThatWaitForEachOtherAreFoundOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
+			var a, b *step.Branch[int]
+			start := make(chan struct{})
+			a = step.Go(ctx, func(ctx context.Context) (int, error) { <-start; return b.Wait(ctx) })
+			b = step.Go(ctx, func(ctx context.Context) (int, error) { <-start; return a.Wait(ctx) })
+			close(start)
+			return step.All(ctx, a, b)
+		})
+		require.ErrorIs(t, out.Err, step.ErrUsage)
+		require.ErrorContains(t, out.Err, "every branch waits for another one")
+	})
+}
+
+func TestStrangeBranchesAreRefused(t *testing.T) {
+	var other *step.Branch[int]
+	require.NoError(t, steptest.New().Run(t.Context(), func(ctx context.Context) error {
+		other = sleeps(ctx, "a", 0, 1)
+		return nil
+	}).Err)
+	out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
+		require.ErrorIs(t, step.All(ctx, other), step.ErrUsage)
+		require.ErrorIs(t, step.All(ctx, nil), step.ErrUsage)
+		var none *step.Branch[int]
+		require.ErrorIs(t, step.All(ctx, none), step.ErrUsage)
+		_, err := none.Wait(ctx)
+		require.ErrorIs(t, err, step.ErrUsage)
+		_, err = step.Race(ctx, "of none")
+		require.ErrorIs(t, err, step.ErrUsage)
+		return nil
+	})
+	require.NoError(t, out.Err)
+}

@@ -1,0 +1,284 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// call is one call of a function of this package, by a branch.
+type call struct {
+	run    *Run
+	branch *branch
+	ctx    context.Context
+	ask    *workitem.Step // what the code asks for; never changed
+	opts   options
+	place  uintptr
+	entry  *entry // nil for calls that are no step
+}
+
+// begin finds out who calls, and what is known of the step. Every begun call is ended.
+func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, takes []string) (*call, error) {
+	s, err := insider(ctx, fmt.Sprintf("step %q", ask.Name))
+	if err != nil {
+		return nil, err
+	}
+	o, err := gather(opts, takes)
+	if err != nil {
+		return nil, mistakef(ErrUsage, "step %q, at %s: %v", ask.Name, place(at), err)
+	}
+	if o.isNamed {
+		ask.Name = o.named
+	}
+	if o.hasInput {
+		ask.Input = o.inputJSON
+	}
+	if err := checkName(ask.Name); err != nil {
+		return nil, mistakef(ErrUsage, "the step at %s: %v", place(at), err)
+	}
+	r := s.run
+	ask.Job, ask.Case, ask.Run = r.info.Job, r.info.Case, r.info.Attempt
+	c := &call{run: r, branch: s.branch, ctx: ctx, ask: &ask, opts: o, place: at}
+	r.load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := c.claim(fmt.Sprintf("step %q", ask.Name)); err != nil {
+		return nil, err
+	}
+	if c.entry, err = r.meet(c); err != nil {
+		c.branch.call = ""
+		return nil, err
+	}
+	return c, nil
+}
+
+// enter begins a call that is no step of its own, but looks at branches of the same run.
+func enter(ctx context.Context, what string, others ...AnyBranch) (*call, error) {
+	s, err := insider(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := branchesOf(s, what, others); err != nil {
+		return nil, err
+	}
+	c := &call{run: s.run, branch: s.branch, ctx: ctx}
+	c.run.load()
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	return c, c.claim(what)
+}
+
+// insider finds the run in a context, and refuses that of a step's function.
+func insider(ctx context.Context, what string) (*scope, error) {
+	s := scopeOf(ctx)
+	switch {
+	case s == nil:
+		return nil, fmt.Errorf("%s: %w: use the context that the job's function was given", what, ErrNoJob)
+	case s.inside != "":
+		return nil, mistakef(ErrUsage, "%s is called in the function of step %q, which is one step; "+
+			"call it beside that, with the context of the job's function", what, s.inside)
+	}
+	return s, nil
+}
+
+// branchesOf refuses branches that can't be waited for.
+func branchesOf(s *scope, what string, others []AnyBranch) ([]*branch, error) {
+	bs := make([]*branch, 0, len(others))
+	for i, o := range others {
+		if o == nil || reflect.ValueOf(o).IsNil() {
+			return nil, mistakef(ErrUsage, "%s: branch %d is nil", what, i)
+		}
+		b := o.branch()
+		if b.run == nil { // started outside a job
+			return nil, b.err
+		}
+		if b.run != s.run {
+			return nil, mistakef(ErrUsage, "%s: branch %d belongs to another job", what, i)
+		}
+		bs = append(bs, b)
+	}
+	return bs, nil
+}
+
+// claim notes that the branch is in a call. The lock is held.
+func (c *call) claim(what string) error {
+	b := c.branch
+	if c.run.over != nil {
+		return c.run.over
+	}
+	if b.call != "" {
+		return c.run.hold(underWay(what, b))
+	}
+	b.call = what
+	return nil
+}
+
+func underWay(what string, b *branch) error {
+	return mistakef(ErrUsage, "%s is called while %s of the same branch is under way; "+
+		"start what runs beside it with step.Go, and use the context that the branch's function is given", what, b.call)
+}
+
+// end ends the call, also after a panic.
+func (c *call) end() {
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	c.branch.call = ""
+	if c.branch.status == working {
+		c.run.move(c.branch, running)
+	}
+}
+
+// wrap names the step in an error that ended the call before the step was done.
+func (c *call) wrap(err error) error {
+	if _, ok := errors.AsType[*mistake](err); ok {
+		return err
+	}
+	return fmt.Errorf("step %q: %w", c.ask.Name, err)
+}
+
+// final returns the step if it has ended. The lock is held.
+func (c *call) final() *workitem.Step {
+	s := c.entry.step
+	if s == nil || !s.State.Final() {
+		return nil
+	}
+	if s.Ended.After(c.branch.stamp) {
+		c.branch.stamp = s.Ended
+	}
+	return s
+}
+
+// fresh prepares something that was not done before. The lock is held, but not in between.
+func (c *call) fresh() error {
+	r := c.run
+	if r.choices > 0 {
+		if err := r.hush(c.ctx, c.branch, r.chosen); err != nil {
+			return err
+		}
+	}
+	if err := r.halted(c.ctx, c.branch); err != nil {
+		return err
+	}
+	if c.entry.drop || r.out[c.ask.Name] {
+		return errNotChosen
+	}
+	return nil
+}
+
+// waitEnded waits until the step has ended, or its next attempt is due. The lock is held.
+func (c *call) waitEnded(now time.Time) error {
+	r, e := c.run, c.entry
+	for !e.ended(now) {
+		if e.drop {
+			return errNotChosen
+		}
+		e.waiter = c.branch
+		r.turns.waits++
+		err := r.park(c.ctx, c.branch)
+		r.turns.waits--
+		e.waiter = nil
+		if err != nil {
+			return err
+		}
+		r.echoes(c.branch, false)
+		now = time.Time{}
+	}
+	return nil
+}
+
+// open records that the step waits, and returns once it has ended. A branch that is the last to have a turn leaves the record
+// to the suspension of the job, which saves a commit.
+func (c *call) open(s *workitem.Step) error {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.halted(c.ctx, c.branch); err != nil {
+		return err
+	}
+	if r.alone() {
+		c.entry.step = s
+		r.turns.opening = append(r.turns.opening, s)
+		return c.waitEnded(time.Time{})
+	}
+	if err := c.recordLocked(s); err != nil {
+		return err
+	}
+	return c.waitEnded(time.Time{})
+}
+
+// recordLocked records steps. The lock is held, but not in between.
+func (c *call) recordLocked(steps ...*workitem.Step) error {
+	r := c.run
+	r.move(c.branch, working)
+	r.echoes(c.branch, false)
+	r.mu.Unlock()
+	_, err := r.record(steps...)
+	r.mu.Lock()
+	r.move(c.branch, running)
+	return err
+}
+
+// awaitEnd is the whole of a step that waits: for what was recorded, or for what is recorded now.
+func (c *call) awaitEnd(begin func() *workitem.Step) (*workitem.Step, error) {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := c.final(); s != nil {
+		return s, nil
+	}
+	if c.entry.step == nil {
+		if err := c.fresh(); err != nil {
+			return nil, err
+		}
+		r.mu.Unlock()
+		err := c.open(begin())
+		r.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := c.waitEnded(time.Time{}); err != nil {
+		return nil, err
+	}
+	return c.final(), nil
+}
+
+// encode writes a result, or says why it can't be remembered.
+func (c *call) encode(v any) (json.RawMessage, error) {
+	raw, err := domain.Encode(v)
+	if errors.Is(err, domain.ErrTooLarge) {
+		return nil, &workitem.Failure{Code: CodeTooLarge, Message: "the result: " + err.Error()}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the result: %w", err)
+	}
+	if most := c.run.info.MaxResult; len(raw) > most {
+		return nil, &workitem.Failure{Code: CodeTooLarge, Message: fmt.Sprintf(
+			"the result has %d bytes, and the limit is %d; store it elsewhere and return its address", len(raw), most)}
+	}
+	return raw, nil
+}
+
+// result reads what a step has come to.
+func result[T any](s *workitem.Step, kind error) (T, error) {
+	var none T
+	switch {
+	case s.State == workitem.StepFailed:
+		return none, errorOf(s)
+	case s.State == workitem.StepCanceled:
+		return none, fmt.Errorf("step %q: %w", s.Name, ErrCanceled)
+	case len(s.Result) == 0:
+		return none, nil
+	}
+	v, err := domain.Restore[T](s.Result)
+	if err != nil {
+		return none, mistakef(kind, "step %q: its result can't be read as the type that is asked for: %v", s.Name, err)
+	}
+	return v, nil
+}

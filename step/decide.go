@@ -1,0 +1,284 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// choice is what is recorded of a decision between branches, as the result of its step; in the details of the failure, if the
+// branch that was chosen had failed.
+type choice struct {
+	Branch   int      `json:"branch"`             // the index of the one that was chosen
+	Canceled []int    `json:"canceled,omitempty"` // of the others, those that had not returned
+	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others: the function need not come to them again, and begins none
+}
+
+func choiceOf(s *workitem.Step, n int) (choice, error) {
+	raw := s.Result
+	if s.State == workitem.StepFailed && s.Failure != nil {
+		raw = s.Failure.Details
+	}
+	var ch choice
+	err := json.Unmarshal(raw, &ch)
+	if err == nil && (ch.Branch < 0 || ch.Branch >= n) {
+		err = fmt.Errorf("there is no branch %d", ch.Branch)
+	}
+	if err != nil {
+		return ch, mistakef(ErrChanged, "step %q: its choice can't be read: %v", s.Name, err)
+	}
+	return ch, nil
+}
+
+// rule says when branches can be decided between, and which are in question then.
+type rule struct {
+	word  string
+	ready func(*join) bool
+	fits  func(*branch) bool
+}
+
+var (
+	ruleAll = rule{"all", func(j *join) bool { return j.failed > 0 || j.left == 0 },
+		func(b *branch) bool { return b.known && b.err != nil }}
+	ruleAny = rule{"any", func(j *join) bool { return j.done > 0 || j.left == 0 },
+		func(b *branch) bool { return b.known && b.err == nil }}
+	ruleRace = rule{"race", func(j *join) bool { return j.failed+j.done > 0 },
+		func(b *branch) bool { return b.known }}
+)
+
+// All waits until every branch has returned. As soon as one fails, it returns that error, and the others are canceled:
+// their contexts end, and what they wait for is waited for no longer. Their results are in [Branch.Wait].
+//
+// Which error was first is remembered (as the step "(all 1)", the number being that of the call in its branch), so that the
+// function returns the same one when it runs again.
+func All(ctx context.Context, branches ...AnyBranch) error {
+	at := here()
+	s, err := insider(ctx, "step.All")
+	if err != nil {
+		return err
+	}
+	_, err = decide(ctx, at, s.group("all"), ruleAll, branches)
+	return err
+}
+
+// Any waits until one branch has succeeded, and returns its index. The others are canceled, as in [All], and don't run on
+// when the job runs again: the choice is remembered under the name. If all fail, the error holds all of theirs, and
+// the index is -1.
+func Any(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
+	at := here()
+	return decide(ctx, at, name, ruleAny, branches)
+}
+
+// Race waits until one branch has returned, and returns its index and its error. The others are canceled, as in [All],
+// and don't run on when the job runs again: the choice is remembered under the name.
+//
+//	answer := step.Go(ctx, func(ctx context.Context) (Answer, error) { return step.Await[Answer](ctx, "answer") })
+//	nudge := step.Go(ctx, func(ctx context.Context) (bool, error) { return true, step.Sleep(ctx, "patience", time.Hour) })
+//	first, err := step.Race(ctx, "answered?", answer, nudge)
+//
+// Where both have ended while the job was suspended, the one that ended first is chosen. The index is -1 if the error
+// isn't that of a branch.
+func Race(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
+	at := here()
+	return decide(ctx, at, name, ruleRace, branches)
+}
+
+// group names the next call of a function that has no name of its own.
+func (s *scope) group(word string) string {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	b := s.branch
+	b.groups++
+	if b.path == "" {
+		return fmt.Sprintf("(%s %d)", word, b.groups)
+	}
+	return fmt.Sprintf("(%s %d of branch %s)", word, b.groups, b.path)
+}
+
+func decide(ctx context.Context, at uintptr, name string, by rule, branches []AnyBranch) (int, error) {
+	what := fmt.Sprintf("step %q", name)
+	s, err := insider(ctx, what)
+	if err != nil {
+		return -1, err
+	}
+	bs, err := branchesOf(s, what, branches)
+	if err != nil {
+		return -1, err
+	}
+	if len(bs) == 0 && by.word != ruleAll.word {
+		return -1, mistakef(ErrUsage, "%s, at %s: there is no branch to choose", what, place(at))
+	}
+	c, err := begin(ctx, at, by.ask(name, len(bs)), nil, nil)
+	if err != nil {
+		return -1, err
+	}
+	defer c.end()
+	i, err := c.decide(by, bs)
+	switch {
+	case err != nil:
+		return -1, c.wrap(err)
+	case i >= 0:
+		return i, bs[i].err
+	}
+	return -1, allErrors(by, bs)
+}
+
+func (by rule) ask(name string, n int) workitem.Step {
+	return workitem.Step{Name: name, Kind: workitem.StepChoice, Input: fmt.Appendf(nil, `{"%s":%d}`, by.word, n)}
+}
+
+// allErrors is what it means that no branch was chosen: of All that none failed, of Any that each did.
+func allErrors(by rule, bs []*branch) error {
+	if by.word == ruleAll.word {
+		return nil
+	}
+	errs := make([]error, len(bs))
+	for i, b := range bs {
+		errs[i] = b.err
+	}
+	return errors.Join(errs...)
+}
+
+// decide returns the index of the branch that is chosen, once it has returned; -1 if none is.
+func (c *call) decide(by rule, bs []*branch) (int, error) {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := &join{by: c.branch, ready: by.ready}
+	for _, b := range bs {
+		j.add(b)
+	}
+	if s := c.final(); s != nil {
+		return c.choseBefore(s, bs)
+	}
+	if err := j.wait(c.ctx); err != nil {
+		return -1, err
+	}
+	if err := r.hush(c.ctx, c.branch, r.settledDown); err != nil {
+		return -1, err
+	}
+	i := first(by, bs)
+	for _, b := range bs {
+		if i < 0 || b == bs[i] {
+			c.learnFrom(b)
+		}
+	}
+	if i < 0 || by.word == ruleAll.word && clear(i, bs) {
+		return i, nil
+	}
+	return i, c.choose(i, bs)
+}
+
+// first returns the index of the branch that fits and knows the earliest end; -1 if none fits.
+func first(by rule, bs []*branch) int {
+	found := -1
+	for i, b := range bs {
+		if by.fits(b) && (found < 0 || b.stamp.Before(bs[found].stamp)) {
+			found = i
+		}
+	}
+	return found
+}
+
+// clear reports whether only one branch failed, and all have returned: the next run will see the same.
+func clear(i int, bs []*branch) bool {
+	return !slices.ContainsFunc(bs, func(b *branch) bool { return b != bs[i] && !(b.known && b.err == nil) })
+}
+
+// choose records a choice, and cancels the other branches, in one transaction. The lock is held, but not in between.
+func (c *call) choose(i int, bs []*branch) error {
+	r := c.run
+	ch := choice{Branch: i}
+	for k, b := range bs {
+		if b == bs[i] {
+			continue
+		}
+		ch.Dropped = append(ch.Dropped, b.allNames()...)
+		if !b.known {
+			ch.Canceled = append(ch.Canceled, k)
+			r.drop(b)
+		}
+	}
+	return c.recordChoice(ch, bs[i].err)
+}
+
+// recordChoice records a choice, and that the steps of those who were not chosen wait no longer. The lock is held, but
+// not in between.
+func (c *call) recordChoice(ch choice, failed error) error {
+	steps := c.run.abandon(ch.Dropped)
+	s := *c.ask
+	raw, err := json.Marshal(ch)
+	if err != nil {
+		return err
+	}
+	s.State, s.Result = workitem.StepDone, raw
+	if failed != nil { // to be decided anew in the next attempt of the job, like all that failed
+		f := *failureOf(failed)
+		f.Details = raw
+		s.State, s.Result, s.Failure = workitem.StepFailed, nil, &f
+	}
+	return c.recordLocked(append(steps, &s)...)
+}
+
+// abandon marks the steps of branches that were not chosen, and returns the records that end those that wait. The lock is
+// held.
+func (r *Run) abandon(names []string) []*workitem.Step {
+	var steps []*workitem.Step
+	for _, name := range names {
+		r.out[name] = true
+		e := r.entries[name]
+		if e == nil || e.drop {
+			continue
+		}
+		e.drop = true
+		r.met(e)
+		if s := e.step; s != nil && s.State == workitem.StepWaiting && !s.ID.IsZero() {
+			steps = append(steps, canceled(s))
+		}
+	}
+	return steps
+}
+
+// choseBefore follows a choice of an earlier run. The others do nothing new from now on, and the chosen one is waited for:
+// it returns again what it returned before. The lock is held, but not in between.
+func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
+	r := c.run
+	ch, err := choiceOf(s, len(bs))
+	if err != nil {
+		return -1, r.hold(err)
+	}
+	for k, b := range bs {
+		switch {
+		case b == bs[ch.Branch]:
+		case slices.Contains(ch.Canceled, k):
+			r.drop(b)
+		default:
+			r.closeOff(b)
+		}
+	}
+	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
+	j.add(bs[ch.Branch])
+	if err := j.wait(c.ctx); err != nil {
+		return -1, err
+	}
+	c.learnFrom(bs[ch.Branch])
+	if s.State == workitem.StepFailed && bs[ch.Branch].err == nil {
+		return -1, errorOf(s) // only code that changed comes here
+	}
+	return ch.Branch, nil
+}
+
+// closeOff lets a branch that had returned when another one was chosen read its history again, and do nothing beyond. The
+// lock is held.
+func (r *Run) closeOff(b *branch) {
+	b.closed = true
+	for _, kid := range b.kids {
+		r.closeOff(kid)
+	}
+	r.admit()
+}

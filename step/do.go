@@ -1,0 +1,283 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Do calls fn and remembers what it returned, under a name that is unique in the job. When the job runs again, after
+// a wait, a crash or a failed attempt, Do returns that without calling fn.
+//
+//	charge, err := step.Do(ctx, "charge", func(ctx context.Context) (Charge, error) {
+//		return bank.Charge(ctx, amount, step.Key(ctx, "charge"))
+//	})
+//
+// fn is called once for each attempt that is recorded. If the process dies between the call and the record, fn is called
+// again: where that matters, hand the other side an idempotency key ([Key]).
+//
+// The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields that
+// JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the step
+// fails, with the code "invalid" or "too-large".
+//
+// If fn fails, and no [Retry] is left, the step has failed: Do returns an [*Error], the first time as when the
+// function of the job runs on after a wait. The next attempt of the job itself, if there is one, calls fn again.
+//
+// fn gets a context of its own, with which no other step may be called.
+//
+// Options: [Retry], [Timeout], [Input], [Loose].
+func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
+	var none T
+	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepDo}, opts, takesDo)
+	if err != nil {
+		return none, err
+	}
+	defer c.end()
+	if err := c.checkTimeout(); err != nil {
+		return none, err
+	}
+	s, err := c.do(func(ctx context.Context) (json.RawMessage, error) {
+		v, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.encode(v)
+	})
+	if err != nil {
+		return none, c.wrap(err)
+	}
+	return result[T](s, ErrChanged)
+}
+
+func (c *call) checkTimeout() error {
+	if c.opts.timed && c.opts.timeout == 0 {
+		return mistakef(ErrUsage, "step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out", c.ask.Name, place(c.place))
+	}
+	return nil
+}
+
+// do makes attempts until the step has ended.
+func (c *call) do(fn func(context.Context) (json.RawMessage, error)) (*workitem.Step, error) {
+	r := c.run
+	for {
+		now := r.journal.Now()
+		r.mu.Lock()
+		s, err := c.turn(now)
+		r.mu.Unlock()
+		if s != nil || err != nil {
+			return s, err
+		}
+		next, err := c.attempt(now, fn)
+		if err != nil {
+			return nil, err
+		}
+		if next.State == workitem.StepWaiting && next.Due.After(r.journal.Now()) {
+			err = c.open(next)
+		} else {
+			_, err = r.record(next)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turn waits until another attempt may be made, or returns the step if it has ended. The lock is held.
+func (c *call) turn(now time.Time) (*workitem.Step, error) {
+	r := c.run
+	if c.entry.step != nil {
+		if err := c.waitEnded(now); err != nil {
+			return nil, err
+		}
+	}
+	if s := c.final(); s != nil {
+		return s, nil
+	}
+	if c.branch.status == working {
+		r.move(c.branch, running)
+	}
+	if err := c.fresh(); err != nil {
+		return nil, err
+	}
+	r.move(c.branch, working)
+	r.echoes(c.branch, false)
+	return nil, nil
+}
+
+// attempt calls the function once, and returns what is to be recorded of that.
+func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessage, error)) (*workitem.Step, error) {
+	r := c.run
+	next := *c.ask
+	if s := c.entry.step; s != nil {
+		next = *s
+	}
+	next.Attempt++
+	next.Due, next.Failure = time.Time{}, nil
+	if next.Created.IsZero() {
+		next.Created = start
+	}
+	raw, err, late := c.callFn(fn)
+	if err := c.discarded(err); err != nil {
+		return nil, err
+	}
+	if err == nil {
+		next.State, next.Result = workitem.StepDone, raw
+		return &next, nil
+	}
+	f := failureOf(err)
+	if late {
+		f = overtime(f, c.opts.timeout)
+	}
+	next.State, next.Failure = workitem.StepFailed, f
+	now := r.journal.Now()
+	if wait, again := c.again(&next, f, err, now); again {
+		next.State, next.Due = workitem.StepWaiting, now.Add(wait)
+		r.info.Log.Debug("step: an attempt failed", "case", r.info.Case, "job", r.info.Job, "step", next.Name,
+			"attempt", next.Attempt, "wait", wait, "error", err)
+	}
+	return &next, nil
+}
+
+// callFn calls a step's function with its own context, and reports whether its time was over.
+func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, err error, late bool) {
+	ctx := c.inner(c.ctx)
+	if c.opts.timed {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, c.opts.timeout)
+		defer cancel()
+	}
+	raw, err = fn(ctx)
+	return raw, err, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// inner marks a context as that of a step's function.
+func (c *call) inner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, &scope{run: c.run, branch: c.branch, inside: c.ask.Name})
+}
+
+// discarded returns why what a step's function returned is not recorded; nil if it is.
+func (c *call) discarded(err error) error {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wrong, misused := errors.AsType[*mistake](err)
+	switch {
+	case r.over != nil:
+		return r.over
+	case c.branch.canceled:
+		return errNotChosen
+	case misused:
+		return r.hold(wrong)
+	case err != nil && c.ctx.Err() != nil: // it says nothing of the work
+		return errors.Join(ended(c.ctx), err)
+	}
+	return nil
+}
+
+// again asks the policy for another attempt.
+func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.Time) (time.Duration, bool) {
+	if !c.opts.retryGiven || !f.Retryable {
+		return 0, false
+	}
+	if _, told := retry.Delay(err); !told && f.After > 0 { // a *workitem.Failure may carry one
+		err = retry.After(f.After, err)
+	}
+	return c.opts.policy.Next(retry.Failure{
+		Attempt: s.Attempt, Elapsed: max(now.Sub(s.Created), 0), Err: err, Name: s.Name, Input: c.opts.input,
+	})
+}
+
+// Tx calls fn in a transaction of the engine's database. What fn writes by db and the record of the step are
+// committed together, so the effect is there exactly once. If fn fails, what it wrote is undone.
+//
+//	id, err := step.Tx(ctx, "save", func(ctx context.Context, db domain.DB) (int, error) { return insert(ctx, db, order) })
+//
+// A transaction holds up others: fn uses db and nothing that takes long. Otherwise it is as in [Do]; but an
+// error fails the step at once, without a retry policy, so leave it to the next attempt of the job.
+//
+// Options: [Timeout], [Input], [Loose].
+func Tx[T any](
+	ctx context.Context, name string, fn func(ctx context.Context, db domain.DB) (T, error), opts ...Option,
+) (T, error) {
+	var none T
+	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepTx}, opts, takesTx)
+	if err != nil {
+		return none, err
+	}
+	defer c.end()
+	if err := c.checkTimeout(); err != nil {
+		return none, err
+	}
+	s, err := c.tx(func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
+		v, err := fn(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		return c.encode(v)
+	})
+	if err != nil {
+		return none, c.wrap(err)
+	}
+	return result[T](s, ErrChanged)
+}
+
+func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) (*workitem.Step, error) {
+	r := c.run
+	now := r.journal.Now()
+	r.mu.Lock()
+	s, err := c.turn(now)
+	r.mu.Unlock()
+	if s != nil || err != nil {
+		return s, err
+	}
+	// What fn sees of earlier values is to be remembered at least as well as what it does with them.
+	if _, err := r.record(); err != nil {
+		return nil, err
+	}
+	ask := *c.ask
+	ask.State, ask.Attempt, ask.Created = workitem.StepDone, 1, now
+	stored, err := r.journal.Tx(c.ctx, &ask, func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
+		inner := func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, db) }
+		raw, err, late := c.within(ctx).callFn(inner)
+		if err == nil {
+			return raw, nil
+		}
+		f := failureOf(err)
+		if late {
+			f = overtime(f, c.opts.timeout)
+		}
+		return nil, f
+	})
+	if err != nil {
+		return nil, c.broken(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep([]*workitem.Step{stored})
+	return c.final(), nil
+}
+
+// within is the call with another context.
+func (c *call) within(ctx context.Context) *call {
+	d := *c
+	d.ctx = ctx
+	return &d
+}
+
+// broken is what an error of Journal.Tx means: nothing for the others, if it was the branch's own context that ended.
+func (c *call) broken(err error) error {
+	if c.ctx.Err() == nil {
+		return c.run.fail(err)
+	}
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	if halted := c.run.halted(c.ctx, c.branch); halted != nil {
+		return halted
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package step
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Map calls fn for every input, each in a branch of its own ([Go]) and at most max of them at once (0 is no limit), and
+// returns the results in the order of the inputs. A branch that waits counts too. As soon as one fails, Map returns that
+// error, starts no more, and cancels the others, as [All] does.
+//
+//	receipts, err := step.Map(ctx, orders, 10, func(ctx context.Context, i int, o Order) (Receipt, error) {
+//		return step.Do(ctx, "charge "+o.ID, func(ctx context.Context) (Receipt, error) { return charge(ctx, o) })
+//	})
+//
+// i is the index of the input, for the names of steps where the input has none.
+func Map[In, Out any](
+	ctx context.Context, inputs []In, max int, fn func(ctx context.Context, i int, in In) (Out, error),
+) ([]Out, error) {
+	results := make([]Out, len(inputs))
+	err := fan(ctx, here(), len(inputs), max, func(ctx context.Context, i int) (err error) {
+		results[i], err = fn(ctx, i, inputs[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, int) error) error {
+	s, err := insider(ctx, "step.Map")
+	if err != nil {
+		return err
+	}
+	if most < 0 {
+		return mistakef(ErrUsage, "step.Map, at %s: %d at once is negative; use 0 for no limit", place(at), most)
+	}
+	if most == 0 {
+		most = n
+	}
+	name := s.group("map")
+	c, err := begin(ctx, at, rule{word: "map"}.ask(name, n), nil, nil)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	f := &fanOut{call: c, n: n, most: most, fn: fn, group: c.branch.groups}
+	b, err := f.run()
+	if err != nil {
+		return c.wrap(err)
+	}
+	if b != nil {
+		return b.err
+	}
+	return nil
+}
+
+// fanOut is a Map under way.
+type fanOut struct {
+	call    *call
+	n, most int
+	fn      func(context.Context, int) error
+	group   int
+	started []*branch
+}
+
+// run returns the branch that failed first, nil if none did.
+func (f *fanOut) run() (*branch, error) {
+	c, r := f.call, f.call.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := c.final(); s != nil {
+		return f.failedBefore(s)
+	}
+	j := &join{by: c.branch}
+	free := func() bool { return j.left < f.most && len(f.started) < f.n }
+	j.ready = func(j *join) bool { return j.failed > 0 || free() || j.left == 0 }
+	for j.failed == 0 && (j.left > 0 || free()) {
+		if free() {
+			j.add(f.start(len(f.started)))
+		}
+		if err := j.wait(c.ctx); err != nil {
+			return nil, err
+		}
+	}
+	if j.failed == 0 {
+		for _, b := range f.started {
+			c.learnFrom(b)
+		}
+		return nil, nil
+	}
+	return f.failed(j, free)
+}
+
+// failed returns the branch that failed first. Those that an earlier run had started come to what they did before, so that
+// nothing of theirs is left over.
+func (f *fanOut) failed(j *join, free func() bool) (*branch, error) {
+	c, r := f.call, f.call.run
+	for {
+		if err := r.hush(c.ctx, c.branch, r.settledDown); err != nil {
+			return nil, err
+		}
+		if r.owed == 0 || !free() {
+			break
+		}
+		j.add(f.start(len(f.started)))
+	}
+	i := first(ruleAll, f.started)
+	c.learnFrom(f.started[i])
+	return f.started[i], f.fail(i)
+}
+
+// start starts the branch of one input, which is called by its index whenever it is started. The lock is held.
+func (f *fanOut) start(i int) *branch {
+	b := f.call.run.start(f.call.ctx, f.call.branch, fmt.Sprintf("map%d:%d", f.group, i), func(ctx context.Context) error {
+		return f.fn(ctx, i)
+	})
+	f.started = append(f.started, b)
+	return b
+}
+
+// fail records which one failed first, and drops the others: the next run starts that one only. The lock is held.
+func (f *fanOut) fail(i int) error {
+	ch := choice{Branch: i}
+	for k, b := range f.started {
+		if k == i {
+			continue
+		}
+		ch.Dropped = append(ch.Dropped, b.allNames()...)
+		if !b.known {
+			ch.Canceled = append(ch.Canceled, k)
+			f.call.run.drop(b)
+		}
+	}
+	return f.call.recordChoice(ch, f.started[i].err)
+}
+
+// failedBefore follows the record of an earlier run. The lock is held.
+func (f *fanOut) failedBefore(s *workitem.Step) (*branch, error) {
+	c, r := f.call, f.call.run
+	ch, err := choiceOf(s, f.n)
+	if err != nil {
+		return nil, r.hold(err)
+	}
+	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	b := f.start(ch.Branch)
+	j := &join{by: c.branch, ready: ruleRace.ready}
+	j.add(b)
+	if err := j.wait(c.ctx); err != nil {
+		return nil, err
+	}
+	c.learnFrom(b)
+	if b.err == nil {
+		return nil, errorOf(s) // only code that changed comes here
+	}
+	return b, nil
+}

@@ -1,0 +1,146 @@
+package step
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never before the end of a
+// step that the job had come to.
+//
+// It has no commit of its own, but is recorded together with the next step. A process that dies between the two
+// asks again.
+func Now(ctx context.Context, name string) (time.Time, error) {
+	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepValue}, nil, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer c.end()
+	now := c.run.journal.Now()
+	s, err := c.value(func() (json.RawMessage, error) {
+		if c.run.latest.After(now) {
+			now = c.run.latest
+		}
+		return json.Marshal(now.Round(0).UTC())
+	})
+	if err != nil {
+		return time.Time{}, c.wrap(err)
+	}
+	return result[time.Time](s, ErrChanged)
+}
+
+// Version lets code change while jobs of it are under way. It returns the latest version, remembered, for a job that
+// comes here first; and 0 for one that is past this point without having met it, since it began with code that had no Version
+// here.
+//
+//	v, err := step.Version(ctx, "two approvals", 1)
+//	if err != nil {
+//		return err
+//	}
+//	if v >= 1 {
+//		... // the new way
+//	} else {
+//		... // the old one, for the jobs that are on it
+//	}
+//
+// A remembered version above latest is [ErrChanged]: the code is older than the job. Like [Now] it has no
+// commit of its own.
+func Version(ctx context.Context, name string, latest int) (int, error) {
+	at := here()
+	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepValue}, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if latest < 0 {
+		return 0, mistakef(ErrUsage, "step %q, at %s: the version %d is negative; count from 1", name, place(at), latest)
+	}
+	s, err := c.value(func() (json.RawMessage, error) {
+		v := latest
+		if err := c.run.hush(ctx, c.branch, c.run.replayed); err != nil {
+			return nil, err
+		}
+		if c.run.unmet > 0 {
+			v = 0
+		}
+		return json.Marshal(v)
+	})
+	if err != nil {
+		return 0, c.wrap(err)
+	}
+	v, err := result[int](s, ErrChanged)
+	if err == nil && v > latest {
+		return 0, mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
+			"run the newer code until its jobs are done", name, v, place(at), latest)
+	}
+	return v, err
+}
+
+// value remembers what f returns, with whatever is recorded next. f is called with the
+// lock held.
+func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := c.final(); s != nil {
+		return s, nil
+	}
+	if c.entry.step != nil { // a sleep that is shorter by now, but waits: the first time holds
+		if err := c.waitEnded(time.Time{}); err != nil {
+			return nil, err
+		}
+		return c.final(), nil
+	}
+	if err := c.fresh(); err != nil {
+		return nil, err
+	}
+	raw, err := f()
+	if err != nil {
+		return nil, err
+	}
+	s := *c.ask
+	s.State, s.Result = workitem.StepDone, raw
+	c.entry.step = &s
+	r.pending = append(r.pending, &s)
+	r.echoes(c.branch, false)
+	return &s, nil
+}
+
+// Rand returns a source of chance that gives the same numbers every time that the job runs, and other ones in another job
+// or under another name. Nothing is recorded. It isn't for secrets.
+//
+// Outside a job the numbers differ each time.
+func Rand(ctx context.Context, name string) *rand.Rand {
+	s := scopeOf(ctx)
+	if s == nil {
+		return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	return rand.New(rand.NewChaCha8(s.run.derive("rand", name)))
+}
+
+// Key returns a text to hand to other services as the idempotency key of something that the job does: the same one every
+// time that the job runs, is tried again, or is restarted, and another one in another job or under another name. It
+// may be called within a step's function.
+//
+//	bank.Charge(ctx, amount, step.Key(ctx, "charge")) // charges once, however often the step is tried
+//
+// Outside a job it is empty.
+func Key(ctx context.Context, name string) string {
+	s := scopeOf(ctx)
+	if s == nil {
+		return ""
+	}
+	sum := s.run.derive("key", name)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (r *Run) derive(use, name string) [32]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", use, len(r.info.Key), r.info.Key, name))
+}

@@ -1,0 +1,237 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Sleep waits for d, measured by the engine's clock from the first time that the job comes here; a later run, also one of
+// changed code, waits for what is left of that. The job is suspended meanwhile: a sleep of a year costs one record.
+//
+// A zero d goes on at once; a negative one is an error.
+func Sleep(ctx context.Context, name string, d time.Duration) error {
+	return sleep(ctx, here(), name, func(now time.Time) (time.Time, error) {
+		if d < 0 {
+			return now, fmt.Errorf("%v is negative", d)
+		}
+		return now.Add(d), nil
+	})
+}
+
+// SleepUntil waits until t, as [Sleep] does. A time that has passed goes on at once; the zero time is an error.
+func SleepUntil(ctx context.Context, name string, t time.Time) error {
+	return sleep(ctx, here(), name, func(time.Time) (time.Time, error) {
+		if t.IsZero() {
+			return t, fmt.Errorf("the time is zero")
+		}
+		return t, nil
+	})
+}
+
+func sleep(ctx context.Context, at uintptr, name string, until func(now time.Time) (time.Time, error)) error {
+	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepSleep}, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	now := c.run.journal.Now()
+	due, err := until(now)
+	if err != nil {
+		return mistakef(ErrUsage, "step %q, at %s: %v", name, place(at), err)
+	}
+	s, err := c.sleep(now, due)
+	if err != nil {
+		return c.wrap(err)
+	}
+	_, err = result[any](s, ErrChanged)
+	return err
+}
+
+// sleep waits until a time. One that has come is remembered without a commit, since nothing has to wake the job.
+func (c *call) sleep(now, due time.Time) (*workitem.Step, error) {
+	if due.After(now) {
+		return c.awaitEnd(func() *workitem.Step { return c.waiting(due) })
+	}
+	return c.value(func() (json.RawMessage, error) { return nil, nil })
+}
+
+// waiting is the record of the step as it begins to wait.
+func (c *call) waiting(due time.Time) *workitem.Step {
+	s := *c.ask
+	s.State, s.Due = workitem.StepWaiting, due
+	return &s
+}
+
+// Await waits for an event that is sent to the case, and returns its value; the zero T if that is null. What was sent
+// before anybody waited is kept for the first who does, and each event is for one wait. The step is called like the event,
+// if it isn't [Named].
+//
+//	paid, err := step.Await[Payment](ctx, "paid", step.Timeout(24*time.Hour))
+//	if errors.Is(err, step.ErrTimeout) {
+//		return cancelOrder(ctx)
+//	}
+//
+// The value must obey the rules of T (package domain); otherwise the error is an [*Error] with the code "invalid". An event
+// that comes after the time is over is kept for the next wait.
+//
+// Options: [Timeout], [Named], [Topic].
+func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) {
+	var none T
+	s, err := await(ctx, here(), event, opts)
+	if err != nil {
+		return none, err
+	}
+	v, err := result[T](s, ErrUsage)
+	if s.State != workitem.StepDone || len(s.Result) == 0 || string(s.Result) == "null" {
+		return none, err
+	}
+	if err == nil {
+		err = domain.Validate(v)
+	}
+	if err != nil {
+		f := failureOf(err)
+		f.Code, f.Retryable = workitem.CodeInvalid, false // it stays as it was sent
+		refused := *s
+		refused.Failure = f
+		return none, errorOf(&refused)
+	}
+	return v, nil
+}
+
+func await(ctx context.Context, at uintptr, event string, opts []Option) (*workitem.Step, error) {
+	ask := workitem.Step{Name: event, Kind: workitem.StepEvent, Target: event}
+	for _, o := range opts {
+		ask.Topic = ask.Topic || o.name == "Topic"
+	}
+	c, err := begin(ctx, at, ask, opts, takesAwait)
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	if err := checkName(event); err != nil {
+		return nil, mistakef(ErrUsage, "step %q, at %s: the event: %v", c.ask.Name, place(at), err)
+	}
+	s, err := c.awaitEnd(func() *workitem.Step { return c.waiting(c.deadline()) })
+	if err != nil {
+		return nil, c.wrap(err)
+	}
+	return s, nil
+}
+
+// deadline is when the wait that begins now is over; zero for never.
+func (c *call) deadline() time.Time {
+	if !c.opts.timed {
+		return time.Time{}
+	}
+	return c.run.journal.Now().Add(c.opts.timeout)
+}
+
+// Call runs a case of another workflow, a child of this case, and returns its result.
+//
+//	parcel, err := step.Call[Parcel](ctx, "ship", "shipping", order)
+//	if child, ok := errors.AsType[*step.ChildError](err); ok && child.Failure != nil && child.Failure.Code == "no-stock" {
+//		...
+//	}
+//
+// If the child fails or is canceled, the error is a [*ChildError]. When the job ends, or its case, while the child still
+// runs, the child is canceled.
+//
+// Options: [Timeout], [Loose], [After].
+func Call[T any](ctx context.Context, name, workflow string, input any, opts ...Option) (T, error) {
+	var none T
+	s, err := callCase(ctx, here(), name, workflow, input, opts)
+	switch {
+	case err != nil:
+		return none, err
+	case s.State != workitem.StepDone:
+		return none, childErrorOf(s)
+	}
+	return result[T](s, ErrChanged)
+}
+
+func callCase(
+	ctx context.Context, at uintptr, name, workflow string, input any, opts []Option,
+) (*workitem.Step, error) {
+	raw, err := domain.Encode(input)
+	if err != nil {
+		return nil, mistakef(ErrUsage, "step %q, at %s: the input of %s: %v", name, place(at), workflow, err)
+	}
+	if workflow == "" {
+		return nil, mistakef(ErrUsage, "step %q, at %s: the workflow has no name", name, place(at))
+	}
+	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepCase, Target: workflow, Input: raw}, opts, takesCall)
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	if c.opts.delay > 0 {
+		if err := c.delay(); err != nil {
+			return nil, c.wrap(err)
+		}
+	}
+	s, err := c.awaitEnd(func() *workitem.Step { return c.waiting(c.deadline()) })
+	if err != nil {
+		return nil, c.wrap(err)
+	}
+	return s, nil
+}
+
+// delay sleeps before the child is started, as a step of its own within the call.
+func (c *call) delay() error {
+	r := c.run
+	before := *c
+	before.ask = &workitem.Step{Name: c.ask.Name + " (delay)", Kind: workitem.StepSleep,
+		Job: c.ask.Job, Case: c.ask.Case, Run: c.ask.Run}
+	r.mu.Lock()
+	entry, err := r.meet(&before)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	before.entry = entry
+	now := r.journal.Now()
+	_, err = before.sleep(now, now.Add(c.opts.delay))
+	return err
+}
+
+// Token makes a token with which somebody outside can send one event to the case, once: a link in a mail, the address
+// that a payment service calls back. It can't be guessed. The same token is returned every time that the job runs.
+//
+//	token, err := step.Token(ctx, "approval link", "approved")
+//	// mail it, then
+//	ok, err := step.Await[bool](ctx, "approved")
+func Token(ctx context.Context, name, event string) (string, error) {
+	at := here()
+	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepToken, Target: event}, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	defer c.end()
+	if err := checkName(event); err != nil {
+		return "", mistakef(ErrUsage, "step %q, at %s: the event: %v", name, place(at), err)
+	}
+	r := c.run
+	r.mu.Lock()
+	s, err := c.turn(time.Time{})
+	r.mu.Unlock()
+	if err == nil && s == nil {
+		ask := *c.ask
+		ask.State = workitem.StepDone
+		_, err = r.record(&ask)
+		s = &ask
+		if err == nil {
+			r.mu.Lock()
+			s = c.final()
+			r.mu.Unlock()
+		}
+	}
+	if err != nil {
+		return "", c.wrap(err)
+	}
+	return result[string](s, ErrChanged)
+}
