@@ -165,7 +165,7 @@ func (f *figure) task(t net.TaskID) vertex {
 	v := vertex{kind: box, id: int(t)}
 	v.text = wrap(f.label(f.n.TaskName(t)), textSize, 100, 130, 170, 240)
 	task := f.n.Task(t)
-	if runs := strings.Join(task.Of, ", "); task.Kind == net.Composite && runs != "" && runs != f.n.TaskName(t) {
+	if runs := strings.Join(task.Of, ", "); task.Kind == net.Composite && runs != "" && !alike(runs, f.label(task.Name)) {
 		v.more = wrap("runs "+runs, smallSize, 100, 130, 170, 240)
 	}
 	v.width = max(v.text.width, v.more.width, 20) + 2*boxPad
@@ -182,6 +182,11 @@ func (f *figure) task(t net.TaskID) vertex {
 	}
 	v.up, v.down = high/2, high-high/2
 	return v
+}
+
+// alike reports whether two texts say the same, as the name and the label of a thing do.
+func alike(a, b string) bool {
+	return strings.ReplaceAll(a, "_", " ") == strings.ReplaceAll(b, "_", " ")
 }
 
 // joins reports whether the join of a task shows: a join of one flow is none.

@@ -18,6 +18,9 @@ import (
 	"github.com/tasq-dev/tasq/net/yawl"
 )
 
+// nightly asks for the heavier form of the tests.
+var nightly = os.Getenv("TASQ_NIGHTLY") != ""
+
 // rect is the room that a vertex takes, with all its text.
 type rect struct{ left, top, right, bottom int }
 
@@ -169,7 +172,7 @@ func checkAll(t *testing.T, where string, ds []*net.Definition) (crossings int) 
 		}
 		f := laidOut(n, Options{})
 		require.NoError(t, f.check(), "%s: %s", where, d.Name)
-		if len(f.vs) < 200 || os.Getenv("TASQ_NIGHTLY") != "" {
+		if len(f.vs) < 200 || nightly {
 			require.NoError(t, laidOut(n, busyDay(n)).check(), "%s: %s, marked", where, d.Name)
 		}
 		crossings += f.crossings
@@ -323,7 +326,10 @@ func chain(size int, more func(i int, flow func(from, to int))) *net.Net {
 
 // Nets of thousands of elements are drawn too. What would pass too many layers is torn.
 func TestLargeNets(t *testing.T) {
-	const size = 2000
+	size := 1000
+	if nightly {
+		size = 5000
+	}
 	tests := map[string]struct {
 		more func(i int, flow func(from, to int))
 		torn bool
