@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"container/heap"
 	"sync"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 type scheduler struct {
 	e        *Engine
 	mu       sync.Mutex
-	waiting  dueHeap
+	waiting  entries                  // by due
 	dropped  map[dueJob]struct{}      // in waiting, but canceled or woken since
 	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
@@ -50,7 +48,7 @@ type entry struct {
 type jobQueue struct {
 	limit   int
 	running int
-	ready   readyHeap
+	ready   entries // by priority
 }
 
 // running is a job in a worker.
@@ -156,7 +154,7 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 	if j.State == store.JobWaiting {
 		s.asleep[j.ID] = n.due
 	}
-	heap.Push(&s.waiting, n)
+	s.waiting.push(n, byDue)
 	return true
 }
 
@@ -213,7 +211,7 @@ func (s *scheduler) compact() {
 		}
 	}
 	s.waiting = kept
-	heap.Init(&s.waiting)
+	s.waiting.heapify(byDue)
 	clear(s.dropped)
 }
 
@@ -228,7 +226,7 @@ func (s *scheduler) turn() {
 	}
 	now := s.e.now().UnixMicro()
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
-		n := heap.Pop(&s.waiting).(entry)
+		n := s.waiting.pop(byDue)
 		if _, gone := s.dropped[n.key()]; gone {
 			delete(s.dropped, n.key())
 			continue
@@ -237,12 +235,12 @@ func (s *scheduler) turn() {
 		if n.queue == nil {
 			fire = append(fire, n)
 		} else {
-			heap.Push(&n.queue.ready, n)
+			n.queue.ready.push(n, byPriority)
 		}
 	}
 	for _, q := range s.queues {
 		for q.running < q.limit && len(q.ready) > 0 {
-			run = append(run, heap.Pop(&q.ready).(entry))
+			run = append(run, q.ready.pop(byPriority))
 			q.running++
 			s.e.jobs.Add(1)
 		}
@@ -317,53 +315,7 @@ func (s *scheduler) nextDue() (time.Time, bool) {
 		if _, gone := s.dropped[s.waiting[0].key()]; !gone {
 			return time.UnixMicro(s.waiting[0].due).UTC(), true
 		}
-		delete(s.dropped, heap.Pop(&s.waiting).(entry).key())
+		delete(s.dropped, s.waiting.pop(byDue).key())
 	}
 	return time.Time{}, false
-}
-
-// dueHeap orders by time, then by age.
-type dueHeap []entry
-
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
-	if h[i].due != h[j].due {
-		return h[i].due < h[j].due
-	}
-	return bytes.Compare(h[i].job[:], h[j].job[:]) < 0
-}
-func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *dueHeap) Push(x any) { *h = append(*h, x.(entry)) }
-
-// Pop implements heap.Interface.
-func (h *dueHeap) Pop() any {
-	old := *h
-	n := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return n
-}
-
-// readyHeap orders by priority, then by time, then by age.
-type readyHeap []entry
-
-func (h readyHeap) Len() int { return len(h) }
-func (h readyHeap) Less(i, j int) bool {
-	if h[i].priority != h[j].priority {
-		return h[i].priority > h[j].priority
-	}
-	return dueHeap(h).Less(i, j)
-}
-func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *readyHeap) Push(x any) { *h = append(*h, x.(entry)) }
-
-// Pop implements heap.Interface.
-func (h *readyHeap) Pop() any {
-	old := *h
-	n := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return n
 }

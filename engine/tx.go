@@ -24,6 +24,7 @@ type Tx struct {
 	ctx   context.Context
 	now   time.Time
 	units []*unit
+	first unit // of the units: most transactions have no other
 	gate  kernel.Gate
 	users bool // the function of an Update has control, and comes back in through the gate
 }
@@ -41,9 +42,9 @@ func (tx *Tx) enter() (leave func(), err error) {
 
 // unit is what a transaction does to one tree.
 type unit struct {
-	tree    *store.Tree
-	entry   *store.Entry
-	actions []string
+	tree  *store.Tree
+	entry store.Entry
+	also  []string // the commands after the first, which is that of the entry
 }
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
@@ -239,12 +240,20 @@ func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) error {
 	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, call.By)
 	err := f(m)
-	u.entry.Events = append(u.entry.Events, m.Events()...)
+	if u.entry.Events == nil {
+		u.entry.Events = m.Events()
+	} else {
+		u.entry.Events = append(u.entry.Events, m.Events()...)
+	}
 	return err
 }
 
 func (tx *Tx) mark(u *unit, command string, call builder.Call) {
-	u.actions = append(u.actions, command)
+	if u.entry.Command == "" {
+		u.entry.Command = command
+	} else {
+		u.also = append(u.also, command)
+	}
 	if call.By != "" {
 		u.entry.By = call.By
 	}
@@ -282,7 +291,11 @@ func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
 
 func (tx *Tx) unit(tree *store.Tree) *unit {
 	tree.Begin()
-	u := &unit{tree: tree, entry: &store.Entry{Root: tree.Root, At: tx.now}}
+	u := &tx.first
+	if len(tx.units) > 0 {
+		u = new(unit)
+	}
+	*u = unit{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}}
 	tx.units = append(tx.units, u)
 	return u
 }
@@ -299,8 +312,10 @@ func (tx *Tx) append() error {
 	}
 	tx.units = kept
 	for _, u := range tx.units {
-		u.entry.Command = strings.Join(u.actions, ", ")
-		if err := tx.s.Append(tx.ctx, u.entry, u.tree); err != nil {
+		if u.also != nil {
+			u.entry.Command += ", " + strings.Join(u.also, ", ")
+		}
+		if err := tx.s.Append(tx.ctx, &u.entry, u.tree); err != nil {
 			tx.e.forget(tx)
 			return fmt.Errorf("append to the journal: %w", err)
 		}

@@ -354,18 +354,18 @@ func failure(dst []byte, k string, f *workitem.Failure) []byte {
 }
 
 func task(dst []byte, t *Tree, id workitem.CaseID, task net.TaskID) []byte {
-	return str(dst, "task", t.cases[id].Net.TaskName(task))
+	return str(dst, "task", t.Case(id).Net.TaskName(task))
 }
 
 func condition(dst []byte, k string, t *Tree, id workitem.CaseID, c net.ConditionID) []byte {
-	return str(dst, k, t.cases[id].Net.ConditionName(c))
+	return str(dst, k, t.Case(id).Net.ConditionName(c))
 }
 
 func conditions(dst []byte, k string, t *Tree, id workitem.CaseID, list []net.ConditionID) []byte {
 	if len(list) == 0 {
 		return dst
 	}
-	n := t.cases[id].Net
+	n := t.Case(id).Net
 	dst = append(name(dst, k), '[')
 	for i, c := range list {
 		if i > 0 {

@@ -10,7 +10,7 @@ import (
 
 // Mark is a point within a command. What a command did after it can be undone alone.
 type Mark struct {
-	saved   map[workitem.CaseID]*Case
+	saved   saves
 	changes changes
 	removed bool
 }
@@ -18,15 +18,15 @@ type Mark struct {
 // Mark remembers where the command stands. Every mark is ended by [Tree.Keep] or [Tree.Undo], the last one first.
 func (t *Tree) Mark() Mark {
 	m := Mark{saved: t.saved, changes: t.changes.clone(), removed: t.removed}
-	t.saved = make(map[workitem.CaseID]*Case, 2)
+	t.saved = saves{}
 	return m
 }
 
 // Keep makes what was done since the mark a part of the command.
 func (t *Tree) Keep(m Mark) {
-	for id, c := range t.saved {
-		if _, ok := m.saved[id]; !ok {
-			m.saved[id] = c
+	for _, s := range t.saved.list {
+		if !m.saved.has(s.id) {
+			m.saved.add(s.id, s.was)
 		}
 	}
 	t.saved = m.saved
@@ -40,15 +40,63 @@ func (t *Tree) Undo(m Mark) {
 
 // restore puts the saved cases back.
 func (t *Tree) restore() {
-	for id, c := range t.saved {
-		if c == nil {
-			t.recount(t.cases[id], t.cases[id].Stands(), workitem.None)
-			delete(t.cases, id)
+	for _, s := range t.saved.list {
+		now := t.Case(s.id)
+		if s.was == nil {
+			t.recount(now, now.Stands(), workitem.None)
+			t.drop(s.id)
 		} else {
-			t.recount(c, t.cases[id].Stands(), c.Stands())
-			t.cases[id] = c
+			t.recount(now, now.Stands(), s.was.Stands())
+			t.put(s.was)
 		}
 	}
+}
+
+// saves are cases as they were before a command changed them.
+type saves struct {
+	list []save
+	ids  map[workitem.CaseID]struct{} // of the list; nil while it is short
+}
+
+type save struct {
+	id  workitem.CaseID
+	was *Case // nil for a new one
+}
+
+func (s *saves) has(id workitem.CaseID) bool {
+	if s.ids != nil {
+		_, ok := s.ids[id]
+		return ok
+	}
+	for i := range s.list {
+		if s.list[i].id == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *saves) add(id workitem.CaseID, was *Case) {
+	s.list = append(s.list, save{id, was})
+	if s.ids == nil && len(s.list) > few {
+		s.ids = make(map[workitem.CaseID]struct{}, 2*few)
+		for i := range s.list {
+			s.ids[s.list[i].id] = struct{}{}
+		}
+	}
+	if s.ids != nil {
+		s.ids[id] = struct{}{}
+	}
+}
+
+// reset forgets everything, and keeps a little memory for the next command.
+func (s *saves) reset() {
+	if s.ids != nil {
+		*s = saves{}
+		return
+	}
+	clear(s.list)
+	s.list = s.list[:0]
 }
 
 // changes collects the newest value of all that a command changes, but the cases.
@@ -75,7 +123,7 @@ func (t *Tree) remove(c *Case) error {
 	if c.ID != t.Root || !c.State.Final() {
 		return fmt.Errorf("case %s is removed, and it is %s; only a root case that has ended can be", c.ID, c.State)
 	}
-	for _, k := range t.cases {
+	for k := range t.all() {
 		if k.Jobs.Len() > 0 {
 			return fmt.Errorf("case %s is removed, and %d jobs of case %s are still to be done", c.ID, k.Jobs.Len(), k.ID)
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/tasq-dev/tasq/workitem"
@@ -13,8 +14,9 @@ import (
 // before its first change, so a rollback costs what was changed and nothing else.
 type Tree struct {
 	Root  workitem.CaseID
-	cases map[workitem.CaseID]*Case
-	saved map[workitem.CaseID]*Case // the cases as they were at Begin, nil for new ones
+	root  *Case                     // nil before it was opened
+	cases map[workitem.CaseID]*Case // the others; nil as long as there are none, as in most trees
+	saved saves                     // as they were at Begin
 
 	changes // by this command
 	removed bool
@@ -38,33 +40,76 @@ type Dirty struct {
 
 // NewTree returns a tree of the given cases, the root first; a tree that a [CaseOpened] will fill may be empty.
 func NewTree(cases ...*Case) *Tree {
-	t := &Tree{cases: make(map[workitem.CaseID]*Case, max(1, len(cases)))}
-	for _, c := range cases {
-		t.cases[c.ID] = c
-	}
+	t := new(Tree)
 	if len(cases) > 0 {
 		t.Root = cases[0].ID
+	}
+	for _, c := range cases {
+		t.put(c)
 	}
 	return t
 }
 
 // Case finds a case of the tree; nil if it is not there. It must not be changed.
-func (t *Tree) Case(id workitem.CaseID) *Case { return t.cases[id] }
+func (t *Tree) Case(id workitem.CaseID) *Case {
+	if id == t.Root {
+		return t.root
+	}
+	return t.cases[id]
+}
+
+// put adds a case, or replaces the one with its id.
+func (t *Tree) put(c *Case) {
+	if c.ID == t.Root {
+		t.root = c
+		return
+	}
+	if t.cases == nil {
+		t.cases = make(map[workitem.CaseID]*Case)
+	}
+	t.cases[c.ID] = c
+}
+
+func (t *Tree) drop(id workitem.CaseID) {
+	if id == t.Root {
+		t.root = nil
+	}
+	delete(t.cases, id)
+}
+
+// all lists the cases in no particular order.
+func (t *Tree) all() iter.Seq[*Case] {
+	return func(yield func(*Case) bool) {
+		if t.root != nil && !yield(t.root) {
+			return
+		}
+		for _, c := range t.cases {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
 
 // Len counts the cases of the tree.
-func (t *Tree) Len() int { return len(t.cases) }
+func (t *Tree) Len() int {
+	if t.root == nil {
+		return len(t.cases)
+	}
+	return len(t.cases) + 1
+}
 
 // Each calls f with every case, a parent before its children, siblings in the order of their creation.
 func (t *Tree) Each(f func(*Case)) {
-	if root := t.cases[t.Root]; root != nil {
-		t.each(root, f)
+	if t.root != nil {
+		t.each(t.root, f)
 	}
 }
 
 func (t *Tree) each(c *Case, f func(*Case)) {
 	f(c)
 	for _, id := range c.Children {
-		if child := t.cases[id]; child != nil {
+		if child := t.Case(id); child != nil {
 			t.each(child, f)
 		}
 	}
@@ -92,23 +137,14 @@ func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
 
 // Ended reports whether the root case has ended, so that nothing of the tree can change again.
 func (t *Tree) Ended() bool {
-	root := t.cases[t.Root]
-	return root != nil && root.State.Final()
+	return t.root != nil && t.root.State.Final()
 }
 
 // Begin starts a command.
-func (t *Tree) Begin() {
-	if t.saved == nil {
-		t.saved = make(map[workitem.CaseID]*Case, 2)
-	}
-	t.reset()
-}
+func (t *Tree) Begin() { t.reset() }
 
 func (t *Tree) reset() {
-	if len(t.saved) > few {
-		t.saved = make(map[workitem.CaseID]*Case, 2) // walking over a map that was large once stays slow
-	}
-	clear(t.saved)
+	t.saved.reset()
 	t.changes = changes{}
 }
 
@@ -119,8 +155,9 @@ func (t *Tree) End(seq int64) Dirty {
 		root.LastSeq = seq
 	}
 	d := Dirty{Items: t.items.list, Jobs: t.jobs.list, Steps: t.steps.list, Messages: t.mail.list, Removed: t.removed}
-	for id := range t.saved {
-		if c := t.cases[id]; c != nil {
+	d.Cases = make([]*Case, 0, len(t.saved.list))
+	for _, s := range t.saved.list {
+		if c := t.Case(s.id); c != nil {
 			d.Cases = append(d.Cases, c)
 		}
 	}
@@ -137,14 +174,11 @@ func (t *Tree) Rollback() {
 
 // own returns a copy of the case that this command may change; nil if the case is not there.
 func (t *Tree) own(id workitem.CaseID) *Case {
-	c := t.cases[id]
-	if c == nil {
-		return nil
-	}
-	if _, ok := t.saved[id]; ok {
+	c := t.Case(id)
+	if c == nil || t.saved.has(id) {
 		return c
 	}
-	t.saved[id] = c
+	t.saved.add(id, c)
 	n := *c
 	n.Marking = c.Marking.Clone()
 	n.Tasks = slices.Clone(c.Tasks)
@@ -153,7 +187,7 @@ func (t *Tree) own(id workitem.CaseID) *Case {
 	n.Children = slices.Clip(c.Children)
 	n.Steps = c.Steps.snapshot()
 	n.Mail = c.Mail.snapshot()
-	t.cases[id] = &n
+	t.put(&n)
 	return &n
 }
 
@@ -273,8 +307,8 @@ func (t *Tree) openCase(given *Case) error {
 		}
 		p.Children = append(p.Children, c.ID)
 	}
-	t.saved[c.ID] = nil
-	t.cases[c.ID] = &c
+	t.saved.add(c.ID, nil)
+	t.put(&c)
 	t.recount(&c, workitem.None, c.Stands())
 	return nil
 }

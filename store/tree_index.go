@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/workitem"
@@ -15,13 +14,13 @@ const manyCases = 16
 // holders lists the cases that may hold an item or job.
 func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	if len(t.cases) < manyCases {
-		return maps.Values(t.cases)
+		return t.all()
 	}
 	if t.owners == nil {
 		t.findOwners()
 	}
 	return func(yield func(*Case) bool) {
-		if c := t.cases[t.owners[id]]; c != nil {
+		if c := t.Case(t.owners[id]); c != nil {
 			yield(c)
 		}
 	}
@@ -29,12 +28,12 @@ func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 
 func (t *Tree) findOwners() {
 	t.owners = make(map[[16]byte]workitem.CaseID, 2*len(t.cases))
-	for id, c := range t.cases {
+	for c := range t.all() {
 		for it := range c.Items.All() {
-			t.owners[it.ID] = id
+			t.owners[it.ID] = c.ID
 		}
 		for j := range c.Jobs.All() {
-			t.owners[j.ID] = id
+			t.owners[j.ID] = c.ID
 		}
 	}
 	t.ownersLimit = 2*len(t.owners) + 1024
@@ -66,9 +65,9 @@ func (t *Tree) Children(parent workitem.CaseID, task string, generation int) wor
 		return *kept
 	}
 	var tally workitem.Tally
-	all := t.cases[parent].Children
+	all := t.Case(parent).Children
 	for _, id := range all {
-		if c := t.cases[id]; c != nil && broodOf(c) == b {
+		if c := t.Case(id); c != nil && broodOf(c) == b {
 			tally.Add(c.Stands(), false)
 		}
 	}
@@ -94,7 +93,7 @@ func (t *Tree) recount(c *Case, from, to workitem.State) {
 func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	var list []*Case
 	for id := range ids {
-		if c := t.cases[id]; c != nil {
+		if c := t.Case(id); c != nil {
 			list = append(list, c)
 		}
 	}
@@ -104,7 +103,7 @@ func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	paths := make(map[*Case][]byte, len(list)) // the ids from the root down, which rise among siblings
 	for _, c := range list {
 		var path []workitem.CaseID
-		for at := c; at != nil; at = t.cases[at.Parent] {
+		for at := c; at != nil; at = t.Case(at.Parent) {
 			path = append(path, at.ID)
 		}
 		for _, id := range slices.Backward(path) {

@@ -111,11 +111,14 @@ type touched struct {
 	conditions net.Bits
 	busy       net.Bits // tasks that became busy or idle
 	retry      net.Bits // tasks that a region canceled, and whose join may still hold
+
+	words [3]uint64 // the three sets, if each fits into one word
 }
 
 // New makes a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
-	return &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by}
+	return &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by,
+		events: make([]store.Event, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
 }
 
 // Events lists what the command did.

@@ -8,17 +8,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+func newTouched(conditions, tasks int) *touched {
+	t := new(touched)
+	if max(conditions, tasks) <= 64 {
+		t.conditions, t.busy, t.retry = t.words[0:1:1], t.words[1:2:2], t.words[2:3:3]
+	} else {
+		t.conditions, t.busy, t.retry = net.NewBits(conditions), net.NewBits(tasks), net.NewBits(tasks)
+	}
+	return t
+}
+
 // touchedOf returns the collection of what changed in a case.
 func (m *Machine) touchedOf(c *store.Case) *touched {
 	if m.touched == nil {
 		m.touched = make(map[workitem.CaseID]*touched, 1)
 	}
 	if m.touched[c.ID] == nil {
-		m.touched[c.ID] = &touched{
-			conditions: net.NewBits(c.Net.NumConditions()),
-			busy:       net.NewBits(c.Net.NumTasks()),
-			retry:      net.NewBits(c.Net.NumTasks()),
-		}
+		m.touched[c.ID] = newTouched(c.Net.NumConditions(), c.Net.NumTasks())
 	}
 	return m.touched[c.ID]
 }
