@@ -57,7 +57,7 @@ type running struct {
 	fence  int64
 	lease  time.Time
 	cancel func()
-	moved  func(*store.StepMoved) // tells the run of a step that ended; nil if it has none
+	steps  *journal // tells the run what became of its steps
 }
 
 func (s *scheduler) init(e *Engine) {
@@ -116,6 +116,9 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 			changed = s.add(e.Job, false) || changed
 		case *store.JobMoved:
 			s.woken(e.Job)
+			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != store.JobRunning {
+				r.steps.end() // what comes after this is for the next run
+			}
 			switch {
 			case e.To == store.JobPending || e.To == store.JobWaiting:
 				if c := tree.Case(e.Case); c != nil {
@@ -127,8 +130,8 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 				s.drop(e)
 			}
 		case *store.StepMoved:
-			if r := s.running[e.Job]; r != nil && r.moved != nil {
-				r.moved(e)
+			if r := s.running[e.Job]; r != nil {
+				r.steps.moved(e)
 			}
 		}
 	}

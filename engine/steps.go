@@ -30,7 +30,12 @@ type journal struct {
 	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
 	told   func(*workitem.Step)
 	timers []func() bool
-	over   bool
+	over   bool // nothing is told any more
+
+	// While the run is being suspended, a step that is due for its next attempt is not told: the suspension may win, and
+	// then the next run makes the attempt, not this one too.
+	suspending bool
+	due        []*workitem.Step
 }
 
 func (e *Engine) newJournal(n entry, w *activities.Work) *journal {
@@ -95,6 +100,8 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	var stored []*workitem.Step
 	suspended := false
 	known := j.known()
+	j.suspend(true)
+	defer j.suspend(false)
 	err := j.submit(ctx, "job suspend", func(_ *Tx, m *kernel.Machine) (err error) {
 		stored, suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
 		return err
@@ -107,6 +114,22 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 		return stored, true, nil
 	}
 	return j.keepAll(stored), false, nil
+}
+
+// suspend notes that a suspension begins or has ended, and tells what was held back meanwhile if the run goes on.
+func (j *journal) suspend(begins bool) {
+	j.mu.Lock()
+	j.suspending = begins
+	due, told := j.due, j.told
+	if begins || j.over || told == nil {
+		due = nil
+	} else {
+		j.due = nil
+	}
+	j.mu.Unlock()
+	for _, s := range due {
+		told(s)
+	}
 }
 
 // Tx implements [step.Journal]. What the function did to the database is undone alone if it fails; the failure is recorded.
@@ -207,6 +230,10 @@ func (j *journal) timeIsUp(s *workitem.Step) {
 		live = false
 	}
 	told := j.told
+	if live && s.Kind == workitem.StepDo && j.suspending {
+		j.due = append(j.due, now)
+		live = false
+	}
 	j.mu.Unlock()
 	if !live {
 		return
@@ -255,7 +282,7 @@ func (j *journal) known() []workitem.StepID {
 	return ids
 }
 
-// end stops the clocks of a run that is over.
+// end is for a run that is over, or whose job is another's.
 func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
