@@ -28,6 +28,10 @@ type Definition struct {
 	Hooks  CaseHooks
 	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
+
+	Handlers map[string]*Handler // who can be told of the end of a case, by name
+	Sweep    bool                // a root case that has ended is removed, with all that it had; otherwise it is kept for ever
+	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers have been told
 }
 
 // Untyped returns the definition itself, so that typed workflows, which embed it, can be passed where any will do.

@@ -73,8 +73,11 @@ type CaseInfo struct {
 	// Fingerprint is that of the definition that the case runs on.
 	Fingerprint string
 	Input       json.RawMessage
-	Output      json.RawMessage   // nil before completion
-	Failure     *workitem.Failure // nil unless it failed
+	Options     json.RawMessage // what its caller asked beyond the input, see [Options]; nil if nothing
+	Predecessor workitem.CaseID // the run that it restarts; zero if none
+	State       workitem.State  // where it stands, in the words of a work item: initialized until its first work starts
+	Output      json.RawMessage // nil before completion
+	Failure     *workitem.Failure
 	Outputs     func(task string) json.RawMessage
 }
 

@@ -41,7 +41,7 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 
 func (d *draft) build() (*activities.Definition, error) {
 	nd := d.net()
-	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.named(nd.Check()), net.CheckAll(d.family(nd)))
+	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.named(nd.Check()), net.CheckAll(d.family(nd)))
 	if len(found) > 0 {
 		return nil, &Error{Workflow: d.name, Pos: d.pos, Problems: sorted(found)}
 	}
@@ -57,6 +57,8 @@ func (d *draft) build() (*activities.Definition, error) {
 		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
 		Verification: verified,
 	}
+	d.handlersOf(def)
+	def.Sweep, def.Keep = d.sweep, d.keep
 	var notes []Note
 	for _, t := range d.tasks() {
 		spec := t.task
@@ -68,6 +70,9 @@ func (d *draft) build() (*activities.Definition, error) {
 	}
 	if d.result != nil {
 		notes = append(notes, Note{Text: "result: " + d.result.String()})
+	}
+	if d.sweep {
+		notes = append(notes, Note{Text: "keep: " + d.keep.String()})
 	}
 	if err := Seal(def, notes...); err != nil {
 		return nil, err

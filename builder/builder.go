@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
@@ -40,6 +41,11 @@ type draft struct {
 	allowed  []net.Code // findings that do not keep the workflow from being built
 	silenced []net.Code // warnings that are not wanted
 
+	handlers []*handler
+	out      reflect.Type  // of the result; nil if it is not known
+	sweep    bool          // cases that have ended are removed
+	keep     time.Duration // how long after their end
+
 	def *activities.Definition // once built
 }
 
@@ -68,10 +74,26 @@ func On(topics ...string) Option {
 	}
 }
 
+// Forever is for [Keep]: cases are never removed by themselves.
+const Forever time.Duration = -1
+
+// Keep says how long a case is kept after its end, with its items, jobs, steps, events, its part of the journal, and the
+// idempotency keys of its commands. Then it is removed, with all of them, and its keys are free again. 0 is at once, as soon
+// as its completion handlers have been told; a negative time, as [Forever], is never. A case whose handlers could not be told
+// stays, as one does with a job that was left behind and failed.
+//
+// The default is [Forever] for a workflow, and [DefaultKeep] for an action. It holds for cases that end with this
+// definition: those that ended before keep the time that they were given then.
+func Keep(d time.Duration) Option {
+	return func(draft *draft) { draft.sweep, draft.keep = d >= 0, max(d, 0) }
+}
+
 // New begins the definition of a workflow. C is the type of a case's input; use struct{} or any for none. The name must
 // match [A-Za-z_][A-Za-z0-9_-]*, as all names of a workflow.
-func New[C any](name string, opts ...Option) *Builder[C] {
-	d := &draft{name: name, pos: caller(), accept: acceptor[C]()}
+func New[C any](name string, opts ...Option) *Builder[C] { return newBuilder[C](name, caller(), opts) }
+
+func newBuilder[C any](name string, pos net.Pos, opts []Option) *Builder[C] {
+	d := &draft{name: name, pos: pos, accept: acceptor[C]()}
 	d.checkName("workflow", name, d.pos)
 	checkType[C](d, fmt.Sprintf("the input of workflow %q", name), name, d.pos)
 	d.add(&node{name: "start", unique: "start", kind: startNode, pos: d.pos})

@@ -76,6 +76,7 @@ type document struct {
 	Tasks      []documentTask      `json:"tasks"`
 	Flows      []documentFlow      `json:"flows"`
 	Jobs       []documentJob       `json:"jobs,omitempty"`
+	Handlers   []string            `json:"handlers,omitempty"` // of the end of a case; one that is a job, too, is called later
 	Topics     []string            `json:"topics,omitempty"`
 	Notes      []string            `json:"notes,omitempty"`
 	Code       []string            `json:"code,omitempty"` // which functions there are
@@ -142,6 +143,9 @@ func documentOf(d *activities.Definition, notes []Note) *document {
 	for _, f := range nd.Flows {
 		doc.Flows = append(doc.Flows, documentFlow{f.From, f.To})
 	}
+	if len(d.Handlers) > 0 {
+		doc.Handlers = sortedKeys(d.Handlers)
+	}
 	for _, name := range sortedKeys(d.Calls) {
 		call := d.Calls[name]
 		doc.Jobs = append(doc.Jobs, documentJob{name, call.Queue, call.Retry.String()})
@@ -183,7 +187,7 @@ func notesOf(notes []Note, task string) []string {
 
 // holdsCode reports whether the definition is more than its document says. Timers, policies and jobs are code too.
 func (doc *document) holdsCode() bool {
-	if len(doc.Code)+len(doc.Jobs) > 0 {
+	if len(doc.Code)+len(doc.Jobs)+len(doc.Handlers) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(doc.Tasks, func(t documentTask) bool { return len(t.Code)+len(t.Timers) > 0 })

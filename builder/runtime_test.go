@@ -65,7 +65,9 @@ func (m *memory) StartCase(
 	m.defs[d.Fingerprint], m.last = d, c
 	id := m.NewCaseID(m.now)
 	m.tree.Root = id
-	return id, m.command(ctx, c.By, func(k *kernel.Machine) error { return k.Start(id, d, input) })
+	return id, m.command(ctx, c.By, func(k *kernel.Machine) error {
+		return k.Start(&store.Case{ID: id}, d, input, time.Time{}, nil)
+	})
 }
 
 // Act implements builder.Runtime.

@@ -21,39 +21,6 @@ type Runtime interface {
 	) error
 }
 
-// Call is what a caller may say beside the action itself.
-type Call struct {
-	Key   string   // idempotency key: the same key gets the first answer again; "" is none
-	By    string   // who acts, for the history; "" is unknown
-	Route []string // where the task's split goes, if the action completes the task; nil leaves it to the definition
-}
-
-// CallOption sets a part of a [Call].
-type CallOption func(*Call)
-
-// CallWith makes a call of its options.
-func CallWith(opts ...CallOption) Call {
-	var c Call
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&c)
-		}
-	}
-	return c
-}
-
-// Key makes a command idempotent: another one with the same key does nothing, and gets the first one's answer.
-func Key(key string) CallOption { return func(c *Call) { c.Key = key } }
-
-// By names who acts, for the history.
-func By(name string) CallOption { return func(c *Call) { c.By = name } }
-
-// Route chooses where the task's split goes, by the names of the tasks or conditions it flows to, if the action
-// completes the task.
-func Route(targets ...string) CallOption {
-	return func(c *Call) { c.Route = append([]string{}, targets...) }
-}
-
 // TaskRef is the handle of a task whose items take an In and give an Out. Its methods that act need the workflow to be
 // built. What they return for an item that may not take the action, or that belongs to another task, is up to the
 // [Runtime]; see package engine.

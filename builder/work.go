@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -57,7 +58,10 @@ type Work[In, Out any] struct {
 
 // Task declares a task with work items. Its handle joins it with flows, and acts on its items later.
 func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[In, Out] {
-	pos := caller()
+	return newTask(b, name, caller(), w)
+}
+
+func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In, Out]) *TaskRef[In, Out] {
 	n := b.d.declare(name, taskNode, pos)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto

@@ -20,17 +20,18 @@ import (
 // The kinds of failure of a command, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the process's
 // own callbacks, which are wrapped. Test for them with errors.Is.
 var (
-	ErrNotFound  = store.ErrNotFound      // no such case, item, task or job
-	ErrInactive  = activities.ErrInactive // the case or the task has ended
-	ErrBadRoute  = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
-	ErrRunaway   = kernel.ErrRunaway      // the command does not come to an end
-	ErrLeaseLost = kernel.ErrLeaseLost    // the job belongs to another worker, or to nobody
-	ErrUnknown   = kernel.ErrUnknown      // a workflow that the engine was not opened with
-	ErrDrift     = errors.New("the definition changed under running cases")
-	ErrClosed    = errors.New("the engine is closed")
-	ErrCallback  = errors.New("callback failed") // it panicked, or took too long
-	ErrKeyReused = errors.New("the idempotency key was used for another command")
-	ErrTooLarge  = errors.New("the payload is too large")
+	ErrNotFound   = store.ErrNotFound      // no such case, item, task or job
+	ErrInactive   = activities.ErrInactive // the case or the task has ended
+	ErrBadRoute   = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
+	ErrRunaway    = kernel.ErrRunaway      // the command does not come to an end
+	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to nobody
+	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
+	ErrUnfinished = kernel.ErrUnfinished   // what can be asked of a case that has ended was asked of one that goes on
+	ErrDrift      = errors.New("the definition changed under running cases")
+	ErrClosed     = errors.New("the engine is closed")
+	ErrCallback   = errors.New("callback failed") // it panicked, or took too long
+	ErrKeyReused  = errors.New("the idempotency key was used for another command")
+	ErrTooLarge   = errors.New("the payload is too large")
 )
 
 // Workflow is anything that is, or embeds, a definition.
@@ -64,6 +65,7 @@ type Engine struct {
 	active activity
 	close  sync.Once
 	jobs   sync.WaitGroup
+	keep   sweeper
 	inbox  sync.WaitGroup  // who looks for commands of other processes
 	ctx    context.Context // of jobs; canceled when the grace is over
 	cancel context.CancelFunc
@@ -126,6 +128,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 		return fmt.Errorf("take up the jobs: %w", err)
 	}
 	e.sched.start()
+	e.keep.start(e)
 	e.openInbox()
 	return nil
 }
@@ -225,6 +228,7 @@ func (e *Engine) Close() error {
 
 func (e *Engine) closeOnce() error {
 	e.sched.stop()
+	e.keep.close()
 	done := make(chan struct{})
 	go func() {
 		e.jobs.Wait()
@@ -256,6 +260,7 @@ func (e *Engine) shutDown() error {
 	e.runner.stop()
 	e.cancel()
 	e.inbox.Wait()
+	e.keep.wait.Wait()
 	e.watch.close()
 	return e.store.Close()
 }
@@ -270,10 +275,12 @@ func (e *Engine) Kill() error {
 	var err error
 	e.close.Do(func() {
 		e.sched.stop()
+		e.keep.close()
 		close(e.closing)
 		<-e.stopped
 		e.cancel()
 		e.inbox.Wait()
+		e.keep.wait.Wait()
 		e.runner.stop()
 		e.watch.close()
 		err = killer.Kill()

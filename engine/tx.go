@@ -26,7 +26,10 @@ type Tx struct {
 	units []*unit
 	first unit // of the units: most transactions have no other
 	gate  kernel.Gate
-	users bool // the function of an Update has control, and comes back in through the gate
+	users bool // the user's code has control, and comes back in through the gate
+
+	late    bool // completion handlers are told by jobs
+	nesting int  // how deep completion handlers have ended cases
 }
 
 // enter takes control from the function of an Update; leave gives it back.
@@ -51,18 +54,7 @@ type unit struct {
 // durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error {
-		tx.users = true
-		tx.gate.Out()
-		err := e.runner.call(tx.ctx, func(ctx context.Context) error {
-			tx.ctx = ctx
-			return f(tx)
-		})
-		if errors.Is(err, kernel.ErrAbandoned) {
-			tx.gate.Lock()
-			return err
-		}
-		tx.users = false
-		return errors.Join(err, tx.gate.In())
+		return tx.callback(func(context.Context) error { return f(tx) })
 	}})
 }
 
@@ -92,22 +84,29 @@ func (tx *Tx) StartCase(
 }
 
 func (tx *Tx) startCase(d *activities.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
-	var id workitem.CaseID
+	return tx.begin(&store.Case{Priority: call.Priority}, d, input, "start "+d.Name, call, nil)
+}
+
+// begin starts a root case. The case given holds what it is to have beyond its input.
+func (tx *Tx) begin(
+	c *store.Case, d *activities.Definition, input json.RawMessage, command string, call builder.Call, steps []*workitem.Step,
+) (workitem.CaseID, error) {
 	if tx.e.byPrint[d.Fingerprint] == nil {
-		return id, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
+		return c.ID, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
 	}
-	if err := tx.e.fits("input", input); err != nil {
-		return id, err
+	due, err := tx.check(c, d, input, call)
+	if err != nil {
+		return c.ID, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	command := "start " + d.Name
 	answer, done, err := tx.answered(call.Key, command)
 	if err != nil {
-		return id, err
+		return c.ID, err
 	}
 	if done {
-		return id, json.Unmarshal(answer, &id)
+		return c.ID, json.Unmarshal(answer, &c.ID)
 	}
-	id = tx.e.ids.NewCaseID(tx.now)
+	id := tx.e.ids.NewCaseID(tx.now)
+	c.ID = id
 	tree := store.NewTree()
 	tree.Root = id
 	u := tx.unit(tree)
@@ -117,8 +116,33 @@ func (tx *Tx) startCase(d *activities.Definition, input json.RawMessage, call bu
 			return id, err
 		}
 	}
-	err = tx.do(u, call, func(m *kernel.Machine) error { return m.Start(id, d, input) })
-	return id, err
+	by := builder.Call{By: call.By}
+	return id, tx.do(u, by, func(m *kernel.Machine) error { return m.Start(c, d, input, due, steps) })
+}
+
+// check looks at what was asked of a start, before anything is written, and says when the case begins.
+func (tx *Tx) check(
+	c *store.Case, d *activities.Definition, input json.RawMessage, call builder.Call,
+) (due time.Time, err error) {
+	if err := tx.e.fits("input", input); err != nil {
+		return due, err
+	}
+	if due, err = call.Begins(tx.now); err != nil {
+		return due, err
+	}
+	if c.Options == nil {
+		if c.Options, err = call.Options.Encode(); err != nil {
+			return due, err
+		}
+	}
+	o, err := activities.OptionsOf(kernel.Info(c))
+	if err == nil {
+		err = o.Check(d)
+	}
+	if err != nil {
+		return due, err
+	}
+	return due, tx.e.fits("options", c.Options)
 }
 
 // Act implements [builder.Runtime].
@@ -238,6 +262,9 @@ func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 
 // do runs one command on a tree.
 func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) error {
+	if err := call.Plain(); err != nil {
+		return err
+	}
 	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, call.By)
 	err := f(m)
 	if u.entry.Events == nil {
@@ -245,7 +272,10 @@ func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) erro
 	} else {
 		u.entry.Events = append(u.entry.Events, m.Events()...)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return tx.complete(u, m.Events())
 }
 
 func (tx *Tx) mark(u *unit, command string, call builder.Call) {
@@ -266,7 +296,7 @@ func (tx *Tx) mark(u *unit, command string, call builder.Call) {
 func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
 	for _, u := range tx.units {
 		if u.tree.Root == root {
-			return u, nil
+			return u, u.mustBeThere()
 		}
 	}
 	tree, err := tx.e.load(tx, root)
@@ -276,10 +306,18 @@ func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
 	return tx.unit(tree), nil
 }
 
+// mustBeThere refuses a tree that this transaction has removed.
+func (u *unit) mustBeThere() error {
+	if u.tree.Removed() {
+		return fmt.Errorf("case %s was removed: %w", u.tree.Root, ErrNotFound)
+	}
+	return nil
+}
+
 func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
 	for _, u := range tx.units {
 		if u.tree.Case(id) != nil {
-			return u, nil
+			return u, u.mustBeThere()
 		}
 	}
 	root, err := tx.rootOfCase(id)
@@ -322,7 +360,7 @@ func (tx *Tx) append() error {
 	}
 	for _, u := range tx.units {
 		if tx.e.trees[u.tree.Root] == nil {
-			tx.e.keep(u.tree)
+			tx.e.cache(u.tree)
 		}
 		for _, event := range u.entry.Events {
 			if opened, ok := event.(*store.ItemOpened); ok {

@@ -123,7 +123,7 @@ func (w *watchers) close() {
 	w.by, w.all, w.ends = nil, nil, nil
 }
 
-// Wait waits until a root case has ended, and returns it with its output or failure.
+// Wait waits until a root case has ended, and returns it with its output or failure, also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
 	end := e.watch.joinEnd(id)
 	defer e.watch.leaveEnd(id, end)
@@ -132,6 +132,13 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, err
 		c, err = tx.Case(tx.ctx, id)
 		return err
 	}})
+	select {
+	case ended := <-end: // perhaps removed, too, before the look at it
+		if ended != nil {
+			return ended, nil
+		}
+	default:
+	}
 	if err != nil || c.State.Final() {
 		return c, err
 	}

@@ -39,27 +39,38 @@ func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*
 // fire does what a due timer is for. A failing one is put off.
 func (e *Engine) fire(n entry) {
 	defer e.active.add(-1)
-	err := e.submit(context.Background(), e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error {
-		return m.Fire(n.job)
-	}))
-	if err != nil {
+	r := e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
+	fire := r.run
+	r.run = func(tx *Tx) error {
+		u, err := tx.open(n.root)
+		if err != nil {
+			return err
+		}
+		_, j := u.tree.Job(n.job)
+		if err := fire(tx); err != nil || j.Kind != store.JobTell {
+			return err
+		}
+		return tx.tellDue(u, j)
+	}
+	if err := e.submit(context.Background(), r); err != nil {
 		e.putOff(n, err)
 	}
 }
 
 // putOff has a pending job wait after what the engine did for it failed.
 func (e *Engine) putOff(n entry, cause error) {
-	if errors.Is(cause, ErrNotFound) || errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) ||
-		errors.Is(cause, errForeign) {
+	if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, errForeign) {
 		return
 	}
-	e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
 	err := e.submit(context.Background(), e.onJob(n.root, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
 		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause))
 	}))
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
+	switch {
+	case err == nil:
+		e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
+	case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed): // the job may have ended meanwhile
 		e.log.Error("a job could not be put off; it is tried again when the engine is opened next", "job", n.job, "error", err)
 	}
 }

@@ -210,19 +210,15 @@ func patient(batch []*request) bool {
 
 // execute runs one request in the open transaction, and undoes all of it if it fails.
 func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
-	tx := &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx)}
-	r.tx = tx
+	r.tx = &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx)}
 	if r.err = r.ctx.Err(); r.err != nil {
 		return
 	}
-	r.err = s.Savepoint(tx.ctx, func() error {
-		if err := r.run(tx); err != nil {
-			return err
-		}
-		return tx.append()
-	})
+	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) {
+		r.tx = &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx), late: true}
+		r.err = r.tx.try(r.run)
+	}
 	if r.err != nil {
-		tx.rollback()
 		return
 	}
 	if r.accepted != nil {
@@ -234,12 +230,27 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 	}
 }
 
+// try runs a request, and undoes all of it if it fails.
+func (tx *Tx) try(run func(*Tx) error) error {
+	err := tx.s.Savepoint(tx.ctx, func() error {
+		if err := run(tx); err != nil {
+			return err
+		}
+		return tx.append()
+	})
+	if err != nil {
+		tx.rollback()
+	}
+	return err
+}
+
 // publish tells the rest of the engine what a committed request did.
 func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
 		e.sched.note(u.tree, u.entry.Events)
 		e.watch.note(u.tree)
 		e.topics.note(u.tree, u.entry.Events)
+		e.keep.note(u.tree, u.entry.Events)
 		if u.tree.Ended() {
 			e.evict(u.tree.Root)
 		}
@@ -285,8 +296,8 @@ func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
 	return tree, nil
 }
 
-// keep puts a new tree into memory.
-func (e *Engine) keep(tree *store.Tree) {
+// cache puts a new tree into memory.
+func (e *Engine) cache(tree *store.Tree) {
 	e.uses++
 	e.trees[tree.Root] = &cached{tree: tree, used: e.uses}
 }

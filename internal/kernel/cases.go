@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
@@ -14,6 +15,12 @@ import (
 
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
 func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.RawMessage) ([]step, error) {
+	begin, err := m.createCase(c, d, input)
+	return append(begin, m.firstTasks(c.ID)), err
+}
+
+// createCase creates a case and returns its own onInitialized.
+func (m *Machine) createCase(c *store.Case, d *activities.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
 		accepted, err := d.Accept(input)
 		if err != nil {
@@ -26,11 +33,31 @@ func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.R
 	if err := m.emit(&store.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}
-	steps := []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.release}
-	for _, t := range d.Net.Consumers(d.Net.Start()) {
-		steps = append(steps, m.try(c.ID, t))
+	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.release}, nil
+}
+
+// firstTasks tries the tasks behind the start condition.
+func (m *Machine) firstTasks(id workitem.CaseID) step {
+	return func() error {
+		n := m.tree.Case(id).Net
+		var steps []step
+		for _, t := range n.Consumers(n.Start()) {
+			steps = append(steps, m.try(id, t))
+		}
+		m.then(steps...)
+		return nil
 	}
-	return steps, nil
+}
+
+// startLater has a case begin at a time.
+func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.State.Final() {
+			return nil // its onInitialized had it so
+		}
+		return m.addJob(id, &store.Job{Kind: store.JobStart, Due: due, Priority: c.Priority})
+	}
 }
 
 // openChild creates a child case in an activation of a composite task, and returns its beginning.
@@ -58,7 +85,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	}
 	child := &store.Case{
 		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
-		Generation: generation, Number: c.Tasks[t].Created + 1,
+		Generation: generation, Number: c.Tasks[t].Created + 1, Priority: c.Priority,
 	}
 	begin, err := m.openCase(child, d, n.Input)
 	return child.ID, begin, err
@@ -173,6 +200,9 @@ func (m *Machine) closeCase(
 			return err
 		}
 		end := &store.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
+		if d.Sweep && c.Parent.IsZero() {
+			end.KeepUntil = m.now.Add(d.Keep)
+		}
 		hook := m.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
 		switch to {
 		case store.CaseCompleted:

@@ -11,16 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Start opens a root case in an empty tree.
-func (m *Machine) Start(id workitem.CaseID, d *activities.Definition, input json.RawMessage) error {
-	begin, err := m.openCase(&store.Case{ID: id, Root: id, Number: 1}, d, input)
-	if err != nil {
-		return err
-	}
-	m.then(begin...)
-	return m.run(0)
-}
-
 // Act does an action on a work item. The route, if not nil, is where the task's split goes if the action completes the
 // task.
 func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage, route []string) error {
@@ -197,6 +187,9 @@ func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure)
 	if err != nil {
 		return err
 	}
+	if j.Kind == store.JobStart { // nothing else would ever happen to the case
+		m.then(m.endCase(c.ID, store.CaseFailed, failure, false))
+	}
 	return m.run(0)
 }
 
@@ -241,7 +234,10 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Attempt = store.JobDone, j.Attempt+1 }); err != nil {
 		return err
 	}
-	if j.Kind == store.JobTimer {
+	switch j.Kind {
+	case store.JobStart:
+		m.then(m.firstTasks(c.ID))
+	case store.JobTimer:
 		t, _ := c.Net.TaskByName(j.Task)
 		spec, err := m.spec(c, t)
 		if err != nil {

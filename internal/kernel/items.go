@@ -42,6 +42,11 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 			return nil, err
 		}
 	}
+	if len(m.copied) > 0 && spec.Run != nil {
+		if err := m.takeOver(c.ID, it); err != nil {
+			return nil, err
+		}
+	}
 	place := placeOf(it)
 	if action := spec.Actions[workitem.Initialize]; action != nil {
 		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
@@ -69,6 +74,9 @@ func (m *Machine) newItem(
 		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
 		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
 		Queue: spec.Queue, Priority: spec.Priority, By: m.by, Created: m.now,
+	}
+	if it.Priority == 0 {
+		it.Priority = c.Priority
 	}
 	if n.Queue != "" {
 		it.Queue = n.Queue

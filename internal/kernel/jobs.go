@@ -107,8 +107,8 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	if n.After < 0 {
 		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
 	}
-	j := &store.Job{Kind: store.JobCall, Name: n.Name, Queue: call.Queue, Input: n.Input, Due: after(m.now, n.After),
-		Detached: n.Detached || c.State.Final()}
+	j := &store.Job{Kind: store.JobCall, Name: n.Name, Queue: call.Queue, Priority: c.Priority, Input: n.Input,
+		Due: after(m.now, n.After), Detached: n.Detached || c.State.Final()}
 	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
 		j.Task, j.Generation = at.Task, at.Generation
 		if it := c.Item(at.Item); it != nil && it.State.Live() {

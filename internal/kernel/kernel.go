@@ -35,6 +35,9 @@ var (
 
 	// ErrNotDue says that a suspended job waits on.
 	ErrNotDue = errors.New("the job waits for its steps, and its time has not come")
+
+	// ErrUnfinished says that a case that should have ended goes on, or has left jobs to do.
+	ErrUnfinished = errors.New("has not ended")
 )
 
 // What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,
@@ -87,6 +90,7 @@ type Machine struct {
 	touched map[workitem.CaseID]*touched
 	ending  map[workitem.CaseID]bool
 	choice  *choice
+	copied  []*workitem.Step // that the first run of an item takes over
 	steps   int
 	again   map[activation]int // how often a task was enabled, from its MaxActivations-th time on
 }
@@ -239,10 +243,14 @@ func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.
 	return fmt.Errorf("%s of %s: %w", what, where, err)
 }
 
+// Info says what a case is, as callbacks are told.
+func Info(c *store.Case) activities.CaseInfo { return info(c) }
+
 func info(c *store.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
-		Fingerprint: c.Fingerprint, Input: c.Input, Output: c.Output, Failure: c.Failure,
+		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, State: c.Stands(),
+		Output: c.Output, Failure: c.Failure,
 		Outputs: func(task string) json.RawMessage {
 			if t, ok := c.Net.TaskByName(task); ok {
 				return c.Tasks[t].Output

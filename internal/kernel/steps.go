@@ -127,6 +127,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step)
 	}
 	child := &store.Case{
 		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
+		Priority: c.Priority,
 	}
 	s.Child = child.ID
 	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
@@ -515,7 +516,7 @@ func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(c
 // recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall, unless
 // it took steps over.
 func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
-	if j.Fence == 0 && (it == nil || it.Attempt == 1) {
+	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil
 	}
 	owner := [16]byte(j.ID)

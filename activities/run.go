@@ -1,0 +1,86 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Options is what the caller of a start asks of that run beyond its input. A case keeps it as JSON. The zero value asks for
+// nothing.
+type Options struct {
+	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
+	OnComplete []Telling       `json:"onComplete,omitempty"` // who is told of the end, in this order
+}
+
+// Telling says that a handler is to be told of the end of a run.
+type Telling struct {
+	Handler string          `json:"handler"`         // its name, see Definition.Handlers
+	Value   json.RawMessage `json:"value,omitempty"` // what it is given
+	Only    []string        `json:"only,omitempty"`  // the outcomes that it is told of, by their words; empty for all
+}
+
+// outcomes are the words for how a run can end.
+var outcomes = []string{workitem.Completed.String(), workitem.Failed.String(), workitem.Canceled.String()}
+
+// Wants reports whether the handler is to be told of this outcome.
+func (t *Telling) Wants(outcome workitem.State) bool {
+	return len(t.Only) == 0 || slices.Contains(t.Only, outcome.String())
+}
+
+// Encode returns the JSON that a case keeps; nil for the zero value.
+func (o Options) Encode() (json.RawMessage, error) {
+	if len(o.Retry) == 0 && len(o.OnComplete) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(o)
+}
+
+// OptionsOf reads the options of a case.
+func OptionsOf(c CaseInfo) (Options, error) {
+	var o Options
+	if len(c.Options) == 0 {
+		return o, nil
+	}
+	if err := json.Unmarshal(c.Options, &o); err != nil {
+		return o, fmt.Errorf("the options of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
+	}
+	return o, nil
+}
+
+// Check reports what of the options a workflow cannot do: a handler that it does not have, a value that the handler
+// refuses, an outcome that there is not.
+func (o Options) Check(d *Definition) error {
+	for _, t := range o.OnComplete {
+		h := d.Handlers[t.Handler]
+		if h == nil {
+			return fmt.Errorf("workflow %s has no completion handler %q: declare it with the workflow", d.Name, t.Handler)
+		}
+		if h.Accept != nil {
+			if _, err := h.Accept(t.Value); err != nil {
+				return fmt.Errorf("value for completion handler %s of workflow %s: %w", t.Handler, d.Name, err)
+			}
+		}
+		for _, word := range t.Only {
+			if !slices.Contains(outcomes, word) {
+				return fmt.Errorf("completion handler %s of workflow %s is to be told of %q only: use some of %s",
+					t.Handler, d.Name, word, strings.Join(outcomes, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// Handler answers the end of a run, for whoever started it. It is part of the definition; a start chooses it by its name, with
+// a value (see [Options]). It is told once of the end of a run: when it completed, failed or was canceled.
+type Handler struct {
+	// Accept decodes and validates the value that a start gives; nil takes any.
+	Accept func(value json.RawMessage) (json.RawMessage, error)
+	// Run answers in a transaction, which the context carries: that in which the case ends. If it fails, what it did is undone
+	// alone, and it is called again later, in a job. Nil if the function of this name in Calls answers, in a worker.
+	Run func(ctx context.Context, c CaseInfo, value json.RawMessage) error
+}

@@ -1,0 +1,265 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What an action does unless it is told otherwise.
+const (
+	DefaultAttempts  = 4                      // in all, the first included
+	DefaultFirstWait = 250 * time.Millisecond // before the second attempt; each further one doubles it
+	DefaultKeep      = 7 * 24 * time.Hour     // how long a run is kept after its end
+)
+
+// DefaultRetry is the policy of an action that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between, without
+// jitter.
+func DefaultRetry() retry.Policy { return retry.Exponential(DefaultAttempts, DefaultFirstWait) }
+
+// ActionRef is the handle of an action: a workflow of one task, whose one function is tried until it succeeds or its policy
+// gives up.
+type ActionRef[In, Out any] struct {
+	*Workflow[In]
+	retry retry.Policy
+}
+
+// Action defines a function that is worth trying again: it runs in a worker, outside any transaction, and after a failure
+// again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over attempts. A run
+// that has ended is kept for a week, see [Keep].
+//
+//	charge, err := builder.Action("charge", func(ctx context.Context, o Order) (Receipt, error) { ... })
+//	run, err := charge.Run(ctx, e, order)
+//	receipt, err := run.Result(ctx, e)
+//
+// The error is an [*Error] with every problem. The function is called at least once for a run, so let it be one that can be
+// called twice: give the service behind it an idempotency key, such as the run's id (see [WorkFrom]).
+func Action[In, Out any](
+	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
+) (*ActionRef[In, Out], error) {
+	return newAction(name, caller(), run, opts)
+}
+
+// MustAction is like [Action] but panics if the definition has a problem. It is for actions that are variables of a package,
+// and for tests.
+func MustAction[In, Out any](
+	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
+) *ActionRef[In, Out] {
+	a, err := newAction(name, caller(), run, opts)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// actionTask is the name of the one task of an action.
+const actionTask = "run"
+
+func newAction[In, Out any](
+	name string, pos net.Pos, run func(context.Context, In) (Out, error), opts []ActionOption,
+) (*ActionRef[In, Out], error) {
+	spec := actionSpec{retry: DefaultRetry(), options: []Option{Keep(DefaultKeep)}}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.ofAction(&spec)
+		}
+	}
+	b := newBuilder[In](name, pos, spec.options)
+	b.d.out = reflect.TypeFor[Out]()
+	if run == nil {
+		b.d.problem(NilFunction, name, pos, "action %q has no function", name)
+	}
+	if err := refusedRetry(spec.retry); err != nil {
+		b.d.problem(BadRetry, name, pos, "the retry policy of action %q is invalid: %s", name, oneLine(err))
+	}
+	task := newTask(b, actionTask, pos, Work[In, Out]{
+		Input: CaseInput(b), Run: run, RunTimeout: spec.timeout, Queue: spec.queue,
+		OnWorkItemStateChanged: retryOf(spec.retry),
+	})
+	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
+	b.d.flow(b.Start(), task, pos)
+	b.d.flow(task, b.End(), pos)
+	b.d.result = &sourceOf{read: Output(task).s.read, of: task.n, d: b.d, pos: pos}
+	w, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	return &ActionRef[In, Out]{Workflow: w, retry: spec.retry}, nil
+}
+
+// refusedRetry says why a policy cannot work.
+func refusedRetry(p retry.Policy) error { return activities.Refused(activities.Resume(p)) }
+
+// retryOf answers a failed attempt with the next one, as the run's own policy says, or the action's.
+func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
+	return func(ctx context.Context, c *activities.Change) error {
+		own, err := policyOf(c.Case(), p)
+		if err != nil {
+			return err
+		}
+		return activities.Resume(own)(ctx, c)
+	}
+}
+
+// Run starts a run, at once or as [After] or [At] say, and returns its handle. Nothing has happened yet then but that the run
+// is stored; with an *engine.Tx it is part of that transaction. The error wraps a *domain.InvalidError if the input breaks its
+// own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be; nothing is stored then.
+func (a *ActionRef[In, Out]) Run(ctx context.Context, rt Runtime, input In, opts ...RunOption) (Run[Out], error) {
+	if a == nil || a.Workflow == nil {
+		return Run[Out]{}, fmt.Errorf("run an action: %w", errNotBuilt)
+	}
+	spec := runSpec{retry: a.retry}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.ofRun(&spec)
+		}
+	}
+	payload, err := encode(input)
+	if err == nil {
+		err = spec.encode(a.retry)
+	}
+	if err == nil && rt == nil {
+		err = errNoRuntime
+	}
+	if err != nil {
+		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
+	}
+	id, err := rt.StartCase(ctx, a.Definition, payload, spec.call)
+	if err != nil {
+		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
+	}
+	return a.Of(id), nil
+}
+
+// Of is the handle of a run by its id. Whether there is such a run, its methods find out.
+func (a *ActionRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
+	if a == nil || a.Workflow == nil {
+		return Run[Out]{ID: id}
+	}
+	return Run[Out]{ID: id, d: a.Definition}
+}
+
+// ActionOption sets something of an action: every [Option] of a workflow is one ([Version], [Describe], [Keep], [Handles]),
+// and [Retry], [OnQueue], [AttemptTimeout].
+type ActionOption interface{ ofAction(*actionSpec) }
+
+type actionSpec struct {
+	options []Option
+	retry   retry.Policy
+	queue   string
+	timeout time.Duration
+}
+
+func (o Option) ofAction(s *actionSpec) { s.options = append(s.options, o) }
+
+type actionFunc func(*actionSpec)
+
+func (f actionFunc) ofAction(s *actionSpec) { f(s) }
+
+// OnQueue has the action's jobs run in this queue, of which a configuration of the engine may bound the workers. The default
+// is the default queue, "".
+func OnQueue(name string) ActionOption { return actionFunc(func(s *actionSpec) { s.queue = name }) }
+
+// AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0 leaves it
+// unbounded, which is the default.
+func AttemptTimeout(d time.Duration) ActionOption {
+	return actionFunc(func(s *actionSpec) { s.timeout = d })
+}
+
+// RunOption sets something of one run of an action: every [CallOption] is one ([Key], [By], [After], [At], [Priority],
+// [OnComplete]), and [Retry].
+type RunOption interface{ ofRun(*runSpec) }
+
+type runSpec struct {
+	call    Call
+	retry   retry.Policy
+	changed bool
+}
+
+func (o CallOption) ofRun(s *runSpec) {
+	if o != nil {
+		o(&s.call)
+	}
+}
+
+// RetryOption is an option of an action, and of one run of it.
+type RetryOption struct{ change func(*retry.Policy) }
+
+// Retry changes the retry policy of an action, or of one run of it, field by field: what the function leaves alone stays as it
+// is, in an action as [DefaultRetry] has it, in a run as the action has it.
+//
+//	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
+//
+// A policy that cannot be is refused at once. Filter and Rand are functions, which an action can have and a run cannot.
+func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
+
+func (o RetryOption) ofAction(s *actionSpec) {
+	if o.change != nil {
+		o.change(&s.retry)
+	}
+}
+
+func (o RetryOption) ofRun(s *runSpec) {
+	if o.change == nil {
+		return
+	}
+	s.retry.Filter, s.retry.Rand = nil, nil
+	o.change(&s.retry)
+	s.changed = true
+	if s.retry.Filter != nil || s.retry.Rand != nil {
+		s.call.problem(fmt.Errorf("%w: Filter and Rand are functions, which a run cannot be stored with: give them to the action",
+			retry.ErrInvalid))
+	}
+}
+
+// encode puts the run's own policy into its options.
+func (s *runSpec) encode(action retry.Policy) error {
+	if !s.changed {
+		return nil
+	}
+	err := refusedRetry(s.retry)
+	if err == nil && len(s.call.problems) == 0 {
+		s.call.Options.Retry, err = json.Marshal(policyDocOf(s.retry))
+	}
+	return err
+}
+
+// policyDoc is a retry policy as a run keeps it. Durations are nanoseconds, the rest are the numbers of package retry.
+type policyDoc struct {
+	Attempts   int             `json:"attempts"`
+	Backoff    retry.Backoff   `json:"backoff,omitempty"`
+	Initial    time.Duration   `json:"initial,omitempty"`
+	Base       float64         `json:"base,omitempty"`
+	Waits      []time.Duration `json:"waits,omitempty"`
+	MaxWait    time.Duration   `json:"maxWait,omitempty"`
+	MaxElapsed time.Duration   `json:"maxElapsed,omitempty"`
+	Jitter     retry.Jitter    `json:"jitter,omitempty"`
+	Spread     float64         `json:"spread,omitempty"`
+}
+
+func policyDocOf(p retry.Policy) policyDoc {
+	return policyDoc{Attempts: p.Attempts, Backoff: p.Backoff, Initial: p.Initial, Base: p.Base, Waits: p.Waits,
+		MaxWait: p.MaxWait, MaxElapsed: p.MaxElapsed, Jitter: p.Jitter, Spread: p.Spread}
+}
+
+// policyOf is the policy of a run: its own, with the functions of the action's, or the action's.
+func policyOf(c activities.CaseInfo, action retry.Policy) (retry.Policy, error) {
+	o, err := activities.OptionsOf(c)
+	if err != nil || len(o.Retry) == 0 {
+		return action, err
+	}
+	var d policyDoc
+	if err := json.Unmarshal(o.Retry, &d); err != nil {
+		return action, fmt.Errorf("the retry policy of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
+	}
+	return retry.Policy{Attempts: d.Attempts, Backoff: d.Backoff, Initial: d.Initial, Base: d.Base, Waits: d.Waits,
+		MaxWait: d.MaxWait, MaxElapsed: d.MaxElapsed, Jitter: d.Jitter, Spread: d.Spread,
+		Filter: action.Filter, Rand: action.Rand}, nil
+}

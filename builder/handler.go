@@ -1,0 +1,264 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Ended tells a completion handler how a run ended.
+type Ended[Out any] struct {
+	Case    activities.CaseInfo
+	State   RunState          // completed, failed or canceled
+	Value   Out               // once completed
+	Failure *workitem.Failure // why it failed, or was canceled; nil if nobody said
+}
+
+// Completion is what a handler is given in the transaction in which the run ends. Through it the handler runs its own SQL,
+// starts other runs, and cleans this one up, all of it part of that transaction.
+type Completion[Out any] struct {
+	InTx
+	Ended[Out]
+	d *activities.Definition
+}
+
+// Run is the handle of the run that has ended.
+func (c *Completion[Out]) Run() Run[Out] { return Run[Out]{ID: c.Case.ID, d: c.d} }
+
+// HandlerRef is the handle of a completion handler that is given a V by whoever starts the run.
+type HandlerRef[V any] struct{ h *handler }
+
+// LaterRef is like [HandlerRef] for a handler that a job calls.
+type LaterRef[V any] struct{ h *handler }
+
+// AnyHandler is a *HandlerRef or a *LaterRef of any type.
+type AnyHandler interface{ declared() *handler }
+
+func (r *HandlerRef[V]) declared() *handler {
+	if r == nil {
+		return nil
+	}
+	return r.h
+}
+
+func (r *LaterRef[V]) declared() *handler {
+	if r == nil {
+		return nil
+	}
+	return r.h
+}
+
+// handler is a declared handler without its types.
+type handler struct {
+	name     string
+	pos      net.Pos
+	out      reflect.Type
+	spec     func(*activities.Definition) *activities.Handler
+	call     *activities.Call // of one that a job calls
+	missing  bool             // it has no function
+	problems []func(d *draft)
+}
+
+// Handler declares a function that answers the end of a run in the transaction in which the run ends: exactly once, whether it
+// completed, failed or was canceled, and never for an attempt that is followed by another. The name is part of every
+// workflow that [Handles] it. What the handler is given is the run, as it ended, and the value that [OnComplete] was given.
+//
+//	saved := builder.Handler("saved", func(ctx context.Context, c *builder.Completion[Receipt], order Order) error {
+//		return orders.Put(ctx, c.DB(), order.ID, order.With(c.State, c.Value))
+//	})
+//
+// If it fails, what it did is undone alone, and the run stays as it ended; the handler is then called again by a job, with a
+// backoff, up to ten times in all. A job that gives up is listed among the failed ones. The function must be short: the
+// transaction waits for it.
+func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], V) error) *HandlerRef[V] {
+	h := newHandler[Out, V](name, caller(), f == nil)
+	accept := acceptor[V]()
+	h.spec = func(d *activities.Definition) *activities.Handler {
+		return &activities.Handler{Accept: accept, Run: func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error {
+			tx, ok := ctx.Value(txKey{}).(InTx)
+			if !ok {
+				return fmt.Errorf("handler %s: its context carries no transaction: %w", name, errNoRuntime)
+			}
+			ended, v, err := endedOf[Out, V](c, value)
+			if err != nil {
+				return fmt.Errorf("handler %s: %w", name, err)
+			}
+			return f(ctx, &Completion[Out]{InTx: tx, Ended: ended, d: d}, v)
+		}}
+	}
+	return &HandlerRef[V]{h}
+}
+
+// LaterHandler declares a function that answers the end of a run in a worker, outside any transaction, for what takes long or
+// goes over the network. It is called at least once, again after a failure as its retry policy says, and after a crash. A
+// job that gives up is listed among the failed ones.
+func LaterHandler[Out, V any](
+	name string, f func(context.Context, Ended[Out], V) error, o JobOptions,
+) *LaterRef[V] {
+	h := newHandler[Out, V](name, caller(), f == nil)
+	if err := o.Retry.Validate(); err != nil {
+		h.problems = append(h.problems, func(d *draft) {
+			d.problem(BadRetry, name, h.pos, "the retry policy of completion handler %q is invalid: %s", name, oneLine(err))
+		})
+	}
+	accept := acceptor[V]()
+	h.spec = func(*activities.Definition) *activities.Handler { return &activities.Handler{Accept: accept} }
+	h.call = &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: func(ctx context.Context, w *activities.Work) error {
+		ended, v, err := endedOf[Out, V](w.Case, w.Input)
+		if err != nil {
+			return failed(workitem.Fatal(fmt.Errorf("handler %s: %w", name, err)))
+		}
+		if err := f(context.WithValue(ctx, workKey{}, w), ended, v); err != nil {
+			return failed(err)
+		}
+		return nil
+	}}
+	return &LaterRef[V]{h}
+}
+
+func newHandler[Out, V any](name string, pos net.Pos, missing bool) *handler {
+	h := &handler{name: name, pos: pos, out: reflect.TypeFor[Out](), missing: missing}
+	h.problems = append(h.problems, func(d *draft) {
+		d.checkName("completion handler", name, pos)
+		checkType[Out](d, fmt.Sprintf("the result that completion handler %q takes", name), name, pos)
+		checkType[V](d, fmt.Sprintf("the value of completion handler %q", name), name, pos)
+		if missing {
+			d.problem(NilFunction, name, pos, "completion handler %q has no function", name)
+		}
+	})
+	return h
+}
+
+func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[Out], v V, err error) {
+	e = Ended[Out]{Case: c, State: RunState(c.State.String()), Failure: c.Failure}
+	if e.State == RunCompleted {
+		if e.Value, err = restore[Out](c.Output); err != nil {
+			return e, v, fmt.Errorf("result of case %s (%s): %w", c.ID, c.Workflow, err)
+		}
+	}
+	v, err = restore[V](value)
+	return e, v, err
+}
+
+// Handles declares who may be told of the end of the workflow's cases; a start chooses among them with [OnComplete] and
+// [OnCompleteLater]. For an action, or a workflow with a result of a known type, the handler's type of result must be that,
+// or json.RawMessage.
+func Handles(handlers ...AnyHandler) Option {
+	return func(d *draft) {
+		for _, given := range handlers {
+			var h *handler
+			if given != nil {
+				h = given.declared()
+			}
+			d.handle(h)
+		}
+	}
+}
+
+func (d *draft) handle(h *handler) {
+	if h == nil {
+		d.problem(NilHandle, d.name, d.pos, "a completion handler of workflow %q is nil; declare it before it is used", d.name)
+		return
+	}
+	for _, old := range d.handlers {
+		if old.name == h.name {
+			d.problem(net.DuplicateName, h.name, h.pos, "there are two completion handlers named %q", h.name)
+			d.other(old.pos)
+			return
+		}
+	}
+	for _, p := range h.problems {
+		p(d)
+	}
+	d.handlers = append(d.handlers, h)
+}
+
+// checkHandlers finds handlers that do not fit the rest of the workflow.
+func (d *draft) checkHandlers() []net.Problem {
+	var c problems
+	for _, h := range d.handlers {
+		if d.out != nil && !untyped(h.out) && h.out != d.out {
+			c.problem(BadType, h.name, h.pos, "completion handler %q takes a %s, and workflow %q gives a %s",
+				h.name, h.out, d.name, d.out)
+			c.other(d.pos)
+		}
+		for _, j := range d.jobs {
+			if j.name == h.name {
+				c.problem(net.DuplicateName, h.name, h.pos, "job %q has the name of a completion handler", h.name)
+				c.other(j.pos)
+			}
+		}
+	}
+	return c.found
+}
+
+// handlersOf puts the handlers into a definition.
+func (d *draft) handlersOf(def *activities.Definition) {
+	for _, h := range d.handlers {
+		if def.Handlers == nil {
+			def.Handlers = make(map[string]*activities.Handler, len(d.handlers))
+		}
+		def.Handlers[h.name] = h.spec(def)
+		if h.call == nil {
+			continue
+		}
+		if def.Calls == nil {
+			def.Calls = make(map[string]*activities.Call, 1)
+		}
+		def.Calls[h.name] = h.call
+	}
+}
+
+// OnComplete has a handler told of the end of the run that is started, with this value, in the transaction in which the run
+// ends. The workflow must know the handler, see [Handles]. Several are told in the order in which they are given; [Only]
+// chooses the outcomes.
+func OnComplete[V any](h *HandlerRef[V], value V, opts ...TellOption) CallOption {
+	return telling("OnComplete", h.declared(), value, opts)
+}
+
+// OnCompleteLater is like [OnComplete] for a handler that a job calls after that transaction, see [LaterHandler].
+func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...TellOption) CallOption {
+	return telling("OnCompleteLater", h.declared(), value, opts)
+}
+
+// TellOption changes what a handler is told of.
+type TellOption func(*activities.Telling)
+
+// Only has a handler told of these outcomes only: [RunCompleted], [RunFailed], [RunCanceled]. A state that is no outcome is
+// an error of the start.
+func Only(outcomes ...RunState) TellOption {
+	return func(t *activities.Telling) {
+		for _, o := range outcomes {
+			t.Only = append(t.Only, string(o))
+		}
+	}
+}
+
+var errNoHandler = errors.New("the handler is nil; declare it before it is used")
+
+func telling[V any](what string, h *handler, value V, opts []TellOption) CallOption {
+	return func(c *Call) {
+		if h == nil {
+			c.problem(fmt.Errorf("%s: %w", what, errNoHandler))
+			return
+		}
+		raw, err := encode(value)
+		if err != nil {
+			c.problem(fmt.Errorf("%s %s: %w", what, h.name, err))
+			return
+		}
+		t := activities.Telling{Handler: h.name, Value: raw}
+		for _, opt := range opts {
+			if opt != nil {
+				opt(&t)
+			}
+		}
+		c.Options.OnComplete = append(c.Options.OnComplete, t)
+	}
+}

@@ -1,0 +1,670 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+type order struct {
+	ID     string `json:"id"`
+	Amount int    `json:"amount" validate:"gte=0"`
+}
+
+type receipt struct {
+	Number string `json:"number" validate:"required"`
+}
+
+// calls counts the calls of an action's function, and when they were.
+type calls struct {
+	mu  sync.Mutex
+	at  []time.Time
+	now func() time.Time
+}
+
+func (c *calls) add() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = append(c.at, c.now())
+	return len(c.at)
+}
+
+func (c *calls) waits() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var waits []time.Duration
+	for i := 1; i < len(c.at); i++ {
+		waits = append(waits, c.at[i].Sub(c.at[i-1]))
+	}
+	return waits
+}
+
+func (c *calls) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.at)
+}
+
+// charging is an action that fails as often as it is told to.
+type charging struct {
+	*builder.ActionRef[order, receipt]
+	e     *enginetest.Engine
+	calls *calls
+	fails atomic.Int32
+}
+
+func newCharging(t testing.TB, opts ...builder.ActionOption) *charging {
+	t.Helper()
+	c := &charging{calls: &calls{}}
+	c.ActionRef = builder.MustAction("charge", func(_ context.Context, o order) (receipt, error) {
+		n := c.calls.add()
+		if c.fails.Add(-1) >= 0 {
+			return receipt{}, fmt.Errorf("attempt %d: the bank is closed", n)
+		}
+		return receipt{Number: "R-" + o.ID}, nil
+	}, opts...)
+	c.e = enginetest.New(t, c)
+	c.calls.now = func() time.Time { return c.e.Now() }
+	return c
+}
+
+func (c *charging) status(t testing.TB, run builder.Run[receipt]) builder.Status[receipt] {
+	t.Helper()
+	s, err := run.Status(t.Context(), c.e)
+	require.NoError(t, err)
+	return s
+}
+
+// Case 1: an action that succeeds at once is called once, and its status and result say so.
+func TestActionSucceedsTheFirstTime(t *testing.T) {
+	c := newCharging(t)
+	run, err := c.Run(t.Context(), c.e, order{ID: "7"})
+	require.NoError(t, err)
+	c.e.Drain()
+	s := c.status(t, run)
+	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, receipt{Number: "R-7"}, s.Value)
+	require.Equal(t, 1, s.Attempt)
+	require.Nil(t, s.Failure)
+	require.Equal(t, 1, c.calls.count())
+	got, err := run.Result(t.Context(), c.e)
+	require.NoError(t, err)
+	require.Equal(t, receipt{Number: "R-7"}, got)
+	again, err := c.Of(run.ID).Result(t.Context(), c.e)
+	require.NoError(t, err)
+	require.Equal(t, got, again, "a handle is made of the id")
+}
+
+// Case 2: attempts are counted in all, and the last failure is the run's. No attempts at all is an error.
+func TestActionThatAlwaysFails(t *testing.T) {
+	for attempts, want := range map[int]int{1: 1, 2: 2, 4: 4} {
+		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
+			c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts = attempts }))
+			c.fails.Store(100)
+			run, err := c.Run(t.Context(), c.e, order{})
+			require.NoError(t, err)
+			c.e.Advance(time.Hour)
+			require.Equal(t, want, c.calls.count())
+			s := c.status(t, run)
+			require.Equal(t, builder.RunFailed, s.State)
+			require.Equal(t, want, s.Attempt)
+			require.Equal(t, fmt.Sprintf("attempt %d: the bank is closed", want), s.Failure.Message)
+			_, err = run.Result(t.Context(), c.e)
+			var failure *workitem.Failure
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, s.Failure, failure)
+			require.ErrorContains(t, err, "of charge failed")
+		})
+	}
+}
+
+// Case 3: by default four attempts with 250 ms, 500 ms and 1 s in between, exactly; with jitter, as chance has it.
+func TestActionWaitsAsItsTableSays(t *testing.T) {
+	c := newCharging(t)
+	c.fails.Store(100)
+	_, err := c.Run(t.Context(), c.e, order{})
+	require.NoError(t, err)
+	c.e.Advance(time.Minute)
+	require.Equal(t, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}, c.calls.waits())
+
+	chance := []float64{0, 0.5, 0.75}
+	c = newCharging(t, builder.Retry(func(p *retry.Policy) {
+		p.Jitter, p.Spread = retry.JitterProportional, 0.5
+		p.Rand = func() (x float64) { x, chance = chance[0], chance[1:]; return x }
+	}))
+	c.fails.Store(100)
+	_, err = c.Run(t.Context(), c.e, order{})
+	require.NoError(t, err)
+	c.e.Advance(time.Minute)
+	require.Equal(t, []time.Duration{125 * time.Millisecond, 500 * time.Millisecond, 1250 * time.Millisecond}, c.calls.waits())
+}
+
+// Case 4: an option of a run overrides the fields that it gives, and no others.
+func TestARunOverridesFieldByField(t *testing.T) {
+	c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = 3, time.Second }))
+	for name, q := range map[string]struct {
+		change func(*retry.Policy)
+		want   []time.Duration
+	}{
+		"nothing":  {func(*retry.Policy) {}, []time.Duration{time.Second, 2 * time.Second}},
+		"attempts": {func(p *retry.Policy) { p.Attempts = 2 }, []time.Duration{time.Second}},
+		"base":     {func(p *retry.Policy) { p.Base = 3 }, []time.Duration{time.Second, 3 * time.Second}},
+		"initial":  {func(p *retry.Policy) { p.Initial = 0 }, []time.Duration{0, 0}},
+		"all": {func(p *retry.Policy) { p.Attempts, p.Initial, p.Base, p.MaxWait = 4, 2*time.Second, 10, 5*time.Second },
+			[]time.Duration{2 * time.Second, 5 * time.Second, 5 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.calls.at = nil
+			c.fails.Store(100)
+			_, err := c.Run(t.Context(), c.e, order{}, builder.Retry(q.change))
+			require.NoError(t, err)
+			c.e.Advance(time.Hour)
+			require.Equal(t, q.want, c.calls.waits())
+		})
+	}
+	for name, change := range map[string]func(*retry.Policy){
+		"no attempts":       func(p *retry.Policy) { p.Attempts = 0 },
+		"negative attempts": func(p *retry.Policy) { p.Attempts = -1 },
+		"small base":        func(p *retry.Policy) { p.Base = 0.5 },
+		"negative wait":     func(p *retry.Policy) { p.Initial = -time.Second },
+		"a function":        func(p *retry.Policy) { p.Filter = append(p.Filter, retry.On(context.Canceled)) },
+	} {
+		_, err := c.Run(t.Context(), c.e, order{}, builder.Retry(change))
+		require.ErrorIs(t, err, retry.ErrInvalid, name)
+	}
+}
+
+// A change of the policy for one run is the run's own: it outlives the process, and a filter of the action still counts.
+func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
+	closed := errors.New("closed")
+	tried := &calls{}
+	a := builder.MustAction("charge", func(context.Context, order) (receipt, error) {
+		if tried.add() == 3 {
+			return receipt{}, workitem.Failf("no-funds", "the account is empty")
+		}
+		return receipt{}, closed
+	}, builder.Retry(func(p *retry.Policy) {
+		p.Filter = []retry.Filter{func(f retry.Failure) bool { return f.Err.Error() == "error: closed" }}
+	}))
+	e := enginetest.New(t, a)
+	tried.now = func() time.Time { return e.Now() }
+	run, err := a.Run(t.Context(), e, order{}, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 9, 4 }))
+	require.NoError(t, err)
+	e.Drain()
+	e.Crash()
+	e.Advance(time.Hour)
+	require.Equal(t, []time.Duration{250 * time.Millisecond, time.Second}, tried.waits())
+	_, err = run.Result(t.Context(), e)
+	var failure *workitem.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, "no-funds", failure.Code)
+}
+
+// Case 5: nothing is called before its time, and a run that is canceled before is never called.
+func TestARunForLater(t *testing.T) {
+	c := newCharging(t)
+	start := c.e.Now()
+	after, err := c.Run(t.Context(), c.e, order{ID: "a"}, builder.After(time.Hour))
+	require.NoError(t, err)
+	at, err := c.Run(t.Context(), c.e, order{ID: "b"}, builder.At(start.Add(2*time.Hour)))
+	require.NoError(t, err)
+	gone, err := c.Run(t.Context(), c.e, order{ID: "c"}, builder.After(3*time.Hour))
+	require.NoError(t, err)
+	for run, due := range map[builder.Run[receipt]]time.Duration{after: time.Hour, at: 2 * time.Hour, gone: 3 * time.Hour} {
+		s := c.status(t, run)
+		require.Equal(t, builder.RunScheduled, s.State)
+		require.Equal(t, start.Add(due), s.Next)
+		require.Zero(t, s.Attempt)
+	}
+	c.e.Advance(time.Hour - time.Microsecond)
+	require.Zero(t, c.calls.count())
+	c.e.Advance(time.Microsecond)
+	require.Equal(t, 1, c.calls.count())
+	c.e.Crash()
+	c.e.Advance(time.Hour)
+	require.Equal(t, 2, c.calls.count())
+
+	done, err := gone.Cancel(t.Context(), c.e, nil)
+	require.NoError(t, err)
+	require.True(t, done)
+	c.e.Advance(24 * time.Hour)
+	require.Equal(t, 2, c.calls.count(), "the canceled one was never called")
+	require.Equal(t, builder.RunCanceled, c.status(t, gone).State)
+	require.Equal(t, builder.RunCompleted, c.status(t, at).State)
+}
+
+// Case 59, for starts: zero is at once, a negative time is an error, centuries are kept as given.
+func TestWhenARunBegins(t *testing.T) {
+	c := newCharging(t)
+	begin := c.e.Now()
+	for name, opts := range map[string][]builder.RunOption{
+		"negative":       {builder.After(-time.Second)},
+		"both":           {builder.After(time.Second), builder.At(begin)},
+		"both, and zero": {builder.After(0), builder.At(begin.Add(time.Hour))},
+		"twice":          {builder.After(time.Second), builder.After(time.Hour)},
+	} {
+		_, err := c.Run(t.Context(), c.e, order{}, opts...)
+		require.Error(t, err, name)
+	}
+	for cs := range c.e.Cases(t.Context(), store.CaseFilter{}) {
+		require.Fail(t, "nothing may be stored", "%s", cs.ID)
+	}
+	for _, opt := range []builder.RunOption{builder.After(0), builder.At(begin), builder.At(begin.Add(-time.Hour)),
+		builder.At(time.Time{})} {
+		run, err := c.Run(t.Context(), c.e, order{}, opt)
+		require.NoError(t, err)
+		c.e.Drain()
+		require.Equal(t, builder.RunCompleted, c.status(t, run).State)
+	}
+	century := begin.AddDate(100, 0, 0)
+	run, err := c.Run(t.Context(), c.e, order{}, builder.At(century))
+	require.NoError(t, err)
+	c.e.Crash()
+	require.Equal(t, century, c.status(t, run).Next)
+	c.e.Clock().Set(century.Add(-time.Microsecond))
+	c.e.Drain()
+	require.Equal(t, 4, c.calls.count())
+	c.e.Clock().Set(century)
+	c.e.Drain()
+	require.Equal(t, 5, c.calls.count())
+
+	require.ErrorContains(t, c.e.Cancel(t.Context(), run.ID, nil, builder.After(time.Second)), "options of a start")
+}
+
+// Case 9: a run that is canceled while it runs is canceled at once. Its context ends, its late result is refused, and its status
+// never changes again.
+func TestCancelWhileRunning(t *testing.T) {
+	started, finish := make(chan context.Context, 1), make(chan struct{})
+	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+		started <- ctx
+		<-finish // it does not care about its context
+		return n, nil
+	})
+	e := enginetest.New(t, a)
+	run, err := a.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	ctx := <-started
+	s, err := run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, builder.RunRunning, s.State)
+	require.Equal(t, 1, s.Attempt)
+	done, err := run.Cancel(t.Context(), e, workitem.Failf("changed", "the customer changed her mind"))
+	require.NoError(t, err)
+	require.True(t, done)
+	<-ctx.Done()
+	canceled, err := run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, builder.RunCanceled, canceled.State)
+	close(finish)
+	e.Drain()
+	s, err = run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, canceled, s)
+	_, err = run.Result(t.Context(), e)
+	require.ErrorIs(t, err, builder.ErrCanceled)
+	require.ErrorContains(t, err, "the customer changed her mind")
+}
+
+// Case 10: canceling what is unknown, or has ended, does nothing, says so, and is no error.
+func TestCancelOfNothing(t *testing.T) {
+	c := newCharging(t)
+	run, err := c.Run(t.Context(), c.e, order{})
+	require.NoError(t, err)
+	c.e.Drain()
+	other := builder.MustAction("other", func(_ context.Context, n int) (int, error) { return n, nil })
+	for _, cancel := range []func() (bool, error){
+		func() (bool, error) { return run.Cancel(t.Context(), c.e, nil) },
+		func() (bool, error) { return c.Of(workitem.CaseID{1}).Cancel(t.Context(), c.e, nil) },
+		func() (bool, error) { return other.Of(run.ID).Cancel(t.Context(), c.e, nil) },
+	} {
+		done, err := cancel()
+		require.NoError(t, err)
+		require.False(t, done)
+	}
+	require.Equal(t, builder.RunCompleted, c.status(t, run).State)
+	later, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour))
+	require.NoError(t, err)
+	for _, want := range []bool{true, false, false} {
+		done, err := later.Cancel(t.Context(), c.e, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, done, "canceling twice is canceling once")
+	}
+}
+
+// Case 24, for a run: canceled between two attempts, it has had one.
+func TestCancelBetweenAttempts(t *testing.T) {
+	c := newCharging(t)
+	c.fails.Store(1)
+	run, err := c.Run(t.Context(), c.e, order{})
+	require.NoError(t, err)
+	c.e.Drain()
+	s := c.status(t, run)
+	require.Equal(t, builder.RunWaiting, s.State)
+	require.Equal(t, c.e.Now().Add(250*time.Millisecond), s.Next)
+	require.Equal(t, 1, s.Attempt)
+	require.Contains(t, s.Failure.Message, "the bank is closed")
+	done, err := run.Cancel(t.Context(), c.e, nil)
+	require.NoError(t, err)
+	require.True(t, done)
+	c.e.Advance(time.Hour)
+	s = c.status(t, run)
+	require.Equal(t, builder.RunCanceled, s.State)
+	require.Equal(t, 1, s.Attempt)
+	require.Equal(t, 1, c.calls.count())
+}
+
+// Case 11: the status of an unknown run is an error; cleaning up is one while it runs, if it is unknown, and the second time.
+func TestStatusAndCleanup(t *testing.T) {
+	c := newCharging(t)
+	unknown := c.Of(workitem.CaseID{1, 2, 3})
+	_, err := unknown.Status(t.Context(), c.e)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	_, err = unknown.Result(t.Context(), c.e)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	require.ErrorIs(t, unknown.Cleanup(t.Context(), c.e), engine.ErrNotFound)
+
+	run, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour), builder.Key("order 7"))
+	require.NoError(t, err)
+	require.ErrorIs(t, run.Cleanup(t.Context(), c.e), engine.ErrUnfinished)
+	c.e.Advance(time.Hour)
+	require.Equal(t, builder.RunCompleted, c.status(t, run).State, "it was not touched")
+	same, err := c.Run(t.Context(), c.e, order{}, builder.Key("order 7"))
+	require.NoError(t, err)
+	require.Equal(t, run.ID, same.ID)
+
+	require.NoError(t, run.Cleanup(t.Context(), c.e))
+	require.ErrorIs(t, run.Cleanup(t.Context(), c.e), engine.ErrNotFound)
+	_, err = run.Status(t.Context(), c.e)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	nothingLeft(t, c.e)
+	fresh, err := c.Run(t.Context(), c.e, order{}, builder.Key("order 7"))
+	require.NoError(t, err)
+	require.NotEqual(t, run.ID, fresh.ID, "the key went with the run")
+}
+
+// nothingLeft checks that the database holds no case, and nothing of one.
+func nothingLeft(t testing.TB, e *enginetest.Engine) {
+	t.Helper()
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
+		cases, err := r.Cases(t.Context(), store.CaseFilter{})
+		require.NoError(t, err)
+		require.Empty(t, cases)
+		for _, table := range []string{"cases", "work_items", "jobs", "steps", "messages", "journal", "idempotency_keys"} {
+			var n int
+			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+			require.Zero(t, n, table)
+		}
+		return nil
+	}))
+}
+
+// Case 12: a process that is killed during an attempt is noticed when the database is opened next, and the attempt is made
+// again; so is a second death. A crash is not a failed attempt (see semantics).
+func TestAKilledAttemptIsMadeAgain(t *testing.T) {
+	path := t.TempDir() + "/crash.db"
+	started, finish := make(chan struct{}, 8), make(chan struct{})
+	var calls atomic.Int32
+	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+		calls.Add(1)
+		started <- struct{}{}
+		select {
+		case <-finish:
+			return n, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
+	run, err := a.Run(t.Context(), e, 7)
+	require.NoError(t, err)
+	for n := range int32(2) {
+		<-started
+		s, err := run.Status(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, builder.RunRunning, s.State)
+		require.Equal(t, n+1, calls.Load())
+		e.Crash()
+	}
+	<-started
+	close(finish)
+	got, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+	s, err := run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Attempt)
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID}) {
+		require.NoError(t, err)
+		require.Equal(t, 2, j.Crashes)
+	}
+}
+
+// Case 13: an attempt that was declared dead and finishes late is refused: its replacement decides.
+func TestALateAttemptIsRefused(t *testing.T) {
+	started, finish := make(chan int32, 2), make(chan struct{})
+	var calls atomic.Int32
+	a := builder.MustAction("slow", func(context.Context, int) (int, error) {
+		n := calls.Add(1)
+		started <- n
+		if n == 1 {
+			<-finish
+		}
+		return int(n), nil
+	})
+	e := enginetest.New(t, a)
+	run, err := a.Run(t.Context(), e, 0)
+	require.NoError(t, err)
+	<-started
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID}) {
+		require.NoError(t, err)
+		require.NoError(t, e.Reclaim(t.Context(), j.ID))
+	}
+	<-started
+	got, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 2, got)
+	close(finish)
+	e.Drain()
+	got, err = run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 2, got, "the zombie changed nothing")
+}
+
+// Case 15: a run that is started in a transaction which is undone never was.
+func TestARunInATransaction(t *testing.T) {
+	c := newCharging(t)
+	undo := errors.New("undo")
+	err := c.e.Update(t.Context(), func(tx *engine.Tx) error {
+		run, err := c.Run(t.Context(), tx, order{})
+		require.NoError(t, err)
+		s, err := run.Status(t.Context(), tx)
+		require.NoError(t, err)
+		require.Equal(t, builder.RunPending, s.State)
+		return undo
+	})
+	require.ErrorIs(t, err, undo)
+	c.e.Advance(time.Hour)
+	require.Zero(t, c.calls.count())
+	nothingLeft(t, c.e)
+
+	var runs [2]builder.Run[receipt]
+	require.NoError(t, c.e.Update(t.Context(), func(tx *engine.Tx) (err error) {
+		for i := range runs {
+			if runs[i], err = c.Run(t.Context(), tx, order{}, builder.After(time.Hour)); err != nil {
+				return err
+			}
+		}
+		done, err := runs[0].Cancel(t.Context(), tx, nil)
+		require.True(t, done)
+		if err == nil {
+			err = runs[0].Cleanup(t.Context(), tx)
+		}
+		_, gone := runs[0].Status(t.Context(), tx)
+		require.ErrorIs(t, gone, engine.ErrNotFound)
+		return err
+	}))
+	c.e.Advance(time.Hour)
+	require.Equal(t, 1, c.calls.count())
+	require.Equal(t, builder.RunCompleted, c.status(t, runs[1]).State)
+}
+
+// Case 34: a start with an input that breaks its own rules is an error, and stores nothing.
+func TestAnInputThatBreaksItsRules(t *testing.T) {
+	c := newCharging(t)
+	for _, opts := range [][]builder.RunOption{nil, {builder.After(time.Hour)}} {
+		_, err := c.Run(t.Context(), c.e, order{Amount: -1}, opts...)
+		var invalid *domain.InvalidError
+		require.ErrorAs(t, err, &invalid)
+	}
+	nothingLeft(t, c.e)
+}
+
+// Case 36: a result that breaks its own rules fails the run, and no result is null.
+func TestAResultThatBreaksItsRules(t *testing.T) {
+	bad := builder.MustAction("bad", func(context.Context, any) (receipt, error) { return receipt{}, nil },
+		builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	none := builder.MustAction("none", func(context.Context, any) (any, error) { return nil, nil })
+	e := enginetest.New(t, bad, none)
+	run, err := bad.Run(t.Context(), e, nil)
+	require.NoError(t, err)
+	_, err = run.Result(t.Context(), e)
+	var failure *workitem.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, workitem.CodeInvalid, failure.Code)
+	nothing, err := none.Run(t.Context(), e, nil)
+	require.NoError(t, err)
+	got, err := nothing.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Nil(t, got)
+}
+
+// What goes first: the higher priority, then what is due earlier.
+func TestPriorityOfARun(t *testing.T) {
+	var mu sync.Mutex
+	var done []string
+	a := builder.MustAction("a", func(_ context.Context, s string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		done = append(done, s)
+		return s, nil
+	}, builder.OnQueue("one"))
+	o := sqlite.Memory()
+	idle, err := engine.Config{Workers: -1}.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	for i, name := range []string{"c", "b", "d", "a"} {
+		_, err := a.Run(t.Context(), idle, name, builder.Priority([]int{0, 5, 0, 9}[i]))
+		require.NoError(t, err)
+	}
+	require.NoError(t, idle.Close())
+	one, err := engine.Config{Queues: map[string]int{"one": 1}}.Open(t.Context(), o, a)
+	require.NoError(t, err)
+	require.NoError(t, one.Drain(t.Context()))
+	require.Equal(t, []string{"a", "b", "c", "d"}, done)
+	for row, err := range one.Items(t.Context(), store.ItemFilter{Workflow: "a"}) {
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{`"a"`: 9, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
+	}
+	require.NoError(t, one.Close())
+}
+
+// A function that takes too long fails with the code "timeout", and is tried again.
+func TestAttemptTimeout(t *testing.T) {
+	var calls atomic.Int32
+	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+		if calls.Add(1) == 1 {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		return n, nil
+	}, builder.AttemptTimeout(time.Millisecond))
+	e := enginetest.New(t, a)
+	run, err := a.Run(t.Context(), e, 3)
+	require.NoError(t, err)
+	e.Drain()
+	s, err := run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, workitem.CodeTimeout, s.Failure.Code)
+	e.Advance(time.Second)
+	got, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 3, got)
+}
+
+// An action that cannot be has all its problems told, each with the line that declares it.
+func TestAnActionThatCannotBe(t *testing.T) {
+	_, err := builder.Action[order, receipt]("no good", nil, builder.Retry(func(p *retry.Policy) { p.Base = -1 }),
+		builder.AttemptTimeout(-time.Second), builder.Handles(nil))
+	var problems *builder.Error
+	require.ErrorAs(t, err, &problems)
+	var codes []string
+	for _, p := range problems.Problems {
+		codes = append(codes, string(p.Code))
+		require.Contains(t, p.Pos.String(), "action_test.go")
+	}
+	require.Subset(t, codes, []string{"bad-name", "nil-function", "bad-retry", "negative-duration", "nil-handle"})
+	require.Panics(t, func() { builder.MustAction[order, receipt]("x", nil) })
+	var nilAction *builder.ActionRef[order, receipt]
+	_, err = nilAction.Run(t.Context(), nil, order{})
+	require.ErrorContains(t, err, "not built")
+	_, err = builder.Run[receipt]{}.Status(t.Context(), nil)
+	require.ErrorContains(t, err, "no engine")
+}
+
+// Case 60: runs are listed by workflow, state and time, in pages and in both orders, and agree with their status.
+func TestRunsAreListed(t *testing.T) {
+	c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	want := make(map[workitem.CaseID]builder.RunState)
+	var all []workitem.CaseID
+	for i := range 30 {
+		if i%3 == 0 {
+			c.fails.Store(1)
+		}
+		run, err := c.Run(t.Context(), c.e, order{})
+		require.NoError(t, err)
+		all = append(all, run.ID)
+		c.e.Advance(time.Second)
+		want[run.ID] = c.status(t, run).State
+	}
+	list := func(f store.CaseFilter) []workitem.CaseID {
+		f.Workflow = "charge"
+		var got []workitem.CaseID
+		for cs, err := range c.e.Cases(t.Context(), f) {
+			require.NoError(t, err)
+			require.Equal(t, string(want[cs.ID]), cs.State.String())
+			got = append(got, cs.ID)
+		}
+		return got
+	}
+	require.Equal(t, all, list(store.CaseFilter{}))
+	backwards := list(store.CaseFilter{Page: store.Page{Desc: true}})
+	for i, id := range backwards {
+		require.Equal(t, all[len(all)-1-i], id)
+	}
+	require.Len(t, list(store.CaseFilter{States: []store.CaseState{store.CaseFailed}}), 10)
+	require.Equal(t, all[10:], list(store.CaseFilter{Since: c.e.Now().Add(-20 * time.Second)}))
+	require.Equal(t, all[:10], list(store.CaseFilter{Before: c.e.Now().Add(-20 * time.Second)}))
+	for _, desc := range []bool{false, true} {
+		var paged []workitem.CaseID
+		page := store.Page{Limit: 7, Desc: desc}
+		for rows := list(store.CaseFilter{Page: page}); len(rows) > 0; rows = list(store.CaseFilter{Page: page}) {
+			paged = append(paged, rows...)
+			page.After = rows[len(rows)-1].String()
+		}
+		require.Equal(t, map[bool][]workitem.CaseID{false: all, true: backwards}[desc], paged)
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// errLate says that a completion handler took so long that it was left behind, and its transaction with it. The command is
+// done again, and the handler is told by a job: so the case ends in any case.
+var errLate = errors.New("a completion handler was left behind")
+
+// maxNesting bounds how deep handlers end cases whose handlers end cases.
+const maxNesting = 20
+
+// complete tells the completion handlers of a root case that the command has ended.
+func (tx *Tx) complete(u *unit, events []store.Event) error {
+	for _, e := range events {
+		if end, ok := e.(*store.CaseEnded); ok && end.Case == u.tree.Root {
+			return tx.tellAll(u)
+		}
+	}
+	return nil
+}
+
+// tellAll tells those who want to know of the end of a root case. Jobs are opened first, so that a handler which removes the
+// case is refused while somebody has still to be told.
+func (tx *Tx) tellAll(u *unit) error {
+	c := kernel.Info(u.tree.Case(u.tree.Root))
+	o, err := activities.OptionsOf(c)
+	if err != nil {
+		return err
+	}
+	d := tx.e.byPrint[c.Fingerprint]
+	var now []activities.Telling
+	for _, t := range o.OnComplete {
+		if !t.Wants(c.State) {
+			continue
+		}
+		if h := d.Handlers[t.Handler]; h != nil && h.Run != nil && !tx.late {
+			now = append(now, t)
+		} else if err := tx.tellByJob(u, t, nil); err != nil {
+			return err
+		}
+	}
+	for _, t := range now {
+		if err := tx.tellNow(u, d, c, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
+func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, t activities.Telling) error {
+	err := tx.apart(func() error { return tx.tell(d, c, t) })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kernel.ErrAbandoned):
+		return fmt.Errorf("%w: %w", errLate, err)
+	}
+	tx.e.log.Error("a completion handler failed; a job tells it again",
+		"handler", t.Handler, "workflow", c.Workflow, "case", c.ID, "error", err)
+	if u.tree.Removed() { // by an earlier handler: begin again, with a job for each
+		return fmt.Errorf("%w: %w", errLate, err)
+	}
+	return tx.tellByJob(u, t, workitem.FailureOf(err))
+}
+
+// tellByJob has a job tell a handler; after a failure the first wait of its backoff comes first.
+func (tx *Tx) tellByJob(u *unit, t activities.Telling, failure *workitem.Failure) error {
+	wait, _ := backoff.Next(retry.Failure{Attempt: 1, Err: failure})
+	if failure == nil {
+		wait = 0
+	}
+	return tx.do(u, builder.Call{}, func(m *kernel.Machine) error { return m.Tell(t, failure, wait) })
+}
+
+// tell calls a handler with the transaction.
+func (tx *Tx) tell(d *activities.Definition, c activities.CaseInfo, t activities.Telling) error {
+	h := d.Handlers[t.Handler]
+	if h == nil || h.Run == nil {
+		return fmt.Errorf("workflow %s has no completion handler %q that could be told in a transaction", d.Name, t.Handler)
+	}
+	if tx.nesting++; tx.nesting > maxNesting {
+		return fmt.Errorf("%w: completion handlers end cases whose handlers end cases, %d deep", ErrRunaway, maxNesting)
+	}
+	defer func() { tx.nesting-- }()
+	err := tx.callback(func(ctx context.Context) error { return h.Run(builder.WithTx(ctx, tx), c, t.Value) })
+	if err != nil {
+		return fmt.Errorf("completion handler %s of %s: %w", t.Handler, d.Name, err)
+	}
+	return nil
+}
+
+// tellDue does what a job that tells a handler is for. The job is done already, in this transaction: so the handler may remove
+// the case.
+func (tx *Tx) tellDue(u *unit, j *store.Job) error {
+	c := kernel.Info(u.tree.Case(u.tree.Root))
+	d := tx.e.byPrint[c.Fingerprint]
+	if d == nil {
+		return errForeign
+	}
+	err := tx.tell(d, c, activities.Telling{Handler: j.Name, Value: j.Input})
+	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
+		return err
+	}
+	return workitem.FailureOf(err) // whatever it wraps is the handler's, and not for the engine to read
+}
+
+// callback gives control to the user's code, which comes back in through the methods of the Tx.
+func (tx *Tx) callback(f func(ctx context.Context) error) error {
+	ctx, users := tx.ctx, tx.users
+	tx.users = true
+	tx.gate.Out()
+	err := tx.e.runner.call(ctx, func(ctx context.Context) error {
+		tx.ctx = ctx
+		return f(ctx)
+	})
+	if errors.Is(err, kernel.ErrAbandoned) {
+		tx.gate.Lock()
+		return err
+	}
+	tx.ctx, tx.users = ctx, users
+	return errors.Join(err, tx.gate.In())
+}
+
+// point is where a unit stood.
+type point struct {
+	mark  store.Mark
+	entry store.Entry // with its events
+	also  int
+}
+
+// apart runs f, and undoes all that it did by means of the transaction, alone, if it fails.
+func (tx *Tx) apart(f func() error) error {
+	points := make([]point, len(tx.units))
+	for i, u := range tx.units {
+		points[i] = point{mark: u.tree.Mark(), entry: u.entry, also: len(u.also)}
+	}
+	err := tx.s.Savepoint(tx.ctx, f)
+	for i, p := range points {
+		u := tx.units[i]
+		if err == nil {
+			u.tree.Keep(p.mark)
+			continue
+		}
+		u.tree.Undo(p.mark)
+		u.entry, u.also = p.entry, u.also[:p.also]
+	}
+	if err != nil {
+		for _, u := range tx.units[len(points):] {
+			u.tree.Rollback()
+		}
+		tx.units = tx.units[:len(points)]
+	}
+	return err
+}

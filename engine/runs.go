@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// RunInfo implements [builder.Runs]; the handles of runs call it.
+func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+	var info builder.RunInfo
+	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
+		info, err = tx.RunInfo(tx.ctx, d, id)
+		return err
+	}})
+	return info, err
+}
+
+// RunInfo implements [builder.Runs].
+func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+	leave, err := tx.enter()
+	if err != nil {
+		return builder.RunInfo{}, err
+	}
+	defer leave()
+	u, err := tx.openRun(d, id)
+	if err != nil {
+		return builder.RunInfo{}, err
+	}
+	return runInfo(u.tree.Case(id), tx.now), nil
+}
+
+// WaitRun implements [builder.Waiter]; the handles of runs call it.
+func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+	c, err := e.Wait(ctx, id)
+	if err != nil {
+		return builder.RunInfo{}, err
+	}
+	if err := isRunOf(d, c, id); err != nil {
+		return builder.RunInfo{}, err
+	}
+	return runInfo(c, e.now()), nil
+}
+
+// openRun finds a root case of a workflow.
+func (tx *Tx) openRun(d *activities.Definition, id workitem.CaseID) (*unit, error) {
+	u, err := tx.openAny(id)
+	if err != nil {
+		return nil, err
+	}
+	return u, isRunOf(d, u.tree.Case(id), id)
+}
+
+// isRunOf refuses a case of another workflow. One of another version is fine.
+func isRunOf(d *activities.Definition, c *store.Case, id workitem.CaseID) error {
+	switch {
+	case c == nil:
+		return fmt.Errorf("case %s: %w", id, ErrNotFound)
+	case !c.Parent.IsZero():
+		return fmt.Errorf("case %s is a child case of %s, and no run of its own: %w", id, c.Root, ErrNotFound)
+	case c.Workflow != d.Name:
+		return fmt.Errorf("case %s is a run of %s, and not of %s: %w", id, c.Workflow, d.Name, ErrNotFound)
+	}
+	return nil
+}
+
+// runInfo says where a root case stands.
+func runInfo(c *store.Case, now time.Time) builder.RunInfo {
+	info := builder.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}
+	var last *workitem.Item
+	for it := range c.Items.All() {
+		last = it
+	}
+	if last != nil {
+		info.Attempt = attemptOf(last)
+	}
+	if c.State.Final() {
+		info.State = builder.RunState(c.State.String())
+		return info
+	}
+	info.State = builder.RunRunning
+	if last != nil && last.Attempt > 1 {
+		if before := c.Item(last.Predecessor); before != nil {
+			info.Failure = before.Failure
+		}
+	}
+	job := soonest(c)
+	switch {
+	case job == nil:
+	case job.State == store.JobWaiting:
+		info.State, info.Next = builder.RunWaiting, job.Due
+	case job.State == store.JobPending && !job.Due.After(now):
+		info.State = builder.RunPending
+	case job.State == store.JobPending && info.Attempt == 0:
+		info.State, info.Next = builder.RunScheduled, job.Due
+	case job.State == store.JobPending:
+		info.State, info.Next = builder.RunWaiting, job.Due
+	}
+	return info
+}
+
+// attemptOf is the attempt that an item stands for: the one that is to come counts once it has started.
+func attemptOf(it *workitem.Item) int {
+	if it.State == workitem.Initialized || it.State == workitem.Canceled && it.Started.IsZero() {
+		return it.Attempt - 1
+	}
+	return it.Attempt
+}
+
+// soonest chooses the job that says most of a case that goes on: a running one, or else the one that is due first.
+func soonest(c *store.Case) *store.Job {
+	rank := func(j *store.Job) int {
+		if j.State == store.JobRunning {
+			return 0
+		}
+		return 1
+	}
+	var jobs []*store.Job
+	for j := range c.Jobs.All() {
+		if j.Kind == store.JobRun || j.Kind == store.JobStart || j.Kind == store.JobWake {
+			jobs = append(jobs, j)
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return slices.MinFunc(jobs, func(a, b *store.Job) int {
+		return cmp.Or(rank(a)-rank(b), a.Due.Compare(b.Due))
+	})
+}
+
+// CancelRun implements [builder.Runs]; the handles of runs call it.
+func (e *Engine) CancelRun(
+	ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
+) (bool, error) {
+	done := false
+	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+		done, err = tx.CancelRun(tx.ctx, d, id, reason, call)
+		return err
+	}})
+	return done, err
+}
+
+// CancelRun implements [builder.Runs].
+func (tx *Tx) CancelRun(
+	_ context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
+) (bool, error) {
+	leave, err := tx.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	command := fmt.Sprintf("case cancel %s", id)
+	if _, done, err := tx.answered(call.Key, command); done || err != nil {
+		return done, err
+	}
+	u, err := tx.openRun(d, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || u.tree.Ended() {
+		return false, err
+	}
+	tx.mark(u, command, call)
+	return true, tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+}
+
+// RemoveRun implements [builder.Runs]; the handles of runs call it.
+func (e *Engine) RemoveRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, call builder.Call) error {
+	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.RemoveRun(tx.ctx, d, id, call) }})
+}
+
+// RemoveRun implements [builder.Runs].
+func (tx *Tx) RemoveRun(_ context.Context, d *activities.Definition, id workitem.CaseID, call builder.Call) error {
+	leave, err := tx.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	u, err := tx.openRun(d, id)
+	if err != nil {
+		return err
+	}
+	return tx.remove(u, call)
+}
+
+// Remove removes a root case that has ended, with its descendants and everything that they had: items, jobs, steps, events,
+// their part of the journal, and the idempotency keys of their commands. The error wraps [ErrUnfinished] if it has not ended, or
+// a job that it left behind is still to be done.
+func (e *Engine) Remove(ctx context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
+	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.Remove(tx.ctx, id, opts...) }})
+}
+
+// Remove is like [Engine.Remove], as part of the transaction.
+func (tx *Tx) Remove(_ context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
+	leave, err := tx.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	u, err := tx.openAny(id)
+	if err != nil {
+		return err
+	}
+	if u.tree.Root != id {
+		return fmt.Errorf("case %s cannot be removed: it is a child case, and goes with case %s: %w", id, u.tree.Root, ErrNotFound)
+	}
+	return tx.remove(u, builder.CallWith(opts...))
+}
+
+func (tx *Tx) remove(u *unit, call builder.Call) error {
+	call.Key = "" // which would go with the case
+	tx.mark(u, "case remove "+u.tree.Root.String(), call)
+	return tx.do(u, call, (*kernel.Machine).Remove)
+}
+
+// RestartRun implements [builder.Runs]; the handles of runs call it.
+func (e *Engine) RestartRun(
+	ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
+) (workitem.CaseID, error) {
+	var fresh workitem.CaseID
+	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
+		fresh, err = tx.RestartRun(tx.ctx, d, id, from, call)
+		return err
+	}})
+	return fresh, err
+}
+
+// RestartRun implements [builder.Runs]. The fresh run is of the definition that is given, which may be a newer version.
+func (tx *Tx) RestartRun(
+	_ context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
+) (workitem.CaseID, error) {
+	var none workitem.CaseID
+	leave, err := tx.enter()
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	if err := call.Plain(); err != nil {
+		return none, err
+	}
+	u, err := tx.openRun(d, id)
+	if err != nil {
+		return none, err
+	}
+	old := u.tree.Case(id)
+	if !old.State.Final() {
+		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", id, ErrUnfinished, old.State)
+	}
+	steps, err := tx.stepsOf(old, from)
+	if err != nil {
+		return none, err
+	}
+	c := &store.Case{Options: old.Options, Priority: old.Priority, Predecessor: old.ID}
+	return tx.begin(c, d, old.Input, "restart "+id.String(), call, steps)
+}
+
+// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them. Only an
+// action has one job to speak of.
+func (tx *Tx) stepsOf(old *store.Case, from string) ([]*workitem.Step, error) {
+	var recorded []*workitem.Step
+	if old.Net.NumTasks() == 1 && old.Net.Task(0).Kind == net.Atomic {
+		var last *workitem.Item
+		for it := range old.Items.All() {
+			last = it
+		}
+		if last != nil {
+			var err error
+			if recorded, err = tx.s.Steps(tx.ctx, last.ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if from == "" {
+		return kernel.Finished(recorded), nil
+	}
+	var cut *workitem.Step
+	var names []string
+	for _, s := range recorded {
+		if s.Name == from {
+			cut = s
+		}
+		if !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if cut == nil {
+		return nil, fmt.Errorf("step %q of case %s (%s): %w; its steps are %q", from, old.ID, old.Workflow, ErrNotFound, names)
+	}
+	var kept []*workitem.Step
+	for _, s := range recorded {
+		if s == cut {
+			break
+		}
+		if s.Job == cut.Job {
+			kept = append(kept, s)
+		}
+	}
+	return kernel.Finished(kept), nil
+}

@@ -1,0 +1,85 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Start opens a root case in an empty tree. The case given has its id, and what was asked of it. It begins at the due time,
+// at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those of a run
+// that it restarts; the first item that a worker does takes them over.
+func (m *Machine) Start(
+	c *store.Case, d *activities.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
+) error {
+	c.Root, c.Number = c.ID, 1
+	begin, err := m.createCase(c, d, input)
+	if err != nil {
+		return err
+	}
+	m.copied = steps
+	if due.After(m.now) {
+		m.then(append(begin, m.startLater(c.ID, due))...)
+	} else {
+		m.then(append(begin, m.firstTasks(c.ID))...)
+	}
+	return m.run(0)
+}
+
+// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done.
+func Finished(steps []*workitem.Step) []*workitem.Step { return finished(steps) }
+
+// takeOver gives the run of an item the steps of the run that its case restarts.
+func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
+	steps := m.copied
+	m.copied = nil
+	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
+		if j.Kind == store.JobRun {
+			return m.copySteps(id, j, steps)
+		}
+	}
+	return nil
+}
+
+// Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow, otherwise in
+// a transaction. The failure is that of an attempt that was made already, nil if there was none; the job then waits.
+func (m *Machine) Tell(t activities.Telling, failure *workitem.Failure, wait time.Duration) error {
+	c := m.tree.Case(m.tree.Root)
+	d, err := m.definition(c)
+	if err != nil {
+		return err
+	}
+	j := &store.Job{Kind: store.JobTell, Name: t.Handler, Input: t.Value, Due: after(m.now, wait), Failure: failure,
+		Priority: c.Priority, Detached: true}
+	if failure != nil {
+		j.Attempt = 1
+	}
+	if h := d.Handlers[t.Handler]; h != nil && h.Run == nil && d.Calls[t.Handler] != nil {
+		j.Kind, j.Queue = store.JobCall, d.Calls[t.Handler].Queue
+	}
+	return m.addJob(c.ID, j)
+}
+
+// Remove forgets a root case that has ended, with all that it had. The error wraps [ErrUnfinished] if it has not ended, or a
+// job that it left behind is still to be done.
+func (m *Machine) Remove() error {
+	root := m.tree.Case(m.tree.Root)
+	if !root.State.Final() {
+		return fmt.Errorf("case %s cannot be removed: it %w; it is %s", root.ID, ErrUnfinished, root.State)
+	}
+	var left *store.Job
+	m.tree.Each(func(c *store.Case) {
+		for j := range c.Jobs.All() {
+			left = j
+		}
+	})
+	if left != nil {
+		return fmt.Errorf("case %s cannot be removed: it %w; job %s (%s %s) is %s",
+			root.ID, ErrUnfinished, left.ID, left.Kind, left.Name, left.State)
+	}
+	return m.emit(&store.CaseRemoved{Case: root.ID})
+}
