@@ -25,6 +25,8 @@ type conn struct {
 	ctx   context.Context // may interrupt a query; not a writer's, whose transaction would be undone
 	stmts map[string]*stmt
 
+	overlaid bool // a reader's transaction has newer rows than the tables; see makeOverlay
+
 	frozen *stamp // of a reader that trusts the file not to change; see freeze
 }
 

@@ -176,3 +176,39 @@ func TestExplainKeepsTheCause(t *testing.T) {
 	require.Equal(t, plain, explain("x", plain))
 	require.NoError(t, explain("x", nil))
 }
+
+// A reader of a file whose owner lags behind finds rows by the same indexes as any other: the rows of both tables are
+// merged as they come, and no page of a listing goes through all of them.
+func TestTheOverlayUsesTheIndexesBelow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.db")
+	s, err := File(path).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	s, err = File(path).Open(t.Context(), store.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer s.Close()
+	c, err := s.(*Store).connectReader()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.close()) }()
+	require.NoError(t, c.exec("PRAGMA query_only=OFF; BEGIN"))
+	require.NoError(t, makeOverlay(c))
+	for _, query := range []string{
+		"SELECT i.id, i.root, i.workflow FROM " + locatedItems + " i ORDER BY i.id LIMIT 9",
+		"SELECT i.id FROM " + locatedItems + " i WHERE i." + liveItem + " AND i.id > 'x' ORDER BY i.id LIMIT 9",
+		"SELECT id FROM work_items ORDER BY id LIMIT 9",
+		"SELECT id FROM cases ORDER BY id DESC LIMIT 9",
+		"SELECT id FROM jobs ORDER BY id LIMIT 9",
+		"SELECT id FROM steps ORDER BY id LIMIT 9",
+		"SELECT id FROM messages ORDER BY id LIMIT 9",
+	} {
+		plan := ""
+		require.NoError(t, c.each("EXPLAIN QUERY PLAN "+query, nil, func(r *row) error {
+			r.next = 3
+			plan += r.text() + "\n"
+			return r.err
+		}))
+		require.Contains(t, plan, "MERGE (UNION ALL)", query)
+		require.NotContains(t, plan, "TEMP B-TREE", query)
+		require.NotContains(t, plan, "MATERIALIZE", query)
+	}
+}

@@ -168,13 +168,23 @@ func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow,
 	return queryItems(r.c, f)
 }
 
+// itemSource is where items are read from, with the root and the workflow of their case, and the prefix of those two.
+// CROSS JOIN keeps the order of the tables: the items are what is selected and sorted.
+func itemSource(c *conn) (from, of string) {
+	if c.overlaid {
+		return locatedItems + " i", "i."
+	}
+	return "work_items i CROSS JOIN cases c ON c.id = i.case_id", "c."
+}
+
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	var w conditions
 	addID(&w, "i.id = ?", f.ID)
 	addID(&w, "i.case_id = ?", f.Case)
 	addID(&w, "i.case_id"+ofTree, f.Root)
+	from, of := itemSource(c)
 	addStates(&w, "i.state", f.States, workitem.State.Live, "i."+liveItem)
-	w.addText("c.workflow = ?", f.Workflow)
+	w.addText(of+"workflow = ?", f.Workflow)
 	w.addText("i.task = ?", f.Task)
 	if f.Queue != nil {
 		w.add("i.queue = ?", *f.Queue)
@@ -191,10 +201,8 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	}
 	end := w.page(f.Page, "i.id")
 	var all []*store.ItemRow
-	// CROSS JOIN keeps the order of the tables: the items are what is selected and sorted.
-	err := c.each("SELECT "+itemsTable.list("i.")+", c.root, c.workflow "+
-		"FROM work_items i CROSS JOIN cases c ON c.id = i.case_id"+
-		w.where()+end, w.args, func(row *row) error {
+	query := "SELECT " + itemsTable.list("i.") + ", " + of + "root, " + of + "workflow FROM " + from + w.where() + end
+	err := c.each(query, w.args, func(row *row) error {
 		it, err := readItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: id[workitem.CaseID](row), Workflow: row.text()})
 		if err == nil {

@@ -184,11 +184,12 @@ func (s *Store) checkSchema(c *conn) error {
 const overlayPrefix = "newer_"
 
 // makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
-// them is much slower, since SQLite cannot use every index of the tables below, so they are there only while they hold
-// something.
+// them is somewhat slower, so they are there only while they hold something. Their columns are of the same types as those
+// below: only then SQLite runs a query on both tables by their indexes and merges the rows, and otherwise it would go
+// through all of them and sort.
 func makeOverlay(c *conn) error {
 	gone := "temp." + overlayPrefix + "removed" // the cases of removed trees
-	if err := c.exec("CREATE TABLE " + gone + " (id PRIMARY KEY) WITHOUT ROWID"); err != nil {
+	if err := c.exec("CREATE TABLE " + gone + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
 		return err
 	}
 	for _, t := range projection {
@@ -197,13 +198,20 @@ func makeOverlay(c *conn) error {
 			of = "id"
 		}
 		over := "temp." + overlayPrefix + t.name
-		err := c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
-			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
-			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
-			over, columns, t.name, columns, over, columns, t.name, over, of, gone))
+		declared, err := declarations(c, t)
 		if err != nil {
 			return err
 		}
+		err = c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
+			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
+			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
+			over, declared, t.name, columns, over, columns, t.name, over, of, gone))
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.exec(locateItems); err != nil {
+		return err
 	}
 	if err := c.exec("CREATE TEMP VIEW journal AS SELECT * FROM main.journal WHERE root NOT IN (SELECT id FROM " +
 		gone + ")"); err != nil {
@@ -234,6 +242,29 @@ func makeOverlay(c *conn) error {
 	return nil
 }
 
+// locatedItems is a view of the items with the root and the workflow of their case, which never change. An item is in the
+// window together with its case, so newer items have newer cases, and the others are found with those below: a join of the
+// two views would look for each item's case in both.
+const locatedItems = overlayPrefix + "located_items"
+
+var locateItems = "CREATE TEMP VIEW " + locatedItems + " AS " +
+	"SELECT " + itemsTable.list("w.") + ", c.root, c.workflow " +
+	"FROM temp." + overlayPrefix + "work_items w CROSS JOIN temp." + overlayPrefix + "cases c ON c.id = w.case_id " +
+	"UNION ALL SELECT " + itemsTable.list("w.") + ", c.root, c.workflow " +
+	"FROM main.work_items w CROSS JOIN main.cases c ON c.id = w.case_id " +
+	"WHERE w.id NOT IN (SELECT id FROM temp." + overlayPrefix + "work_items) " +
+	"AND w.case_id NOT IN (SELECT id FROM temp." + overlayPrefix + "removed)"
+
+// declarations lists the columns of a table of the database with their types.
+func declarations(c *conn, t table) (string, error) {
+	var all []string
+	err := c.each("SELECT name, type FROM pragma_table_info(?, 'main')", args(t.name), func(r *row) error {
+		all = append(all, r.text()+" "+r.text())
+		return r.err
+	})
+	return strings.Join(all, ", "), err
+}
+
 // overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
@@ -245,6 +276,7 @@ func (s *Store) overlay(c *conn, projected int64) error {
 		return err
 	}
 	err = makeOverlay(c)
+	c.overlaid = err == nil
 	if err == nil {
 		err = w.write(newRowWriter(c, "temp."+overlayPrefix))
 	}

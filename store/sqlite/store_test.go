@@ -1,8 +1,11 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -17,4 +20,41 @@ func TestFile(t *testing.T) {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Opener { return sqlite.Memory() })
+}
+
+// lagging is a file whose owner never writes its tables but when it is closed: whoever looks is another process, as far as
+// the file can tell, and lays everything over them.
+type lagging struct{ path string }
+
+func (l lagging) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	owner, err := sqlite.File(l.path, sqlite.Window(1<<20, time.Hour)).Open(ctx, o)
+	if err != nil || o.ReadOnly {
+		return owner, err
+	}
+	reader, err := sqlite.File(l.path).Open(ctx, store.Options{ReadOnly: true})
+	return &laggingStore{owner.(*sqlite.Store), reader}, err
+}
+
+type laggingStore struct {
+	*sqlite.Store
+	reader store.Store
+}
+
+// Idle writes no window, but tells whether the store is closed.
+func (s *laggingStore) Idle(ctx context.Context) error {
+	return s.Update(ctx, func(store.Tx) error { return nil })
+}
+
+func (s *laggingStore) View(ctx context.Context, f func(store.Reader) error) error {
+	return s.reader.View(ctx, f)
+}
+
+func (s *laggingStore) Close() error { return errors.Join(s.reader.Close(), s.Store.Close()) }
+
+func (s *laggingStore) Kill() error { return errors.Join(s.reader.Close(), s.Store.Kill()) }
+
+// Everything that holds for a store holds for a reader beside an owner whose tables lag.
+func TestAReaderBesideALaggingOwner(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) store.Opener { return lagging{filepath.Join(t.TempDir(), "cases.db")} })
 }

@@ -41,6 +41,7 @@ func (s *Store) snapshot(c *conn) error {
 			return err
 		}
 	}
+	c.overlaid = false
 	if err := c.run("BEGIN"); err != nil {
 		return explain(s.path, err)
 	}
