@@ -260,7 +260,9 @@ func (m *Machine) PutOff(id workitem.JobID, wait time.Duration, maxAttempts int,
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
 	if j.Attempt+1 >= maxAttempts {
-		return m.giveUp(c, j, failure)
+		last := *j
+		last.Attempt++
+		return m.giveUp(c, &last, failure)
 	}
 	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
 		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure

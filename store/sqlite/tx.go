@@ -281,8 +281,9 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 func (tx *transaction) enter() (level int, user *userDB) {
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
+	// The savepoints of the functions around this one may still be to be made: they are not this one's to release.
+	level, user, tx.user = tx.depth, tx.user, nil
 	tx.depth++
-	level, user, tx.user = tx.saved, tx.user, nil
 	return level, user
 }
 

@@ -66,6 +66,16 @@ func savepoint(w *World) {
 		require.Equal(w.T, workitem.Initialized, tree.Case(first).Items.Slice()[0].State)
 		require.Equal(w.T, []string{"before"}, orders(w, b.Tx.DB()))
 
+		err = b.Tx.Savepoint(ctx, func() error { // one that does nothing itself
+			require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {
+				exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('undone around')")
+				return nil
+			}))
+			return errUndo
+		})
+		require.ErrorIs(w.T, err, errUndo)
+		require.Equal(w.T, []string{"before"}, orders(w, b.Tx.DB()))
+
 		require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {
 			third = b.Start(`3`)
 			exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('after')")

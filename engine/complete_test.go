@@ -1,0 +1,503 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// note is what a handler is given by whoever starts a run.
+type note struct {
+	For string `json:"for" validate:"required"`
+}
+
+// told collects what handlers were told.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+	fail  atomic.Int32 // how many calls fail from now on
+}
+
+func (o *told) add(what string, ended builder.Ended[receipt], n note) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	line := fmt.Sprintf("%s %s %s %s", what, n.For, ended.State, ended.Value.Number)
+	if ended.Failure != nil {
+		line += " " + ended.Failure.Code
+	}
+	o.lines = append(o.lines, strings.Join(strings.Fields(line), " "))
+	if o.fail.Add(-1) >= 0 {
+		return errors.New("the handler is ill")
+	}
+	return nil
+}
+
+func (o *told) all() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.lines...)
+}
+
+func (o *told) clear() { o.lines = nil }
+
+// telling is an action with two handlers, one that is told in the transaction, and one that a job tells. The first one also
+// writes a row.
+type telling struct {
+	*charging
+	*told
+	now   *builder.HandlerRef[note]
+	later *builder.LaterRef[note]
+}
+
+func newTelling(t testing.TB, opts ...builder.ActionOption) *telling {
+	t.Helper()
+	x := &telling{told: new(told)}
+	x.now = builder.Handler("now", func(ctx context.Context, c *builder.Completion[receipt], n note) error {
+		if s, err := c.Run().Status(ctx, c); err != nil || s.State != c.State {
+			return fmt.Errorf("the status is %s, %w", s.State, err)
+		}
+		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES (?, ?)", c.Case.ID.String(), n.For); err != nil {
+			return err
+		}
+		return x.add("now", c.Ended, n)
+	})
+	x.later = builder.LaterHandler("later", func(ctx context.Context, e builder.Ended[receipt], n note) error {
+		if w, ok := builder.WorkFrom(ctx); !ok || w.Name != "later" {
+			return errors.New("it does not know its job")
+		}
+		return x.add("later", e, n)
+	}, builder.JobOptions{Retry: retry.Constant(3, time.Minute)})
+	x.charging = newCharging(t, append(opts, builder.Handles(x.now, x.later))...)
+	require.NoError(t, x.e.Update(t.Context(), func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE told (id TEXT, who TEXT)")
+		return err
+	}))
+	return x
+}
+
+// rows lists whom the table of the user's says was told.
+func (x *telling) rows(t testing.TB) (list []string) {
+	t.Helper()
+	require.NoError(t, x.e.View(t.Context(), func(r store.Reader) error {
+		rows, err := r.DB().QueryContext(t.Context(), "SELECT who FROM told ORDER BY rowid")
+		require.NoError(t, err)
+		for rows.Next() {
+			var who string
+			require.NoError(t, rows.Scan(&who))
+			list = append(list, who)
+		}
+		return rows.Err()
+	}))
+	return list
+}
+
+func (x *telling) run(t testing.TB, id string, opts ...builder.RunOption) builder.Run[receipt] {
+	t.Helper()
+	run, err := x.Run(t.Context(), x.e, order{ID: id}, opts...)
+	require.NoError(t, err)
+	return run
+}
+
+func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
+	t.Helper()
+	for j, err := range x.e.Jobs(t.Context(), f) {
+		require.NoError(t, err)
+		if j.Kind != store.JobRun {
+			list = append(list, fmt.Sprintf("%s %s %s %d", j.Kind, j.Name, j.State, j.Attempt))
+		}
+	}
+	return list
+}
+
+// Case 6: a handler is told once of success, of failure and of a cancel, and of no failure that another attempt follows.
+// Case 8: the status that it sees is the final one.
+func TestHandlersAreToldOnce(t *testing.T) {
+	x := newTelling(t)
+	both := func(who string) []builder.RunOption {
+		return []builder.RunOption{builder.OnComplete(x.now, note{who}), builder.OnCompleteLater(x.later, note{who})}
+	}
+	x.run(t, "1", both("ann")...)
+	x.e.Advance(time.Hour)
+	require.Equal(t, []string{"now ann completed R-1", "later ann completed R-1"}, x.all())
+
+	x.clear()
+	x.fails.Store(2)
+	x.run(t, "2", both("bob")...)
+	x.e.Advance(time.Hour)
+	require.Equal(t, []string{"now bob completed R-2", "later bob completed R-2"}, x.all(), "two failures went before")
+
+	x.clear()
+	x.fails.Store(100)
+	x.run(t, "3", both("cid")...)
+	x.e.Advance(time.Hour)
+	require.Equal(t, []string{"now cid failed error", "later cid failed error"}, x.all())
+
+	x.clear()
+	x.fails.Store(0)
+	run := x.run(t, "4", append(both("dan"), builder.After(time.Hour))...)
+	done, err := run.Cancel(t.Context(), x.e, workitem.Failf("changed", "her mind"))
+	require.NoError(t, err)
+	require.True(t, done)
+	done, err = run.Cancel(t.Context(), x.e, nil)
+	require.NoError(t, err)
+	require.False(t, done)
+	x.e.Advance(2 * time.Hour)
+	require.Equal(t, []string{"now dan canceled changed", "later dan canceled changed"}, x.all())
+	require.Equal(t, []string{"ann", "bob", "cid", "dan"}, x.rows(t))
+}
+
+// Case 26: a handler is told of the outcomes that it wants; a state that is none is refused before anything is written.
+func TestHandlersChooseOutcomes(t *testing.T) {
+	x := newTelling(t)
+	run := func(fails int32, outcomes ...builder.RunState) []string {
+		x.clear()
+		x.fails.Store(fails)
+		x.run(t, "1", builder.OnComplete(x.now, note{"x"}, builder.Only(outcomes...)))
+		x.e.Advance(time.Hour)
+		return x.all()
+	}
+	require.Empty(t, run(100, builder.RunCompleted))
+	require.Len(t, run(100, builder.RunFailed), 1)
+	require.Len(t, run(0, builder.RunFailed, builder.RunCompleted), 1)
+	require.Len(t, run(0), 1, "all of them")
+	before := x.count()
+	for name, opt := range map[string]builder.RunOption{
+		"an outcome that is none":        builder.OnComplete(x.now, note{"x"}, builder.Only(builder.RunWaiting)),
+		"a value that breaks its rules":  builder.OnComplete(x.now, note{}),
+		"a value for later that does":    builder.OnCompleteLater(x.later, note{}),
+		"a handler of another workflow":  builder.OnComplete(builder.Handler("else", func(context.Context, *builder.Completion[receipt], note) error { return nil }), note{"x"}),
+		"a handler that is not declared": builder.OnComplete((*builder.HandlerRef[note])(nil), note{"x"}),
+		"one that cannot be written":     builder.OnComplete(builder.Handler("odd", func(context.Context, *builder.Completion[receipt], any) error { return nil }), any(func() {})),
+	} {
+		_, err := x.Run(t.Context(), x.e, order{}, opt)
+		require.Error(t, err, name)
+	}
+	x.e.Drain()
+	require.Equal(t, before, x.count())
+	for c, err := range x.e.Cases(t.Context(), store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+		require.NoError(t, err)
+		require.Fail(t, "nothing may be stored", "%s", c.ID)
+	}
+}
+
+func (x *telling) count() int { return x.calls.count() }
+
+// Case 7: a handler that fails undoes what it did, alone: the run stays as it ended. A job tells it again, with a backoff.
+func TestAHandlerThatFailsIsToldAgain(t *testing.T) {
+	x := newTelling(t)
+	x.told.fail.Store(3)
+	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}))
+	x.e.Drain()
+	require.Equal(t, builder.RunCompleted, x.status(t, run).State)
+	require.Empty(t, x.rows(t), "its row was undone")
+	require.Equal(t, []string{"tell now pending 1"}, x.jobs(t, store.JobFilter{Case: run.ID}))
+	require.ErrorIs(t, run.Cleanup(t.Context(), x.e), engine.ErrUnfinished, "somebody is still to be told")
+	x.e.Crash()
+	x.e.Advance(999 * time.Millisecond)
+	require.Len(t, x.all(), 1)
+	x.e.Advance(time.Millisecond + 2*time.Second + 4*time.Second)
+	require.Equal(t, []string{"now ann completed R-1", "now ann completed R-1", "now ann completed R-1", "now ann completed R-1"},
+		x.all())
+	require.Equal(t, []string{"ann"}, x.rows(t), "exactly once")
+	require.Equal(t, []string{"tell now done 4"}, x.jobs(t, store.JobFilter{Case: run.ID}))
+	require.NoError(t, run.Cleanup(t.Context(), x.e))
+}
+
+// A handler that never succeeds is given up after ten calls, and listed; so is one that a job calls, as its policy says.
+func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
+	x := newTelling(t)
+	x.told.fail.Store(1000)
+	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}), builder.OnCompleteLater(x.later, note{"bob"}))
+	x.e.Advance(24 * time.Hour)
+	counts := map[string]int{}
+	for _, line := range x.all() {
+		counts[strings.Fields(line)[0]]++
+	}
+	require.Equal(t, map[string]int{"now": 10, "later": 3}, counts)
+	require.ElementsMatch(t, []string{"tell now failed 10", "call later failed 3"},
+		x.jobs(t, store.JobFilter{States: []store.JobState{store.JobFailed}}))
+	for j, err := range x.e.Jobs(t.Context(), store.JobFilter{States: []store.JobState{store.JobFailed}}) {
+		require.NoError(t, err)
+		require.Contains(t, j.Failure.Message, "the handler is ill")
+		require.JSONEq(t, map[string]string{"now": `{"for":"ann"}`, "later": `{"for":"bob"}`}[j.Name], string(j.Input))
+	}
+	require.Equal(t, builder.RunCompleted, x.status(t, run).State)
+	x.e.Advance(30 * 24 * time.Hour)
+	require.Equal(t, builder.RunCompleted, x.status(t, run).State, "it stays until a person has looked")
+	require.NoError(t, run.Cleanup(t.Context(), x.e))
+}
+
+// Panics, and handlers that take too long, are failures like any other: the run ends in any case.
+func TestAHandlerThatPanicsOrHangs(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	var mode atomic.Value
+	mode.Store("panic")
+	var calls atomic.Int32
+	h := builder.Handler("h", func(_ context.Context, _ *builder.Completion[int], what string) error {
+		calls.Add(1)
+		switch mode.Load() {
+		case "panic":
+			panic("no more paper")
+		case "hang":
+			<-release
+		}
+		return nil
+	})
+	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 20 * time.Millisecond}, a)
+	for i, m := range []string{"panic", "hang"} {
+		mode.Store(m)
+		calls.Store(0)
+		run, err := a.Run(t.Context(), e, i, builder.OnComplete(h, "x"))
+		require.NoError(t, err)
+		got, err := run.Result(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, i, got)
+		e.Drain()
+		mode.Store("fine")
+		e.Advance(time.Minute)
+		for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID, Kind: store.JobTell}) {
+			require.NoError(t, err)
+			require.Equal(t, store.JobDone, j.State, m)
+		}
+		require.GreaterOrEqual(t, calls.Load(), int32(2))
+	}
+}
+
+// Case 8: a handler may clean up its own run, and start another, in the transaction in which the run ends.
+func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
+	var next *builder.ActionRef[int, int]
+	var statuses []error
+	h := builder.Handler("h", func(ctx context.Context, c *builder.Completion[int], left int) error {
+		if err := c.Run().Cleanup(ctx, c); err != nil {
+			return err
+		}
+		_, err := c.Run().Status(ctx, c)
+		statuses = append(statuses, err)
+		if left == 0 {
+			return nil
+		}
+		_, err = next.Run(ctx, c, c.Value+1)
+		return err
+	})
+	var ran []int
+	next = builder.MustAction("next", func(_ context.Context, n int) (int, error) { ran = append(ran, n); return n, nil })
+	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
+	e := enginetest.New(t, a, next)
+	run, err := a.Run(t.Context(), e, 7, builder.OnComplete(h, 1), builder.Key("k"))
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, []int{8}, ran)
+	require.Len(t, statuses, 1)
+	require.ErrorIs(t, statuses[0], engine.ErrNotFound)
+	_, err = run.Status(t.Context(), e)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+		require.NoError(t, err)
+		require.Equal(t, "next", c.Workflow)
+		require.NoError(t, e.Remove(t.Context(), c.ID))
+	}
+	nothingLeft(t, e)
+
+	// Whoever waits for the end is told of it all the same.
+	gate := make(chan struct{})
+	slow := builder.MustAction("slow", func(_ context.Context, n int) (int, error) { <-gate; return n, nil }, builder.Handles(h))
+	e = enginetest.New(t, slow, next)
+	waiting, err := slow.Run(t.Context(), e, 7, builder.OnComplete(h, 0))
+	require.NoError(t, err)
+	ctx := &asked{Context: t.Context(), done: func() { close(gate) }} // once the wait has begun
+	n, err := waiting.Result(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, 7, n)
+}
+
+// asked is a context that says when somebody begins to wait for its end.
+type asked struct {
+	context.Context
+	once sync.Once
+	done func()
+}
+
+func (c *asked) Done() <-chan struct{} {
+	c.once.Do(c.done)
+	return c.Context.Done()
+}
+
+// When one of two handlers removes the run and the other one fails, nobody is forgotten.
+func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
+	var cleaned, failed atomic.Int32
+	first := builder.Handler("first", func(ctx context.Context, c *builder.Completion[int], _ any) error {
+		cleaned.Add(1)
+		return c.Run().Cleanup(ctx, c)
+	})
+	second := builder.Handler("second", func(context.Context, *builder.Completion[int], any) error {
+		if failed.Add(1) == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(first, second))
+	e := enginetest.New(t, a)
+	_, err := a.Run(t.Context(), e, 1, builder.OnComplete(first, nil), builder.OnComplete(second, nil))
+	require.NoError(t, err)
+	e.Advance(time.Minute)
+	require.EqualValues(t, 2, failed.Load())
+	require.GreaterOrEqual(t, cleaned.Load(), int32(2))
+	nothingLeft(t, e)
+}
+
+// Handlers that start one another without end are stopped, and the runs that they were told of have ended all the same.
+func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
+	b := builder.New[any]("loop")
+	var w *builder.Workflow[any]
+	var h *builder.HandlerRef[any]
+	h = builder.Handler("h", func(ctx context.Context, c *builder.Completion[any], _ any) error {
+		_, err := w.Start(ctx, c, nil, builder.OnComplete(h, nil))
+		return err
+	})
+	b = builder.New[any]("loop", builder.Handles(h))
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Auto: true}), b.End())
+	w = b.MustBuild()
+	e := enginetest.New(t, w)
+	_, err := w.Start(t.Context(), e, nil, builder.OnComplete(h, nil))
+	require.NoError(t, err)
+	var ended int
+	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+		require.NoError(t, err)
+		require.Equal(t, store.CaseCompleted, c.State)
+		ended++
+	}
+	require.Greater(t, ended, 2)
+	require.Less(t, ended, 100)
+}
+
+// Whole workflows tell of their end, too: here a person's work, judged, failed and canceled.
+func TestAWorkflowTellsOfItsEnd(t *testing.T) {
+	var lines []string
+	h := builder.Handler("h", func(_ context.Context, c *builder.Completion[json.RawMessage], who string) error {
+		lines = append(lines, fmt.Sprintf("%s %s %s", who, c.State, c.Value))
+		return nil
+	})
+	b := builder.New[string]("review", builder.Handles(h))
+	task := builder.Task(b, "t", builder.Work[string, int]{Input: builder.CaseInput(b)})
+	b.Path(b.Start(), task, b.End())
+	b.Result(builder.Output(task))
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	for _, who := range []string{"ann", "bob", "cid"} {
+		id, err := w.Start(t.Context(), e, "x", builder.OnComplete(h, who))
+		require.NoError(t, err)
+		item := live(t, e, id, "t").ID
+		require.NoError(t, task.Start(t.Context(), e, item))
+		switch who {
+		case "ann":
+			require.NoError(t, task.Complete(t.Context(), e, item, 5))
+		case "bob":
+			require.NoError(t, task.Fail(t.Context(), e, item, nil))
+		case "cid":
+			require.NoError(t, e.Cancel(t.Context(), id, nil))
+		}
+	}
+	require.Equal(t, []string{"ann completed 5", "bob failed ", "cid canceled "}, lines)
+}
+
+// A case that ends within a transaction of the user's tells its handlers there, and is undone with it.
+func TestHandlersInATransactionOfTheUsers(t *testing.T) {
+	x := newTelling(t)
+	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}), builder.After(time.Hour))
+	undo := errors.New("undo")
+	err := x.e.Update(t.Context(), func(tx *engine.Tx) error {
+		done, err := run.Cancel(t.Context(), tx, nil)
+		require.NoError(t, err)
+		require.True(t, done)
+		return undo
+	})
+	require.ErrorIs(t, err, undo)
+	require.Empty(t, x.rows(t))
+	require.Equal(t, builder.RunScheduled, x.status(t, run).State)
+	x.told.fail.Store(1)
+	require.NoError(t, x.e.Update(t.Context(), func(tx *engine.Tx) error {
+		_, err := run.Cancel(t.Context(), tx, nil)
+		require.NoError(t, err)
+		s, err := run.Status(t.Context(), tx)
+		require.Equal(t, builder.RunCanceled, s.State)
+		return err
+	}))
+	require.Empty(t, x.rows(t))
+	x.e.Advance(time.Minute)
+	require.Equal(t, []string{"ann"}, x.rows(t))
+}
+
+// What does not fit is a problem of the definition.
+func TestHandlersThatDoNotFit(t *testing.T) {
+	run := func(_ context.Context, n int) (int, error) { return n, nil }
+	for want, h := range map[string]builder.AnyHandler{
+		"takes a string, and workflow \"a\" gives a int": builder.Handler("h",
+			func(context.Context, *builder.Completion[string], int) error { return nil }),
+		"has no function":       builder.Handler[int, int]("h", nil),
+		"cannot be a payload":   builder.Handler("h", func(context.Context, *builder.Completion[int], chan int) error { return nil }),
+		"bad name":              builder.Handler("bad name", func(context.Context, *builder.Completion[int], int) error { return nil }),
+		"retry policy of compl": builder.LaterHandler("h", func(context.Context, builder.Ended[int], int) error { return nil }, builder.JobOptions{Retry: retry.Constant(-1, 0)}),
+	} {
+		_, err := builder.Action("a", run, builder.Handles(h))
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "complete_test.go")
+	}
+	h := builder.Handler("h", func(context.Context, *builder.Completion[int], int) error { return nil })
+	_, err := builder.Action("a", run, builder.Handles(h, h))
+	require.ErrorContains(t, err, "two completion handlers")
+	a := builder.MustAction("a", run, builder.Handles(h))
+	b := builder.MustAction("a", run)
+	require.NotEqual(t, a.Fingerprint, b.Fingerprint, "handlers are part of the definition")
+}
+
+// Case 35, as it is here: a run whose first task cannot even begin fails when its time has come, after some tries, and tells of
+// its end.
+func TestARunThatCannotBegin(t *testing.T) {
+	var tries int
+	var lines []string
+	h := builder.Handler("h", func(_ context.Context, c *builder.Completion[any], _ any) error {
+		lines = append(lines, string(c.State)+" "+c.Failure.Message)
+		return nil
+	})
+	b := builder.New[any]("w", builder.Handles(h))
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{
+		Input: builder.From(func(context.Context, *activities.Activation) (any, error) {
+			tries++
+			return nil, errors.New("no table")
+		}),
+	}), b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	_, err := w.Start(t.Context(), e, nil)
+	require.ErrorContains(t, err, "no table", "at once, the caller is told, and nothing is stored")
+	tries = 0
+	id, err := w.Start(t.Context(), e, nil, builder.After(time.Hour), builder.OnComplete(h, nil))
+	require.NoError(t, err)
+	e.Advance(24 * time.Hour)
+	c, err := e.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, 10, tries)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "failed")
+	require.Contains(t, lines[0], "no table")
+}
