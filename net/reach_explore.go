@@ -30,6 +30,8 @@ type explorer struct {
 	doomed    int32 // first state from which no run completes; -1 if none. Known only after a whole search
 	limit     Limit
 	whole     bool // every state was seen
+	room      int  // states that there is memory for
+	work      int  // words copied since the clock was last looked at
 }
 
 // crowd says that a move puts a second token into a place. There are no states behind that.
@@ -89,7 +91,9 @@ func (x *explorer) run() {
 	x.pack(first, x.g.start)
 	x.s.add(first, -1, -1)
 	x.see(x.g.start)
-	budget, found := min(x.lim.states, maxArena/(8*x.s.width+16)), false
+	fit := maxArena / (8*x.s.width + 16)
+	budget, found := min(x.lim.states, fit), false
+	x.room = budget + min(fit, maxSuccessors)
 	for i := int32(0); int(i) < x.s.len(); i++ {
 		if !found && x.violated() {
 			if x.firstOnly {
@@ -100,6 +104,8 @@ func (x *explorer) run() {
 		}
 		if x.s.len() > budget {
 			x.limit = LimitStates
+		}
+		if x.stopped() {
 			break
 		}
 		if i&15 == 15 && x.lim.late != nil && x.lim.late() {
@@ -113,6 +119,26 @@ func (x *explorer) run() {
 		x.whole = true
 		x.findDoomed()
 	}
+}
+
+// One state of a large net may have more successors than there is room or time for.
+const (
+	maxSuccessors = 1 << 14
+	maxWork       = 1 << 20
+)
+
+// stopped reports whether there is no more room or time, also in the middle of a state.
+func (x *explorer) stopped() bool {
+	if x.work += x.s.width; x.work > maxWork {
+		x.work = 0
+		if x.lim.late != nil && x.lim.late() {
+			x.limit = LimitTime
+		}
+	}
+	if x.s.len() > x.room {
+		x.limit = LimitStates
+	}
+	return x.limit == LimitStates || x.limit == LimitTime
 }
 
 // pack packs counts into a state, which must be empty.
@@ -168,6 +194,9 @@ func (x *explorer) sweep(i int32, urgent bool) bool {
 func (x *explorer) make(i, k int32) {
 	m := &x.g.moves[k]
 	x.fired[k] = true
+	if x.stopped() {
+		return
+	}
 	if x.watch != nil {
 		x.watch.move(m, x.now)
 	}

@@ -156,12 +156,10 @@ func (l *netLowering) waysIn(t TaskID) []wayIn {
 	case join == Or && len(inputs) > 1:
 		return []wayIn{{takes: arcs, or: int32(t), input: -1}}
 	case join == Xor && len(inputs) > 1:
-		ways := make([]wayIn, len(inputs))
-		for i := range inputs {
-			ways[i] = wayIn{takes: arcs[i : i+1], or: -1, input: int16(i)}
-			for _, earlier := range inputs[:i] {
-				ways[i].empty = append(ways[i].empty, int32(earlier))
-			}
+		ways, earlier := make([]wayIn, len(inputs)), make([]int32, len(inputs))
+		for i, c := range inputs {
+			earlier[i] = int32(c) // one list for all ways: thousands of inputs would make millions of entries
+			ways[i] = wayIn{takes: arcs[i : i+1], empty: earlier[:i:i], or: -1, input: int16(i)}
 		}
 		return ways
 	}

@@ -27,6 +27,7 @@ type judgement struct {
 	// why is what it shows.
 	states int
 	run    *longRun
+	late   func() bool // as in searchLimits
 }
 
 // longRun is a violation that was found in the reduced net and translated back.
@@ -41,7 +42,7 @@ type longRun struct {
 // judge verifies a net: by reduction first, and where that does not show it to be sound, by a search of the net as it is,
 // which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
 func judge(l lowered, w watcher, lim searchLimits) *judgement {
-	j := &judgement{}
+	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)
 	if r != nil {
 		r.run()
@@ -202,7 +203,7 @@ func (j *judgement) next(l lowered, moves []tracedMove, state []uint8, byTask ma
 func (j *judgement) hopeless(state []uint8) bool {
 	g := *j.g
 	g.start, g.safe = state, false
-	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless})
+	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless, late: j.late})
 	x.run()
 	return x.exact() && len(x.final) == 0
 }
