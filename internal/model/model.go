@@ -82,7 +82,7 @@ type Net struct {
 	// Definition is the workflow. It is nil only for a net of PNML that no workflow can be made of, as the report says.
 	Definition *net.Definition
 	// Petri is the net as it stands in a PNML file, and what its verification works on; nil for every other format, and
-	// for a file that Tasq itself wrote with gates that a plain net does not have.
+	// for a file that Tasq itself wrote, of which the definition says more.
 	Petri *net.Petri
 	// Workflow is what the notation says beyond the net; nil for a format that is not text.
 	Workflow *script.Workflow

@@ -105,6 +105,9 @@ func (f *File) pnml(r io.Reader) error {
 		} else {
 			one.Name = n.Petri.Name
 		}
+		if n.Own {
+			one.Petri = nil
+		}
 		f.Nets = append(f.Nets, one)
 	}
 	f.findRoots()

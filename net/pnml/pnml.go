@@ -56,6 +56,8 @@ type Net struct {
 	Petri *net.Petri
 	// Definition is the workflow made of it, not yet checked; nil if none could be made, which the report explains.
 	Definition *net.Definition
+	// Own says that [Encode] wrote the net. Then Definition is what was written, and Petri only unfolds it.
+	Own bool
 	// Label is the name of the net in the file, for people; empty if it has none.
 	Label string
 	// Labels gives the name for people, by the name in the net, where the file has one and it is different.

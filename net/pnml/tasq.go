@@ -62,7 +62,7 @@ func (b *builder) annotated() (Net, error) {
 	if err := b.annotatedFlows(def, implicit); err != nil {
 		return Net{}, err
 	}
-	b.out.Definition = def
+	b.out.Definition, b.out.Own = def, true
 	b.out.Petri = b.unfolded(def)
 	return b.out, nil
 }
