@@ -9,11 +9,11 @@ import (
 )
 
 // WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions tasks with an and-join
-// and an and-split. Several marked places, or one with an input, are marked by a first task; several sinks flow into a last
-// one, which the run leaves alone. What can never be marked or fire is left out.
+// and an and-split. What a workflow wants and the net lacks is added around it, where the run does not go: a first task that marks
+// several places, and leads to what nothing marks; a last task, to which several sinks lead, and what no way to the end leads from.
 //
 // Besides those of [Witness], there are errors for what a workflow cannot express: weights, a place that begins with several
-// tokens, a transition without an input, and parts of the net from which no sink can be reached.
+// tokens, a transition without an input.
 func WitnessPetri(p *net.Petri, f net.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
@@ -24,7 +24,7 @@ func WitnessPetri(p *net.Petri, f net.Finding) ([]byte, error) {
 	}
 	c.close()
 	w := &witness{finding: f, def: c.def, remarks: c.remarks, hides: c.finish}
-	return w.write(f.Witness.Steps, c.begin)
+	return w.write(f.Witness.Steps, c.first)
 }
 
 // petriCloser makes a workflow of a plain net.
@@ -32,20 +32,17 @@ type petriCloser struct {
 	p       *net.Petri
 	def     *net.Definition
 	taken   map[string]bool // names
-	marks   net.Bits        // places that can be marked
-	fires   net.Bits        // transitions that can fire, as far as places tell
-	begin   []net.Step      // the first task, if there is one
+	touched net.Bits        // places with an arc; the others are left out
+	fed     net.Bits        // places that a transition puts into
+	used    net.Bits        // places that a transition takes from
+	marked  []int           // places that begin with a token
+	first   []net.Step      // what comes before the run
 	finish  bool            // there is a last task
 	remarks []string
 }
 
 func (c *petriCloser) expressible() error {
-	for i := range c.p.Places {
-		c.taken[c.p.Places[i].Name] = true
-		if c.p.Places[i].Initial > 1 {
-			return fmt.Errorf("place %q begins with several tokens", c.p.Places[i].Name)
-		}
-	}
+	c.touched, c.fed, c.used = net.NewBits(len(c.p.Places)), net.NewBits(len(c.p.Places)), net.NewBits(len(c.p.Places))
 	for i := range c.p.Transitions {
 		t := &c.p.Transitions[i]
 		c.taken[t.Name] = true
@@ -55,91 +52,107 @@ func (c *petriCloser) expressible() error {
 		if slices.ContainsFunc(slices.Concat(t.In, t.Out), func(a net.PetriArc) bool { return a.Weight != 1 }) {
 			return fmt.Errorf("an arc of transition %q moves several tokens", t.Name)
 		}
+		for _, a := range t.In {
+			c.touched.Add(a.Place)
+			c.used.Add(a.Place)
+		}
+		for _, a := range t.Out {
+			c.touched.Add(a.Place)
+			c.fed.Add(a.Place)
+		}
 	}
-	c.look()
-	if c.marks.Empty() {
-		return errors.New("no place is marked")
+	for i := range c.p.Places {
+		c.taken[c.p.Places[i].Name] = true
+		if c.p.Places[i].Initial > 1 {
+			return fmt.Errorf("place %q begins with several tokens", c.p.Places[i].Name)
+		}
+		if c.p.Places[i].Initial == 1 && c.touched.Has(i) {
+			c.marked = append(c.marked, i)
+		}
+	}
+	if len(c.marked) == 0 {
+		return errors.New("no place with an arc is marked")
 	}
 	return nil
 }
 
-// look finds what can be marked and fire, if a token that was there once is there for ever.
-func (c *petriCloser) look() {
-	c.marks, c.fires = net.NewBits(len(c.p.Places)), net.NewBits(len(c.p.Transitions))
+// close writes the workflow.
+func (c *petriCloser) close() {
+	var sinks []int
 	for i := range c.p.Places {
-		if c.p.Places[i].Initial > 0 {
-			c.marks.Add(i)
+		if c.touched.Has(i) && !c.used.Has(i) {
+			sinks = append(sinks, i)
 		}
+	}
+	lost := c.without(c.marked, true)
+	trapped := c.without(sinks, false)
+	roles := make([]net.Role, len(c.p.Places))
+	starts := len(c.marked) == 1 && !c.fed.Has(c.marked[0]) && len(lost) == 0
+	if starts {
+		roles[c.marked[0]] = net.Start
+	}
+	end := ""
+	if len(sinks) == 1 {
+		roles[sinks[0]], end = net.End, c.p.Places[sinks[0]].Name
+	}
+	c.touched.Each(func(i int) {
+		c.def.Conditions = append(c.def.Conditions, net.Condition{Name: c.p.Places[i].Name, Role: roles[i]})
+	})
+	open := c.tasks()
+	for _, i := range trapped {
+		open = append(open, c.p.Places[i].Name)
+	}
+	if len(sinks) > 1 {
+		for _, i := range sinks {
+			open = append(open, c.p.Places[i].Name)
+		}
+	}
+	if !starts {
+		c.addBegin(lost)
+	}
+	if len(open) > 0 {
+		c.addFinish(open, end)
+	}
+}
+
+// without lists the places that no way leads to from the given ones, or, backwards, from which none leads to them.
+func (c *petriCloser) without(from []int, forward bool) []int {
+	seen := net.NewBits(len(c.p.Places))
+	for _, i := range from {
+		seen.Add(i)
 	}
 	for again := true; again; {
 		again = false
 		for i := range c.p.Transitions {
-			t := &c.p.Transitions[i]
-			dead := slices.ContainsFunc(t.In, func(a net.PetriArc) bool { return !c.marks.Has(a.Place) })
-			if dead || c.fires.Has(i) {
+			near, far := c.p.Transitions[i].In, c.p.Transitions[i].Out
+			if !forward {
+				near, far = far, near
+			}
+			if !slices.ContainsFunc(near, func(a net.PetriArc) bool { return seen.Has(a.Place) }) {
 				continue
 			}
-			again = true
-			c.fires.Add(i)
-			for _, a := range t.Out {
-				c.marks.Add(a.Place)
+			for _, a := range far {
+				again = again || !seen.Has(a.Place)
+				seen.Add(a.Place)
 			}
 		}
 	}
-}
-
-// close writes the workflow.
-func (c *petriCloser) close() {
-	fed, sinks := c.fed(), c.p.Sinks()
-	var marked []int
-	for i := range c.p.Places {
-		if c.p.Places[i].Initial > 0 {
-			marked = append(marked, i)
+	var rest []int
+	c.touched.Each(func(i int) {
+		if !seen.Has(i) {
+			rest = append(rest, i)
 		}
-	}
-	roles := make([]net.Role, len(c.p.Places))
-	if len(marked) == 1 && !fed.Has(marked[0]) {
-		roles[marked[0]] = net.Start
-	}
-	if len(sinks) == 1 {
-		roles[sinks[0]] = net.End
-	}
-	c.marks.Each(func(i int) {
-		c.def.Conditions = append(c.def.Conditions, net.Condition{Name: c.p.Places[i].Name, Role: roles[i]})
 	})
-	var ends []string
-	for _, s := range sinks {
-		if c.marks.Has(s) && len(sinks) > 1 {
-			ends = append(ends, c.p.Places[s].Name)
-		}
-	}
-	ends = append(ends, c.tasks()...)
-	if len(marked) > 1 || roles[marked[0]] != net.Start {
-		c.addBegin(marked)
-	}
-	if len(sinks) != 1 {
-		c.addFinish(ends)
-	}
+	return rest
 }
 
-// fed is the set of places that a transition puts tokens into.
-func (c *petriCloser) fed() net.Bits {
-	fed := net.NewBits(len(c.p.Places))
+// tasks adds the transitions, and returns what it had to put behind those without an output.
+func (c *petriCloser) tasks() (open []string) {
 	for i := range c.p.Transitions {
-		for _, a := range c.p.Transitions[i].Out {
-			fed.Add(a.Place)
-		}
-	}
-	return fed
-}
-
-// tasks adds the transitions that can fire, and returns what it had to put behind those without an output.
-func (c *petriCloser) tasks() (ends []string) {
-	c.fires.Each(func(i int) {
 		t := &c.p.Transitions[i]
 		task := net.Task{Name: t.Name}
 		for _, r := range t.Resets {
-			if c.marks.Has(r) {
+			if c.touched.Has(r) {
 				task.Cancels = append(task.Cancels, c.p.Places[r].Name)
 			}
 		}
@@ -151,41 +164,63 @@ func (c *petriCloser) tasks() (ends []string) {
 			c.flow(t.Name, c.p.Places[a.Place].Name)
 		}
 		if len(t.Out) == 0 {
-			done := c.name(t.Name + "_done")
-			c.def.Conditions = append(c.def.Conditions, net.Condition{Name: done})
+			done := c.condition(t.Name+"_done", net.Inner)
 			c.flow(t.Name, done)
-			ends = append(ends, done)
+			open = append(open, done)
 		}
-	})
-	return ends
+	}
+	return open
 }
 
-func (c *petriCloser) addBegin(marked []int) {
-	start, begin := c.name("start"), c.name("begin")
-	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: start, Role: net.Start})
+// addBegin adds a task that marks what begins with a token. If there is what nothing marks, another task before it leads there
+// or on.
+func (c *petriCloser) addBegin(lost []int) {
+	start := c.condition("start", net.Start)
+	if len(lost) > 0 {
+		choose, on := c.name("choose"), c.condition("on", net.Inner)
+		c.def.Tasks = append(c.def.Tasks, net.Task{Name: choose, Split: net.Xor})
+		c.flow(start, choose)
+		c.flow(choose, on)
+		for _, i := range lost {
+			c.flow(choose, c.p.Places[i].Name)
+		}
+		start = on
+		c.first = append(c.first, net.Step{Task: choose, Outputs: []string{on}})
+		c.remarks = append(c.remarks, choose+" is no part of the net: it leads to what nothing marks there, and the run goes on.")
+	}
+	begin := c.name("begin")
 	c.def.Tasks = append(c.def.Tasks, net.Task{Name: begin})
 	c.flow(start, begin)
-	for _, i := range marked {
+	for _, i := range c.marked {
 		c.flow(begin, c.p.Places[i].Name)
 	}
-	c.begin = []net.Step{{Task: begin}}
-	c.remarks = append(c.remarks, begin+" marks the places that begin with a token.")
+	c.first = append(c.first, net.Step{Task: begin})
+	c.remarks = append(c.remarks, begin+" marks what begins with a token.")
 }
 
-func (c *petriCloser) addFinish(ends []string) {
-	end, finish := c.name("end"), c.name("finish")
+// addFinish adds a task that joins open ends to the end.
+func (c *petriCloser) addFinish(open []string, end string) {
+	finish := c.name("finish")
+	if end == "" {
+		end = c.condition("end", net.End)
+	}
 	c.finish = true
-	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: end, Role: net.End})
 	c.def.Tasks = append(c.def.Tasks, net.Task{Name: finish, Join: net.Xor})
-	for _, name := range ends {
+	for _, name := range open {
 		c.flow(name, finish)
 	}
 	c.flow(finish, end)
-	c.remarks = append(c.remarks, finish+" is no part of the net: it joins the sinks, and the run leaves it alone.")
+	c.remarks = append(c.remarks, finish+" is no part of the net: it joins the open ends, and the run leaves it alone.")
 }
 
 func (c *petriCloser) flow(from, to string) {
 	c.def.Flows = append(c.def.Flows, net.Flow{From: from, To: to})
+}
+
+func (c *petriCloser) condition(wanted string, role net.Role) string {
+	name := c.name(wanted)
+	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: name, Role: role})
+	return name
 }
 
 // name makes a name that nothing else has.
