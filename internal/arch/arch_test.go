@@ -30,9 +30,10 @@ var layers = map[string]int{
 	"admin":           4,
 	"internal/script": 4, "internal/demo": 4,
 	"internal/model": 5, "engine/enginetest": 5,
-	"internal/cli":  6,
-	"cmd/tasq":      7,
-	"internal/arch": 7,
+	"internal/check": 6,
+	"internal/cli":   7,
+	"cmd/tasq":       8,
+	"internal/arch":  8,
 }
 
 // recipes are definitions: builder and below.

@@ -66,7 +66,7 @@ func terminal(w io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-const about = `tasq looks into a database of Tasq and acts on it, runs scenario files, and draws nets.
+const about = `tasq looks into a database of Tasq and acts on it, runs scenario files, verifies and draws nets.
 
 Commands that only look open the file read-only, also while another process owns it. Commands that act
 are done by the process that owns the file; if nobody does, tasq does them itself.
@@ -78,11 +78,13 @@ Exit codes:
   3    no such case, work item, task or workflow
   4    refused: the state forbids it, or the process's own code does
   5    the database cannot be used: missing, owned, damaged, newer, read-only, out of space
-  130  interrupted`
+  130  interrupted
+
+tasq check has codes of its own: 1 unsound, 2 unreadable, 3 undecided.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "tasq", Short: "look into a Tasq database, act on it, run scenarios, draw nets", Long: about,
+		Use: "tasq", Short: "look into a Tasq database, act on it, run scenarios, verify and draw nets", Long: about,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              a.group,
@@ -98,7 +100,7 @@ func (a *app) root() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root.AddCommand(a.cases(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.why(), a.item(), a.kase(),
 		a.event(),
-		a.script(), a.draw(), a.convert(), a.version())
+		a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())
 	}

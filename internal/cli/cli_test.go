@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
@@ -30,13 +31,15 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
-// The scripts have three programs: tasq with a workflow of its own, bare without any, and owner, a service that runs
-// that workflow on a database until it is interrupted.
+// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, bare without any; define, which
+// makes a database that knows them; and owner, a service that runs the first on a database until it is interrupted.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"tasq":  func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
-		"bare":  func() { run(cli.Registry{}) },
-		"owner": owner,
+		"tasq":   func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
+		"bare":   func() { run(cli.Registry{}) },
+		"owner":  owner,
+		"define": func() { define(os.Args[1]) },
+		"risky":  func() { run(cli.Registry{Workflows: []engine.Workflow{risky()}}) },
 	})
 }
 
@@ -81,6 +84,30 @@ func article() *builder.Workflow[prompt] {
 		panic(err)
 	}
 	return w
+}
+
+// risky is a workflow that can end with work left over, as it allows.
+func risky() *builder.Workflow[any] {
+	b := builder.New[any]("risky", builder.AllowUnsound(net.ImproperCompletion))
+	register := builder.Task(b, "register", builder.Work[any, any]{Split: builder.And})
+	police := builder.Task(b, "police", builder.Work[any, any]{})
+	damage := builder.Task(b, "damage", builder.Work[any, any]{})
+	settle := builder.Task(b, "settle", builder.Work[any, any]{Join: builder.Xor})
+	b.Path(b.Start(), register, police, settle, b.End())
+	b.Path(register, damage, settle)
+	return b.MustBuild()
+}
+
+// define makes a database that knows the workflows, and has no case.
+func define(path string) {
+	e, err := engine.Open(context.Background(), sqlite.File(path), article(), risky())
+	if err == nil {
+		err = e.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // owner owns the database of its first argument, and starts a case for every other one. It makes a file "ready" once

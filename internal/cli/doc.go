@@ -1,5 +1,5 @@
 // Package cli is the command tasq: it lists what a database holds, tells the history of a case, explains why a task
-// waits, acts on cases and work items, runs scenario files and draws nets.
+// waits, acts on cases and work items, runs scenario files, verifies nets and draws them.
 //
 //	tasq items --state started --task review
 //	tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071

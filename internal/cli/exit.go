@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/demo"
 )
 
-// The exit codes. They are stable: scripts rely on them.
+// The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see [check.Verdict.ExitCode].
 const (
 	ExitOK          = 0
 	ExitNo          = 1   // the answer is no: a scenario's output differs, a database is not whole

@@ -1,0 +1,205 @@
+package check
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/internal/model"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/pnml"
+)
+
+// Entry is a file that is to be checked, or a workflow that stands in none.
+type Entry struct {
+	Name    string
+	Def     *net.Definition               // the workflow; nil for a file
+	Allowed []net.Code                    // findings that the workflow allows
+	Among   bool                          // met in a folder or archive, where there may be other things than models
+	Open    func() (io.ReadCloser, error) // opens it, once
+	Err     error                         // it cannot even be opened
+	Size    int64                         // bytes, if they are already in memory
+}
+
+// endings are those of the names that are looked at in folders and archives.
+var endings = []string{".net", ".txt", ".pnml", ".xml", ".yawl", ".ywl", ".bpmn", ".bpmn20"}
+
+func isModel(name string) bool { return slices.Contains(endings, strings.ToLower(filepath.Ext(name))) }
+
+func isText(name string) bool { return strings.EqualFold(filepath.Ext(name), ".txt") }
+
+func isArchive(name string) bool {
+	return strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar")
+}
+
+// Files lists the files that an argument means: a file as they are; of folders and of archives (.tar, .tar.gz, .tgz) every file
+// that a model may be in by its ending, in the order of the names or of the archive. A file that is not there is an entry, too.
+func Files(arg string) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		info, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			yield(Entry{Name: arg, Err: err})
+		case info.IsDir():
+			folder(arg, yield)
+		case isArchive(arg):
+			archive(arg, yield)
+		default:
+			yield(onDisk(arg, false))
+		}
+	}
+}
+
+func onDisk(path string, among bool) Entry {
+	return Entry{Name: path, Among: among, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+func folder(dir string, yield func(Entry) bool) {
+	more := true
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			more = yield(Entry{Name: path, Err: err})
+		case isArchive(path) && d.Type().IsRegular():
+			more = archive(path, yield)
+		case d.Type().IsRegular() && isModel(path):
+			more = yield(onDisk(path, true))
+		}
+		if !more {
+			return fs.SkipAll
+		}
+		return nil // an error is an entry, and the rest is gone through all the same
+	})
+}
+
+// An archive may unfold to far more than its own size.
+const (
+	maxEntries = 200_000
+	maxArchive = 4 << 30 // bytes in all
+)
+
+func archive(name string, yield func(Entry) bool) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return yield(Entry{Name: name, Err: err})
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if !strings.HasSuffix(name, ".tar") {
+		unzipped, err := gzip.NewReader(f)
+		if err != nil {
+			return yield(broken(name, err))
+		}
+		r = unzipped
+	}
+	all := &io.LimitedReader{R: r, N: maxArchive}
+	files := tar.NewReader(all)
+	for n := 0; ; n++ {
+		h, err := files.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case all.N <= 0 || n >= maxEntries:
+			return yield(broken(name, fmt.Errorf("it holds more than %d files or %d bytes", maxEntries, int64(maxArchive))))
+		case err != nil:
+			return yield(broken(name, err))
+		}
+		if h.Typeflag != tar.TypeReg || !isModel(h.Name) || path.Base(h.Name)[0] == '.' {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(files, model.MaxBytes+1))
+		if err != nil {
+			return yield(broken(name, err))
+		}
+		e := Entry{Name: name + "/" + path.Clean(h.Name), Among: true, Size: int64(len(data))}
+		e.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(string(data))), nil }
+		if !yield(e) {
+			return false
+		}
+	}
+}
+
+func broken(name string, err error) Entry {
+	return Entry{Name: name, Err: &model.Error{File: name, Code: pnml.Malformed, Text: "the archive cannot be read: " + err.Error()}}
+}
+
+// check reads and verifies the file of an entry.
+func (e Entry) check(o Options) *File {
+	switch {
+	case e.Err != nil:
+		return &File{Name: e.Name, Err: e.Err}
+	case e.Def != nil:
+		return Definition(e.Def, e.Allowed, o)
+	}
+	r, err := e.Open()
+	if err != nil {
+		return &File{Name: e.Name, Err: err}
+	}
+	defer r.Close()
+	if e.Among && isText(e.Name) {
+		text, err := io.ReadAll(io.LimitReader(r, model.MaxBytes+1))
+		if err == nil && !bytes.Contains(append([]byte("\n"), text...), []byte("\n----")) {
+			return &File{Name: e.Name, Passed: true} // a licence, a list, notes
+		}
+		r = io.NopCloser(bytes.NewReader(text))
+	}
+	f := Read(e.Name, r, o)
+	if refusal := (*model.Error)(nil); e.Among && errors.As(f.Err, &refusal) {
+		f.Passed = refusal.Code == pnml.WrongFormat || refusal.Code == pnml.Empty && isText(e.Name)
+	}
+	return f
+}
+
+// inline is the size in bytes from which a file is checked before the next one is read, so that only small ones wait in memory.
+const inline = 4 << 20
+
+// Run checks files, several at a time, and hands them to the function in their order, one at a time. It ends with the context,
+// or with the first error of the function.
+func Run(ctx context.Context, entries iter.Seq[Entry], o Options, each func(*File) error) error {
+	queue := make(chan chan *File, 2*runtime.GOMAXPROCS(0))
+	quit := make(chan struct{})
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	go func() {
+		defer close(queue)
+		for e := range entries {
+			done := make(chan *File, 1)
+			select {
+			case queue <- done:
+			case <-quit:
+				return
+			}
+			slots <- struct{}{}
+			work := func() {
+				done <- e.check(o)
+				<-slots
+			}
+			if e.Size >= inline {
+				work()
+			} else {
+				go work()
+			}
+		}
+	}()
+	defer close(quit)
+	for done := range queue {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := each(<-done); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// JSON writes one object a line: one for every net, and one for every file that cannot be read. The form is stable: fields may
+// be added, and none changes its meaning. docs/verification.md describes it.
+type JSON struct{ W io.Writer }
+
+// Row is one object of the output.
+type Row struct {
+	File      string       `json:"file"`
+	Format    string       `json:"format,omitempty"` // absent for a file that cannot be read and for a workflow of a program
+	Net       string       `json:"net,omitempty"`
+	Label     string       `json:"label,omitempty"`
+	Line      int          `json:"line,omitempty"` // where the net is declared
+	Verdict   string       `json:"verdict"`        // "sound", "weakly sound", "unknown", "unsound", "not well-formed", "unreadable"
+	Findings  []RowFinding `json:"findings"`
+	Warnings  []RowFinding `json:"warnings"`
+	Problems  []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read
+	Allowed   []net.Code   `json:"allowed,omitempty"`
+	Exhausted string       `json:"exhausted,omitempty"` // what ran out; findings may then be missing
+	States    int          `json:"states"`              // looked at
+	Notes     []RowNote    `json:"notes,omitempty"`     // with the first net of a file
+	Omitted   int          `json:"omittedNotes,omitempty"`
+}
+
+// RowFinding is a finding or a warning.
+type RowFinding struct {
+	Code     string       `json:"code"`
+	Subject  string       `json:"subject,omitempty"`
+	Text     string       `json:"text"`
+	Fix      string       `json:"fix,omitempty"`
+	Elements []RowElement `json:"elements,omitempty"` // those concerned, the subject first
+	Witness  *RowWitness  `json:"witness,omitempty"`
+}
+
+// RowElement is a task, a condition or a flow.
+type RowElement struct {
+	Name string `json:"name"`
+	Line int    `json:"line,omitempty"`
+}
+
+// RowWitness is a run that shows a finding.
+type RowWitness struct {
+	Text    string      `json:"text"` // in words
+	Steps   []RowStep   `json:"steps"`
+	Marking []RowTokens `json:"marking"` // in the end
+	Busy    []string    `json:"busy,omitempty"`
+	Repeats int         `json:"repeats,omitempty"` // so many of the last steps can be repeated for ever
+	Long    bool        `json:"long,omitempty"`    // not known to be a shortest run
+}
+
+// RowStep is one step of a run.
+type RowStep struct {
+	Task    string   `json:"task"`
+	Moment  string   `json:"moment,omitempty"` // "start" or "complete"; absent if it does both
+	Input   string   `json:"input,omitempty"`
+	Outputs []string `json:"outputs,omitempty"`
+	Routing bool     `json:"routing,omitempty"`
+}
+
+// RowTokens is the marking of one condition.
+type RowTokens struct {
+	Condition string `json:"condition"`
+	Tokens    int    `json:"tokens"`
+}
+
+// RowProblem is what makes a net not well-formed, or a file unreadable.
+type RowProblem struct {
+	Code    string `json:"code"`
+	Subject string `json:"subject,omitempty"`
+	Text    string `json:"text"`
+	Line    int    `json:"line,omitempty"`
+}
+
+// RowNote is what came across differently.
+type RowNote struct {
+	Code    string `json:"code"`
+	Element string `json:"element,omitempty"`
+	Text    string `json:"text"`
+	Line    int    `json:"line,omitempty"`
+}
+
+// File writes the objects of one file.
+func (j JSON) File(f *File) error {
+	if f.Passed {
+		return nil
+	}
+	e := json.NewEncoder(j.W)
+	e.SetEscapeHTML(false) // names such as A->B stay readable
+	if f.Err != nil {
+		row := Row{File: f.Name, Verdict: Unreadable.String(), Findings: []RowFinding{}, Warnings: []RowFinding{}}
+		for _, m := range f.Messages() {
+			row.Problems = append(row.Problems, RowProblem{m.Code, m.Subject, m.Text, m.Pos.Line})
+		}
+		return e.Encode(row)
+	}
+	for i := range f.Nets {
+		row := f.Nets[i].row(f)
+		if i == 0 {
+			for _, n := range f.Notes.Notes {
+				row.Notes = append(row.Notes, RowNote{string(n.Code), n.Element, n.Text, n.Line})
+			}
+			row.Omitted = f.Notes.Omitted
+		}
+		if err := e.Encode(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Net) row(f *File) Row {
+	row := Row{
+		File: f.Name, Net: n.Name, Label: n.Label, Line: n.Pos.Line, Verdict: n.Verdict().String(),
+		Findings: findingRows(n.Report.Findings), Warnings: findingRows(n.Report.Warnings), Allowed: n.Allowed,
+		States: n.Report.States,
+	}
+	if !f.Defined {
+		row.Format = f.Format.String()
+	}
+	if n.Report.Exhausted != net.NoLimit {
+		row.Exhausted = n.Report.Exhausted.String()
+	}
+	for _, p := range n.Problems {
+		row.Problems = append(row.Problems, RowProblem{string(p.Code), p.Subject, p.Text, p.Pos.Line})
+	}
+	return row
+}
+
+func findingRows(list []net.Finding) []RowFinding {
+	rows := make([]RowFinding, 0, len(list))
+	for _, f := range list {
+		row := RowFinding{Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix}
+		for _, e := range f.Elements {
+			row.Elements = append(row.Elements, RowElement{e.Name, e.Pos.Line})
+		}
+		if f.Witness != nil {
+			row.Witness = witnessRow(f.Witness)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func witnessRow(w *net.Witness) *RowWitness {
+	row := &RowWitness{
+		Text: w.String(), Steps: make([]RowStep, 0, len(w.Steps)), Marking: make([]RowTokens, 0, len(w.Marking)),
+		Busy: w.Busy, Repeats: w.Repeats, Long: w.Long,
+	}
+	for _, s := range w.Steps {
+		moment := [...]string{net.Whole: "", net.Starts: "start", net.Completes: "complete"}[s.Moment]
+		row.Steps = append(row.Steps, RowStep{s.Task, moment, s.Input, s.Outputs, s.Routing})
+	}
+	for _, m := range w.Marking {
+		row.Marking = append(row.Marking, RowTokens{m.Condition, m.Count})
+	}
+	return row
+}
