@@ -224,7 +224,7 @@ func (m *Machine) Suspend(
 			due = s.Due
 		}
 	}
-	if waits == 0 || !m.allWait(c, stored, known) {
+	if waits == 0 || !allWait(c, steps, stored, known) {
 		return stored, false, nil
 	}
 	err = m.moveJob(c.ID, j, func(e *store.JobMoved) {
@@ -233,29 +233,20 @@ func (m *Machine) Suspend(
 	return stored, err == nil, err
 }
 
-// allWait reports whether everything that a run waits for is still to come.
-func (m *Machine) allWait(c *store.Case, recorded []*workitem.Step, known []workitem.StepID) bool {
-	for _, s := range recorded {
-		if wakes(s) && c.Step(s.ID) == nil && waitsFor(s) {
+// allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it does
+// not wait for.
+func allWait(c *store.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
+	for i, s := range given {
+		if s.State == workitem.StepWaiting && c.Step(stored[i].ID) == nil {
 			return false
 		}
 	}
 	for _, id := range known {
-		if c.Step(id) == nil && !slices.ContainsFunc(recorded, func(s *workitem.Step) bool { return s.ID == id }) {
+		if c.Step(id) == nil && !slices.ContainsFunc(given, func(s *workitem.Step) bool { return s.ID == id }) {
 			return false
 		}
 	}
 	return true
-}
-
-// waitsFor reports whether a recorded step is one that the run asked to wait for, however it stands now: a function's step
-// that is recorded as done was never waited for, and one that was canceled is waited for no longer.
-func waitsFor(s *workitem.Step) bool {
-	switch s.Kind {
-	case workitem.StepEvent, workitem.StepSleep, workitem.StepCase:
-		return s.State == workitem.StepWaiting || s.State == workitem.StepDone || s.State == workitem.StepFailed
-	}
-	return s.State == workitem.StepWaiting
 }
 
 // wakes reports whether the end of a waiting step concerns its job: that of a token does not.

@@ -1,0 +1,219 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// op is one step of a random function. It is the input of a case, so that a replay does the same.
+type op struct {
+	Kind  string `json:"kind"`            // do, sleep, await, call
+	N     int    `json:"n"`               // failures before a success; seconds of a sleep, a timeout or the child's sleep
+	Event string `json:"event,omitempty"` // of await
+}
+
+// reference does what a function of ops should do, by the plainest means: it knows when it goes on, and what it has.
+type reference struct {
+	ops   []op
+	at    int
+	tries int
+	wake  time.Time // zero: it waits for an event alone
+	armed bool      // it has begun to wait at ops[at]
+	mail  map[string][]string
+	out   []string
+	over  bool
+}
+
+// run goes on as far as it can at the given time.
+func (r *reference) run(now time.Time) {
+	for !r.over {
+		if r.at == len(r.ops) {
+			r.over = true
+			return
+		}
+		if !r.step(r.ops[r.at], now) {
+			return
+		}
+		r.at, r.armed, r.tries = r.at+1, false, 0
+	}
+}
+
+// step reports whether the op has ended.
+func (r *reference) step(o op, now time.Time) bool {
+	if o.Kind == "await" && len(r.mail[o.Event]) > 0 && (!r.armed || now.Before(r.wake) || r.wake.IsZero()) {
+		r.out = append(r.out, r.mail[o.Event][0])
+		r.mail[o.Event] = r.mail[o.Event][1:]
+		return true
+	}
+	if r.armed && (r.wake.IsZero() || now.Before(r.wake)) {
+		return false
+	}
+	switch {
+	case o.Kind == "do":
+		if r.tries++; r.tries > o.N {
+			r.out = append(r.out, fmt.Sprint("did ", r.tries))
+			return true
+		}
+		r.armed, r.wake = true, now.Add(time.Second)
+		return false
+	case r.armed && o.Kind == "await":
+		r.out = append(r.out, "timeout")
+		return true
+	case r.armed:
+		r.out = append(r.out, o.Kind)
+		return true
+	}
+	r.armed, r.wake = true, now.Add(time.Duration(o.N)*time.Second)
+	if o.Kind == "await" && o.N == 0 {
+		r.wake = time.Time{}
+	}
+	return (o.Kind == "sleep" || o.Kind == "call") && o.N == 0 && r.step(o, now)
+}
+
+// perform is the same as a function of steps.
+func perform(did func(name string) int) func(context.Context, []op) ([]string, error) {
+	return func(ctx context.Context, ops []op) ([]string, error) {
+		w, _ := builder.WorkFrom(ctx)
+		out := []string{}
+		for i, o := range ops {
+			name := fmt.Sprint(o.Kind, " ", i)
+			var got string
+			var err error
+			switch o.Kind {
+			case "do":
+				got, err = step.Do(ctx, name, func(context.Context) (string, error) {
+					n := did(w.Job.String() + name)
+					if n <= o.N {
+						return "", fmt.Errorf("failure %d", n)
+					}
+					return fmt.Sprint("did ", n), nil
+				}, step.Retry(retry.Constant(10, time.Second)))
+			case "sleep":
+				got, err = "sleep", step.Sleep(ctx, name, time.Duration(o.N)*time.Second)
+			case "await":
+				opts := []step.Option{step.Named(name)}
+				if o.N > 0 {
+					opts = append(opts, step.Timeout(time.Duration(o.N)*time.Second))
+				}
+				if got, err = step.Await[string](ctx, o.Event, opts...); errors.Is(err, step.ErrTimeout) {
+					got, err = "timeout", nil
+				}
+			case "call":
+				got, err = step.Call[string](ctx, name, "child", o.N)
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, got)
+		}
+		return out, nil
+	}
+}
+
+// Random functions, events and crashes end as the reference does.
+func TestRandomFunctions(t *testing.T) {
+	var calls tally
+	child, _ := function(t, "child", func(ctx context.Context, n int) (string, error) {
+		return "call", step.Sleep(ctx, "nap", time.Duration(n)*time.Second)
+	})
+	w, _ := function(t, "random", perform(calls.add))
+	anOp := rapid.Custom(func(t *rapid.T) op {
+		o := op{Kind: rapid.SampledFrom([]string{"do", "sleep", "await", "call"}).Draw(t, "kind"), N: rapid.IntRange(0, 4).Draw(t, "n")}
+		if o.Kind == "await" {
+			o.Event = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "event")
+		}
+		return o
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		e := enginetest.New(t, w, child)
+		now := virtual.Epoch
+		var ids []workitem.CaseID
+		var refs []*reference
+		for range rapid.IntRange(1, 4).Draw(rt, "cases") {
+			ops := rapid.SliceOfN(anOp, 0, 6).Draw(rt, "ops")
+			ref := &reference{ops: ops, mail: map[string][]string{}}
+			ids, refs = append(ids, start(t, e, w, slices.Clone(ops))), append(refs, ref)
+			ref.run(now)
+		}
+		for i := range rapid.IntRange(0, 20).Draw(rt, "actions") {
+			switch at := rapid.IntRange(0, len(ids)-1).Draw(rt, "case"); rapid.IntRange(0, 4).Draw(rt, "action") {
+			case 0:
+				e.Crash()
+				e.Drain()
+			case 1, 2:
+				event, value := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "event"), fmt.Sprint("value ", i)
+				if err := e.Send(t.Context(), ids[at], event, value); refs[at].over {
+					require.Error(rt, err)
+				} else {
+					require.NoError(rt, err)
+					refs[at].mail[event] = append(refs[at].mail[event], value)
+				}
+				e.Drain()
+				refs[at].run(now)
+			default:
+				d := time.Duration(rapid.IntRange(1, 3).Draw(rt, "seconds"))*time.Second + time.Duration(i)*time.Millisecond
+				e.Advance(d)
+				now = advance(refs, now, now.Add(d))
+			}
+			for i, ref := range refs {
+				require.Equal(rt, ref.over, outcome(t, e, ids[i]) != "started", "case %d: %+v", i, ref)
+			}
+		}
+		finishRandom(rt, t, e, ids, refs, now)
+		e.Check()
+	})
+}
+
+// advance has every reference go on at each of its own times, up to the end.
+func advance(refs []*reference, now, end time.Time) time.Time {
+	for _, r := range refs {
+		for at := now; !r.over && r.armed && !r.wake.IsZero() && !r.wake.After(end); {
+			at = r.wake
+			r.run(at)
+		}
+	}
+	return end
+}
+
+// finishRandom sends what is still waited for, and compares the results.
+func finishRandom(rt *rapid.T, t *testing.T, e *enginetest.Engine, ids []workitem.CaseID, refs []*reference, now time.Time) {
+	for i, r := range refs {
+		for n := 0; !r.over; n++ {
+			require.Less(rt, n, 100, "the reference does not end: %+v", r)
+			if o := r.ops[r.at]; o.Kind == "await" {
+				value := fmt.Sprint("last ", n)
+				require.NoError(rt, e.Send(t.Context(), ids[i], o.Event, value))
+				e.Drain()
+				r.mail[o.Event] = append(r.mail[o.Event], value)
+				r.run(now)
+				continue
+			}
+			e.Advance(time.Second)
+			now = advance(refs, now, now.Add(time.Second))
+		}
+	}
+	for i, r := range refs {
+		want := "completed: ["
+		for n, s := range r.out {
+			if n > 0 {
+				want += ","
+			}
+			want += fmt.Sprintf("%q", s)
+		}
+		require.Equal(rt, want+"]", outcome(t, e, ids[i]))
+	}
+}
