@@ -14,10 +14,10 @@ import (
 
 func (a *app) why() *cobra.Command {
 	return &cobra.Command{
-		Use: "why CASE [TASK]", Short: "say why a task of a case is not enabled",
+		Use: "why CASE [TASK]", Short: "say why a task of a case is not enabled, or what it waits for",
 		Long: paragraph("Say what the tasks of a case wait for: which of their inputs are empty, and for an or-join, from " +
-			"where a token could still come. Without a TASK, all tasks that are neither enabled nor started are " +
-			"explained."),
+			"where a token could still come; of a task that is under way, which items are to be done, and what their steps " +
+			"wait for. Without a TASK, all tasks are explained but those that only wait for somebody to do their items."),
 		Args: between(1, "the id of a CASE", "the name of a TASK"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			id, err := parseID(workitem.ParseCaseID, "case", args[0])
@@ -48,8 +48,12 @@ func (a *app) explainAll(ctx context.Context, r store.Reader, c *store.Case) err
 		a.remark("case %s is %s: nothing of it can be enabled any more", c.ID, c.State)
 	}
 	explained := 0
+	waits, err := waitsOf(ctx, r, c.ID)
+	if err != nil {
+		return err
+	}
 	for t, task := range c.Tasks {
-		if task.State.Active() {
+		if task.State.Active() && !waits.task[c.Net.TaskName(net.TaskID(t))] {
 			continue
 		}
 		explained++
@@ -90,6 +94,38 @@ type whyItem struct {
 	Label string      `json:"label"`
 	State string      `json:"state"`
 	Queue string      `json:"queue"`
+	Waits []string    `json:"waits,omitempty"` // what the steps of its run wait for
+}
+
+// waits are what the steps of a case wait for.
+type waits struct {
+	item map[workitem.ID][]string
+	task map[string]bool // tasks that have such items
+}
+
+func waitsOf(ctx context.Context, r store.Reader, id workitem.CaseID) (waits, error) {
+	w := waits{item: make(map[workitem.ID][]string), task: make(map[string]bool)}
+	steps, err := r.Steps(ctx, store.StepFilter{Case: id, States: []workitem.StepState{workitem.StepWaiting}})
+	if err != nil || len(steps) == 0 {
+		return w, err
+	}
+	at, told := now(), newStory(nil, id)
+	for _, s := range steps {
+		if s.Kind != workitem.StepToken && !s.Item.IsZero() {
+			text := fmt.Sprintf("step %s waits for %s, since %s", s.Name, told.awaited(s), ago(at.Sub(s.Created)))
+			if !s.Due.IsZero() {
+				text += ", until " + iso(s.Due)
+			}
+			w.item[s.Item] = append(w.item[s.Item], text)
+		}
+	}
+	items, err := r.Items(ctx, store.ItemFilter{Case: id, States: []workitem.State{workitem.Initialized, workitem.Started}})
+	for _, it := range items {
+		if len(w.item[it.ID]) > 0 {
+			w.task[it.Task] = true
+		}
+	}
+	return w, err
 }
 
 func (a *app) explain(ctx context.Context, r store.Reader, c *store.Case, t net.TaskID) error {
@@ -110,7 +146,11 @@ func (a *app) explain(ctx context.Context, r store.Reader, c *store.Case, t net.
 		if err != nil {
 			return err
 		}
-		row.Text = underWay(&row, items)
+		waits, err := waitsOf(ctx, r, c.ID)
+		if err != nil {
+			return err
+		}
+		row.Text = underWay(&row, items, waits)
 	}
 	if a.output == "json" {
 		return a.object(row)
@@ -120,15 +160,18 @@ func (a *app) explain(ctx context.Context, r store.Reader, c *store.Case, t net.
 }
 
 // underWay says what a task that is enabled or started waits for: somebody to do its work.
-func underWay(row *whyRow, items []*store.ItemRow) string {
+func underWay(row *whyRow, items []*store.ItemRow, waits waits) string {
 	var waiting []string
 	for _, it := range items {
-		row.Items = append(row.Items, whyItem{it.ID, it.Label(), it.State.String(), it.Queue})
+		row.Items = append(row.Items, whyItem{it.ID, it.Label(), it.State.String(), it.Queue, waits.item[it.ID]})
 		queue := ""
 		if it.Queue != "" {
 			queue = ", queue " + it.Queue
 		}
 		waiting = append(waiting, fmt.Sprintf("%s (%s%s) %s", it.Label(), it.State, queue, it.ID))
+		for _, w := range waits.item[it.ID] {
+			waiting = append(waiting, "\t"+w)
+		}
 	}
 	if len(waiting) == 0 {
 		return "it is under way, without a work item that is still to be done"
