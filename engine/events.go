@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -59,7 +60,9 @@ func (tx *Tx) message(event string, value any, opts []builder.CallOption) (*stor
 	raw, given := value.(json.RawMessage)
 	var err error
 	if !given {
-		raw, err = domain.Encode(value)
+		if raw, err = domain.Encode(value); errors.Is(err, domain.ErrTooLarge) {
+			err = fmt.Errorf("%w: %w", ErrTooLarge, err)
+		}
 	}
 	if err == nil {
 		err = tx.e.fits("value", raw)
