@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// runCuts is how many commits of a history of runs are cut, each once before and once after it is durable.
+const runCuts = 20
+
+// TestKillAtEveryCommitOfRuns is like TestKillAtEveryCommit for actions: attempts, handlers that fail, cancels, clean-ups, and a
+// sweep that follows close behind. However the process dies, each run that was started tells its handler exactly once, tells
+// the one for later at least once, and is there afterwards or gone as it should be.
+func TestKillAtEveryCommitOfRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts forty processes; run without -short")
+	}
+	step := 6
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		step = 1
+	}
+	for n := 3; n <= 6*runCuts; n += step {
+		for _, moment := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "runs.db")
+				runRunVictim(t, path, n, moment)
+				surviveRuns(t, path)
+			})
+		}
+	}
+}
+
+func runRunVictim(t *testing.T, path string, n int, moment string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRunVictim$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "TASQ_RUN_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s", &out)
+	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s", &out)
+}
+
+// victims are the actions of the victim: runs of one are kept, those of the other are swept almost at once.
+type victims struct {
+	long, brief *builder.ActionRef[int, int]
+	now         *builder.HandlerRef[int]
+	later       *builder.LaterRef[int]
+}
+
+func newVictims(path string) *victims {
+	var calls atomic.Int64
+	v := &victims{}
+	v.now = builder.Handler("now", func(ctx context.Context, c *builder.Completion[int], n int) error {
+		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES (?, ?)", c.Case.ID.String(), string(c.State)); err != nil {
+			return err
+		}
+		if calls.Add(1)%4 == 0 {
+			return errors.New("not now")
+		}
+		if n%11 == 0 {
+			return c.Run().Cleanup(ctx, c)
+		}
+		return nil
+	})
+	v.later = builder.LaterHandler("later", func(_ context.Context, e builder.Ended[int], n int) error {
+		return appendLine(path+".later", e.Case.ID.String())
+	}, builder.JobOptions{Retry: retry.Constant(3, time.Millisecond)})
+	work := func(ctx context.Context, n int) (int, error) {
+		w, _ := builder.WorkFrom(ctx)
+		if n%7 == 0 || n%3 == 0 && w.Attempt == 1 {
+			return 0, errors.New("not yet")
+		}
+		return n, nil
+	}
+	opts := []builder.ActionOption{builder.Handles(v.now, v.later), builder.Retry(func(p *retry.Policy) {
+		p.Attempts, p.Initial = 2, time.Millisecond
+	})}
+	v.long = builder.MustAction("long", work, append(opts, builder.Keep(builder.Forever))...)
+	v.brief = builder.MustAction("brief", work, append(opts, builder.Keep(time.Millisecond))...)
+	return v
+}
+
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// TestRunVictim is the child process of TestKillAtEveryCommitOfRuns; on its own it does nothing.
+func TestRunVictim(t *testing.T) {
+	path := os.Getenv("TASQ_RUN_VICTIM")
+	if path == "" {
+		return
+	}
+	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
+	require.NoError(t, err)
+	v := newVictims(path)
+	o := &cutter{Opener: sqlite.File(path, sqlite.Window(5, time.Millisecond)), n: cut + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
+	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, v.long, v.brief)
+	require.NoError(t, err)
+	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE started (id TEXT, action TEXT, later INTEGER); "+
+			"CREATE TABLE told (id TEXT, state TEXT)")
+		return err
+	}))
+	random := rand.New(rand.NewPCG(5, 6))
+	var runs []builder.Run[int]
+	for n := 1; ; n++ {
+		runs = v.step(t, e, runs, random, n)
+	}
+}
+
+// step starts a run, noting it in the same transaction, or cancels or cleans up some earlier one.
+func (v *victims) step(t *testing.T, e *engine.Engine, runs []builder.Run[int], random *rand.Rand, n int) []builder.Run[int] {
+	ctx := t.Context()
+	if k := random.IntN(10); k < 2 && len(runs) > 0 {
+		_, err := runs[random.IntN(len(runs))].Cancel(ctx, e, nil)
+		require.NoError(t, err)
+		return runs
+	}
+	a, later := v.long, n%2 == 0
+	if random.IntN(2) == 0 {
+		a = v.brief
+	}
+	opts := []builder.RunOption{builder.OnComplete(v.now, n)}
+	if later {
+		opts = append(opts, builder.OnCompleteLater(v.later, n))
+	}
+	if n%5 == 0 {
+		opts = append(opts, builder.After(2*time.Millisecond))
+	}
+	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
+		run, err := a.Run(ctx, tx, n, opts...)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run)
+		_, err = tx.DB().ExecContext(ctx, "INSERT INTO started VALUES (?, ?, ?)", run.ID.String(), a.Name, later)
+		return err
+	}))
+	return runs
+}
+
+// surviveRuns opens what the victim left, has everything done, and looks at what became of each run.
+func surviveRuns(t *testing.T, path string) {
+	t.Helper()
+	v := newVictims(path)
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{Workers: 4}, v.long, v.brief)
+	e.Check()
+	e.Advance(time.Hour)
+	lines, err := os.ReadFile(path + ".later")
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
+		var none int
+		if err := r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name = 'told'").Scan(&none); err != nil || none == 0 {
+			return err // it died before there was anything to tell
+		}
+		rows, err := r.DB().QueryContext(t.Context(), "SELECT s.id, s.action, s.later, count(t.id), COALESCE(max(t.state), '') "+
+			"FROM started s LEFT JOIN told t ON t.id = s.id GROUP BY s.id")
+		require.NoError(t, err)
+		for rows.Next() {
+			var id, action, state string
+			var later bool
+			var told int
+			require.NoError(t, rows.Scan(&id, &action, &later, &told, &state))
+			require.Equal(t, 1, told, "run %s of %s, %s", id, action, state)
+			if later {
+				require.Contains(t, string(lines), id)
+			}
+			key, err := workitem.ParseCaseID(id)
+			require.NoError(t, err)
+			cases, err := r.Cases(t.Context(), store.CaseFilter{ID: key})
+			require.NoError(t, err)
+			if len(cases) == 0 {
+				continue // swept, or cleaned up by its handler
+			}
+			require.Equal(t, "long", action, "run %s should have been swept", id)
+			require.Equal(t, state, cases[0].State.String())
+		}
+		require.NoError(t, rows.Err())
+		var unknown int
+		require.NoError(t, r.DB().QueryRowContext(t.Context(),
+			"SELECT count(*) FROM told WHERE id NOT IN (SELECT id FROM started)").Scan(&unknown))
+		require.Zero(t, unknown)
+		var left int
+		require.NoError(t, r.DB().QueryRowContext(t.Context(),
+			"SELECT count(*) FROM cases WHERE workflow = 'brief'").Scan(&left))
+		require.Zero(t, left)
+		require.NotContains(t, strings.Fields(string(lines)), "")
+		return nil
+	}))
+}
