@@ -62,7 +62,8 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 			return err
 		}
 	}
-	t := l.a.table("STEP", "KIND", "STATE", "ATTEMPT", "FOR", "DUE", "CREATED", "RESULT", "FAILURE", "OF")
+	labels := make(map[workitem.ID]string)
+	t := l.a.table("OF", "STEP", "KIND", "STATE", "ATTEMPT", "FOR", "DUE", "CREATED", "RESULT", "FAILURE")
 	read := func(p store.Page) ([]*workitem.Step, error) {
 		f.Page = p
 		return r.Steps(ctx, f)
@@ -75,15 +76,35 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 				}
 				continue
 			}
-			of := s.Job.String()
-			if !s.Item.IsZero() {
-				of = s.Item.String()
+			of, err := stepOwner(ctx, r, s, labels)
+			if err != nil {
+				return err
 			}
-			t.add(s.Name, string(s.Kind), s.State.String(), number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
-				brief(s.Result, 40), failed(s.Failure), of)
+			state := s.State.String()
+			if s.Copied {
+				state += " before" // by the attempt, or the run, that this one goes on from
+			}
+			t.add(of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
+				brief(s.Result, 40), failed(s.Failure))
 		}
 		return t.flush()
 	})
+}
+
+// stepOwner names the work item whose run recorded a step, or else the job.
+func stepOwner(ctx context.Context, r store.Reader, s *workitem.Step, labels map[workitem.ID]string) (string, error) {
+	if s.Item.IsZero() {
+		return s.Job.String(), nil
+	}
+	if label, known := labels[s.Item]; known {
+		return label, nil
+	}
+	it, err := findItem(ctx, r, s.Item)
+	if err != nil {
+		return "", err
+	}
+	labels[s.Item] = it.Workflow + "/" + it.Label()
+	return labels[s.Item], nil
 }
 
 // stepRow is the JSON form of a step.
