@@ -20,7 +20,7 @@ type branch struct {
 	cancel context.CancelCauseFunc
 
 	status status
-	call   string        // what it is about just now, for errors; "" in the function's own code
+	call   title         // what it is about just now, for errors; zero in the function's own code
 	wake   chan struct{} // closed to wake it; nil unless it is parked
 	echo   bool          // its latest answer came from the history
 	names  []string      // the steps that it has come to
@@ -34,6 +34,14 @@ type branch struct {
 	canceled bool // it was not chosen, before it had returned
 	closed   bool // it was not chosen, after it had returned; it replays
 	joins    []*join
+}
+
+// depth is how many branches a branch is within.
+func (b *branch) depth() (n int) {
+	for ; b.parent != nil; b = b.parent {
+		n++
+	}
+	return n
 }
 
 // Branch is a part of a job's function that runs beside the others: see [Go].
@@ -113,8 +121,8 @@ func spawn(ctx context.Context, fn func(context.Context) error) *branch {
 	if err := r.halted(ctx, parent); err != nil {
 		return stillborn(r, err)
 	}
-	if parent.call != "" {
-		return stillborn(r, r.hold(underWay("step.Go", parent)))
+	if parent.call != (title{}) {
+		return stillborn(r, r.hold(underWay(title{word: "step.Go"}, parent)))
 	}
 	return r.start(ctx, parent, fmt.Sprint(len(parent.kids)+1), fn)
 }
@@ -125,7 +133,7 @@ func stillborn(r *Run, err error) *branch {
 
 // start starts a branch of another one. The lock is held.
 func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(context.Context) error) *branch {
-	b := &branch{run: r, parent: parent, path: name, stamp: parent.stamp}
+	b := &branch{run: r, parent: parent, path: name, stamp: parent.stamp, closed: parent.closed}
 	if parent.path != "" {
 		b.path = parent.path + "." + name
 	}
@@ -168,9 +176,14 @@ func (r *Run) learn(b *branch, err error) {
 		}
 	}
 	b.joins = nil
-	if r.ending && (r.unknown == 0 || err != nil && !b.taken) {
+	if r.ending && (r.unknown == 0 || b.orphan() || slices.ContainsFunc(b.kids, (*branch).orphan)) {
 		r.wakeUp(r.main)
 	}
+}
+
+// orphan reports whether a branch has failed and nobody will ask for that any more.
+func (b *branch) orphan() bool {
+	return b.known && b.err != nil && !b.taken && (b.parent.known || b.parent.parent == nil)
 }
 
 // drop cancels a branch that was not chosen, and those that it has started. The lock is held.
@@ -200,7 +213,7 @@ func (r *Run) join() error {
 	r.ending = true
 	for {
 		for _, b := range r.branches {
-			if b.known && b.err != nil && !b.taken {
+			if b.orphan() {
 				return b.err
 			}
 		}

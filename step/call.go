@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -23,9 +24,20 @@ type call struct {
 	entry  *entry // nil for calls that are no step
 }
 
+// title is what a call is called in errors: a step by its name, or a word.
+type title struct{ name, word string }
+
+// String returns `step "charge"`, or "Branch.Wait".
+func (t title) String() string {
+	if t.word != "" {
+		return t.word
+	}
+	return fmt.Sprintf("step %q", t.name)
+}
+
 // begin finds out who calls, and what is known of the step. Every begun call is ended.
 func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, takes []string) (*call, error) {
-	s, err := insider(ctx, fmt.Sprintf("step %q", ask.Name))
+	s, err := insider(ctx, title{name: ask.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +60,11 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 	r.load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := c.claim(fmt.Sprintf("step %q", ask.Name)); err != nil {
+	if err := c.claim(title{name: ask.Name}); err != nil {
 		return nil, err
 	}
 	if c.entry, err = r.meet(c); err != nil {
-		c.branch.call = ""
+		c.branch.call = title{}
 		return nil, err
 	}
 	return c, nil
@@ -60,46 +72,46 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 
 // enter begins a call that is no step of its own, but looks at branches of the same run.
 func enter(ctx context.Context, what string, others ...AnyBranch) (*call, error) {
-	s, err := insider(ctx, what)
+	s, err := insider(ctx, title{word: what})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := branchesOf(s, what, others); err != nil {
+	if _, err := branchesOf(s, title{word: what}, others); err != nil {
 		return nil, err
 	}
 	c := &call{run: s.run, branch: s.branch, ctx: ctx}
 	c.run.load()
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	return c, c.claim(what)
+	return c, c.claim(title{word: what})
 }
 
 // insider finds the run in a context, and refuses that of a step's function.
-func insider(ctx context.Context, what string) (*scope, error) {
+func insider(ctx context.Context, what title) (*scope, error) {
 	s := scopeOf(ctx)
 	switch {
 	case s == nil:
-		return nil, fmt.Errorf("%s: %w: use the context that the job's function was given", what, ErrNoJob)
+		return nil, fmt.Errorf("%v: %w: use the context that the job's function was given", what, ErrNoJob)
 	case s.inside != "":
-		return nil, mistakef(ErrUsage, "%s is called in the function of step %q, which is one step; "+
+		return nil, mistakef(ErrUsage, "%v is called in the function of step %q, which is one step; "+
 			"call it beside that, with the context of the job's function", what, s.inside)
 	}
 	return s, nil
 }
 
 // branchesOf refuses branches that can't be waited for.
-func branchesOf(s *scope, what string, others []AnyBranch) ([]*branch, error) {
+func branchesOf(s *scope, what title, others []AnyBranch) ([]*branch, error) {
 	bs := make([]*branch, 0, len(others))
 	for i, o := range others {
 		if o == nil || reflect.ValueOf(o).IsNil() {
-			return nil, mistakef(ErrUsage, "%s: branch %d is nil", what, i)
+			return nil, mistakef(ErrUsage, "%v: branch %d is nil", what, i)
 		}
 		b := o.branch()
 		if b.run == nil { // started outside a job
 			return nil, b.err
 		}
 		if b.run != s.run {
-			return nil, mistakef(ErrUsage, "%s: branch %d belongs to another job", what, i)
+			return nil, mistakef(ErrUsage, "%v: branch %d belongs to another job", what, i)
 		}
 		bs = append(bs, b)
 	}
@@ -107,20 +119,20 @@ func branchesOf(s *scope, what string, others []AnyBranch) ([]*branch, error) {
 }
 
 // claim notes that the branch is in a call. The lock is held.
-func (c *call) claim(what string) error {
+func (c *call) claim(what title) error {
 	b := c.branch
 	if c.run.over != nil {
 		return c.run.over
 	}
-	if b.call != "" {
+	if b.call != (title{}) {
 		return c.run.hold(underWay(what, b))
 	}
 	b.call = what
 	return nil
 }
 
-func underWay(what string, b *branch) error {
-	return mistakef(ErrUsage, "%s is called while %s of the same branch is under way; "+
+func underWay(what title, b *branch) error {
+	return mistakef(ErrUsage, "%v is called while %v of the same branch is under way; "+
 		"start what runs beside it with step.Go, and use the context that the branch's function is given", what, b.call)
 }
 
@@ -128,7 +140,7 @@ func underWay(what string, b *branch) error {
 func (c *call) end() {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	c.branch.call = ""
+	c.branch.call = title{}
 	if c.branch.status == working {
 		c.run.move(c.branch, running)
 	}
@@ -151,6 +163,7 @@ func (c *call) final() *workitem.Step {
 	if s.Ended.After(c.branch.stamp) {
 		c.branch.stamp = s.Ended
 	}
+	c.run.see(s.Ended)
 	return s
 }
 
@@ -165,10 +178,25 @@ func (c *call) fresh() error {
 	if err := r.halted(c.ctx, c.branch); err != nil {
 		return err
 	}
-	if c.entry.drop || r.out[c.ask.Name] {
+	if c.branch.closed || c.entry.drop || r.out[c.ask.Name] {
 		return errNotChosen
 	}
 	return nil
+}
+
+// calm prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the innermost
+// does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
+func (c *call) calm() error {
+	r, t, depth := c.run, &c.run.turns, c.branch.depth()
+	t.deciding = append(t.deciding, depth)
+	err := r.hush(c.ctx, c.branch, func() bool { return r.settledDown() && slices.Max(t.deciding) == depth })
+	i := slices.Index(t.deciding, depth)
+	t.deciding = slices.Delete(t.deciding, i, i+1)
+	r.admit()
+	if err == nil && c.branch.closed {
+		return errNotChosen
+	}
+	return err
 }
 
 // waitEnded waits until the step has ended, or its next attempt is due. The lock is held.

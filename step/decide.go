@@ -57,7 +57,7 @@ var (
 // function returns the same one when it runs again.
 func All(ctx context.Context, branches ...AnyBranch) error {
 	at := here()
-	s, err := insider(ctx, "step.All")
+	s, err := insider(ctx, title{word: "step.All"})
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *scope) group(word string) string {
 }
 
 func decide(ctx context.Context, at uintptr, name string, by rule, branches []AnyBranch) (int, error) {
-	what := fmt.Sprintf("step %q", name)
+	what := title{name: name}
 	s, err := insider(ctx, what)
 	if err != nil {
 		return -1, err
@@ -110,7 +110,7 @@ func decide(ctx context.Context, at uintptr, name string, by rule, branches []An
 		return -1, err
 	}
 	if len(bs) == 0 && by.word != ruleAll.word {
-		return -1, mistakef(ErrUsage, "%s, at %s: there is no branch to choose", what, place(at))
+		return -1, mistakef(ErrUsage, "%v, at %s: there is no branch to choose", what, place(at))
 	}
 	c, err := begin(ctx, at, by.ask(name, len(bs)), nil, nil)
 	if err != nil {
@@ -158,19 +158,32 @@ func (c *call) decide(by rule, bs []*branch) (int, error) {
 	if err := j.wait(c.ctx); err != nil {
 		return -1, err
 	}
-	if err := r.hush(c.ctx, c.branch, r.settledDown); err != nil {
-		return -1, err
-	}
 	i := first(by, bs)
+	if by.open(i, bs) { // what needs no record may have been passed before, with history behind it: it must not wait
+		if err := c.calm(); err != nil {
+			return -1, err
+		}
+		i = first(by, bs)
+	}
 	for _, b := range bs {
 		if i < 0 || b == bs[i] {
 			c.learnFrom(b)
 		}
 	}
-	if i < 0 || by.word == ruleAll.word && clear(i, bs) {
+	if !by.open(i, bs) {
 		return i, nil
 	}
 	return i, c.choose(i, bs)
+}
+
+// open reports whether the next run might choose otherwise, so that the choice is to be recorded. It isn't where all
+// succeeded, or all failed, and one failed alone.
+func (by rule) open(i int, bs []*branch) bool {
+	if i < 0 {
+		return false
+	}
+	return by.word != ruleAll.word ||
+		slices.ContainsFunc(bs, func(b *branch) bool { return b != bs[i] && !(b.known && b.err == nil) })
 }
 
 // first returns the index of the branch that fits and knows the earliest end; -1 if none fits.
@@ -182,11 +195,6 @@ func first(by rule, bs []*branch) int {
 		}
 	}
 	return found
-}
-
-// clear reports whether only one branch failed, and all have returned: the next run will see the same.
-func clear(i int, bs []*branch) bool {
-	return !slices.ContainsFunc(bs, func(b *branch) bool { return b != bs[i] && !(b.known && b.err == nil) })
 }
 
 // choose records a choice, and cancels the other branches, in one transaction. The lock is held, but not in between.
@@ -236,6 +244,7 @@ func (r *Run) abandon(names []string) []*workitem.Step {
 		}
 		e.drop = true
 		r.met(e)
+		r.followed(e)
 		if s := e.step; s != nil && s.State == workitem.StepWaiting && !s.ID.IsZero() {
 			steps = append(steps, canceled(s))
 		}
@@ -261,6 +270,7 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 		}
 	}
 	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	r.followed(c.entry)
 	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
 	j.add(bs[ch.Branch])
 	if err := j.wait(c.ctx); err != nil {
@@ -280,5 +290,4 @@ func (r *Run) closeOff(b *branch) {
 	for _, kid := range b.kids {
 		r.closeOff(kid)
 	}
-	r.admit()
 }

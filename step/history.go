@@ -19,13 +19,14 @@ const maxName = 200
 
 // entry is what a run knows of one step.
 type entry struct {
-	step   *workitem.Step // as recorded; nil while nothing is
-	place  uintptr        // where the function asked for it; 0 if it has not
-	old    bool           // recorded before this run
-	met    bool           // the function has come to it, or need not
-	drop   bool           // it belongs to a branch that was not chosen
-	due    int            // the attempt after which the journal said that the next one is due
-	waiter *branch
+	step     *workitem.Step // as recorded; nil while nothing is
+	place    uintptr        // where the function asked for it; 0 if it has not
+	old      bool           // recorded before this run
+	met      bool           // the function has come to it, or need not
+	drop     bool           // it belongs to a branch that was not chosen
+	followed bool           // a choice: it is one that nobody has to wait for
+	due      int            // the attempt after which the journal said that the next one is due
+	waiter   *branch
 }
 
 // ended reports whether there is something to go on with: a final state, or another attempt that is due.
@@ -74,20 +75,20 @@ func (r *Run) forgotten(s *workitem.Step) bool {
 }
 
 func (r *Run) remember(s *workitem.Step) {
-	e := &entry{step: s, old: true, met: s.State == workitem.StepCanceled}
+	e := &entry{step: s, old: true, met: s.State == workitem.StepCanceled, followed: s.State == workitem.StepCanceled}
 	r.entries[s.Name] = e
 	r.order = append(r.order, e)
 	if !e.met {
 		r.count(s, 1)
+		if s.Kind == workitem.StepChoice {
+			r.choices++
+		}
 	}
 }
 
 // count counts a step that the function has still to come to.
 func (r *Run) count(s *workitem.Step, by int) {
 	r.unmet += by
-	if s.Kind == workitem.StepChoice {
-		r.choices += by
-	}
 	if r.sameAttempt(s) {
 		r.owed += by
 	}
@@ -142,15 +143,19 @@ func (r *Run) keep(stored []*workitem.Step) {
 			continue // told of its end before Record returned
 		}
 		e.step = s
-		if s.Ended.After(r.latest) {
-			r.latest = s.Ended
-		}
 		if e.drop && s.State == workitem.StepWaiting {
 			r.pending = append(r.pending, canceled(s))
 		}
 		if e.waiter != nil && e.ended(time.Time{}) {
 			r.wakeUp(e.waiter)
 		}
+	}
+}
+
+// see notes a time that the function knows of. The lock is held.
+func (r *Run) see(t time.Time) {
+	if t.After(r.latest) {
+		r.latest = t
 	}
 }
 
@@ -182,6 +187,9 @@ func (r *Run) meet(c *call) (*entry, error) {
 	if e.old && e.step.State.Final() {
 		r.echoes(c.branch, true) // before it counts as met
 	}
+	if e.old && e.drop {
+		c.branch.closed = true // it is one of those that were not chosen
+	}
 	c.branch.names = append(c.branch.names, c.ask.Name)
 	r.met(e)
 	return e, nil
@@ -195,6 +203,15 @@ func (r *Run) met(e *entry) {
 	e.met = true
 	r.count(e.step, -1)
 	r.admit()
+}
+
+// followed counts a recorded choice off, once: those who were not chosen can do nothing any more.
+func (r *Run) followed(e *entry) {
+	if e.old && e.step.Kind == workitem.StepChoice && !e.followed {
+		e.followed = true
+		r.choices--
+		r.admit()
+	}
 }
 
 // hold keeps a mistake, so that a function which ignores it does not complete its job. The lock is held.

@@ -31,7 +31,7 @@ func Map[In, Out any](
 }
 
 func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, int) error) error {
-	s, err := insider(ctx, "step.Map")
+	s, err := insider(ctx, title{word: "step.Map"})
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (f *fanOut) run() (*branch, error) {
 func (f *fanOut) failed(j *join, free func() bool) (*branch, error) {
 	c, r := f.call, f.call.run
 	for {
-		if err := r.hush(c.ctx, c.branch, r.settledDown); err != nil {
+		if err := c.calm(); err != nil {
 			return nil, err
 		}
 		if r.owed == 0 || !free() {
@@ -146,6 +146,7 @@ func (f *fanOut) failedBefore(s *workitem.Step) (*branch, error) {
 		return nil, r.hold(err)
 	}
 	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	r.followed(c.entry)
 	b := f.start(ch.Branch)
 	j := &join{by: c.branch, ready: ruleRace.ready}
 	j.add(b)

@@ -140,10 +140,12 @@ func (r *Run) outcome(over, err error) Outcome {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil {
+	switch {
+	case r.wrong != nil && err == nil:
 		err = r.wrong
-	}
-	if err == nil {
+	case r.wrong != nil && !errors.Is(err, r.wrong):
+		err = fmt.Errorf("%w (and the function returned: %w)", r.wrong, err)
+	case err == nil:
 		err = r.leftOver()
 	}
 	return Outcome{Err: err, Steps: r.pending}

@@ -30,6 +30,8 @@ type turns struct {
 	suspending bool             // somebody is in Journal.Suspend
 	opening    []*workitem.Step // to be recorded by the Suspend that comes next
 	hushed     []chan struct{}  // the gated branches
+	deciding   []int            // of these, the depths of those that choose
+	asking     int              // of these, those that ask for a version, behind which there may be history
 }
 
 // move changes what a branch is about. The lock is held.
@@ -74,7 +76,7 @@ func (r *Run) replayed() bool { return r.unmet == 0 || r.turns.count[running] ==
 // settledDown reports whether, beyond that, no branch is about to return with what it read from the history. A choice is made
 // only then. Take Race(a, b), when the job was suspended and both events came meanwhile, that of a first: both
 // branches return at once now, and it's not the faster goroutine that wins.
-func (r *Run) settledDown() bool { return r.replayed() && r.turns.echoing == 0 }
+func (r *Run) settledDown() bool { return r.replayed() && r.turns.echoing+r.turns.asking == 0 }
 
 // admit has the gated branches look again. The lock is held.
 func (r *Run) admit() {
@@ -122,7 +124,7 @@ func (r *Run) halted(ctx context.Context, b *branch) error {
 	switch {
 	case r.over != nil:
 		return r.over
-	case b.canceled || b.closed:
+	case b.canceled:
 		return errNotChosen
 	case ctx.Err() != nil:
 		return ended(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never before the end of a
-// step that the job had come to.
+// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never before an
+// earlier Now or the end of a step that the job had come to, even if the clock was set back.
 //
 // It has no commit of its own, but is recorded together with the next step. A process that dies between the two
 // asks again.
@@ -33,7 +33,11 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, c.wrap(err)
 	}
-	return result[time.Time](s, ErrChanged)
+	at, err := result[time.Time](s, ErrChanged)
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	c.run.see(at)
+	return at, err
 }
 
 // Version lets code change while jobs of it are under way. It returns the latest version, remembered, for a job that
@@ -64,6 +68,8 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 	}
 	s, err := c.value(func() (json.RawMessage, error) {
 		v := latest
+		c.run.turns.asking++
+		defer func() { c.run.turns.asking-- }()
 		if err := c.run.hush(ctx, c.branch, c.run.replayed); err != nil {
 			return nil, err
 		}

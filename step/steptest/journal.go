@@ -180,6 +180,7 @@ func (r *run) Suspend(_ context.Context, steps ...*workitem.Step) (stored []*wor
 			if stored, err = r.put(steps); err != nil {
 				return err
 			}
+			r.j.ring() // also what was due before this run began
 			came := slices.ContainsFunc(stored, func(s *workitem.Step) bool {
 				return s.State == workitem.StepDone && s.Kind == workitem.StepEvent || s.State == workitem.StepFailed
 			})
@@ -203,8 +204,11 @@ func (r *run) put(steps []*workitem.Step) ([]*workitem.Step, error) {
 		}
 		stored[i] = v
 	}
+	now := slices.ContainsFunc(stored, func(s *workitem.Step) bool { return !s.Due.IsZero() && !s.Due.After(j.now) })
 	stored = clones(stored)
-	j.ring()
+	if now {
+		j.ring()
+	}
 	return stored, nil
 }
 
