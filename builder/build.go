@@ -11,11 +11,12 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Build checks the definition, verifies its net, and makes a workflow of it. The error is an [*Error] with every problem. A
-// net that is not sound is one, see [UnsoundError] and [AllowUnsound]; a net that cannot be decided within a fifth of a
-// second is none, but a warning, see [Workflow.Warnings]. The net is verified once everything else is right.
+// Build checks the definition, verifies its net, and makes a workflow of it. The error is an [*Error] with every
+// problem. A net that is not sound is one, see [UnsoundError] and [AllowUnsound]; a net that cannot be decided within a
+// fifth of a second is none, but a warning, see [Workflow.Warnings]. The net is verified once everything else is right.
 //
-// Once built, a workflow cannot change: Build then returns the same one again, or an error if something was declared since.
+// Once built, a workflow cannot change: Build then returns the same one again, or an error if something was declared
+// since.
 func (b *Builder[C]) Build() (*Workflow[C], error) {
 	if b.built != nil && len(b.d.found) == 0 {
 		return b.built, nil

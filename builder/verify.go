@@ -34,16 +34,16 @@ func allowable() []net.Code {
 	return slices.DeleteFunc(net.FindingCodes(), func(c net.Code) bool { return c == net.Unsafe })
 }
 
-// silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly sound.
-// A cycle of routing tasks is none: it is a problem.
+// silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly
+// sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
 	codes := slices.DeleteFunc(net.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
 	return append(codes, net.DeadTask)
 }
 
 // AllowUnsound lets a workflow be built though its net is unsound in these ways: [net.NoOptionToComplete],
-// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]. It is part of the definition, and so of the fingerprint, and
-// is shown with it. A code that there is not is a problem.
+// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]. It is part of the definition, and so of the fingerprint,
+// and is shown with it. A code that there is not is a problem.
 func AllowUnsound(codes ...net.Code) Option {
 	pos := caller()
 	return func(d *draft) { d.allowed = d.codes(d.allowed, "AllowUnsound", codes, allowable(), pos) }
@@ -83,8 +83,8 @@ func codesIn(codes []net.Code) string {
 	return strings.Join(names, ", ")
 }
 
-// A program that defines its workflows as it starts must not wait for a net that is beyond deciding. What is left undecided
-// is a warning, so that a slow machine warns where a fast one is sure, and both start.
+// A program that defines its workflows as it starts must not wait for a net that is beyond deciding. What is left
+// undecided is a warning, so that a slow machine warns where a fast one is sure, and both start.
 const (
 	verifyTime   = 200 * time.Millisecond
 	verifyStates = 100_000
@@ -126,15 +126,17 @@ func (d *draft) verify(n *net.Net) (activities.Verification, error) {
 // undecided is the warning that the verdict is not known.
 func (d *draft) undecided(rep net.Report) net.Finding {
 	return net.Finding{
-		Code:     net.Undecided,
-		Text:     fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", rep.Exhausted, rep.States),
-		Fix:      "move a part of the net into a composite task, whose net is verified on its own, or test it with enginetest.Sound",
+		Code: net.Undecided,
+		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states",
+			rep.Exhausted, rep.States),
+		Fix: "move a part of the net into a composite task, whose net is verified on its own, or test it with " +
+			"enginetest.Sound",
 		Elements: []net.Element{{Name: d.name, Pos: d.pos}},
 	}
 }
 
-// problemOf makes a problem of a finding, at the first place of its elements other than that of the workflow, where the start
-// and the end are declared.
+// problemOf makes a problem of a finding, at the first place of its elements other than that of the workflow, where the
+// start and the end are declared.
 func problemOf(f net.Finding, workflow net.Pos) net.Problem {
 	places := slices.DeleteFunc(placesOf(f), func(at net.Pos) bool { return at == workflow })
 	p := net.Problem{Code: f.Code, Subject: f.Subject, Text: f.Text, Pos: workflow}

@@ -17,8 +17,9 @@ type Workflow[C any] struct {
 	Description string // as [Describe] said; "" if nothing
 }
 
-// Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a finding that
-// leaves the net weakly sound, or [net.Undecided]. Those that [Silence] names are not among them. It is nil if there is none.
+// Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a
+// finding that leaves the net weakly sound, or [net.Undecided]. Those that [Silence] names are not among them. It is
+// nil if there is none.
 func (w *Workflow[C]) Warnings() []net.Finding {
 	if w.isNil() {
 		return nil

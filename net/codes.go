@@ -1,10 +1,11 @@
 package net
 
-// Undecided is the code that stands for the verdict [Unknown] where codes are listed: a verification ran out of its budget.
+// Undecided is the code that stands for the verdict [Unknown] where codes are listed: a verification ran out of its
+// budget.
 const Undecided Code = "unknown"
 
-// ProblemCodes lists the codes of what makes a definition not well-formed, sorted. A [RoutingCycle] is among them, though it
-// does not keep a net from being compiled.
+// ProblemCodes lists the codes of what makes a definition not well-formed, sorted. A [RoutingCycle] is among them,
+// though it does not keep a net from being compiled.
 func ProblemCodes() []Code {
 	return []Code{
 		ConditionToCondition, DuplicateEnd, DuplicateName, DuplicateStart, FlowIntoStart, FlowOutOfEnd, NoEnd, NoFlowIn,

@@ -17,13 +17,13 @@ import (
 // soundStates is how far a test looks: farther than Build, which must not keep a program from starting.
 const soundStates = 1_000_000
 
-// Sound fails the test unless the net of each workflow is sound, and so are those of the workflows that its composite tasks
-// run: every case can complete, completes with nothing left over, and every task can start. The failure tells the shortest run
-// that shows what is wrong, in words, and the log has it as a scenario file for tasq script.
+// Sound fails the test unless the net of each workflow is sound, and so are those of the workflows that its composite
+// tasks run: every case can complete, completes with nothing left over, and every task can start. The failure tells the
+// shortest run that shows what is wrong, in words, and the log has it as a scenario file for tasq script.
 //
-// It asks for more than Build. A net that is not decided fails, though the search is a long one and no clock ends it. So does
-// one that is only weakly sound. Findings that builder.AllowUnsound allows pass; an allowance that nothing needs fails, for it
-// would hide what comes later. Warnings are logged.
+// It asks for more than Build. A net that is not decided fails, though the search is a long one and no clock ends it.
+// So does one that is only weakly sound. Findings that builder.AllowUnsound allows pass; an allowance that nothing
+// needs fails, for it would hide what comes later. Warnings are logged.
 //
 //	func TestArticleIsSound(t *testing.T) { enginetest.Sound(t, article) }
 func Sound(t testing.TB, workflows ...engine.Workflow) {
@@ -93,9 +93,9 @@ func describe(f net.Finding) string {
 	return b.String()
 }
 
-// Scenario writes the run for which Build refused a workflow as a scenario file, to be looked at step by step with tasq script.
-// The error says that nothing in err is a [builder.UnsoundError] with a run, or that its net has a name that a scenario file
-// cannot hold.
+// Scenario writes the run for which Build refused a workflow as a scenario file, to be looked at step by step with tasq
+// script. The error says that nothing in err is a [builder.UnsoundError] with a run, or that its net has a name that a
+// scenario file cannot hold.
 func Scenario(err error) (string, error) {
 	unsound := (*builder.UnsoundError)(nil)
 	if !errors.As(err, &unsound) {

@@ -91,7 +91,8 @@ func TestSoundPassesAndFails(t *testing.T) {
 	require.Equal(t, []string{"workflow claims allows dead-task, which it has not: take that out of AllowUnsound"}, r.errors)
 }
 
-// The failure names the run, the places and the remedy; the log has the scenario. Nets of composite tasks are looked at too.
+// The failure names the run, the places and the remedy; the log has the scenario. Nets of composite tasks are looked at
+// too.
 func TestSoundTellsWhatIsWrong(t *testing.T) {
 	child := claims(builder.Xor, builder.AllowUnsound(net.ImproperCompletion)).MustBuild()
 	child.Verification.Allowed = nil // as if it were made in another way than by Build

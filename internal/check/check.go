@@ -1,10 +1,11 @@
-// Package check verifies the nets of model files, and tells what it found: to people, as JSON, and as SARIF for the tools
-// that show findings beside the source.
+// Package check verifies the nets of model files, and tells what it found: to people, as JSON, and as SARIF for the
+// tools that show findings beside the source.
 //
 //	err := check.Run(ctx, check.Files("models.tar.gz"), check.Options{}, func(f *check.File) error { ... })
 //
-// A file of any format that package model reads can be checked, folders and archives as a whole. Each net is verified on its own, a
-// composite task in it as a task. [Explain] says of every code what it means, with an example that has it.
+// A file of any format that package model reads can be checked, folders and archives as a whole. Each net is verified
+// on its own, a composite task in it as a task. [Explain] says of every code what it means, with an example that has
+// it.
 package check
 
 import (
@@ -37,8 +38,8 @@ func (v Verdict) String() string {
 	return [...]string{"sound", "weakly sound", "unknown", "unsound", "not well-formed", "unreadable"}[min(v, Unreadable)]
 }
 
-// ExitCode is what the command ends with: 0 for a net that is sound or weakly so, 1 for one that is unsound, 2 for what cannot
-// be read or is not well-formed, 3 for what is not decided.
+// ExitCode is what the command ends with: 0 for a net that is sound or weakly so, 1 for one that is unsound, 2 for what
+// cannot be read or is not well-formed, 3 for what is not decided.
 func (v Verdict) ExitCode() int {
 	return [...]int{Sound: 0, WeaklySound: 0, Unknown: 3, Unsound: 1, IllFormed: 2, Unreadable: 2}[min(v, Unreadable)]
 }
@@ -57,7 +58,8 @@ type File struct {
 	Format model.Format
 	Nets   []Net
 	Notes  model.Report // what came across differently
-	// Err is why the file cannot be read; nil if it can. It is a [*model.Error], a [script.SyntaxErrors], or the file system's.
+	// Err is why the file cannot be read; nil if it can. It is a [*model.Error], a [script.SyntaxErrors], or the file
+	// system's.
 	Err error
 	// Passed says that the file is no model at all and was met in a folder or archive, among models.
 	Passed bool
@@ -134,8 +136,8 @@ func Read(name string, r io.Reader, o Options) *File {
 	return f
 }
 
-// dropInvented drops warnings about what the file does not have: the tasks and conditions that the reader of BPMN adds, which
-// have no id there, and the regions, which are all its own.
+// dropInvented drops warnings about what the file does not have: the tasks and conditions that the reader of BPMN adds,
+// which have no id there, and the regions, which are all its own.
 func (n *Net) dropInvented(ids map[string]string) {
 	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w net.Finding) bool {
 		return w.Code == net.RegionUseless || ids[w.Subject] == ""
@@ -149,8 +151,8 @@ func Definition(d *net.Definition, allowed []net.Code, o Options) *File {
 	return &File{Name: cmp.Or(d.Pos.File, d.Name), Nets: []Net{n}, Defined: true}
 }
 
-// problemsAcross lists what is wrong between the workflows of a file: a name that two have, a composite task of a workflow that
-// is not there or that runs itself again.
+// problemsAcross lists what is wrong between the workflows of a file: a name that two have, a composite task of a
+// workflow that is not there or that runs itself again.
 func problemsAcross(f *model.File) []net.Problem { return net.CheckAll(f.Definitions()) }
 
 // verify verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
@@ -186,11 +188,12 @@ func verify(m *model.Net, across []net.Problem, o Options) Net {
 	return n
 }
 
-// maxJoins bounds the or-joins of a net times its elements: what preparing them costs, in memory and in time. Forty thousand
-// elements may have eight hundred or-joins.
+// maxJoins bounds the or-joins of a net times its elements: what preparing them costs, in memory and in time. Forty
+// thousand elements may have eight hundred or-joins.
 const maxJoins = 1 << 25
 
-// tooManyJoins gives up on a net with more or-joins than can be prepared; the zero report says that it is not such a net.
+// tooManyJoins gives up on a net with more or-joins than can be prepared; the zero report says that it is not such a
+// net.
 func tooManyJoins(d *net.Definition) net.Report {
 	joins := 0
 	for i := range d.Tasks {
@@ -207,8 +210,8 @@ func tooManyJoins(d *net.Definition) net.Report {
 // ErrNoWitness says that no run shows the finding.
 var ErrNoWitness = script.ErrNoWitness
 
-// Scenario writes the run that shows a finding of the net as a scenario file. The error is [ErrNoWitness], or says what keeps
-// the net from being written down.
+// Scenario writes the run that shows a finding of the net as a scenario file. The error is [ErrNoWitness], or says what
+// keeps the net from being written down.
 func (n *Net) Scenario(f net.Finding) ([]byte, error) {
 	if n.petri != nil {
 		return script.WitnessPetri(n.petri, f)

@@ -39,14 +39,14 @@ type Explanation struct {
 	whole   string
 }
 
-// codes holds an example for each code, a model file that begins with a comment: what the code means in one sentence, an empty
-// line, and the rest of the explanation.
+// codes holds an example for each code, a model file that begins with a comment: what the code means in one sentence,
+// an empty line, and the rest of the explanation.
 //
 //go:embed codes
 var codes embed.FS
 
-// Explanations lists every code of package net: findings, warnings, problems, each sorted. A code that is both a problem and a
-// warning is listed as a warning.
+// Explanations lists every code of package net: findings, warnings, problems, each sorted. A code that is both a
+// problem and a warning is listed as a warning.
 func Explanations() []Explanation { return slices.Clone(explanations()) }
 
 var explanations = sync.OnceValue(func() []Explanation {

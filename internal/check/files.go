@@ -44,8 +44,9 @@ func isArchive(name string) bool {
 	return strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar")
 }
 
-// Files lists the files that an argument means: a file as they are; of folders and of archives (.tar, .tar.gz, .tgz) every file
-// that a model may be in by its ending, in the order of the names or of the archive. A file that is not there is an entry, too.
+// Files lists the files that an argument means: a file as they are; of folders and of archives (.tar, .tar.gz, .tgz)
+// every file that a model may be in by its ending, in the order of the names or of the archive. A file that is not
+// there is an entry, too.
 func Files(arg string) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		info, err := os.Stat(arg)
@@ -132,7 +133,8 @@ func archive(name string, yield func(Entry) bool) bool {
 }
 
 func broken(name string, err error) Entry {
-	return Entry{Name: name, Err: &model.Error{File: name, Code: pnml.Malformed, Text: "the archive cannot be read: " + err.Error()}}
+	text := "the archive cannot be read: " + err.Error()
+	return Entry{Name: name, Err: &model.Error{File: name, Code: pnml.Malformed, Text: text}}
 }
 
 // check reads and verifies the file of an entry.
@@ -162,11 +164,12 @@ func (e Entry) check(o Options) *File {
 	return f
 }
 
-// inline is the size in bytes from which a file is checked before the next one is read, so that only small ones wait in memory.
+// inline is the size in bytes from which a file is checked before the next one is read, so that only small ones wait in
+// memory.
 const inline = 4 << 20
 
-// Run checks files, several at a time, and hands them to the function in their order, one at a time. It ends with the context,
-// or with the first error of the function.
+// Run checks files, several at a time, and hands them to the function in their order, one at a time. It ends with the
+// context, or with the first error of the function.
 func Run(ctx context.Context, entries iter.Seq[Entry], o Options, each func(*File) error) error {
 	queue := make(chan chan *File, 2*runtime.GOMAXPROCS(0))
 	quit := make(chan struct{})

@@ -7,18 +7,18 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// JSON writes one object a line: one for every net, and one for every file that cannot be read. The form is stable: fields may
-// be added, and none changes its meaning. docs/verification.md describes it.
+// JSON writes one object a line: one for every net, and one for every file that cannot be read. The form is stable:
+// fields may be added, and none changes its meaning. docs/verification.md describes it.
 type JSON struct{ W io.Writer }
 
 // Row is one object of the output.
 type Row struct {
 	File      string       `json:"file"`
-	Format    string       `json:"format,omitempty"` // absent for a file that cannot be read and for a workflow of a program
+	Format    string       `json:"format,omitempty"` // absent for what cannot be read, and for a workflow of a program
 	Net       string       `json:"net,omitempty"`
 	Label     string       `json:"label,omitempty"`
 	Line      int          `json:"line,omitempty"` // where the net is declared
-	Verdict   string       `json:"verdict"`        // "sound", "weakly sound", "unknown", "unsound", "not well-formed", "unreadable"
+	Verdict   string       `json:"verdict"`        // as [Verdict] writes it
 	Findings  []RowFinding `json:"findings"`
 	Warnings  []RowFinding `json:"warnings"`
 	Problems  []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read

@@ -78,10 +78,12 @@ func (n *Net) messages() []Message {
 	return all
 }
 
-// message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion is the
-// end, which says less than what is left over.
+// message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion
+// is the end, which says less than what is left over.
 func (n *Net) message(level Level, f *net.Finding) Message {
-	m := Message{Level: level, Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix, Net: n, Finding: f, Pos: n.Pos}
+	m := Message{
+		Level: level, Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix, Net: n, Finding: f, Pos: n.Pos,
+	}
 	elements := slices.Clone(f.Elements)
 	if f.Code == net.ImproperCompletion && len(elements) > 1 {
 		elements = append(elements[1:], elements[0])

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// models finds an archive of the models that others drew: in the folder that TASQ_MODELS names, or in "shared/models" beside a
-// folder above this one. The test is skipped if it is nowhere.
+// models finds an archive of the models that others drew: in the folder that TASQ_MODELS names, or in "shared/models"
+// beside a folder above this one. The test is skipped if it is nowhere.
 func models(t *testing.T, archive string) string {
 	t.Helper()
 	dirs := []string{os.Getenv("TASQ_MODELS")}
@@ -76,8 +76,8 @@ func TestVerdictsOfTheIBMLibraries(t *testing.T) {
 	require.Equal(t, "570 of 570 verdicts agree: 259 sound, 311 unsound\n", got)
 }
 
-// Every run that shows a finding in the models of others can be written as a scenario file, and the engine replays it. Each
-// tenth file is tried, and all of them in the nightly form.
+// Every run that shows a finding in the models of others can be written as a scenario file, and the engine replays it.
+// Each tenth file is tried, and all of them in the nightly form.
 func TestWitnessesOfModelsOfOthers(t *testing.T) {
 	every := 10
 	if os.Getenv("TASQ_NIGHTLY") != "" {

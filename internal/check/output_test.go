@@ -91,9 +91,9 @@ func at(t *testing.T, v any, path ...string) any {
 	return v
 }
 
-// What the schema of SARIF 2.1.0 requires is there: sarifLog has version and runs, a run tool, a tool driver, a driver name, a rule
-// id, a result message, a message text, a code flow threadFlows, a thread flow locations, an invocation executionSuccessful,
-// a suppression kind; a rule index points at its rule, lines and ids count from 1.
+// What the schema of SARIF 2.1.0 requires is there: sarifLog has version and runs, a run tool, a tool driver, a driver
+// name, a rule id, a result message, a message text, a code flow threadFlows, a thread flow locations, an invocation
+// executionSuccessful, a suppression kind; a rule index points at its rule, lines and ids count from 1.
 func TestSARIFHasWhatTheSchemaRequires(t *testing.T) {
 	files := []*check.File{read("torn.net", "wrkflow"), read("a b/ümlaut.net", sound)}
 	for _, x := range check.Explanations() {

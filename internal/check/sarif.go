@@ -12,9 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// SARIF collects what was found, and writes it as one document of the Static Analysis Results Interchange Format 2.1.0 (OASIS),
-// which code hosts and editors show beside the source. A run that shows a finding is a code flow; workflows of a program have the
-// places of their declarations.
+// SARIF collects what was found, and writes it as one document of the Static Analysis Results Interchange Format 2.1.0
+// (OASIS), which code hosts and editors show beside the source. A run that shows a finding is a code flow; workflows of
+// a program have the places of their declarations.
 type SARIF struct {
 	Version string // of the command
 	results []sarifResult
@@ -193,7 +193,8 @@ func physical(p net.Pos) *sarifPhysical {
 	return at
 }
 
-// uri writes a path as a reference: a relative one stays relative, so that it is resolved against the root of the sources.
+// uri writes a path as a reference: a relative one stays relative, so that it is resolved against the root of the
+// sources.
 func uri(path string) string {
 	u := url.URL{Path: filepath.ToSlash(path)}
 	if filepath.IsAbs(path) {
@@ -239,7 +240,8 @@ func (s *SARIF) Write(w io.Writer) error {
 	return e.Encode(sarifLog{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}})
 }
 
-// ruleList describes the codes that verification knows, and those of files that cannot be read as far as there are such.
+// ruleList describes the codes that verification knows, and those of files that cannot be read as far as there are
+// such.
 func (s *SARIF) ruleList() []sarifRule {
 	var rules []sarifRule
 	for _, x := range Explanations() {

@@ -31,8 +31,8 @@ type published struct {
 // maxList bounds a list in bytes.
 const maxList = 64 << 20
 
-// ReadVerdicts reads a list: CSV with a line "file,sound" at the top and a line for each file, with 1 for sound and 0 for
-// unsound. Of an archive (.tar, .tar.gz, .tgz), the one .csv in it is read.
+// ReadVerdicts reads a list: CSV with a line "file,sound" at the top and a line for each file, with 1 for sound and 0
+// for unsound. Of an archive (.tar, .tar.gz, .tgz), the one .csv in it is read.
 func ReadVerdicts(name string) (*Verdicts, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -99,7 +99,8 @@ func (v *Verdicts) read(r io.Reader) error {
 	}
 }
 
-// Add takes the verdict on a file, and reports whether the list has the file. A list may name a file by the end of its path.
+// Add takes the verdict on a file, and reports whether the list has the file. A list may name a file by the end of its
+// path.
 func (v *Verdicts) Add(f *File) bool {
 	for _, i := range v.at[path.Base(f.Name)] {
 		p := &v.list[i]

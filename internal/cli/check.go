@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) check() *cobra.Command {
-	c := &checks{a: a, time: 10 * time.Second}
+	c := &checks{a: a, time: 10 * time.Second, written: make(map[string]bool)}
 	cmd := &cobra.Command{
 		Use: "check FILE|FOLDER|ARCHIVE|WORKFLOW...", Short: "verify nets before they run, and show the run that gets stuck",
 		Long: paragraph("Verify that every case can complete, completes with nothing left over, and that every task can start. "+
@@ -71,9 +71,10 @@ type checks struct {
 	states            int
 	time              time.Duration
 
-	worst              check.Verdict
-	list               *check.Verdicts
-	written, unwritten int // scenario files
+	worst     check.Verdict
+	list      *check.Verdicts
+	written   map[string]bool // paths of scenario files
+	unwritten int             // findings that none could be written of
 }
 
 // report is a form of output.
@@ -261,17 +262,26 @@ func (c *checks) writeWitnesses(f *check.File) error {
 				c.a.remark("%s: %s: %s", f.Name, finding, err)
 				continue
 			}
-			path := filepath.Join(c.witness, witnessName(f, n, finding))
+			path := c.unusedPath(witnessName(f, n, finding))
 			if old, err := os.ReadFile(path); err == nil && !bytes.Equal(old, text) && !c.ours(old) {
 				return usagef("%s is there, and was not written by tasq check; choose another folder", path)
 			}
 			if err := os.WriteFile(path, text, 0o666); err != nil {
 				return unwritable(path, err)
 			}
-			c.written++
+			c.written[path] = true
 		}
 	}
 	return nil
+}
+
+// unusedPath is the path of a scenario file, different from those of this run: folders may hold files of one name.
+func (c *checks) unusedPath(name string) string {
+	path := filepath.Join(c.witness, name+".txt")
+	for i := 2; c.written[path]; i++ {
+		path = filepath.Join(c.witness, fmt.Sprintf("%s.%d.txt", name, i))
+	}
+	return path
 }
 
 // ours reports whether a file in the folder of witnesses was written by an earlier run: it begins with the finding.
@@ -297,13 +307,13 @@ func witnessName(f *check.File, n *check.Net, finding net.Finding) string {
 		}
 		return '_'
 	}
-	return brief([]byte(strings.Map(clean, strings.Join(parts, "."))), 200) + ".txt"
+	return brief([]byte(strings.Map(clean, strings.Join(parts, "."))), 200)
 }
 
 // end says what is left to say, and with which code the command ends.
 func (c *checks) end() error {
 	if c.witness != "" {
-		text := plural(c.written, "scenario file") + " written to " + c.witness
+		text := plural(len(c.written), "scenario file") + " written to " + c.witness
 		if c.unwritten > 0 {
 			text += fmt.Sprintf("; %d could not be written", c.unwritten)
 		}

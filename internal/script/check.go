@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// check verifies a workflow: "sound", "unknown", or one finding a line, sorted. If it is verbose, each finding is followed by
-// the run that shows it, indented, or by what there is to say where no run can. Verification is bounded by states alone, so
-// that the output is the same on every machine.
+// check verifies a workflow: "sound", "unknown", or one finding a line, sorted. If it is verbose, each finding is
+// followed by the run that shows it, indented, or by what there is to say where no run can. Verification is bounded by
+// states alone, so that the output is the same on every machine.
 func (r *runner) check(a Action) ([]string, error) {
 	d := r.known[a.Workflow]
 	if d == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// player plays the token game of a net alone, without work items: what a witness needs to say what its commands will print.
-// Routing tasks run by themselves as soon as they are enabled; that is what the engine does, and where their order would
-// matter, the writer of a witness has made ordinary tasks of them.
+// player plays the token game of a net alone, without work items: what a witness needs to say what its commands will
+// print. Routing tasks run by themselves as soon as they are enabled; that is what the engine does, and where their
+// order would matter, the writer of a witness has made ordinary tasks of them.
 type player struct {
 	n       *net.Net
 	marking net.Marking

@@ -12,14 +12,15 @@ import (
 // ErrNoWitness says that a finding has no run that shows it: a task that can never start is shown by no run.
 var ErrNoWitness = errors.New("the finding has no witness")
 
-// Witness writes the run that shows a finding of a workflow's net as a scenario file: the net, the steps as commands, and
-// what shows at the end that it is stuck, improper or growing. The file runs under [Run] without a mismatch.
+// Witness writes the run that shows a finding of a workflow's net as a scenario file: the net, the steps as commands,
+// and what shows at the end that it is stuck, improper or growing. The file runs under [Run] without a mismatch.
 //
-// The file is about the net alone. Its tasks have one work item and no policy; a composite task stands in it as a task, for
-// its child cases are verified on their own. A routing task that the engine would not run by itself exactly as the run
-// wants it, because it chooses or because its order matters, stands in it as a task too. Comments say so.
+// The file is about the net alone. Its tasks have one work item and no policy; a composite task stands in it as a task,
+// for its child cases are verified on their own. A routing task that the engine would not run by itself exactly as the
+// run wants it, because it chooses or because its order matters, stands in it as a task too. Comments say so.
 //
-// The error is [ErrNoWitness], or says what keeps the net from being written down: a name that the notation cannot hold.
+// The error is [ErrNoWitness], or says what keeps the net from being written down: a name that the notation cannot
+// hold.
 func Witness(def *net.Definition, f net.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
@@ -67,8 +68,8 @@ func (w *witness) remark(format string, args ...any) {
 	w.remarks = append(w.remarks, fmt.Sprintf(format, args...))
 }
 
-// runsByItself reports whether a routing task may be left to the engine: it chooses nothing, nobody else can use its tokens or
-// is affected by when they move, it does not end the case, and it is not still to run at the end of the run.
+// runsByItself reports whether a routing task may be left to the engine: it chooses nothing, nobody else can use its
+// tokens or is affected by when they move, it does not end the case, and it is not still to run at the end of the run.
 func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	for u := range net.TaskID(n.NumTasks()) {
 		tasks, conditions := n.Region(u)
@@ -79,8 +80,9 @@ func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	chooses := n.Task(t).Split != net.And && len(n.Outputs(t)) > 1
 	ends := slices.Contains(n.Outputs(t), n.End())
 	shares := len(n.PrivateInputs(t)) < len(n.Inputs(t))
-	left := slices.ContainsFunc(n.Inputs(t), func(c net.ConditionID) bool {
-		return slices.ContainsFunc(w.finding.Witness.Marking, func(m net.Tokens) bool { return m.Condition == n.ConditionName(c) })
+	left := slices.ContainsFunc(w.finding.Witness.Marking, func(m net.Tokens) bool {
+		c, known := n.ConditionByName(m.Condition)
+		return known && slices.Contains(n.Inputs(t), c)
 	})
 	return !chooses && !ends && !shares && !left
 }

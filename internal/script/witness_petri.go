@@ -8,12 +8,13 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions tasks with an and-join
-// and an and-split. What a workflow wants and the net lacks is added around it, where the run does not go: a first task that marks
-// several places, and leads to what nothing marks; a last task, to which several sinks lead, and what no way to the end leads from.
+// WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions tasks with an
+// and-join and an and-split. What a workflow wants and the net lacks is added around it, where the run does not go: a
+// first task that marks several places, and leads to what nothing marks; a last task, to which several sinks lead, and
+// what no way to the end leads from.
 //
-// Besides those of [Witness], there are errors for what a workflow cannot express: weights, a place that begins with several
-// tokens, a transition without an input.
+// Besides those of [Witness], there are errors for what a workflow cannot express: weights, a place that begins with
+// several tokens, a transition without an input.
 func WitnessPetri(p *net.Petri, f net.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
@@ -172,8 +173,8 @@ func (c *petriCloser) tasks() (open []string) {
 	return open
 }
 
-// addBegin adds a task that marks what begins with a token. If there is what nothing marks, another task before it leads there
-// or on.
+// addBegin adds a task that marks what begins with a token. If there is what nothing marks, another task before it
+// leads there or on.
 func (c *petriCloser) addBegin(lost []int) {
 	start := c.condition("start", net.Start)
 	if len(lost) > 0 {

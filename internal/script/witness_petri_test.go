@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// petri makes a plain net of transitions, each with the numbers of the places that it takes from and puts into; marked is how
-// many of the first places hold a token.
+// petri makes a plain net of transitions, each with the numbers of the places that it takes from and puts into; marked
+// is how many of the first places hold a token.
 func petri(places, marked int, transitions ...[2][]int) *net.Petri {
 	p := &net.Petri{Name: "w"}
 	for i := range places {
@@ -117,7 +117,8 @@ func TestRandomPlainWitnessesRunInTheEngine(t *testing.T) {
 			places++
 		}
 		for range rng.IntN(6) {
-			transitions = append(transitions, [2][]int{rng.Perm(places - 2)[:1+rng.IntN(min(2, places-2))], rng.Perm(places)[:1+rng.IntN(2)]})
+			in, out := rng.Perm(places - 2)[:1+rng.IntN(min(2, places-2))], rng.Perm(places)[:1+rng.IntN(2)]
+			transitions = append(transitions, [2][]int{in, out})
 		}
 		p := petri(places, 1+rng.IntN(2), transitions...)
 		for i := range p.Transitions {

@@ -14,7 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// replay runs a witness in the real engine: everything must come out as the file says, and show what the finding claims.
+// replay runs a witness in the real engine: everything must come out as the file says, and show what the finding
+// claims.
 func replay(t *testing.T, text []byte, f net.Finding) {
 	t.Helper()
 	file, err := ParseScenario("witness.txt", text)
@@ -79,35 +80,51 @@ func replayAll(t *testing.T, def *net.Definition, seen map[net.Code]int) {
 		}
 		require.NoError(t, err, Format([]*Workflow{{Def: def}}))
 		seen[f.Code]++
+		if len(f.Witness.Busy) > 0 {
+			seen["busy"]++
+		}
 		replay(t, text, f)
 	}
 }
 
-// witnessNets are nets with every kind of finding, and with everything in the way of replaying one.
+// witnessNets are nets with every kind of finding, and with everything in the way of replaying one; a semicolon ends a line.
 var witnessNets = map[string]string{
-	"improper":          "task A\ntask B\ntask C join=xor\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"several at end":    "task A\ntask B\nflow s -> A\nflow A -> e, B\nflow B -> e",
-	"busy at the end":   "task A\ntask B\ntask C join=xor\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e\ncancel C: A->B, B->C",
-	"stuck":             "task A split=xor\ntask B\ntask C\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"stuck at once":     "condition p q\ntask A split=xor\ntask C\nflow s -> A\nflow A -> p, q\nflow p -> C\nflow q -> C\nflow C -> e",
-	"for ever":          "condition c d\ntask A split=xor\ntask B\ntask D\ntask E\nflow s -> A\nflow A -> e, c, d\nflow c -> B, E\nflow d -> D, E\nflow B -> c\nflow D -> d\nflow E -> e",
-	"unbounded":         "condition c h\ntask A\ntask B split=xor\ntask P\ntask Q\nflow s -> A\nflow A -> c, h\nflow c -> B\nflow B -> P, Q\nflow P -> c, h\nflow Q -> e\nflow h -> Q",
-	"two stages":        "condition c d h k\ntask A\ntask P\ntask Q\ntask R\ntask Z\nflow s -> A\nflow A -> c\nflow c -> P, Q\nflow P -> c, h\nflow Q -> d\nflow d -> R, Z\nflow h -> R\nflow R -> d, k\nflow k -> Z\nflow Z -> e",
-	"routing":           "dummy A\ndummy B\ntask C join=xor\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"routing that ends": "task A\ndummy B\ndummy C join=xor\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"routing choice":    "dummy A split=xor\ntask B\ntask C\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"routing left over": "task A\ndummy B\ntask C\ntask D join=xor\nflow s -> A\nflow A -> e, B\nflow B -> C\nflow C -> D\nflow D -> e",
-	"shared routing":    "condition p\ntask A\ndummy B\ndummy C\ntask D\nflow s -> A\nflow A -> p\nflow p -> B, C\nflow B -> D\nflow C -> D\nflow D -> e",
-	"or-split":          "task A split=or\ntask B\ntask C\ntask D\nflow s -> A\nflow A -> B, C, e\nflow B -> D\nflow C -> D\nflow D -> e",
-	"or-join":           "task A\ntask B\ntask C\ntask D join=or\ntask E join=xor\nflow s -> A\nflow A -> B, C\nflow B -> D, E\nflow C -> D\nflow D -> E\nflow E -> e",
-	"region":            "task A\ntask B\ntask C\ntask D\nflow s -> A\nflow A -> B, C\nflow B -> D\nflow C -> D\nflow D -> e\ncancel B: C",
-	"composite":         "task A\ncomposite B of w,v\ntask C join=xor\nflow s -> A\nflow A -> B, C\nflow B -> C\nflow C -> e",
-	"dead":              "condition p q\ntask A split=xor\ntask B join=or\ntask C\nflow s -> A\nflow A -> p, q\nflow p -> B, C\nflow q -> B, C\nflow C -> B\nflow B -> e",
+	"improper":       "task A;task B;task C join=xor;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
+	"several at end": "task A;task B;flow s -> A;flow A -> e, B;flow B -> e",
+	"busy at the end": "task A;task B;task C join=xor;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e;" +
+		"cancel C: A->B, B->C",
+	"stuck": "task A split=xor;task B;task C;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
+	"stuck at once": "condition p q;task A split=xor;task C;flow s -> A;flow A -> p, q;flow p -> C;" +
+		"flow q -> C;flow C -> e",
+	"for ever": "condition c d;task A split=xor;task B;task D;task E;flow s -> A;flow A -> e, c, d;" +
+		"flow c -> B, E;flow d -> D, E;flow B -> c;flow D -> d;flow E -> e",
+	"unbounded": "condition c h;task A;task B split=xor;task P;task Q;flow s -> A;flow A -> c, h;" +
+		"flow c -> B;flow B -> P, Q;flow P -> c, h;flow Q -> e;flow h -> Q",
+	"two stages": "condition c d h k;task A;task P;task Q;task R;task Z;flow s -> A;flow A -> c;" +
+		"flow c -> P, Q;flow P -> c, h;flow Q -> d;flow d -> R, Z;flow h -> R;flow R -> d, k;" +
+		"flow k -> Z;flow Z -> e",
+	"routing":           "dummy A;dummy B;task C join=xor;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
+	"routing that ends": "task A;dummy B;dummy C join=xor;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
+	"routing choice":    "dummy A split=xor;task B;task C;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
+	"routing left over": "task A;dummy B;task C;task D join=xor;flow s -> A;flow A -> e, B;flow B -> C;" +
+		"flow C -> D;flow D -> e",
+	"shared routing": "condition p;task A;dummy B;dummy C;task D;flow s -> A;flow A -> p;flow p -> B, C;" +
+		"flow B -> D;flow C -> D;flow D -> e",
+	"or-split": "task A split=or;task B;task C;task D;flow s -> A;flow A -> B, C, e;flow B -> D;" +
+		"flow C -> D;flow D -> e",
+	"or-join": "task A;task B;task C;task D join=or;task E join=xor;flow s -> A;flow A -> B, C;" +
+		"flow B -> D, E;flow C -> D;flow D -> E;flow E -> e",
+	"region": "task A;task B;task C;task D;flow s -> A;flow A -> B, C;flow B -> D;flow C -> D;" +
+		"flow D -> e;cancel B: C",
+	"composite": "task A;composite B of w,v;task C join=xor;flow s -> A;flow A -> B, C;flow B -> C;" +
+		"flow C -> e",
+	"dead": "condition p q;task A split=xor;task B join=or;task C;flow s -> A;flow A -> p, q;" +
+		"flow p -> B, C;flow q -> B, C;flow C -> B;flow B -> e",
 }
 
 func witnessNet(t *testing.T, body string) *net.Definition {
 	t.Helper()
-	parsed, err := ParseNotation(net.Pos{}, "workflow w\nstart s\nend e\n"+body)
+	parsed, err := ParseNotation(net.Pos{}, "workflow w\nstart s\nend e\n"+strings.ReplaceAll(body, ";", "\n"))
 	require.NoError(t, err)
 	return parsed[0].Def
 }
@@ -117,7 +134,7 @@ func TestWitnessesRunInTheEngine(t *testing.T) {
 	for name, body := range witnessNets {
 		t.Run(name, func(t *testing.T) { replayAll(t, witnessNet(t, body), seen) })
 	}
-	for _, code := range []net.Code{net.ImproperCompletion, net.NoOptionToComplete, net.Unbounded} {
+	for _, code := range []net.Code{net.ImproperCompletion, net.NoOptionToComplete, net.Unbounded, "busy"} {
 		require.Positive(t, seen[code], code)
 	}
 }
@@ -191,19 +208,20 @@ func TestWitnessesThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// grown draws a net at random: a chain of tasks from the start to the end, with flows across it, forward and back, all kinds of
-// gates, routing tasks and regions. Most such nets are unsound in one way or another.
+// grown draws a net at random: a chain of tasks from the start to the end, with flows across it, forward and back, all
+// kinds of gates, routing tasks and regions. Most such nets are unsound in one way or another.
 func grown(rng *rand.Rand) *net.Definition {
 	n := 3 + rng.IntN(6)
 	d := &net.Definition{Name: "w", Conditions: []net.Condition{{Name: "s", Role: net.Start}, {Name: "e", Role: net.End}}}
 	name := func(i int) string { return fmt.Sprintf("t%d", i) }
 	gates := []net.Gate{net.And, net.Xor, net.Or}[:2+rng.IntN(2)]
+	rare := 2 + rng.IntN(10)
 	for i := range n {
 		t := net.Task{Name: name(i), Join: gates[rng.IntN(len(gates))], Split: gates[rng.IntN(len(gates))]}
 		if i > 0 && rng.IntN(5) == 0 {
 			t.Kind = net.Routing
 		}
-		if rng.IntN(8) == 0 {
+		if rng.IntN(rare) == 0 {
 			t.Cancels = []string{name(rng.IntN(n))}
 		}
 		d.Tasks = append(d.Tasks, t)
