@@ -96,7 +96,7 @@ func TestPlainNetsThatAreNoWorkflows(t *testing.T) {
 }
 
 func TestRandomPlainWitnessesRunInTheEngine(t *testing.T) {
-	nets := 80
+	nets := 60
 	if os.Getenv("TASQ_NIGHTLY") != "" {
 		nets = 4000
 	}

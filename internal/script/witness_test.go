@@ -250,7 +250,7 @@ func grown(rng *rand.Rand) *net.Definition {
 
 // Random unsound nets: every witness runs in the real engine, and ends as it claims.
 func TestRandomWitnessesRunInTheEngine(t *testing.T) {
-	nets := 120
+	nets := 80
 	if os.Getenv("TASQ_NIGHTLY") != "" {
 		nets = 4000
 	}
