@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
@@ -23,7 +24,9 @@ import (
 type RemoteCommand struct {
 	Do       RemoteVerb      `json:"do"`
 	Workflow string          `json:"workflow,omitempty"` // whose case is started
-	Case     workitem.CaseID `json:"case,omitzero"`      // that is canceled
+	After    time.Duration   `json:"after,omitempty"`    // a started case begins so much later, in nanoseconds
+	Priority int             `json:"priority,omitempty"` // of a started case
+	Case     workitem.CaseID `json:"case,omitzero"`      // that is canceled, or removed
 	Item     workitem.ID     `json:"item,omitzero"`      // that is acted on
 	Event    string          `json:"event,omitempty"`    // that is sent to Case, or the topic of a broadcast
 	Token    string          `json:"token,omitempty"`    // that an event is sent by
@@ -42,13 +45,14 @@ const (
 	RemoteStart  RemoteVerb = "start"  // start a case of Workflow
 	RemoteItem   RemoteVerb = "item"   // do Action on Item
 	RemoteCancel RemoteVerb = "cancel" // cancel Case
+	RemoteRemove RemoteVerb = "remove" // remove Case, which has ended
 
 	RemoteSend      RemoteVerb = "send"      // send Event to Case, with Data as its value
 	RemoteBroadcast RemoteVerb = "broadcast" // broadcast Event, with Data as its value
 	RemoteToken     RemoteVerb = "token"     // send the event that Token stands for, with Data as its value
 )
 
-var verbs = []RemoteVerb{RemoteStart, RemoteItem, RemoteCancel, RemoteSend, RemoteBroadcast, RemoteToken}
+var verbs = []RemoteVerb{RemoteStart, RemoteItem, RemoteCancel, RemoteRemove, RemoteSend, RemoteBroadcast, RemoteToken}
 
 // RemoteResult is what a command that succeeded has to tell. For a start it names the new case, for others what they
 // were about.
@@ -81,6 +85,8 @@ func (c *RemoteCommand) action() (workitem.Action, error) {
 		return 0, fmt.Errorf("%w: a start needs a workflow", errRemote)
 	case c.Do == RemoteCancel && c.Case.IsZero():
 		return 0, fmt.Errorf("%w: a cancel needs a case", errRemote)
+	case c.Do == RemoteRemove && c.Case.IsZero():
+		return 0, fmt.Errorf("%w: a removal needs a case", errRemote)
 	case c.Do == RemoteItem && c.Item.IsZero():
 		return 0, fmt.Errorf("%w: an action needs a work item", errRemote)
 	case c.Do == RemoteItem:
@@ -127,6 +133,7 @@ func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
 		if d == nil {
 			return RemoteResult{}, tx.e.unknown(c.Workflow)
 		}
+		call.After, call.Priority = c.After, c.Priority
 		id, err := tx.StartCase(tx.ctx, d, c.Data, call)
 		return RemoteResult{Case: id}, err
 	case RemoteCancel:
@@ -135,6 +142,9 @@ func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
 			return RemoteResult{}, fmt.Errorf("the reason of the cancellation: %w", err)
 		}
 		return RemoteResult{Case: c.Case}, tx.CancelCase(tx.ctx, c.Case, reason, call)
+	}
+	if c.Do == RemoteRemove {
+		return RemoteResult{Case: c.Case}, tx.Remove(tx.ctx, c.Case, builder.By(c.By))
 	}
 	opts := []builder.CallOption{builder.Key(c.Key), builder.By(c.By)}
 	switch c.Do {
@@ -167,6 +177,7 @@ var codes = []struct {
 	{"unknown-workflow", ErrUnknown},
 	{"definition-changed", ErrDrift},
 	{"not-active", ErrInactive},
+	{"not-ended", ErrUnfinished},
 	{"not-found", ErrNotFound},
 	{"owned", store.ErrOwned},
 	{"read-only", store.ErrReadOnly},

@@ -31,6 +31,12 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	f.StringVar(&q.command.Key, "key", "",
 		"idempotency `key`: a second command with it does nothing, and gets the first answer")
 	f.StringVar(&q.command.By, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+	q.patience(cmd)
+}
+
+// patience are the flags that say how long to wait for the answer.
+func (q *asking) patience(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the process that owns the database")
 	f.BoolVar(&q.queue, "queue", false, "leave the command for the program that owns the database next, and do not wait")
 }
@@ -68,9 +74,9 @@ func retryable(data json.RawMessage) json.RawMessage {
 // kase is the command "case".
 func (a *app) kase() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "case", Short: "start or cancel a case", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "case", Short: "start, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
-	cmd.AddCommand(a.caseStart(), a.caseCancel())
+	cmd.AddCommand(a.caseStart(), a.caseCancel(), a.caseRemove())
 	return cmd
 }
 
@@ -82,17 +88,21 @@ func (a *app) caseStart() *cobra.Command {
 		Long: paragraph("Start a case of a workflow, and print the id of the case. The workflow is one that this program " +
 			"has, one that the database holds as text, or one of a file in net notation (--net)."),
 		Example: `  tasq case start article --data '{"text":"Why Petri nets?"}'
+  tasq case start article --data '{"text":"Why not?"}' --after 2h --priority 5
   tasq case start review --net review.net --db new.db --create`,
 		Args: exactly("the name of a WORKFLOW"),
 	}
 	q.flags(cmd, "input of the case")
+	var after age
+	cmd.Flags().Var(&after, "after", "the case is there at once, and begins so much later: 90s, 5m, 2h, 3d")
+	cmd.Flags().IntVar(&q.command.Priority, "priority", 0, "`number` of its jobs and work items where their task gives none; higher goes first")
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if err := q.complete(); err != nil {
 			return err
 		}
-		q.command.Do, q.command.Workflow = engine.RemoteStart, args[0]
+		q.command.Do, q.command.Workflow, q.command.After = engine.RemoteStart, args[0], time.Duration(after)
 		if err := o.prepare(ctx, q.command); err != nil {
 			return err
 		}
@@ -153,6 +163,48 @@ func (a *app) caseCancel() *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+func (a *app) caseRemove() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "remove CASE", Short: "remove a case that has ended",
+		Long: paragraph("Remove a root case that has ended, with its child cases, work items, jobs, steps, events, history, and " +
+			"the idempotency keys of its commands. It is gone for good. Cases whose workflow does not keep them for ever are " +
+			"removed by the engine itself."),
+		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
+  tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
+		Args: exactly("the id of a CASE"),
+	}
+	q.patience(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
+		if err := q.complete(); err != nil {
+			return err
+		}
+		q.command.Do = engine.RemoteRemove
+		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
+			return err
+		}
+		if err := o.prepare(ctx, q.command); err != nil {
+			return err
+		}
+		if _, err = o.ask(ctx, q); err != nil || q.queue {
+			return err
+		}
+		if a.output == "json" {
+			return a.object(removedRow{ID: q.command.Case, State: "removed"})
+		}
+		_, err = fmt.Fprintf(a.Out, "case %s is removed\n", q.command.Case)
+		return err
+	})
+	return cmd
+}
+
+// removedRow is what is left to tell of a case.
+type removedRow struct {
+	ID    workitem.CaseID `json:"id"`
+	State string          `json:"state"`
 }
 
 // item is the command "item".

@@ -59,7 +59,7 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case "invalid-payload", "too-large", "bad-command":
 		return ExitUsage
-	case "illegal-transition", "not-active", "bad-route", "runaway", "key-reused", "callback-failed", "definition-changed":
+	case "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed", "definition-changed":
 		return ExitRefused
 	}
 	return ExitDatabase

@@ -30,7 +30,7 @@ func (a *app) jobs() *cobra.Command {
 	flags.Var(words[store.JobState]{&f.States, store.ParseJobState, jobWords}, "state",
 		"only those in these states: pending, running, waiting, done, canceled, failed")
 	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`, and of its work items")
-	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call")
+	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call, start, tell")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.Var(&soon, "due", "only those that are due within this time: 90s, 5m, 2h, 3d; 0s for those that are due now")
 	flags.StringVar(&of, "case", "",
@@ -63,7 +63,7 @@ func (a *app) jobs() *cobra.Command {
 	return cmd
 }
 
-var jobKinds = []string{store.JobRun, store.JobTimer, store.JobWake, store.JobCall}
+var jobKinds = []string{store.JobRun, store.JobTimer, store.JobWake, store.JobCall, store.JobStart, store.JobTell}
 
 func (l *listing) checkJobs(cmd *cobra.Command, kind string) error {
 	if err := l.check(cmd); err != nil {

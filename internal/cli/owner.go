@@ -55,7 +55,7 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 			if err != nil {
 				return err
 			}
-		case engine.RemoteCancel, engine.RemoteSend:
+		case engine.RemoteCancel, engine.RemoteRemove, engine.RemoteSend:
 			if on, err = findCase(ctx, r, c.Case); err != nil {
 				return err
 			}

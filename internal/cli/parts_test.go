@@ -134,6 +134,12 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 			`case completed with {"n":1}; improper: tokens are left in a`},
 		{&store.CaseEnded{Case: c.ID, State: store.CaseFailed, Failure: &workitem.Failure{Code: "x", Message: "y"}},
 			"case failed: x: y"},
+		{&store.CaseEnded{Case: c.ID, State: store.CaseCanceled, KeepUntil: at.Add(7 * 24 * time.Hour)},
+			"case canceled; kept until 2030-01-08T00:00:00Z"},
+		{&store.CaseOpened{Case: &store.Case{ID: c.ID, Workflow: "w", Input: []byte(`1`), Priority: 3,
+			Predecessor: workitem.CaseID{8}, Options: []byte(`{"retry":{"attempts":2}}`)}},
+			`case of w opened with 1, priority 3, restarts 08000000-0000-0000-0000-000000000000, asked: {"retry":{"attempts":2}}`},
+		{&store.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
 	} {
 		line, ours := s.tell(step.event, at)
 		require.True(t, ours)

@@ -33,6 +33,11 @@ type caseRow struct {
 	Output      json.RawMessage `json:"output,omitempty"`
 
 	Failure *workitem.Failure `json:"failure,omitempty"`
+
+	Options     json.RawMessage `json:"options,omitempty"` // what was asked of the run beyond its input
+	Priority    int             `json:"priority,omitempty"`
+	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the run that it restarts
+	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept for ever
 }
 
 type taskRow struct {
@@ -46,6 +51,7 @@ func rowOfCase(c *store.Case) caseRow {
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation, Workflow: c.Workflow,
 		Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
+		Options: c.Options, Priority: c.Priority, Predecessor: c.Predecessor, KeepUntil: c.KeepUntil,
 	}
 	if !c.Parent.IsZero() {
 		row.Number = c.Number

@@ -38,6 +38,8 @@ func subject(e store.Event) workitem.CaseID {
 		return e.Case
 	case *store.CaseEnded:
 		return e.Case
+	case *store.CaseRemoved:
+		return e.Case
 	case *store.TaskMoved:
 		return e.Case
 	case *store.Produced:
@@ -95,11 +97,13 @@ func (s *story) tell(e store.Event, at time.Time) (string, bool) {
 func (s *story) words(e store.Event, at time.Time) string {
 	switch e := e.(type) {
 	case *store.CaseOpened:
-		return "case of " + e.Case.Workflow + " opened" + showing(" with ", e.Case.Input)
+		return caseOpened(e.Case)
 	case *store.CaseBegun:
 		return "case begun: its first work has started"
 	case *store.CaseEnded:
 		return s.caseEnded(e)
+	case *store.CaseRemoved:
+		return "case removed, with all that it had"
 	case *store.TaskMoved:
 		return s.taskMoved(e)
 	case *store.Produced:
@@ -137,6 +141,17 @@ func (s *story) words(e store.Event, at time.Time) string {
 	return fmt.Sprintf("%T", e)
 }
 
+func caseOpened(c *store.Case) string {
+	line := "case of " + c.Workflow + " opened" + showing(" with ", c.Input)
+	if c.Priority != 0 {
+		line += fmt.Sprintf(", priority %d", c.Priority)
+	}
+	if !c.Predecessor.IsZero() {
+		line += ", restarts " + c.Predecessor.String()
+	}
+	return line + showing(", asked: ", c.Options)
+}
+
 func (s *story) caseEnded(e *store.CaseEnded) string {
 	line := "case " + e.State.String() + showing(" with ", e.Output)
 	if e.Failure != nil {
@@ -144,6 +159,9 @@ func (s *story) caseEnded(e *store.CaseEnded) string {
 	}
 	if len(e.Leftover) > 0 {
 		line += "; improper: tokens are left in " + s.conditions(e.Case, e.Leftover)
+	}
+	if !e.KeepUntil.IsZero() {
+		line += "; kept until " + iso(e.KeepUntil)
 	}
 	return line
 }

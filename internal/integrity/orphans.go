@@ -2,8 +2,11 @@ package integrity
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // orphans finds what the tables hold and the journal does not know, as a removal that forgets half of a case would leave
@@ -42,39 +45,48 @@ func (c *checker) orphans(ctx context.Context, r store.Reader) {
 	c.orphanRows(ctx, r)
 }
 
+// orphanRows looks for rows of cases that the journal does not have.
 func (c *checker) orphanRows(ctx context.Context, r store.Reader) {
-	cases := store.CaseFilter{}
-	for {
-		rows, err := r.Cases(ctx, cases)
-		if err != nil {
-			c.breach("I8: the cases cannot be listed: %w", err)
-			return
-		}
-		for _, k := range rows {
-			cases.After = k.ID.String()
-			if h := c.trees[k.Root]; h == nil || h.tree.Case(k.ID) == nil {
-				c.breach("I8: case %s is in the tables, and not in the journal", k.ID)
-			}
-		}
-		if len(rows) < store.DefaultLimit {
-			break
-		}
+	known := make(map[workitem.CaseID]bool)
+	for _, h := range c.order {
+		h.tree.Each(func(k *store.Case) { known[k.ID] = true })
 	}
-	jobs := store.JobFilter{}
+	look := func(what string, id fmt.Stringer, of workitem.CaseID) string {
+		if !known[of] {
+			c.breach("I8: %s %s is in the tables, and its case %s is not in the journal", what, id, of)
+		}
+		return id.String()
+	}
+	err := errors.Join(
+		pages(func(p store.Page) ([]*store.Case, error) { return r.Cases(ctx, store.CaseFilter{Page: p}) },
+			func(k *store.Case) string { return look("case", k.ID, k.ID) }),
+		pages(func(p store.Page) ([]*store.ItemRow, error) { return r.Items(ctx, store.ItemFilter{Page: p}) },
+			func(it *store.ItemRow) string { return look("item", it.ID, it.Item.Case) }),
+		pages(func(p store.Page) ([]*store.Job, error) { return r.Jobs(ctx, store.JobFilter{Page: p}) },
+			func(j *store.Job) string { return look("job", j.ID, j.Case) }),
+		pages(func(p store.Page) ([]*workitem.Step, error) { return r.Steps(ctx, store.StepFilter{Page: p}) },
+			func(s *workitem.Step) string { return look("step", s.ID, s.Case) }),
+		pages(func(p store.Page) ([]*store.Message, error) { return r.Messages(ctx, store.MessageFilter{Page: p}) },
+			func(m *store.Message) string { return look("event", m.ID, m.Case) }),
+	)
+	if err != nil {
+		c.breach("I8: the tables cannot be listed: %w", err)
+	}
+}
+
+// pages reads all rows, page by page; look returns the id of each.
+func pages[T any](read func(store.Page) ([]T, error), look func(T) string) error {
+	page := store.Page{Limit: store.DefaultLimit}
 	for {
-		rows, err := r.Jobs(ctx, jobs)
+		rows, err := read(page)
 		if err != nil {
-			c.breach("I8: the jobs cannot be listed: %w", err)
-			return
+			return err
 		}
-		for _, j := range rows {
-			jobs.After = j.ID.String()
-			if h := c.trees[j.Root]; h == nil || h.jobs[j.ID] == nil {
-				c.breach("I8: job %s is in the tables, and not in the journal", j.ID)
-			}
+		for _, row := range rows {
+			page.After = look(row)
 		}
-		if len(rows) < store.DefaultLimit {
-			break
+		if len(rows) < page.Limit {
+			return nil
 		}
 	}
 }
