@@ -182,7 +182,7 @@ func (tx *Tx) SendToken(_ context.Context, token string, value any, opts ...buil
 		return err
 	}
 	defer leave()
-	root, err := rootOfToken(token)
+	root, err := TokenCase(token)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,9 @@ func newToken(random io.Reader, root workitem.CaseID) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(buf), nil
 }
 
-func rootOfToken(token string) (workitem.CaseID, error) {
+// TokenCase tells which root case a token is for, whether or not the token is good. The error wraps [ErrNotFound] if it
+// cannot be one.
+func TokenCase(token string) (workitem.CaseID, error) {
 	buf, err := base64.RawURLEncoding.DecodeString(token)
 	var root workitem.CaseID
 	if err != nil || len(buf) != len(root)+tokenSecret {

@@ -45,7 +45,7 @@ func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
 	case RemoteBroadcast:
 		return false // it is for whoever is here
 	case RemoteToken:
-		root, err = rootOfToken(c.Token)
+		root, err = TokenCase(c.Token)
 	case RemoteItem:
 		root, err = tx.root(c.Item)
 	default:

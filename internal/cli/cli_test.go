@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/cli"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
 
@@ -31,14 +33,17 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
-// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, bare without any; define, which
-// makes a database that knows them; and owner, a service that runs the first on a database until it is interrupted.
+// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, joiner with
+// a function of steps, bare without any; define, which makes a database that knows them; joind, which starts the functions
+// for its arguments and does what is to be done now; and owner, a service that runs the first on a database until it is interrupted.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"tasq":   func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
 		"bare":   func() { run(cli.Registry{}) },
 		"owner":  owner,
 		"define": func() { define(os.Args[1]) },
+		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
+		"joiner": func() { run(cli.Registry{Workflows: []engine.Workflow{joining()}}) },
 		"risky":  func() { run(cli.Registry{Workflows: []engine.Workflow{risky()}}) },
 	})
 }
@@ -98,11 +103,49 @@ func risky() *builder.Workflow[any] {
 	return b.MustBuild()
 }
 
-// define makes a database that knows the workflows, and has no case.
-func define(path string) {
-	e, err := engine.Open(context.Background(), sqlite.File(path), article(), risky())
+// joining is a function that waits for events, and can be asked to by a token or by everybody.
+func joining() *builder.Workflow[string] {
+	b := builder.New[string]("joining", builder.On("visit"))
+	work := builder.Task(b, "join", builder.Work[string, string]{Input: builder.CaseInput(b), Run: join})
+	b.Path(b.Start(), work, b.End())
+	b.Result(builder.Output(work))
+	return b.MustBuild()
+}
+
+func join(ctx context.Context, name string) (string, error) {
+	token, err := step.Token(ctx, "link", "verified")
+	if err != nil {
+		return "", err
+	}
+	_, err = step.Do(ctx, "welcome", func(context.Context) (string, error) {
+		return "mail", os.WriteFile("token", []byte(token), 0o600)
+	})
+	if err != nil {
+		return "", err
+	}
+	mail, err := step.Await[string](ctx, "verified", step.Timeout(48*time.Hour))
+	if err != nil {
+		return "", err
+	}
+	news, err := step.Await[string](ctx, "news", step.Topic())
+	return name + ": " + mail + ", " + news, err
+}
+
+// define makes a database that knows the workflows, starts a function for each name, and does what is to be done now.
+func define(path string, names ...string) {
+	ctx, joining := context.Background(), joining()
+	workflows := []engine.Workflow{article(), risky()}
+	if filepath.Base(os.Args[0]) == "joind" {
+		workflows = []engine.Workflow{joining}
+	}
+	e, err := engine.Open(ctx, sqlite.File(path), workflows...)
+	for _, name := range names {
+		if err == nil {
+			_, err = joining.Start(ctx, e, name)
+		}
+	}
 	if err == nil {
-		err = e.Close()
+		err = errors.Join(e.Drain(ctx), e.Close())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

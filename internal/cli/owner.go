@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -59,6 +60,17 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 			if on, err = findCase(ctx, r, c.Case); err != nil {
 				return err
 			}
+		case engine.RemoteToken:
+			root, err := engine.TokenCase(c.Token)
+			if err != nil {
+				return err
+			}
+			if on, err = findCase(ctx, r, root); err != nil {
+				return err
+			}
+		}
+		if c.Do == engine.RemoteBroadcast {
+			return o.gatherAll(known.defs)
 		}
 		return o.gather(known.defs, on)
 	})
@@ -116,6 +128,30 @@ func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
 	all := append(known, builtIn...)
 	slices.Sort(all)
 	return exit(ExitNotFound, "there is no workflow %q; %s", o.target, hint(o.target, slices.Compact(all)))
+}
+
+// gatherAll is like gather for a command that is about everybody: this process must be able to start all that subscribe.
+func (o *owning) gatherAll(stored []*store.Definition) error {
+	if len(stored) == 0 {
+		return nil
+	}
+	newest := make(map[string]*store.Definition)
+	for _, s := range stored {
+		if old := newest[s.Name]; old == nil || old.Created.Before(s.Created) {
+			newest[s.Name] = s
+		}
+	}
+	if err := o.gather(stored, &store.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
+		return err
+	}
+	o.lacks = ""
+	for _, name := range slices.Sorted(maps.Keys(newest)) {
+		can := func(w engine.Workflow) bool { return w.Untyped().Fingerprint == newest[name].Fingerprint }
+		if !slices.ContainsFunc(o.defs, can) {
+			o.lacks = name
+		}
+	}
+	return nil
 }
 
 // rebuild makes definitions of those that the database holds as text, the newest of each name last.
