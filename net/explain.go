@@ -54,7 +54,7 @@ func (n *Net) Explain(t TaskID, m Marking, busy Bits) Explanation {
 func (n *Net) explainWait(e *Explanation, t TaskID, m Marking, busy Bits) {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
-	s.load(n.joins[t], m, busy)
+	s.load(n.orJoin(t), m, busy)
 	s.begin(m)
 	goals := slices.Clone(s.goal)
 	for q := range goals {
@@ -63,7 +63,7 @@ func (n *Net) explainWait(e *Explanation, t TaskID, m Marking, busy Bits) {
 		}
 		clear(s.goal)
 		s.goal[q] = true
-		run, a := s.witness()
+		run, a := s.witness(n)
 		switch a {
 		case unknown:
 			e.Undecided = true
@@ -76,8 +76,8 @@ func (n *Net) explainWait(e *Explanation, t TaskID, m Marking, busy Bits) {
 }
 
 // witness finds a run that answers the question, with nothing in it that could be left out.
-func (s *search) witness() ([]int32, answer) {
-	if s.look() == no || s.project() == no {
+func (s *search) witness(n *Net) ([]int32, answer) {
+	if s.look() == no || s.project(n) == no {
 		return nil, no
 	}
 	switch s.forward(false) {

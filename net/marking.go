@@ -24,8 +24,14 @@ type Decision struct {
 // Enabled decides whether the join of a task is satisfied. A busy task is never enabled. The tokens stay where they are;
 // [Net.Consumes] says which ones a start takes.
 func (n *Net) Enabled(t TaskID, m Marking, busy Bits) Decision {
+	d, _ := n.enabled(t, m, busy)
+	return d
+}
+
+// enabled is [Net.Enabled], and says what an or-join's search cost, in words copied and compared.
+func (n *Net) enabled(t TaskID, m Marking, busy Bits) (Decision, int) {
 	if busy.Has(int(t)) {
-		return Decision{}
+		return Decision{}, 0
 	}
 	marked := 0
 	for _, c := range n.tasks[t].inputs {
@@ -35,14 +41,14 @@ func (n *Net) Enabled(t TaskID, m Marking, busy Bits) Decision {
 	}
 	switch n.def.Tasks[t].Join {
 	case Xor:
-		return Decision{Enabled: marked > 0}
+		return Decision{Enabled: marked > 0}, 0
 	case Or:
 		if marked == 0 || marked == len(n.tasks[t].inputs) {
-			return Decision{Enabled: marked > 0}
+			return Decision{Enabled: marked > 0}, 0
 		}
 		return n.decideOrJoin(t, m, busy)
 	default:
-		return Decision{Enabled: marked > 0 && marked == len(n.tasks[t].inputs)}
+		return Decision{Enabled: marked > 0 && marked == len(n.tasks[t].inputs)}, 0
 	}
 }
 

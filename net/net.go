@@ -36,9 +36,8 @@ type Net struct {
 	start, end ConditionID
 	taskIndex  map[string]TaskID
 	condIndex  map[string]ConditionID
-	joins      []*orJoin  // prepared or-joins, nil for other tasks
-	watchers   [][]TaskID // by condition: the or-joins whose slice holds it
-	busyWatch  [][]TaskID // by task: the or-joins whose slice holds the busy task
+	joins      []*orJoin // or-joins with several inputs; nil for other tasks
+	watches    watches
 }
 
 type condition struct {
@@ -93,7 +92,7 @@ func Compile(d *Definition) (*Net, error) {
 			}
 		}
 	}
-	n.prepareOrJoins()
+	n.addOrJoins()
 	return n, nil
 }
 
@@ -233,7 +232,7 @@ func (n *Net) Target(t TaskID, name string) (ConditionID, bool) {
 }
 
 // Watchers lists the or-joins whose decision may change when the tokens of a condition do.
-func (n *Net) Watchers(c ConditionID) []TaskID { return n.watchers[c] }
+func (n *Net) Watchers(c ConditionID) []TaskID { return n.watched().conds[c] }
 
 // BusyWatchers lists the or-joins whose decision may change when a task becomes busy or idle.
-func (n *Net) BusyWatchers(t TaskID) []TaskID { return n.busyWatch[t] }
+func (n *Net) BusyWatchers(t TaskID) []TaskID { return n.watched().busy[t] }

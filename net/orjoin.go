@@ -28,11 +28,13 @@ import "sync"
 // So fewer tokens never make more possible, which [slice] and the searches rely on. A task being busy is worth at
 // least as much as the tokens that it took: idle, it could only take them and be busy.
 
-// orJoin is what is known of an or-join before any case runs.
+// orJoin is what is known of an or-join before any case runs. It is worked out when the join is first asked about: in a large
+// net with many or-joins it is much, and verification, or a short case, never asks about most of them.
 type orJoin struct {
 	slice
-	ways    []way  // by input
-	prepare func() // makes the slice ready for searches, once: many or-joins never need one
+	ways  []way // by input
+	known sync.Once
+	ready sync.Once // the searches need more than the rungs before them; most joins never need one
 }
 
 // way says from where an input of the join can be reached: sets of cells, see [slice].
@@ -41,37 +43,80 @@ type way struct {
 	reach Bits // by any path of flows
 }
 
-func (n *Net) prepareOrJoins() {
+// addOrJoins makes room for what will be known of the or-joins. With one input there is nothing further to wait for.
+func (n *Net) addOrJoins() {
 	n.joins = make([]*orJoin, len(n.tasks))
-	n.watchers = make([][]TaskID, len(n.conditions))
-	n.busyWatch = make([][]TaskID, len(n.tasks))
-	for i := range n.tasks {
-		t := TaskID(i)
-		if n.def.Tasks[t].Join != Or {
-			continue
+	for t := range n.tasks {
+		if n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 {
+			n.joins[t] = &orJoin{}
 		}
-		places, tasks := n.tasks[t].inputs, []TaskID(nil)
-		if len(places) > 1 { // with one input there is nothing further to wait for
-			j := newOrJoin(n, t)
-			n.joins[t], places, tasks = j, j.places, j.tasks
-		}
-		for _, c := range places {
-			n.watchers[c] = append(n.watchers[c], t)
-		}
-		for _, u := range tasks {
-			n.busyWatch[u] = append(n.busyWatch[u], t)
-		}
-		n.busyWatch[t] = append(n.busyWatch[t], t)
 	}
 }
 
-func newOrJoin(n *Net, t TaskID) *orJoin {
-	j := &orJoin{slice: newSlice(n, t)}
-	for q := range j.inputs {
-		j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
-	}
-	j.prepare = sync.OnceFunc(func() { j.addMoves(n) })
+// orJoin returns what is known of an or-join with several inputs.
+func (n *Net) orJoin(t TaskID) *orJoin {
+	j := n.joins[t]
+	j.known.Do(func() {
+		j.slice = newSlice(n, t)
+		for q := range j.inputs {
+			j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
+		}
+	})
 	return j
+}
+
+// prepare makes an or-join ready for searches.
+func (j *orJoin) prepare(n *Net) { j.ready.Do(func() { j.addMoves(n) }) }
+
+// watches says which or-joins a change may matter to.
+type watches struct {
+	made  sync.Once
+	conds [][]TaskID // by condition: the or-joins whose slice holds it
+	busy  [][]TaskID // by task: the or-joins whose slice holds the busy task
+}
+
+// watched returns the watches, made when first asked for.
+func (n *Net) watched() *watches {
+	n.watches.made.Do(func() { n.watches.fill(n) })
+	return &n.watches
+}
+
+func (w *watches) fill(n *Net) {
+	w.conds, w.busy = make([][]TaskID, len(n.conditions)), make([][]TaskID, len(n.tasks))
+	met, last := make([]int32, len(n.conditions)), make([]int32, len(n.tasks)) // 1 + the join that came by last
+	var todo []ConditionID
+	for i := range n.tasks {
+		join := TaskID(i)
+		if n.def.Tasks[join].Join != Or {
+			continue
+		}
+		w.busy[join] = append(w.busy[join], join)
+		last[join] = int32(join) + 1
+		todo = w.meet(todo[:0], n.tasks[join].inputs, met, join)
+		for n.joins[join] != nil && len(todo) > 0 {
+			c := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			for _, t := range n.conditions[c].producers {
+				if last[t] != int32(join)+1 {
+					last[t] = int32(join) + 1
+					w.busy[t] = append(w.busy[t], join)
+					todo = w.meet(todo, n.tasks[t].inputs, met, join)
+				}
+			}
+		}
+	}
+}
+
+// meet notes conditions of the slice of an or-join, and appends those that are new.
+func (w *watches) meet(todo, list []ConditionID, met []int32, join TaskID) []ConditionID {
+	for _, c := range list {
+		if met[c] != int32(join)+1 {
+			met[c] = int32(join) + 1
+			w.conds[c] = append(w.conds[c], join)
+			todo = append(todo, c)
+		}
+	}
+	return todo
 }
 
 // waysTo collects the cells from which a token can get to an input. With lone set, only through tasks that need no
@@ -124,18 +169,18 @@ func takesOne(n *Net, t TaskID) bool {
 // searches keeps the memory of finished searches: deciding allocates nothing in the long run.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// decideOrJoin decides an or-join that has tokens in some of its inputs and none in others.
-func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) Decision {
+// decideOrJoin decides an or-join that has tokens in some of its inputs and none in others, and says what that cost.
+func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) (Decision, int) {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
-	s.load(n.joins[t], m, busy)
-	switch s.arrives(m) {
+	s.load(n.orJoin(t), m, busy)
+	switch s.arrives(n, m) {
 	case yes:
-		return Decision{}
+		return Decision{}, s.work
 	case no:
-		return Decision{Enabled: true}
+		return Decision{Enabled: true}, s.work
 	}
-	return Decision{Undecided: true}
+	return Decision{Undecided: true}, s.work
 }
 
 // answer is what a rung of the ladder says of the question whether an empty input can still get a token.
@@ -148,11 +193,11 @@ const (
 )
 
 // arrives climbs the ladder.
-func (s *search) arrives(m Marking) answer {
+func (s *search) arrives(n *Net, m Marking) answer {
 	if a := s.look(); a != unknown {
 		return a
 	}
-	if a := s.project(); a != unknown {
+	if a := s.project(n); a != unknown {
 		return a
 	}
 	s.begin(m)

@@ -8,7 +8,7 @@ package net
 // It finds its way through much concurrency that has nothing to do with the question, and ends even where a loop adds
 // tokens without bound.
 func (s *search) backward() answer {
-	s.full = false
+	s.full, s.allowed = false, s.work+workBudget
 	s.pasts.reset(len(s.now))
 	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
 	s.unstamp(len(s.j.moves))
@@ -28,7 +28,7 @@ func (s *search) backward() answer {
 		switch {
 		case s.retreat(i):
 			return yes
-		case s.full || s.pasts.len() > backwardBudget:
+		case s.exhausted(s.pasts.len(), backwardBudget):
 			return unknown
 		}
 	}
@@ -47,10 +47,13 @@ func (s *search) retreat(i int32) bool {
 				continue
 			}
 			s.stamps[k] = i
+			if s.work += len(s.now) >> 3; s.work > s.allowed {
+				return false
+			}
 			if s.undo(&s.j.moves[k]) && s.fresh() {
 				s.trail = append(s.trail[:0], k)
 				s.pasts.add(s.next, i, s.trail)
-				if s.now.above(s.next) {
+				if s.above(s.now, s.next) {
 					return true
 				}
 			}
@@ -82,20 +85,21 @@ func (s *search) undo(m *move) bool {
 		for _, p := range d.private {
 			if v[p] > 0 {
 				v[d.member] = 1 // only a busy member keeps its private inputs
+				if !s.markable.Has(int(d.member)) {
+					return false
+				}
 			}
 		}
 	}
 	for _, c := range m.takes {
-		if v[c] == most {
+		switch {
+		case v[c] == most:
 			s.full = true
+			return false
+		case !s.markable.Has(int(c)):
 			return false
 		}
 		v[c]++
-	}
-	for c, x := range v {
-		if x > 0 && !s.markable.Has(c) {
-			return false
-		}
 	}
 	return true
 }
@@ -103,7 +107,7 @@ func (s *search) undo(m *move) bool {
 // fresh reports whether no known past is below the one that was made.
 func (s *search) fresh() bool {
 	for i := range s.pasts.len() {
-		if s.next.above(s.pasts.state(int32(i))) {
+		if s.above(s.next, s.pasts.state(int32(i))) {
 			return false
 		}
 	}

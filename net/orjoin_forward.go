@@ -18,7 +18,7 @@ func (s *search) forward(pump bool) answer {
 	for len(s.stack) > 0 {
 		top := &s.stack[len(s.stack)-1]
 		switch {
-		case s.full || s.states.len() > forwardBudget:
+		case s.exhausted(s.states.len(), forwardBudget):
 			return unknown
 		case len(s.options) > top.options:
 			if s.take(top) {
@@ -55,7 +55,7 @@ const (
 )
 
 func (s *search) enter(pump bool) {
-	s.full, s.pump = false, pump
+	s.full, s.pump, s.allowed = false, pump, s.work+workBudget
 	s.states.reset(len(s.now))
 	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
 	s.options, s.trail = s.options[:0], s.trail[:0]
@@ -161,7 +161,7 @@ func (s *search) option(g group, from int) {
 // add keeps the state that was made, and goes on with it, unless a known one is above it.
 func (s *search) add(top *frame) {
 	for i := int32(s.states.len()) - 1; i >= 0; i-- {
-		if s.states.state(i).above(s.next) {
+		if s.above(s.states.state(i), s.next) {
 			return
 		}
 	}
@@ -180,7 +180,7 @@ func (s *search) inflate(parent int32) {
 	loops := 0
 	for i := parent; i >= 0 && loops < maxLoops; i = s.states.parent[i] {
 		v := s.states.state(i)
-		if !s.next.above(v) {
+		if !s.above(s.next, v) {
 			continue
 		}
 		loops++

@@ -98,7 +98,7 @@ func TestOrJoinRungs(t *testing.T) {
 		join := TaskID(slices.IndexFunc(n.Definition().Tasks, func(t Task) bool { return t.Join == Or }))
 		m, busy := marked(n, tt.marking)
 		s := ask(n, join, m, busy)
-		for rung, got := range []answer{s.look(), s.project(), s.forward(true), s.backward()} {
+		for rung, got := range []answer{s.look(), s.project(n), s.forward(true), s.backward()} {
 			want := unknown
 			if rung >= tt.first && (rung != project || tt.want == no) {
 				want = tt.want
@@ -111,7 +111,7 @@ func TestOrJoinRungs(t *testing.T) {
 // ask is a search that has taken in a question, before its first rung.
 func ask(n *Net, join TaskID, m Marking, busy Bits) *search {
 	s := &search{}
-	s.load(n.joins[join], m, busy)
+	s.load(n.orJoin(join), m, busy)
 	s.begin(m)
 	return s
 }
@@ -130,7 +130,7 @@ K -> J`))
 	join, _ := n.TaskByName("J")
 	m, busy := marked(n, "S->J S->L z")
 	s := ask(n, join, m, busy)
-	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(), s.project()})
+	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(), s.project(n)})
 	require.Equal(t, no, s.forward(true))
 	require.Equal(t, unknown, s.forward(false))
 	require.Equal(t, no, s.backward())

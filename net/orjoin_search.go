@@ -6,10 +6,12 @@ import (
 	"math/bits"
 )
 
-// The budgets of the searches. A full one takes some milliseconds.
+// The budgets of the searches. A full one takes some milliseconds, however large the net is: a state of a large net is long, and
+// copying and comparing such states is counted too.
 const (
-	forwardBudget  = 1000 // states
-	backwardBudget = 1000 // minimal pasts
+	forwardBudget  = 1000    // states
+	backwardBudget = 1000    // minimal pasts
+	workBudget     = 4 << 20 // words of eight cells, for either search
 )
 
 // A count of tokens in a search is a byte: many means any number, and one more than most gives up.
@@ -43,6 +45,8 @@ type search struct {
 	pasts   states
 	stamps  []int32 // by group, or by move: for which state it was last looked at
 	full    bool    // a count ran over
+	work    int     // words copied and compared for this decision
+	allowed int     // what work may come to in this search
 }
 
 // state is a number for every cell, padded to whole words.
@@ -83,15 +87,23 @@ func (l *states) between(i int32) []int32 {
 
 // above reports whether every number of v is at least that of w, eight of them at a time: no number has the highest
 // bit of its byte, so it is free to show a borrow.
-func (v state) above(w state) bool {
+func (s *search) above(v, w state) bool {
 	const high = 0x8080808080808080
 	for i := 0; i+8 <= len(v); i += 8 {
 		a, b := binary.LittleEndian.Uint64(v[i:]), binary.LittleEndian.Uint64(w[i:])
 		if ((a|high)-b)&high != high {
+			s.work += i>>3 + 1
 			return false
 		}
 	}
+	s.work += len(v) >> 3
 	return true
+}
+
+// exhausted reports whether a search that knows so many states has run out of its budget.
+func (s *search) exhausted(states, budget int) bool {
+	s.work += len(s.now) >> 3
+	return s.full || states > budget || s.work > s.allowed
 }
 
 // marked lists the cells that hold something.
@@ -126,7 +138,7 @@ func (s *search) unstamp(size int) {
 
 // load takes in the question.
 func (s *search) load(j *orJoin, m Marking, busy Bits) {
-	s.j = j
+	s.j, s.work = j, 0
 	s.marked, s.free = cleared(s.marked, j.cells()), cleared(s.free, j.cells())
 	s.goal, s.keep = s.goal[:0], s.keep[:0]
 	for p, c := range j.places {
@@ -183,9 +195,9 @@ func sized[S ~[]E, E any](list S, n int) S {
 
 // project finds what could be marked if tokens were never used up and no region emptied anything, and so which tasks a
 // search needs to look at.
-func (s *search) project() answer {
+func (s *search) project(n *Net) answer {
 	j := s.j
-	j.prepare()
+	j.prepare(n)
 	s.markable = cleared(s.markable, j.cells())
 	s.active = cleared(s.active, len(j.tasks))
 	s.queue = s.queue[:0]

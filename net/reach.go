@@ -8,21 +8,46 @@ type game struct {
 	places int
 	start  []uint8
 	moves  []gameMove
-	end    int32 // the place whose first token ends the run; -1: a run is complete when every place is empty
-	safe   bool  // a second token in a place is a violation
-	most   int   // more tokens than this in a place stop the search there; at most maxCount
-	// orEnabled decides an or-join move; nil if there is none.
-	orEnabled func(m *gameMove, state []uint8) bool
-	// member reports whether a task of a region is enabled, with the owner of the region busy; nil if no move needs it.
-	member func(s *gameSpare, state []uint8) bool
-	// awaited reports whether a token in the place can matter to the or-join of the move; nil if there is none.
-	awaited func(m *gameMove, place int32) bool
+	end    int32   // the place whose first token ends the run; -1: a run is complete when every place is empty
+	safe   bool    // a second token in a place is a violation
+	most   int     // more tokens than this in a place stop the search there; at most maxCount
+	ask    referee // nil if no move needs it
 
 	firstOf  []int32 // by place, offset into byFirst
 	byFirst  []int32 // moves by the first place that they take from
 	anytime  []int32 // or-joins, and moves that take nothing
 	urgentAt bool    // some move is urgent
 	cleared  []int32 // scratch
+}
+
+// referee answers what the marking alone does not say.
+type referee interface {
+	// orEnabled decides an or-join move.
+	orEnabled(m *gameMove, state []uint8) bool
+	// memberEnabled reports whether a task of a region is enabled, with the owner of the region busy.
+	memberEnabled(s *gameSpare, state []uint8) bool
+	// awaits reports whether a token in the place can matter to the or-join of the move.
+	awaits(m *gameMove, place int32) bool
+	// spent says what the answers have cost so far, in states that could have been looked at instead.
+	spent() int
+	// guesses counts the answers that are a "no" for lack of a decision.
+	guesses() int
+}
+
+// guesses counts the answers so far that were not decided.
+func (g *game) guesses() int {
+	if g.ask == nil {
+		return 0
+	}
+	return g.ask.guesses()
+}
+
+// spent says what answers have cost so far, in states.
+func (g *game) spent() int {
+	if g.ask == nil {
+		return 0
+	}
+	return g.ask.spent()
 }
 
 // gameMove is one atomic change: if the places of in hold enough and those of empty hold nothing, it takes, spares, resets and
@@ -104,7 +129,7 @@ func (g *game) enabled(m *gameMove, state []uint8) bool {
 			return false
 		}
 	}
-	return m.or < 0 || g.orEnabled(m, state)
+	return m.or < 0 || g.ask.orEnabled(m, state)
 }
 
 func anyMarked(arcs []gameArc, state []uint8) bool {
@@ -131,7 +156,7 @@ func (g *game) play(m *gameMove, state []uint8) outcome {
 	}
 	g.cleared = g.cleared[:0]
 	for i := range m.spares {
-		if s := &m.spares[i]; g.member(s, state) { // all members are asked before any loses a token
+		if s := &m.spares[i]; g.ask.memberEnabled(s, state) { // all members are asked before any loses a token
 			g.cleared = append(g.cleared, s.clears...)
 		}
 	}

@@ -1,5 +1,7 @@
 package net
 
+import "slices"
+
 // explorer walks the states of a game breadth first, notes the first state with each kind of violation, and afterwards
 // says what the whole says: moves that never fire, states from which no run can complete.
 //
@@ -24,20 +26,26 @@ type explorer struct {
 	marked    []bool  // by place
 	touchy    Bits    // places whose emptiness is tested
 	pumps     []pump
-	stuck     int32 // first state with no move that is not over; -1 if none
-	spilled   int32 // first improper completion; -1 if none
-	crowd     crowd // first second token in a place of a safe game
-	doomed    int32 // first state from which no run completes; -1 if none. Known only after a whole search
+	stuck     int32   // first state with no move that is not over; -1 if none
+	spilled   int32   // first improper completion; -1 if none
+	crowds    []crowd // second tokens in places of a safe game, the first one for each place
+	doomed    int32   // first state from which no run completes; -1 if none. Known only after a whole search
 	limit     Limit
-	whole     bool // every state was seen
-	room      int  // states that there is memory for
-	work      int  // words copied since the clock was last looked at
+	whole     bool  // every state was seen, and every answer that was asked for was decided
+	tooMany   bool  // somewhere there were more tokens than can be counted
+	done      int32 // states that were expanded
+	stop      int   // states to look at in all, once something was found; 0 before that
+	room      int   // states that there is memory for
+	work      int   // words copied since the clock was last looked at
 }
 
 // crowd says that a move puts a second token into a place. There are no states behind that.
 type crowd struct {
-	state, move, place int32 // a state of -1: it did not happen
+	state, move, place int32
 }
+
+// maxCrowds bounds how many crowded places are remembered.
+const maxCrowds = 16
 
 // watcher sees the search pass by; warnings are made of what it saw.
 type watcher interface {
@@ -62,7 +70,6 @@ const maxArena = 96 << 20
 
 func newExplorer(g *game, lim searchLimits) *explorer {
 	x := &explorer{g: g, s: newStateSpace(g.places, g.safe), lim: lim, stuck: -1, spilled: -1, doomed: -1}
-	x.crowd.state = -1
 	x.now, x.next = make([]uint8, g.places), make([]uint8, g.places)
 	x.fired = make([]bool, len(g.moves))
 	x.marked = make([]bool, g.places)
@@ -82,40 +89,49 @@ func newExplorer(g *game, lim searchLimits) *explorer {
 
 // violated reports whether anything was found.
 func (x *explorer) violated() bool {
-	return x.stuck >= 0 || x.spilled >= 0 || x.crowd.state >= 0 || len(x.pumps) > 0
+	return x.stuck >= 0 || x.spilled >= 0 || len(x.crowds) > 0 || len(x.pumps) > 0
 }
 
-// run searches from the game's start.
-func (x *explorer) run() {
+// run searches from the game's start, within the same bounds as [explorer.resume].
+func (x *explorer) run(states, bytes int) {
 	first := x.s.room()
 	x.pack(first, x.g.start)
 	x.s.add(first, -1, -1)
 	x.see(x.g.start)
-	fit := maxArena / (8*x.s.width + 16)
-	budget, found := min(x.lim.states, fit), false
-	x.room = budget + min(fit, maxSuccessors)
-	for i := int32(0); int(i) < x.s.len(); i++ {
-		if !found && x.violated() {
+	x.resume(states, bytes)
+}
+
+// resume goes on with the search until so many states were looked at in all, or that many bytes are taken.
+func (x *explorer) resume(states, bytes int) {
+	fit := bytes / (8*x.s.width + 16)
+	x.room = min(states, fit) + min(fit, maxSuccessors)
+	for x.limit = NoLimit; int(x.done) < x.s.len(); x.done++ {
+		looked := x.s.len() + x.g.spent()
+		if x.stop == 0 && x.violated() {
 			if x.firstOnly {
 				return
 			}
-			found = true
-			budget = min(budget, x.s.len()+x.lim.more)
+			x.stop = looked + x.lim.more
 		}
-		if x.s.len() > budget {
+		switch {
+		case looked > states || x.s.len() > fit || x.stop > 0 && looked > x.stop:
 			x.limit = LimitStates
+		case x.done&15 == 15 && x.lim.late != nil && x.lim.late():
+			x.limit = LimitTime
+		default:
+			x.expand(x.done)
 		}
 		if x.stopped() {
-			break
+			return
 		}
-		if i&15 == 15 && x.lim.late != nil && x.lim.late() {
-			x.limit = LimitTime
-			break
-		}
-		x.expand(i)
 		x.ends = append(x.ends, int32(len(x.edges)))
 	}
-	if x.limit == NoLimit {
+	switch {
+	case x.tooMany:
+		x.limit = LimitGrowth
+	case x.g.guesses() > 0:
+		x.limit = LimitOrJoin
+	default:
 		x.whole = true
 		x.findDoomed()
 	}
@@ -162,8 +178,12 @@ func (x *explorer) expand(i int32) {
 		}
 		return
 	}
+	guesses := x.g.guesses()
 	moved := x.g.urgentAt && x.sweep(i, true)
-	if !moved && !x.sweep(i, false) && x.stuck < 0 {
+	if moved || x.g.guesses() > guesses && x.g.urgentAt { // whether anything else may move is not known
+		return
+	}
+	if !x.sweep(i, false) && x.stuck < 0 && x.g.guesses() == guesses {
 		x.stuck = i
 	}
 }
@@ -204,11 +224,11 @@ func (x *explorer) make(i, k int32) {
 	out := x.after(m, state)
 	switch {
 	case out.over >= 0:
-		x.limit = LimitGrowth
+		x.tooMany = true
 		return
 	case x.g.safe && out.crowded >= 0:
-		if x.crowd.state < 0 {
-			x.crowd = crowd{state: i, move: k, place: out.crowded}
+		if !slices.ContainsFunc(x.crowds, func(c crowd) bool { return c.place == out.crowded }) && len(x.crowds) < maxCrowds {
+			x.crowds = append(x.crowds, crowd{state: i, move: k, place: out.crowded})
 		}
 		return
 	}

@@ -43,11 +43,11 @@ const maxPumpTries = 16
 // may fire". A test for emptiness that depends on a grown place comes out the same if that place is never empty on the
 // way; so does the question which routing task must run first.
 func (x *explorer) repeatable(from, i, k int32, grown []int32) bool {
-	if x.disturbs(&x.g.moves[k], grown) {
+	if x.g.disturbs(&x.g.moves[k], grown) {
 		return false
 	}
 	for j := i; j != from; j = x.s.parent[j] {
-		if x.disturbs(&x.g.moves[x.s.via[j]], grown) {
+		if x.g.disturbs(&x.g.moves[x.s.via[j]], grown) {
 			return false
 		}
 	}
@@ -68,9 +68,9 @@ func (x *explorer) repeatable(from, i, k int32, grown []int32) bool {
 }
 
 // disturbs reports whether a move may act otherwise when the places hold more, tests for emptiness apart.
-func (x *explorer) disturbs(m *gameMove, grown []int32) bool {
+func (g *game) disturbs(m *gameMove, grown []int32) bool {
 	for _, p := range grown {
-		if slices.Contains(m.resets, p) || m.or >= 0 && x.g.awaited(m, p) {
+		if slices.Contains(m.resets, p) || m.or >= 0 && g.ask.awaits(m, p) {
 			return true
 		}
 		for i := range m.spares {
@@ -85,7 +85,7 @@ func (x *explorer) disturbs(m *gameMove, grown []int32) bool {
 // exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested was
 // taken for unbounded.
 func (x *explorer) exact() bool {
-	if !x.whole || x.crowd.state >= 0 {
+	if !x.whole || len(x.crowds) > 0 {
 		return false
 	}
 	for _, p := range x.pumps {

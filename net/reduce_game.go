@@ -1,5 +1,7 @@
 package net
 
+import "slices"
+
 // reducedFiring is what a move of a reduced game stands for: a transition, and the outputs that it marks, as bits, if it is
 // an or-split.
 type reducedFiring struct {
@@ -11,8 +13,9 @@ type reducedFiring struct {
 const maxOrOutputs = 10
 
 // game makes a game of what is left of the net. The labels of its moves are numbers of the firings. It returns nil if an
-// or-join is left or an or-split is too wide. The end is the place that must keep the last token, or -1.
-func (r *reducer) game(end int32) (*game, []reducedFiring) {
+// or-split is too wide, or if an or-join is left and those are not to be guessed, see [patience]. The end is the place that must
+// keep the last token, or -1.
+func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 	g := &game{end: -1, safe: true, most: maxCount}
 	number := make([]int32, len(r.places))
 	for p := range r.places {
@@ -36,10 +39,10 @@ func (r *reducer) game(end int32) (*game, []reducedFiring) {
 		switch {
 		case t.dead:
 			continue
-		case t.orTask >= 0 || t.orSplit && len(t.out) > maxOrOutputs:
+		case t.orTask >= 0 && !guess || t.orSplit && len(t.out) > maxOrOutputs:
 			return nil, nil
 		}
-		m := gameMove{in: make([]gameArc, len(t.in)), or: -1, task: int32(i)}
+		m := gameMove{in: make([]gameArc, len(t.in)), or: t.orTask, task: int32(i)}
 		for k, p := range t.in {
 			m.in[k] = gameArc{place: number[p], n: 1}
 		}
@@ -59,8 +62,22 @@ func (r *reducer) game(end int32) (*game, []reducedFiring) {
 		}
 	}
 	g.index()
+	g.ask = patience{g}
 	return g, firings
 }
+
+// patience is a guess at or-joins where nobody can be asked: they start when nothing else can happen. It is a good one, but what a
+// search shows that relies on it has to be seen in the net itself.
+type patience struct{ g *game }
+
+func (p patience) orEnabled(_ *gameMove, state []uint8) bool {
+	return !slices.ContainsFunc(p.g.moves, func(m gameMove) bool { return m.or < 0 && p.g.enabled(&m, state) })
+}
+
+func (patience) memberEnabled(*gameSpare, []uint8) bool { return false }
+func (patience) awaits(*gameMove, int32) bool           { return true }
+func (patience) spent() int                             { return 0 }
+func (patience) guesses() int                           { return 0 }
 
 // oneTokenSound reports whether what is left is a state machine that holds one token, every transition of which lies on a way
 // from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.

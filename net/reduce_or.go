@@ -131,6 +131,21 @@ func (r *reducer) removeTogether() bool {
 	return len(candidates) > 0
 }
 
+// guessOrJoins takes the or-joins that are left for such as never have to wait, where their inputs can be merged. That is not
+// always so: what a search shows after this has to be seen in the net itself.
+func (r *reducer) guessOrJoins() {
+	for t := range r.trans {
+		tr := &r.trans[t]
+		if tr.dead || tr.orTask < 0 || slices.ContainsFunc(tr.in, func(p int32) bool {
+			return r.places[p].fixed || r.places[p].marked || len(r.places[p].out) != 1
+		}) {
+			continue
+		}
+		r.mergeInputs(int32(t))
+		r.drain()
+	}
+}
+
 // mergeable checks what is asked of the inputs of an or-join and of their producers.
 func (r *reducer) mergeable(j int32) bool {
 	tr := &r.trans[j]

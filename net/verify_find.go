@@ -33,11 +33,11 @@ func (f *findings) all() []Finding {
 	if f.x == nil {
 		return nil
 	}
-	undecided := f.limit == LimitOrJoin // then the search took joins for waiting that may not have to
 	if f.x.spilled >= 0 {
 		f.improper(f.witness(f.x.spilled, f.spills), f.state(f.x.spilled))
 	}
-	if c := f.x.crowd; c.state >= 0 {
+	if len(f.x.crowds) > 0 {
+		c := f.x.crowds[0]
 		run := append(f.x.runTo(c.state), c.move)
 		f.unsafe(f.tell(run, f.play(run)), c.place)
 	}
@@ -45,13 +45,12 @@ func (f *findings) all() []Finding {
 		f.unbounded(p)
 	}
 	switch {
-	case undecided:
 	case f.x.stuck >= 0:
 		f.stuck(f.witness(f.x.stuck, f.stops), f.state(f.x.stuck))
 	case f.x.doomed >= 0:
 		f.doomed(f.witness(f.x.doomed, f.anything), f.state(f.x.doomed))
 	}
-	if f.x.exact() && !undecided {
+	if f.x.exact() {
 		f.deadTasks()
 	}
 	f.fromRun()
@@ -61,20 +60,28 @@ func (f *findings) all() []Finding {
 	return f.list
 }
 
-// fromRun tells of the violation that was found in the reduced net alone.
+// fromRun tells of the violation that a single run showed.
 func (f *findings) fromRun() {
 	if f.run == nil {
 		return
 	}
 	w := f.tell(f.run.moves, f.run.state)
-	w.Long = true
+	w.Long, w.Repeats = true, f.run.repeats
 	switch f.run.code {
 	case ImproperCompletion:
 		f.improper(w, f.run.state)
 	case Unsafe:
-		f.unsafe(w, f.run.place)
-	default:
-		f.stuck(w, f.run.state)
+		f.unsafe(w, f.run.places[0])
+	case Unbounded:
+		for _, p := range f.run.places {
+			f.growing(p, w)
+		}
+	case NoOptionToComplete:
+		if f.stops(f.run.state) {
+			f.stuck(w, f.run.state)
+		} else {
+			f.doomed(w, f.run.state)
+		}
 	}
 }
 
@@ -110,12 +117,17 @@ func (f *findings) unbounded(p pump) {
 		if w != nil && f.repeats(p, q) {
 			w.Repeats = len(f.x.s.path(p.state)) - len(f.x.s.path(p.from))
 		}
-		f.add(Finding{
-			Code: Unbounded, Subject: e.Name, Witness: w, Elements: []Element{e},
-			Text: fmt.Sprintf("tokens can pile up in %q for ever: a loop adds to it each time round", e.Name),
-			Fix:  fmt.Sprintf("let each round of the loop take from %q what it puts there", e.Name),
-		})
+		f.growing(q, w)
 	}
+}
+
+func (f *findings) growing(place int32, w *Witness) {
+	e := f.place(place)
+	f.add(Finding{
+		Code: Unbounded, Subject: e.Name, Witness: w, Elements: []Element{e},
+		Text: fmt.Sprintf("tokens can pile up in %q for ever: a loop adds to it each time round", e.Name),
+		Fix:  fmt.Sprintf("let each round of the loop take from %q what it puts there", e.Name),
+	})
 }
 
 func (f *findings) stuck(w *Witness, state []uint8) {

@@ -19,9 +19,6 @@ func Verify(n *Net, opts VerifyOptions) Report {
 		more = defaultMoreOrJoins
 	}
 	j := judge(l, w, opts.limits(more))
-	if l.undecided && j.limit == NoLimit {
-		j.limit = LimitOrJoin
-	}
 	rep := report(l, n.Name(), j)
 	rep.Warnings = warnings(l, w, j, &rep, opts)
 	return rep
@@ -31,17 +28,19 @@ func Verify(n *Net, opts VerifyOptions) Report {
 type netLowering struct {
 	n *Net
 	*moments
-	moves     []netMove         // of the exact game, by label
-	leaves    []netMove         // of the reduced net, by label
-	busyAt    []int32           // by task: its busy place in the exact game, or -1
-	busyTasks []TaskID          // by busy place, less the number of conditions
-	undecided bool              // an or-join could not be decided
-	marking   Marking           // scratch
-	running   Bits              // scratch
-	decided   map[string]bool   // answers for or-joins, by the join and what it looks at
-	watched   map[int32][]int32 // by or-join, the places that it looks at
-	key       []byte            // scratch
-	flows     map[string]Pos    // of implicit conditions; made when first needed
+	moves     []netMove           // of the exact game, by label
+	leaves    []netMove           // of the reduced net, by label
+	busyAt    []int32             // by task: its busy place in the exact game, or -1
+	busyTasks []TaskID            // by busy place, less the number of conditions
+	undecided int                 // answers that were not decided
+	work      int                 // spent on or-joins, in words copied and compared
+	kept      int                 // bytes that decided holds
+	marking   Marking             // scratch
+	running   Bits                // scratch
+	decided   map[string]Decision // answers for or-joins, by the join and what it looks at
+	watched   map[int32][]int32   // by or-join, the places that it looks at
+	key       []byte              // scratch
+	flows     map[string]Pos      // of implicit conditions; made when first needed
 }
 
 // netMove is what a move stands for.
@@ -58,7 +57,7 @@ func (l *netLowering) game() (*game, Limit) {
 	n := l.n
 	l.marking, l.running = make(Marking, len(n.conditions)), NewBits(len(n.tasks))
 	l.busyAt, l.busyTasks, l.moves = filledWith(len(n.tasks), -1), nil, nil
-	l.decided, l.watched = map[string]bool{}, map[int32][]int32{}
+	l.decided, l.watched, l.kept = map[string]Decision{}, map[int32][]int32{}, 0
 	l.split.Each(func(t int) {
 		l.busyAt[t] = int32(len(n.conditions) + len(l.busyTasks))
 		l.busyTasks = append(l.busyTasks, TaskID(t))
@@ -69,7 +68,7 @@ func (l *netLowering) game() (*game, Limit) {
 	}
 	g.start = make([]uint8, g.places)
 	g.start[n.start] = 1
-	g.orEnabled, g.member, g.awaited = l.orEnabled, l.memberEnabled, l.awaits
+	g.ask = l
 	for t := range n.tasks {
 		if n.def.Tasks[t].Split == Or && len(n.tasks[t].outputs) > maxOrOutputs {
 			return nil, LimitSplit
@@ -226,26 +225,46 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 
 // orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one answer.
 func (l *netLowering) orEnabled(m *gameMove, state []uint8) bool {
+	places := l.looksAt(m)
+	if len(places) > maxKey {
+		l.load(state)
+		return l.decide(TaskID(m.or)).Enabled
+	}
 	l.key = append(l.key[:0], byte(m.or), byte(m.or>>8), byte(m.or>>16))
-	for _, p := range l.looksAt(m) {
+	for _, p := range places {
 		l.key = append(l.key, state[p])
 	}
-	if answer, known := l.decided[string(l.key)]; known {
-		return answer
+	l.work += len(l.key) >> 3
+	d, known := l.decided[string(l.key)]
+	if !known {
+		l.load(state)
+		d = l.decide(TaskID(m.or))
+		if l.kept += len(l.key); l.kept <= maxDecided {
+			l.decided[string(l.key)] = d
+		}
+	} else if d.Undecided {
+		l.undecided++
 	}
-	l.load(state)
-	answer := l.decide(TaskID(m.or))
-	l.decided[string(l.key)] = answer
-	return answer
+	return d.Enabled
 }
+
+// The bytes of a question whose answer is kept, and of all such questions.
+const (
+	maxKey     = 1024
+	maxDecided = 16 << 20
+)
 
 // looksAt lists the places that the or-join of a move depends on.
 func (l *netLowering) looksAt(m *gameMove) []int32 {
 	places, known := l.watched[m.or]
 	if !known {
-		for p := range int32(len(l.n.conditions) + len(l.busyTasks)) {
-			if l.awaits(m, p) {
-				places = append(places, p)
+		j := l.n.orJoin(TaskID(m.or))
+		for _, c := range j.places {
+			places = append(places, int32(c))
+		}
+		for _, t := range append([]TaskID{TaskID(m.or)}, j.tasks...) {
+			if busy := l.busyAt[t]; busy >= 0 {
+				places = append(places, busy)
 			}
 		}
 		l.watched[m.or] = places
@@ -257,14 +276,24 @@ func (l *netLowering) looksAt(m *gameMove) []int32 {
 func (l *netLowering) memberEnabled(s *gameSpare, state []uint8) bool {
 	l.load(state)
 	l.running.Add(int(s.owner))
-	return l.decide(s.task)
+	return l.decide(s.task).Enabled
 }
 
-func (l *netLowering) decide(t TaskID) bool {
-	d := l.n.Enabled(t, l.marking, l.running)
-	l.undecided = l.undecided || d.Undecided
-	return d.Enabled
+func (l *netLowering) decide(t TaskID) Decision {
+	d, work := l.n.enabled(t, l.marking, l.running)
+	if l.work += work + len(l.marking); d.Undecided {
+		l.undecided++
+	}
+	return d
 }
+
+func (l *netLowering) guesses() int { return l.undecided }
+
+func (l *netLowering) spent() int { return l.work / workPerState }
+
+// workPerState is how many words of work, see [search], count as much as one state: a search that asks or-joins much may look at
+// fewer states, so that it takes no longer than others.
+const workPerState = 2048
 
 // manyTokens stands for an unbounded count where the engine is asked.
 const manyTokens = 1 << 10
@@ -286,11 +315,10 @@ func (l *netLowering) load(state []uint8) {
 
 // awaits reports whether a token in a place can matter to the or-join of a move.
 func (l *netLowering) awaits(m *gameMove, place int32) bool {
-	j, watchers := TaskID(m.or), []TaskID(nil)
+	j := l.n.orJoin(TaskID(m.or))
 	if i := int(place) - len(l.n.conditions); i >= 0 {
-		watchers = l.n.BusyWatchers(l.busyTasks[i])
-	} else {
-		watchers = l.n.Watchers(ConditionID(place))
+		t := l.busyTasks[i]
+		return t == TaskID(m.or) || j.cell[t] >= 0
 	}
-	return slices.Contains(watchers, j)
+	return j.spot[place] >= 0
 }

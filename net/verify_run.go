@@ -1,7 +1,5 @@
 package net
 
-import "slices"
-
 // lowered is a net in the form that verification works on.
 type lowered interface {
 	// reducer makes the net for the reduction rules, and says which place holds the last token (-1: none must be left
@@ -18,29 +16,21 @@ type lowered interface {
 
 // judgement is what verification found before it is put into words.
 type judgement struct {
-	sound bool          // shown to be sound by reduction; nothing below is set but states and joins
-	joins []removedJoin // or-joins that reduction saw through
-	g     *game
-	x     *explorer
-	limit Limit
-	// states were looked at in all. The run, if set, is one that the exact search could not reach within its budget;
-	// why is what it shows.
-	states int
-	run    *longRun
+	sound  bool          // shown to be sound by reduction; nothing below is set but states and joins
+	joins  []removedJoin // or-joins that reduction saw through
+	g      *game
+	x      *explorer
+	limit  Limit
+	states int         // looked at in all
+	run    *longRun    // a violation that the search did not come to, if it found none
 	late   func() bool // as in searchLimits
-}
-
-// longRun is a violation that was found in the reduced net and translated back.
-type longRun struct {
-	moves []int32 // of the exact game
-	state []uint8 // after them
-	code  Code
-	place int32   // of an unsafe place
-	dead  []int32 // tasks none of whose moves can be made, for a dead-task
 }
 
 // judge verifies a net: by reduction first, and where that does not show it to be sound, by a search of the net as it is,
 // which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
+//
+// A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too deep
+// for it. So single runs are tried before it goes on: if one of them shows something, all that is left is to find a shorter.
 func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)
@@ -57,27 +47,43 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	}
 	j.x = newExplorer(j.g, lim)
 	j.x.watch = w
-	j.x.run()
+	j.x.run(min(lim.states, fewStates), fewBytes)
+	if j.x.limit == LimitStates && !j.x.violated() {
+		j.probe(l, r != nil, lim)
+		bytes := maxArena
+		if j.run != nil {
+			bytes /= 4
+		}
+		j.x.resume(lim.states, bytes)
+		if j.x.violated() {
+			j.run = nil
+		}
+	}
 	j.states += j.x.s.len()
-	j.limit = j.x.limit
-	if r != nil && j.limit != NoLimit && !j.x.violated() {
-		j.translate(l, lim)
+	if j.x.limit != NoLimit {
+		j.limit = j.x.limit
 	}
 	return j
 }
+
+// What a search may look at before single runs are tried.
+const (
+	fewStates = 20_000
+	fewBytes  = 8 << 20
+)
 
 // provedBy reports whether the reduced net is sound and safe.
 func (j *judgement) provedBy(r *reducer, end int32, lim searchLimits) bool {
 	if r.oneTokenSound(end) {
 		return true
 	}
-	g, _ := r.game(end)
+	g, _ := r.game(end, false)
 	if g == nil {
 		return false
 	}
 	x := newExplorer(g, lim)
 	x.firstOnly = true
-	x.run()
+	x.run(lim.states, maxArena)
 	j.states += x.s.len()
 	return x.faultless()
 }
@@ -95,44 +101,6 @@ func (x *explorer) faultless() bool {
 	return true
 }
 
-// translate looks for a violation in the reduced net, however the search of the net itself ended, and plays the run to it in
-// the net itself.
-func (j *judgement) translate(l lowered, lim searchLimits) {
-	r, end := l.reducer(true)
-	r.run()
-	g, firings := r.game(end)
-	if g == nil {
-		return
-	}
-	x := newExplorer(g, lim)
-	x.firstOnly = true
-	x.run()
-	run, code := x.worst()
-	if code == "" {
-		return
-	}
-	moves := r.trace.unroll(nil, r.trace.start)
-	for _, k := range run {
-		moves = r.firing(moves, firings[g.moves[k].label])
-	}
-	j.run = j.replay(l, moves, code)
-}
-
-// worst is the run to the first violation of a search, and what is wrong there; an empty code if nothing is.
-func (x *explorer) worst() ([]int32, Code) {
-	switch {
-	case x.spilled >= 0:
-		return x.runTo(x.spilled), ImproperCompletion
-	case x.crowd.state >= 0:
-		return append(x.runTo(x.crowd.state), x.crowd.move), Unsafe
-	case x.stuck >= 0:
-		return x.runTo(x.stuck), NoOptionToComplete
-	case x.doomed >= 0:
-		return x.runTo(x.doomed), NoOptionToComplete
-	}
-	return nil, ""
-}
-
 // runTo lists the moves to a state.
 func (x *explorer) runTo(state int32) []int32 {
 	path := x.s.path(state)
@@ -142,70 +110,3 @@ func (x *explorer) runTo(state int32) []int32 {
 	}
 	return moves
 }
-
-// replay plays the moves in the exact game. Whatever the reduced net showed, only what is seen here counts.
-func (j *judgement) replay(l lowered, moves []tracedMove, code Code) *longRun {
-	run := &longRun{code: code, place: -1, state: make([]uint8, j.g.places)}
-	copy(run.state, j.g.start)
-	byTask := make(map[int32][]int32)
-	for i := range j.g.moves {
-		t := j.g.moves[i].task
-		byTask[t] = append(byTask[t], int32(i))
-	}
-	for at := range moves {
-		k := j.next(l, moves[at:], run.state, byTask)
-		if k < 0 {
-			return nil
-		}
-		run.moves = append(run.moves, k)
-		out := j.g.play(&j.g.moves[k], run.state)
-		over, proper := j.g.complete(run.state)
-		switch {
-		case out.over >= 0:
-			return nil
-		case j.g.safe && out.crowded >= 0:
-			run.code, run.place = Unsafe, out.crowded
-			return run
-		case over && !proper:
-			run.code = ImproperCompletion
-			return run
-		}
-	}
-	if code != NoOptionToComplete || !j.hopeless(run.state) {
-		return nil
-	}
-	return run
-}
-
-// next finds the move of the exact game to make, and brings what it stands for to the front: the first one, or the first
-// urgent one if an urgent move must come first.
-func (j *judgement) next(l lowered, moves []tracedMove, state []uint8, byTask map[int32][]int32) int32 {
-	urgent := j.g.urgentAt && slices.ContainsFunc(j.g.moves, func(m gameMove) bool {
-		return m.urgent && j.g.enabled(&m, state)
-	})
-	for i, t := range moves {
-		for _, k := range byTask[l.taskOf(t)] {
-			m := &j.g.moves[k]
-			if m.urgent != urgent || !l.matches(t, m) || !j.g.enabled(m, state) {
-				continue
-			}
-			copy(moves[1:i+1], moves[:i])
-			return k
-		}
-		if !urgent {
-			break
-		}
-	}
-	return -1
-}
-
-// hopeless reports whether no run from the state reaches completion: a small search, since most is over by then.
-func (j *judgement) hopeless(state []uint8) bool {
-	g := *j.g
-	g.start, g.safe = state, false
-	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless, late: j.late})
-	x.run()
-	return x.exact() && len(x.final) == 0
-}
-
-const maxHopeless = 20_000

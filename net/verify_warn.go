@@ -15,7 +15,7 @@ func warnings(l *netLowering, w *netWatcher, j *judgement, rep *Report, opts Ver
 		f.simplified(j.joins)
 		w = f.lookAgain(opts.limits(0).late)
 	} else if j.x != nil {
-		w.whole = j.x.exact() && !l.undecided
+		w.whole = j.x.exact()
 	}
 	if w != nil {
 		f.watched(w)
@@ -108,6 +108,7 @@ func (f *warner) isXor(t TaskID) {
 const (
 	maxLookAgain      = 3000
 	maxLookAgainBytes = 2 << 20
+	maxPlacesPerState = 4
 )
 
 // lookAgain searches a net that was proved sound without a search, if it has regions.
@@ -121,11 +122,13 @@ func (f *warner) lookAgain(late func() bool) *netWatcher {
 	}
 	w := newNetWatcher(f.netLowering)
 	states := min(maxLookAgain, maxLookAgainBytes/g.places)
+	if g.places > maxPlacesPerState*states {
+		return nil // it will hardly be whole, and then it says nothing
+	}
 	x := newExplorer(g, searchLimits{states: states, more: states, late: late})
 	x.watch = w
-	x.run()
-	w.whole = x.exact() && !f.undecided
-	f.undecided = false
+	x.run(g.spent()+states, maxArena)
+	w.whole = x.exact()
 	w.joins = nil // reduction has told of them
 	return w
 }
