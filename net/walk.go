@@ -1,9 +1,5 @@
 package net
 
-import (
-	"math/rand/v2"
-)
-
 // walker plays a game at random, one run after the other, until something goes wrong. It proves nothing, but it is fast: a
 // move costs what changes, not what the net holds. Where the states are too many for a search, most of what is wrong
 // with a net shows in a few runs, for a join that cannot be satisfied is met by every run that comes there. The moves that
@@ -13,7 +9,7 @@ import (
 type walker struct {
 	g       *game
 	users   [][]walkUse // by place: the moves that ask what it holds
-	rng     *rand.Rand
+	rng     dice
 	allowed int // what answers may have cost, see [game.spent]
 	state   []uint8
 	tokens  int                               // in all places together
@@ -34,9 +30,21 @@ type walkUse struct {
 	need uint8
 }
 
+// dice is a generator of numbers that look random (Steele, Lea and Flood's SplitMix). Its value is the seed.
+type dice uint64
+
+// below returns a number below n.
+func (d *dice) below(n int) int {
+	*d += 0x9e3779b97f4a7c15
+	x := uint64(*d)
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return int((x ^ x>>31) % uint64(n))
+}
+
 func newWalker(g *game) *walker {
 	w := &walker{
-		g: g, users: make([][]walkUse, g.places), rng: rand.New(rand.NewPCG(1, 2)), state: make([]uint8, g.places),
+		g: g, users: make([][]walkUse, g.places), rng: 1, state: make([]uint8, g.places),
 		lacks: make([]int32, len(g.moves)), bars: make([]int32, len(g.moves)), at: make([]int32, len(g.moves)),
 		uses: make([]int32, len(g.moves)),
 	}
@@ -120,9 +128,9 @@ func (w *walker) sort(k int32) {
 func (w *walker) choose() int32 {
 	for _, list := range [][]int32{w.ready[1], w.ready[0]} {
 		w.rest = append(w.rest[:0], list...)
-		patient := w.rng.IntN(8) > 0
+		patient := w.rng.below(8) > 0
 		for n := len(w.rest); n > 0; {
-			i, other := w.rng.IntN(n), w.rng.IntN(n)
+			i, other := w.rng.below(n), w.rng.below(n)
 			if w.uses[w.rest[other]] < w.uses[w.rest[i]] {
 				i = other
 			}
