@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -43,17 +44,21 @@ func (e *Engine) submit(ctx context.Context, r *request) error {
 	}
 	select {
 	case err := <-r.done:
+		answers.Put(r.done) // its one answer is taken, so it can carry that of another request
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("%w; the command was queued and may still happen", ctx.Err())
 	}
 }
 
+// answers are channels for the outcomes of requests.
+var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
+
 func (e *Engine) enqueue(ctx context.Context, r *request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.ctx, r.done = ctx, make(chan error, 1)
+	r.ctx, r.done = ctx, answers.Get().(chan error)
 	e.active.add(1)
 	select {
 	case <-e.closing:
@@ -210,12 +215,12 @@ func patient(batch []*request) bool {
 
 // execute runs one request in the open transaction, and undoes all of it if it fails.
 func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
-	r.tx = &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx)}
+	r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx)}
 	if r.err = r.ctx.Err(); r.err != nil {
 		return
 	}
 	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) {
-		r.tx = &Tx{e: e, s: s, now: now, ctx: context.WithoutCancel(r.ctx), late: true}
+		r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx), late: true}
 		r.err = r.tx.try(r.run)
 	}
 	if r.err != nil {
@@ -228,6 +233,14 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 		r.answered = true
 		r.done <- nil
 	}
+}
+
+// whole is the context of a command that has begun: its caller may go, and it happens as a whole or not at all.
+func whole(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // try runs a request, and undoes all of it if it fails.

@@ -116,6 +116,9 @@ func (l Jobs) Get(id workitem.JobID) *Job { return l.get(sortKey{id}) }
 
 // Of lists the live jobs of an item, oldest first.
 func (l Jobs) Of(item workitem.ID) []*Job {
+	if l.byItem.Len() == 0 {
+		return nil
+	}
 	var jobs []*Job
 	for j := range l.byItem.from(sortKey{item}) {
 		if j.Item != item {

@@ -93,9 +93,12 @@ func (l List[T]) get(k sortKey) T {
 
 // find returns where the key is, or where it belongs: a part that could hold it, and the position there.
 func (l List[T]) find(k sortKey) (p, i int, ok bool) {
-	p = max(0, sort.Search(len(l.parts), func(p int) bool { return keyOf(l.parts[p].of[0]).compare(k) > 0 })-1)
-	if p == len(l.parts) {
-		return p, 0, false
+	switch len(l.parts) {
+	case 0:
+		return 0, 0, false
+	case 1:
+	default:
+		p = max(0, sort.Search(len(l.parts), func(p int) bool { return keyOf(l.parts[p].of[0]).compare(k) > 0 })-1)
 	}
 	i, ok = slices.BinarySearchFunc(l.parts[p].of, k, func(v T, k sortKey) int { return keyOf(v).compare(k) })
 	return p, i, ok
@@ -109,6 +112,10 @@ func (l List[T]) snapshot() List[T] {
 
 // own makes the part one that only this list has; the list of the parts, too.
 func (l *List[T]) own(p int) *part[T] {
+	if !l.mine && l.size < len(small[T]{}.of) && len(l.parts) <= 1 {
+		l.parts, l.mine = l.small(), true
+		return &l.parts[0]
+	}
 	if !l.mine {
 		parts := make([]part[T], len(l.parts), len(l.parts)+1)
 		for i := range parts {
@@ -123,6 +130,21 @@ func (l *List[T]) own(p int) *part[T] {
 		own.of, own.mine = append(make([]T, 0, len(own.of)+1), own.of...), true
 	}
 	return &l.parts[p]
+}
+
+// small is the memory of a list that has few elements, as most have.
+type small[T listed] struct {
+	parts [1]part[T]
+	of    [4]T
+}
+
+func (l *List[T]) small() []part[T] {
+	s := new(small[T])
+	s.parts[0].of, s.parts[0].mine = s.of[:0], true
+	if len(l.parts) > 0 {
+		s.parts[0].of = append(s.parts[0].of, l.parts[0].of...)
+	}
+	return s.parts[:]
 }
 
 // put adds an element, or replaces the one with its key.
@@ -161,6 +183,10 @@ func (l *List[T]) split(p, i int) (int, int) {
 func (l *List[T]) remove(k sortKey) {
 	p, i, found := l.find(k)
 	if !found {
+		return
+	}
+	if l.size == 1 {
+		*l = List[T]{}
 		return
 	}
 	l.size--

@@ -117,6 +117,11 @@ func (t *Tree) each(c *Case, f func(*Case)) {
 
 // Item finds a work item and its case in memory; nil if it is not there.
 func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
+	if t.root != nil {
+		if it := t.root.Item(id); it != nil {
+			return t.root, it
+		}
+	}
 	for c := range t.holders(id) {
 		if it := c.Item(id); it != nil {
 			return c, it
@@ -127,6 +132,11 @@ func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 
 // Job finds a live job and its case; nil if it is not there.
 func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
+	if t.root != nil {
+		if j := t.root.Job(id); j != nil {
+			return t.root, j
+		}
+	}
 	for c := range t.holders(id) {
 		if j := c.Job(id); j != nil {
 			return c, j

@@ -33,7 +33,7 @@ func (m *Machine) createCase(c *store.Case, d *activities.Definition, input json
 	if err := m.emit(&store.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}
-	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.release}, nil
+	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.letGo}, nil
 }
 
 // firstTasks tries the tasks behind the start condition.
@@ -152,7 +152,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		}
 		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
-		}), m.release}
+		}), m.letGo}
 		if judge && to.Final() {
 			steps = append(steps, m.judge(parent.ID, t, c.Generation, workitem.Outcome{State: to}, c.Failure))
 		}
@@ -229,7 +229,7 @@ func (m *Machine) closeCase(
 		}
 		delete(m.ending, id)
 		delete(m.touched, id)
-		m.then(hook, m.release, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
+		m.then(hook, m.letGo, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
 		return nil
 	}
 }

@@ -46,7 +46,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if err != nil {
 		return nil, err
 	}
-	m.then(m.release)
+	m.then(m.letGo)
 	return it, m.run(0)
 }
 
@@ -245,7 +245,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 		}
 		for i := range spec.Timers {
 			if spec.Timers[i].Name == j.Name {
-				m.then(m.fireTimer(c.ID, t, &spec.Timers[i], j), m.release)
+				m.then(m.fireTimer(c.ID, t, &spec.Timers[i], j), m.letGo)
 			}
 		}
 	}

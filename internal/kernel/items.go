@@ -160,11 +160,10 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, a workitem.Action, p
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		t, _ := c.Net.TaskByName(it.Task)
-		steps := []step{m.moveItem(id, item, it.State, a, payload)}
+		m.then(m.moveItem(id, item, it.State, a, payload))
 		if a == workitem.Start {
-			steps = append([]step{m.ensureStarted(id, t, it.Generation)}, steps...)
+			m.then(m.ensureStarted(id, t, it.Generation))
 		}
-		m.then(steps...)
 		return nil
 	}
 }
@@ -233,9 +232,12 @@ func (m *Machine) moved(
 		return err
 	}
 	id, generation := c.ID, it.Generation
-	steps := []step{m.itemHook(id, t, it.ID, a, spec), m.changeHook(id, t, generation, spec, func(change *activities.Change) {
-		change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
-	})}
+	steps := append(make([]step, 0, 6), m.itemHook(id, t, it.ID, a, spec))
+	if spec.Hooks.OnWorkItemStateChanged != nil {
+		steps = append(steps, m.changeHook(id, t, generation, spec, func(change *activities.Change) {
+			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
+		}))
+	}
 	if a == workitem.Reset {
 		steps = append(steps, m.redo(id, it.ID, spec))
 	}
@@ -245,7 +247,7 @@ func (m *Machine) moved(
 			return nil
 		})
 	}
-	steps = append(steps, m.release)
+	steps = append(steps, m.letGo)
 	if judge && to.Final() {
 		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
 	}

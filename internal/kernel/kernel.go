@@ -87,6 +87,7 @@ type Machine struct {
 
 	agenda  []step
 	asked   []step // actions that callbacks asked for, in order
+	letGo   step   // the step that releases them
 	touched map[workitem.CaseID]*touched
 	ending  map[workitem.CaseID]bool
 	choice  *choice
@@ -121,8 +122,10 @@ type touched struct {
 
 // New makes a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
-	return &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by,
+	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by,
 		events: make([]store.Event, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
+	m.letGo = m.release
+	return m
 }
 
 // Events lists what the command did.

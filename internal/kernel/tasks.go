@@ -56,10 +56,10 @@ func (m *Machine) enable(c *store.Case, t net.TaskID) error {
 	}
 	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
 	if c.Net.Task(t).Kind == net.Routing {
-		m.then(hook, m.release, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		m.then(hook, m.letGo, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		return nil
 	}
-	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.release)
+	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.letGo)
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, store.TaskCompleted, func(c *store.Case, spec *activities.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.release,
+			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.letGo,
 			m.region(id, t), m.split(id, t, generation, spec),
 		}
 	})
@@ -199,7 +199,7 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, store.TaskFailed, func(c *store.Case, spec *activities.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.release,
+			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.letGo,
 			m.endCase(id, store.CaseFailed, failure, false),
 		}
 	})
@@ -224,7 +224,8 @@ func (m *Machine) leave(
 			return err
 		}
 		m.touchBusy(c, t)
-		m.then(append([]step{m.disown(id, t, generation)}, rest(c, spec)...)...)
+		m.then(rest(c, spec)...)
+		m.then(m.disown(id, t, generation))
 		return nil
 	}
 }
@@ -261,7 +262,7 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to store.TaskStat
 		if from == store.TaskStarted {
 			m.touchBusy(c, t)
 		}
-		m.then(m.disown(id, t, task.Generation), hook, m.release)
+		m.then(m.disown(id, t, task.Generation), hook, m.letGo)
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
@@ -375,6 +376,10 @@ func (tx *transaction) end() {
 	}
 }
 
+// textIn is bytes as a text, without a copy: it must be gone before the bytes change. The events of a command are most of
+// what it writes, and the driver copies them once more.
+func textIn(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
+
 // write puts what was appended and replied into the database.
 func (tx *transaction) write() error {
 	if err := tx.usable(); err != nil {
@@ -386,7 +391,7 @@ func (tx *transaction) write() error {
 		e := a.entry
 		if err := w.run("INSERT INTO journal (seq, prev, root, at, command, actor, key, answer, events) "+
 			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), store.Micros(e.At), e.Command, e.By,
-			nullable(e.Key), jsonOf(e.Answer), string(tx.buf[a.start:a.end])); err != nil {
+			nullable(e.Key), jsonOf(e.Answer), textIn(tx.buf[a.start:a.end])); err != nil {
 			return err
 		}
 		if e.Key == "" {
