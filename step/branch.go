@@ -26,7 +26,9 @@ type branch struct {
 	names  []string      // the steps that it has come to
 	stamp  time.Time     // when the latest step that it knows of ended
 	kids   []*branch
-	groups int // its calls of All and Map so far
+	groups int    // its calls of All and Map so far
+	live   bool   // it has done something new in this run
+	lines  []line // logged since its latest step, and perhaps on an earlier run
 
 	known    bool // its result is: it has returned, or was not chosen
 	err      error
@@ -241,7 +243,7 @@ func (j *join) count(b *branch) {
 	} else {
 		j.done++
 	}
-	if j.parked {
+	if j.parked && (b.echo || b.live) {
 		j.by.run.echoes(j.by, b.echo) // before it is woken
 	}
 }
@@ -259,6 +261,9 @@ func (j *join) add(b *branch) {
 
 // wait returns once the join is ready. The lock is held.
 func (j *join) wait(ctx context.Context) error {
+	if j.by.replays() {
+		j.by.lines = nil // logged as it waited here before
+	}
 	for !j.ready(j) {
 		j.parked = true
 		err := j.by.run.park(ctx, j.by)
@@ -289,6 +294,10 @@ func (c *call) learnFrom(b *branch) {
 	if b.echo {
 		c.run.echoes(c.branch, true)
 	}
+	if !b.canceled {
+		c.branch.lines = append(c.branch.lines, b.lines...)
+	}
+	b.lines = nil
 	if b.stamp.After(c.branch.stamp) {
 		c.branch.stamp = b.stamp
 	}

@@ -22,6 +22,7 @@ type call struct {
 	opts   options
 	place  uintptr
 	entry  *entry // nil for calls that are no step
+	lines  []line // to be logged
 }
 
 // title is what a call is called in errors: a step by its name, or a word.
@@ -181,6 +182,7 @@ func (c *call) fresh() error {
 	if c.branch.closed || c.entry.drop || r.out[c.ask.Name] {
 		return errNotChosen
 	}
+	c.said()
 	return nil
 }
 
@@ -265,6 +267,7 @@ func (c *call) awaitEnd(begin func() *workitem.Step) (*workitem.Step, error) {
 			return nil, err
 		}
 		r.mu.Unlock()
+		c.speak()
 		err := c.open(begin())
 		r.mu.Lock()
 		if err != nil {

@@ -69,6 +69,7 @@ func (c *call) do(fn func(context.Context) (json.RawMessage, error)) (*workitem.
 		r.mu.Lock()
 		s, err := c.turn(now)
 		r.mu.Unlock()
+		c.speak()
 		if s != nil || err != nil {
 			return s, err
 		}
@@ -232,6 +233,7 @@ func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) 
 	r.mu.Lock()
 	s, err := c.turn(now)
 	r.mu.Unlock()
+	c.speak()
 	if s != nil || err != nil {
 		return s, err
 	}

@@ -187,6 +187,9 @@ func (r *Run) meet(c *call) (*entry, error) {
 	if e.old && e.step.State.Final() {
 		r.echoes(c.branch, true) // before it counts as met
 	}
+	if e.old {
+		c.branch.lines = nil // logged as the step was recorded
+	}
 	if e.old && e.drop {
 		c.branch.closed = true // it is one of those that were not chosen
 	}

@@ -112,6 +112,9 @@ var (
 
 // gather applies the options of a call that takes those.
 func gather(opts []Option, takes []string) (options, error) {
+	if len(opts) == 0 {
+		return options{}, nil
+	}
 	var o options
 	for _, opt := range opts {
 		switch {

@@ -501,3 +501,54 @@ func TestThreeThousandBranches(t *testing.T) {
 	job.Advance(1000 * time.Hour)
 	require.NoError(t, job.Run(t.Context(), fn).Err)
 }
+
+func TestALineIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	job := steptest.New()
+	job.Info.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+		Level: slog.LevelInfo,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	fn := func(ctx context.Context) error {
+		l := step.Log(ctx).With("by", "main")
+		l.Info("begins")
+		b := step.Go(ctx, func(ctx context.Context) (int, error) {
+			step.Log(ctx).WithGroup("g").Info("branch", "n", 1)
+			err := step.Sleep(ctx, "one", time.Hour)
+			if err == nil {
+				step.Log(ctx).Info("branch ends")
+			}
+			return 1, err
+		})
+		_, err := step.Do(ctx, "work", func(ctx context.Context) (int, error) {
+			step.Log(ctx).Info("works")
+			return 1, nil
+		})
+		if err != nil {
+			return err
+		}
+		l.Info("has worked")
+		if _, err := b.Wait(ctx); err != nil {
+			return err
+		}
+		l.Info("has waited")
+		if err := step.Sleep(ctx, "two", time.Hour); err != nil {
+			return err
+		}
+		l.Debug("not of interest")
+		l.Info("ends")
+		return nil
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.ElementsMatch(t, []string{
+		"msg=begins by=main", "msg=branch g.n=1", "msg=works", `msg="has worked" by=main`, `msg="branch ends"`,
+		`msg="has waited" by=main`, "msg=ends by=main",
+	}, lines)
+	require.Equal(t, "msg=ends by=main", lines[6])
+}

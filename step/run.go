@@ -123,6 +123,11 @@ func (r *Run) End(err error) Outcome {
 	over := r.over
 	r.mu.Unlock()
 	r.work.Wait()
+	for _, b := range append(r.branches, r.main) {
+		if !b.canceled {
+			emit(b.lines)
+		}
+	}
 	return r.outcome(over, err)
 }
 

@@ -52,6 +52,7 @@ func (r *Run) move(b *branch, to status) {
 
 // echoes says whether the latest answer that a branch got is from the history. The lock is held.
 func (r *Run) echoes(b *branch, yes bool) {
+	b.live = b.live || !yes
 	if b.echo == yes {
 		return
 	}

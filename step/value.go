@@ -93,6 +93,7 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 // lock held.
 func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) {
 	r := c.run
+	defer c.speak()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := c.final(); s != nil {

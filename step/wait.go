@@ -219,6 +219,7 @@ func Token(ctx context.Context, name, event string) (string, error) {
 	r.mu.Lock()
 	s, err := c.turn(time.Time{})
 	r.mu.Unlock()
+	c.speak()
 	if err == nil && s == nil {
 		ask := *c.ask
 		ask.State = workitem.StepDone

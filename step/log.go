@@ -1,0 +1,90 @@
+package step
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Log returns the job's logger, for a function that runs again and again: what it logged on an earlier run is not logged
+// again. On a replay, lines are held back until the branch does something new, and are dropped when it comes to a step
+// that was recorded before, or to branches that it waited for. After a crash a line may come twice, or be missing.
+//
+//	step.Log(ctx).Info("charged", "order", o.ID)
+//
+// In a step's function every line counts. Outside a job it is slog.Default().
+func Log(ctx context.Context) *slog.Logger {
+	s := scopeOf(ctx)
+	switch {
+	case s == nil:
+		return slog.Default()
+	case s.inside != "":
+		return s.run.info.Log
+	}
+	return slog.New(&onceHandler{s.run.info.Log.Handler(), s})
+}
+
+// onceHandler passes on the lines that are new.
+type onceHandler struct {
+	next slog.Handler
+	at   *scope
+}
+
+// line is one that is held back.
+type line struct {
+	ctx    context.Context
+	to     slog.Handler
+	record slog.Record
+}
+
+func emit(lines []line) {
+	for _, l := range lines {
+		_ = l.to.Handle(l.ctx, l.record) // a logger has nobody to tell
+	}
+}
+
+// Enabled is the handler's.
+func (h *onceHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+// Handle passes a line on, or holds it back.
+func (h *onceHandler) Handle(ctx context.Context, record slog.Record) error {
+	r, b := h.at.run, h.at.branch
+	r.load()
+	r.mu.Lock()
+	held := b.replays()
+	if held {
+		b.lines = append(b.lines, line{ctx, h.next, record.Clone()})
+	}
+	r.mu.Unlock()
+	if held {
+		return nil
+	}
+	return h.next.Handle(ctx, record)
+}
+
+// replays reports whether a branch has done nothing in this run that it had not done in an earlier one. The lock is held.
+func (b *branch) replays() bool { return !b.live && len(b.run.order) > 0 }
+
+// WithAttrs returns the handler with attributes.
+func (h *onceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &onceHandler{h.next.WithAttrs(attrs), h.at}
+}
+
+// WithGroup returns the handler within a group.
+func (h *onceHandler) WithGroup(name string) slog.Handler {
+	return &onceHandler{h.next.WithGroup(name), h.at}
+}
+
+// said takes the lines that a branch has held back, as it comes to something new. The lock is held; [call.speak] follows
+// once it is not.
+func (c *call) said() {
+	c.lines = append(c.lines, c.branch.lines...)
+	c.branch.lines = nil
+}
+
+// speak writes the lines that were taken.
+func (c *call) speak() {
+	emit(c.lines)
+	c.lines = nil
+}
