@@ -80,6 +80,9 @@ func TestVerdictsOfTheIBMLibraries(t *testing.T) {
 // Each tenth file is tried, and all of them in the nightly form.
 func TestWitnessesOfModelsOfOthers(t *testing.T) {
 	every := 10
+	if testing.Short() {
+		every = 50
+	}
 	if os.Getenv("TASQ_NIGHTLY") != "" {
 		every = 1
 	}

@@ -97,6 +97,9 @@ func TestPlainNetsThatAreNoWorkflows(t *testing.T) {
 
 func TestRandomPlainWitnessesRunInTheEngine(t *testing.T) {
 	nets := 60
+	if testing.Short() {
+		nets = 20
+	}
 	if os.Getenv("TASQ_NIGHTLY") != "" {
 		nets = 4000
 	}
