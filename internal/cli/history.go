@@ -96,6 +96,9 @@ func (t *teller) entry(e *store.Entry) error {
 			continue
 		}
 		if t.a.output == "json" {
+			if e, ok := event.(*store.StepOpened); ok {
+				event = &store.StepOpened{Step: withoutSecret(e.Step)}
+			}
 			stored := store.AppendEvents(nil, []store.Event{event}, t.story.tree)
 			err := t.a.object(historyRow{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: subject(event),
 				Text: line, Event: stored[1 : len(stored)-1]})

@@ -70,6 +70,7 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 	}
 	return pages(l, read, func(s *workitem.Step) string { return s.ID.String() }, func(rows []*workitem.Step) error {
 		for _, s := range rows {
+			s = withoutSecret(s)
 			if l.a.output == "json" {
 				if err := l.a.object(rowOfStep(s)); err != nil {
 					return err
@@ -131,15 +132,21 @@ type stepRow struct {
 }
 
 func rowOfStep(s *workitem.Step) stepRow {
-	row := stepRow{
+	return stepRow{
 		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
 		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
 		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: s.Result, Failure: s.Failure,
 	}
-	if s.Kind == workitem.StepToken {
-		row.Result = nil // whoever has it may send the event
+}
+
+// withoutSecret leaves out the text of a token: whoever has it may send the event.
+func withoutSecret(s *workitem.Step) *workitem.Step {
+	if s.Kind != workitem.StepToken {
+		return s
 	}
-	return row
+	shown := *s
+	shown.Result = nil
+	return &shown
 }
 
 func (a *app) events() *cobra.Command {
