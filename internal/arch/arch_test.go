@@ -28,7 +28,7 @@ var layers = map[string]int{
 	"step": 1, "step/steptest": 2,
 	"engine":          3,
 	"admin":           4,
-	"internal/script": 4, "internal/demo": 4,
+	"internal/script": 4, "internal/demo": 5,
 	"internal/model": 5, "engine/enginetest": 5,
 	"internal/check": 6,
 	"internal/cli":   7,

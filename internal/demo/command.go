@@ -13,45 +13,132 @@ import (
 )
 
 const usage = `Usage: tasq demo [flags] [prompt]
+       tasq demo order [flags]
+       tasq demo onboarding [flags]
 
-A prompt goes to a model that fails several times, and is asked again after 1 s, 2 s, 4 s, ... or when it says. You
-review the draft. Everything is in a SQLite file: stop the demo at any moment, and the same command goes on.
+Three demos, each on a SQLite file that it leaves to be explored. Stop one at any moment, also by kill -9, and the
+same command goes on.
 
-The model is a local server, unless OPENAI_BASE_URL (or OPENAI_API_KEY) and OPENAI_MODEL, or -url and -model, name
-another one.
+  tasq demo             A prompt goes to a model that fails several times, and is asked again after 1 s, 2 s, 4 s, ...
+                        or when it says. You review the draft.
+  tasq demo order       A customer is charged, gets a mail, and the order is saved, which fails twice. The order is
+                        tried again; the customer is charged once.
+  tasq demo onboarding  A function that sends a mail, waits for the answer, asks a model that is busy, and sleeps.
+
+`
+
+const usageOfPrompt = `For tasq demo, the model is a local server, unless OPENAI_BASE_URL (or OPENAI_API_KEY) and OPENAI_MODEL, or -url
+and -model, name another one. A prompt that begins with the word of another demo goes behind --.
+
+Flags of tasq demo; the others have their own, as tasq demo order -h:
+`
+
+const usageOfOrder = `Usage: tasq demo order [flags]
+
+An order is charged, confirmed by mail, and saved, as steps of one function. Saving fails twice, and each time the whole
+order is tried again, with what was done remembered. Kill the demo in the middle of a call: the bank is called again, and
+knows the call by its key. What bank and mail server were asked is in the file with ".calls" behind its name.
 
 Flags:
 `
 
-// Command runs the demo with the arguments that follow its name on a command line. The error wraps [ErrUsage] if they
-// cannot be understood; asked for help, Command prints it and returns nil.
+const usageOfOnboarding = `Usage: tasq demo onboarding [flags]
+
+A function sends a mail, waits for the event emailVerified, asks a model that is busy twice, pauses, and saves an account
+in a transaction. While it waits it is not in memory, and the wait outlives the process.
+
+Flags:
+`
+
+// Command runs the demo with the arguments that follow its name on a command line; the first one may name another demo. The
+// error wraps [ErrUsage] if they cannot be understood; asked for help, Command prints it and returns nil.
 func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error {
-	o := Options{In: in, Err: errs, Terminal: terminal(out), Plain: os.Getenv("NO_COLOR") != ""}
+	s := Setting{Err: errs, Terminal: terminal(out), Plain: os.Getenv("NO_COLOR") != ""}
+	if len(args) > 0 {
+		switch args[0] {
+		case "order":
+			return commandOrder(ctx, out, args[1:], s)
+		case "onboarding":
+			return commandOnboarding(ctx, out, args[1:], s)
+		}
+	}
+	o := Options{In: in, Err: s.Err, Terminal: s.Terminal, Plain: s.Plain}
 	yes := !terminal(in) || !o.Terminal
-	f := flag.NewFlagSet("tasq demo", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.StringVar(&o.DB, "db", DefaultDB, "the database `file`; a case that still runs in it goes on")
-	f.StringVar(&o.DB, "d", DefaultDB, "the same as -db")
+	f := flags("tasq demo", &o.DB, DefaultDB, &o.Fast)
 	f.StringVar(&o.URL, "url", "", "base `address` of an OpenAI-compatible endpoint")
 	f.StringVar(&o.Model, "model", "", "`name` of the endpoint's model")
 	f.StringVar(&o.Key, "key", "", "API `key` of the endpoint; who may list processes sees it, unlike OPENAI_API_KEY")
 	f.StringVar(&o.Faults, "faults", "", "`script` of the local server, a word for each attempt: ok, limit 2s, error,\n"+
 		"refuse, hang, slow 1s, cut, drop, garbage, shape, empty (default \""+DefaultFaults+"\")")
-	f.BoolVar(&o.Fast, "fast", false, "make short waits of long ones")
 	f.BoolVar(&yes, "yes", yes, "approve the draft without asking; the default unless a person is at a terminal.\n"+
 		"With -yes=false the answer is a line of the input: y, or n and then a line that says why")
+	if helped, err := parse(f, out, usage+usageOfPrompt, args); helped || err != nil {
+		return err
+	}
+	o.Ask = !yes
+	o.Prompt = strings.Join(f.Args(), " ")
+	return Run(ctx, out, o)
+}
+
+func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) error {
+	o := OrderOptions{Setting: s}
+	f := flags("tasq demo order", &o.DB, DefaultOrderDB, &o.Fast)
+	f.IntVar(&o.Failures, "failures", 2, "how often saving the order fails; 5 is more than the order is tried")
+	if helped, err := parse(f, out, usageOfOrder, args); helped || err != nil {
+		return err
+	}
+	if err := noPrompt(f); err != nil {
+		return err
+	}
+	return RunOrder(ctx, out, o)
+}
+
+func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Setting) error {
+	o := OnboardingOptions{Setting: s}
+	f := flags("tasq demo onboarding", &o.DB, DefaultOnboardingDB, &o.Fast)
+	f.BoolVar(&o.Interactive, "interactive", false, "leave the event to you: say how it is sent, by a command or by HTTP")
+	f.StringVar(&o.Listen, "listen", DefaultListen, "`address` of the webhook of -interactive")
+	f.DurationVar(&o.Timeout, "timeout", DefaultTimeout, "how `long` a new case waits for the event")
+	if helped, err := parse(f, out, usageOfOnboarding, args); helped || err != nil {
+		return err
+	}
+	if err := noPrompt(f); err != nil {
+		return err
+	}
+	return RunOnboarding(ctx, out, o)
+}
+
+// flags are those that every demo has.
+func flags(name string, db *string, dbDefault string, fast *bool) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(db, "db", dbDefault, "the database `file`; a case that still runs in it goes on")
+	f.StringVar(db, "d", dbDefault, "the same as -db")
+	f.BoolVar(fast, "fast", false, "make short waits of long ones")
+	return f
+}
+
+// parse reads the arguments, and prints the help if that is what they ask for.
+func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped bool, err error) {
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, usage)
 		f.SetOutput(out)
 		f.PrintDefaults()
-		return nil
+		return true, nil
 	case err != nil:
-		return fmt.Errorf("%w: %w; see tasq demo -h", ErrUsage, err)
+		return false, fmt.Errorf("%w: %w; see %s -h", ErrUsage, err, f.Name())
 	}
-	o.Ask = !yes
-	o.Prompt = strings.Join(f.Args(), " ")
-	return Run(ctx, out, o)
+	return false, nil
+}
+
+// noPrompt refuses words that the demo has no use for.
+func noPrompt(f *flag.FlagSet) error {
+	if f.NArg() == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s takes no %q; for a prompt of that word, tasq demo -- %s %s",
+		ErrUsage, f.Name(), f.Arg(0), strings.TrimPrefix(f.Name(), "tasq demo "), strings.Join(f.Args(), " "))
 }
 
 // terminal reports whether a stream is a person's.

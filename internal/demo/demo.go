@@ -93,12 +93,12 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 		return err
 	}
 	defer m.close()
-	d := &demo{Options: o, out: out, clock: retry.SystemClock, view: newView(out, o)}
+	d := &demo{Options: o, out: out, clock: retry.SystemClock, view: newView(out, o.Terminal, o.Plain)}
 	if d.recipe, err = airetry.New(m.client, o.policy()); err != nil {
 		return err
 	}
 	_, statErr := os.Stat(o.DB)
-	if d.engine, err = o.config().Open(ctx, sqlite.File(o.DB), d.recipe); err != nil {
+	if d.engine, err = configOf(o.Err).Open(ctx, sqlite.File(o.DB), d.recipe); err != nil {
 		return fmt.Errorf("database %s: %w", o.DB, err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
@@ -128,8 +128,8 @@ func (o *Options) policy() retry.Policy {
 	return p
 }
 
-func (o *Options) config() engine.Config {
-	errs := o.Err
+// configOf is the engine's configuration in every demo. What an operator should know goes to errs, nil for nowhere.
+func configOf(errs io.Writer) engine.Config {
 	if errs == nil {
 		errs = io.Discard
 	}

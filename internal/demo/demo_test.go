@@ -277,11 +277,16 @@ func cancelCase(ctx context.Context, path, id, reason string) error {
 	if err != nil {
 		return err
 	}
-	command, err := json.Marshal(engine.RemoteCommand{Do: engine.RemoteCancel, Case: of, Data: json.RawMessage(reason)})
+	return command(ctx, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: of, Data: json.RawMessage(reason)})
+}
+
+// command has the owner of a file do something.
+func command(ctx context.Context, path string, c engine.RemoteCommand) error {
+	posted, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	answer, err := sqlite.Post(ctx, path, command)
+	answer, err := sqlite.Post(ctx, path, posted)
 	if err != nil {
 		return err
 	}
@@ -368,7 +373,8 @@ func TestTheRegistryHasEveryRecipe(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	for _, name := range []string{
-		"airetry", "approval", "bizretry", "compensate", "deferredchoice", "fanout", "loop", "nested", "parcel", "timeout",
+		"airetry", "approval", "bizretry", "compensate", "deferredchoice", "fanout", "loop", "nested", "onboarding", "order",
+		"parcel", "timeout",
 	} {
 		require.NotNil(t, e.Workflow(name), name)
 	}

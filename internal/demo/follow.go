@@ -34,10 +34,10 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	entries, watched := d.watch(ctx, id)
+	entries, watched := watch(ctx, d.engine, id)
 	tick := time.NewTicker(redraw)
 	defer tick.Stop()
-	s := &story{id: id, recipe: d.recipe}
+	s := &story{caseStory: caseStory{id: id}, recipe: d.recipe}
 	fmt.Fprintln(d.out)
 	for !s.state.Final() {
 		select {
@@ -69,11 +69,11 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 }
 
 // watch reads the journal of a case. At the end the channel of entries is closed, and the other one has the reason.
-func (d *demo) watch(ctx context.Context, id workitem.CaseID) (<-chan *store.Entry, <-chan error) {
+func watch(ctx context.Context, e *engine.Engine, id workitem.CaseID) (<-chan *store.Entry, <-chan error) {
 	entries, watched := make(chan *store.Entry), make(chan error, 1)
 	go func() {
 		defer close(entries)
-		for entry, err := range d.engine.Watch(ctx, id, 0) {
+		for entry, err := range e.Watch(ctx, id, 0) {
 			if err != nil {
 				watched <- err
 				return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/recipes/airetry/chat"
@@ -16,6 +17,8 @@ import (
 	"github.com/tasq-dev/tasq/recipes/fanout"
 	"github.com/tasq-dev/tasq/recipes/loop"
 	"github.com/tasq-dev/tasq/recipes/nested"
+	"github.com/tasq-dev/tasq/recipes/onboarding"
+	"github.com/tasq-dev/tasq/recipes/order"
 	"github.com/tasq-dev/tasq/recipes/timeout"
 	"github.com/tasq-dev/tasq/retry"
 )
@@ -38,6 +41,8 @@ func Registry() ([]engine.Workflow, error) {
 	add(fanout.New())
 	add(loop.New(bureau{}, 90, 5))
 	add(nested.New())
+	add(onboarding.New(absent{}, onboarding.Times{Verify: DefaultTimeout}))
+	add(order.New(absent{}, retry.Exponential(orderAttempts, time.Second)))
 	add(timeout.New(timeout.Office, missing[timeout.Question, struct{}]))
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("recipes: %w", err)
@@ -56,6 +61,16 @@ func missing[In, Out any](context.Context, In) (Out, error) {
 type absent struct{}
 
 func (absent) Complete(context.Context, string) (chat.Reply, error) { return chat.Reply{}, errMissing }
+
+func (absent) Charge(context.Context, string, order.Order) (string, error) { return "", errMissing }
+
+func (absent) Confirm(context.Context, string, order.Order) (string, error) { return "", errMissing }
+
+func (absent) Save(context.Context, domain.DB, order.Receipt) error { return errMissing }
+
+func (absent) Welcome(context.Context, onboarding.Letter) error { return errMissing }
+
+func (absent) Generate(context.Context, onboarding.Person) (string, error) { return "", errMissing }
 
 type office struct{}
 

@@ -12,21 +12,40 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// story follows a case by its journal, and knows where each of its work items stands.
-type story struct {
+// caseStory is what the stories of all demos know of their case.
+type caseStory struct {
 	id      workitem.CaseID
-	recipe  *airetry.Recipe
 	begun   time.Time
 	state   store.CaseState
 	failure *workitem.Failure
-	items   []*workitem.Item // our own copies, in the order of their creation
+}
+
+// head is the first line of the drawing.
+func (s *caseStory) head(now time.Time) string {
+	elapsed := time.Duration(0)
+	if !s.begun.IsZero() {
+		elapsed = now.Sub(s.begun)
+	}
+	return fmt.Sprintf("case %s  %6.1fs", s.id, elapsed.Seconds())
+}
+
+// at puts the time of an entry before a line.
+func (s *caseStory) at(e *store.Entry, line string) string {
+	return fmt.Sprintf("%7.2fs  %s", e.At.Sub(s.begun).Seconds(), line)
+}
+
+// story follows a case by its journal, and knows where each of its work items stands.
+type story struct {
+	caseStory
+	recipe *airetry.Recipe
+	items  []*workitem.Item // our own copies, in the order of their creation
 }
 
 // tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
 func (s *story) tell(e *store.Entry) (lines []string) {
 	for _, event := range e.Events {
 		if line := s.event(e, event); line != "" {
-			lines = append(lines, fmt.Sprintf("%7.2fs  %s", e.At.Sub(s.begun).Seconds(), line))
+			lines = append(lines, s.at(e, line))
 		}
 	}
 	return lines
@@ -48,11 +67,14 @@ func (s *story) event(entry *store.Entry, event store.Event) string {
 		return s.moved(e)
 	case *store.JobMoved:
 		if e.To == store.JobPending && e.Crashes > 0 {
-			return "the process died in the middle of this attempt; it is made again, and not counted"
+			return died
 		}
 	}
 	return ""
 }
+
+// died tells that a process was killed while it did a job.
+const died = "the process died in the middle of this attempt; it is made again, and not counted"
 
 func (s *story) promptOf(input json.RawMessage) string {
 	var p airetry.Prompt
@@ -62,7 +84,7 @@ func (s *story) promptOf(input json.RawMessage) string {
 	return brief(p.Text, 60)
 }
 
-func (s *story) ended() string {
+func (s *caseStory) ended() string {
 	line := "the case has " + s.state.String()
 	if s.state == store.CaseCanceled {
 		line = "the case was canceled"
@@ -74,7 +96,7 @@ func (s *story) ended() string {
 }
 
 // outcome is the error of a case that did not end well. Who cancels a case need not say why.
-func (s *story) outcome() error {
+func (s *caseStory) outcome() error {
 	kind := ErrFailed
 	switch s.state {
 	case store.CaseCompleted:
@@ -189,6 +211,49 @@ func (s *story) find(id workitem.ID) *workitem.Item {
 	return nil
 }
 
+// rows implements tale: a work item each.
+func (s *story) rows(now time.Time, frame int) []string {
+	rows := make([]string, len(s.items))
+	for i, it := range s.items {
+		rows[i] = fmt.Sprintf("%s %-14s attempt %d  %-12s %s",
+			signOf(it, now, frame), it.Label(), it.Attempt, status(it, now), s.remark(it))
+	}
+	return rows
+}
+
+func signOf(it *workitem.Item, now time.Time, frame int) string {
+	switch {
+	case it.State == workitem.Completed:
+		return signDone
+	case it.State.Final():
+		return signFailed
+	case it.State == workitem.Initialized && it.Due.After(now):
+		return signWaiting
+	}
+	return wheel(frame)
+}
+
+func status(it *workitem.Item, now time.Time) string {
+	if left := it.Due.Sub(now); it.State == workitem.Initialized && left > 0 && !it.Due.IsZero() {
+		return fmt.Sprintf("in %.1fs", left.Seconds())
+	}
+	return it.State.String()
+}
+
+func (s *story) remark(it *workitem.Item) string {
+	switch {
+	case it.Failure != nil:
+		return it.Failure.Code
+	case it.Task == s.recipe.Review.Name() && it.State.Live():
+		return "waits for an editor"
+	case it.Task == s.recipe.Review.Name():
+		return s.verdict(it)
+	case it.Task == s.recipe.Generate.Name() && it.State == workitem.Completed:
+		return brief(s.draft(it), 40)
+	}
+	return ""
+}
+
 // waitOf is the backoff before an attempt.
 func waitOf(it *workitem.Item) time.Duration {
 	if it.Due.IsZero() {
@@ -202,6 +267,17 @@ func round(d time.Duration) time.Duration {
 		return d.Round(100 * time.Microsecond)
 	}
 	return d.Round(10 * time.Millisecond)
+}
+
+// span is a duration for people: "24h" and not "24h0m0s".
+func span(d time.Duration) string {
+	text := round(d).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // brief is the beginning of a text, on one line.

@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/tasq-dev/tasq/workitem"
 )
 
-// view shows how a case goes on. On a terminal it draws the table of work items in place; elsewhere it prints each
-// event.
+// tale is what a view shows of a case.
+type tale interface {
+	head(now time.Time) string
+	// rows are the lines of the table, each with its sign first, see [sign]. The frame says how far the wheel has turned.
+	rows(now time.Time, frame int) []string
+}
+
+// view shows how a case goes on. On a terminal it draws a table in place; elsewhere it prints each event.
 type view struct {
 	out   io.Writer
 	live  bool
@@ -22,12 +26,12 @@ type view struct {
 	frame int
 }
 
-func newView(out io.Writer, o Options) view {
-	return view{out: out, live: o.Terminal, color: o.Terminal && !o.Plain}
+func newView(out io.Writer, live, plain bool) view {
+	return view{out: out, live: live, color: live && !plain}
 }
 
 // tell shows what has just happened.
-func (v *view) tell(s *story, lines []string, now time.Time) {
+func (v *view) tell(s tale, lines []string, now time.Time) {
 	if v.live {
 		v.draw(s, now)
 		return
@@ -45,17 +49,17 @@ func (v *view) mark(remark string) {
 }
 
 // draw puts the table in the place of the one drawn before.
-func (v *view) draw(s *story, now time.Time) {
+func (v *view) draw(s tale, now time.Time) {
 	if !v.live {
 		return
 	}
 	width, height := v.size()
 	v.frame++
-	rows := v.rows(s, now)
+	rows := s.rows(now, v.frame)
 	if most := max(height-3, 1); len(rows) > most {
 		rows = rows[len(rows)-most:] // what scrolled away could not be overwritten
 	}
-	lines := append([]string{fmt.Sprintf("case %s  %6.1fs", s.id, elapsed(s, now).Seconds())}, rows...)
+	lines := append([]string{s.head(now)}, rows...)
 	var b strings.Builder
 	if v.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", v.drawn)
@@ -66,6 +70,14 @@ func (v *view) draw(s *story, now time.Time) {
 	b.WriteString("\x1b[J")
 	v.drawn = len(lines)
 	io.WriteString(v.out, b.String())
+}
+
+// erase takes the drawing away: what is printed next stands in its place, and the next table below that.
+func (v *view) erase() {
+	if v.live && v.drawn > 0 {
+		fmt.Fprintf(v.out, "\x1b[%dA\r\x1b[J", v.drawn)
+	}
+	v.drawn = 0
 }
 
 // leave ends the drawing in place: what is printed next stands below, and the next table below that.
@@ -80,48 +92,15 @@ func (v *view) size() (width, height int) {
 	return 80, 24
 }
 
-func (v *view) rows(s *story, now time.Time) []string {
-	rows := make([]string, len(s.items))
-	for i, it := range s.items {
-		rows[i] = fmt.Sprintf("%s %-14s attempt %d  %-12s %s",
-			v.sign(it, now), it.Label(), it.Attempt, status(it, now), remark(s, it))
-	}
-	return rows
-}
+// The signs of rows, by which they are colored.
+const (
+	signDone    = "+"
+	signFailed  = "x"
+	signWaiting = "."
+)
 
-// sign is a wheel that turns while the item is worked on.
-func (v *view) sign(it *workitem.Item, now time.Time) string {
-	switch {
-	case it.State == workitem.Completed:
-		return "+"
-	case it.State.Final():
-		return "x"
-	case it.State == workitem.Initialized && it.Due.After(now):
-		return "."
-	}
-	return string(`|/-\`[v.frame%4])
-}
-
-func status(it *workitem.Item, now time.Time) string {
-	if left := it.Due.Sub(now); it.State == workitem.Initialized && left > 0 && !it.Due.IsZero() {
-		return fmt.Sprintf("in %.1fs", left.Seconds())
-	}
-	return it.State.String()
-}
-
-func remark(s *story, it *workitem.Item) string {
-	switch {
-	case it.Failure != nil:
-		return it.Failure.Code
-	case it.Task == s.recipe.Review.Name() && it.State.Live():
-		return "waits for an editor"
-	case it.Task == s.recipe.Review.Name():
-		return s.verdict(it)
-	case it.Task == s.recipe.Generate.Name() && it.State == workitem.Completed:
-		return brief(s.draft(it), 40)
-	}
-	return ""
-}
+// wheel is the sign of what is worked on.
+func wheel(frame int) string { return string(`|/-\`[frame%4]) }
 
 // paint colors a line of the table by its sign.
 func (v *view) paint(line string) string {
@@ -144,12 +123,4 @@ func cut(line string, most int) string {
 		return string(r[:most])
 	}
 	return line
-}
-
-// elapsed is how long the case has lasted.
-func elapsed(s *story, now time.Time) time.Duration {
-	if s.begun.IsZero() {
-		return 0
-	}
-	return now.Sub(s.begun)
 }

@@ -1,0 +1,153 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/recipes/order"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What [RunOrder] uses where an option is zero.
+const (
+	DefaultOrderDB = "tasq-order.db"
+	orderAttempts  = 5 // in all
+)
+
+// OrderOptions say what the demo of an order does. In the zero value saving succeeds at once; the command line has it
+// fail twice.
+type OrderOptions struct {
+	Setting
+	Failures int // how often saving the order fails; five times is more than the recipe bears
+}
+
+// RunOrder runs the recipe order on a file: a customer is charged, gets a mail, and the order is saved, which fails. It goes
+// on with the cases that still run in the file, starts one if there is none, and returns when they have ended. When the
+// context ends, it stops at once and returns the context's error; nothing is lost.
+func RunOrder(ctx context.Context, out io.Writer, o OrderOptions) error {
+	o.DB = cmp.Or(o.DB, DefaultOrderDB)
+	p := &process{Setting: o.Setting, plot: &orderPlot{o: o}, name: "order", out: out}
+	return p.play(ctx)
+}
+
+// books is where the shop writes its orders.
+var books = domain.Collection[string, order.Receipt]{Name: "orders"}
+
+// orderPlot implements plot, and order.Shop.
+type orderPlot struct {
+	o      OrderOptions
+	world  *outside
+	recipe *order.Recipe
+}
+
+func (p *orderPlot) workflow(w *outside) (_ engine.Workflow, err error) {
+	p.world = w
+	policy := retry.Exponential(orderAttempts, time.Second)
+	if p.o.Fast {
+		policy.Initial = 20 * time.Millisecond
+	}
+	p.recipe, err = order.New(p, policy)
+	return p.recipe, err
+}
+
+func (p *orderPlot) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
+	return p.recipe.Start(ctx, e, order.Order{ID: "A-" + rand.Text()[:6], Email: "ann@example.com", Cents: 49_90},
+		builder.By("demo"))
+}
+
+func (p *orderPlot) title(input json.RawMessage) (about, title string) {
+	o, err := domain.Restore[order.Order](input)
+	if err != nil {
+		return "", string(input)
+	}
+	return o.ID, fmt.Sprintf("order %s of %s, %s", o.ID, o.Email, euros(o.Cents))
+}
+
+func euros(cents int64) string { return fmt.Sprintf("%d.%02d EUR", cents/100, cents%100) }
+
+func (p *orderPlot) parts() []part {
+	return []part{{order.StepCharge, "bank"}, {order.StepConfirm, "mail server"}, {order.StepSave, "shop"}}
+}
+
+// Charge implements order.Shop.
+func (p *orderPlot) Charge(ctx context.Context, key string, o order.Order) (string, error) {
+	c, err := p.world.call(ctx, call{Party: "bank", About: o.ID, Key: key}, once("ch-"))
+	return c.Says, err
+}
+
+// Confirm implements order.Shop.
+func (p *orderPlot) Confirm(ctx context.Context, key string, o order.Order) (string, error) {
+	c, err := p.world.call(ctx, call{Party: "mail server", About: o.ID, Key: key}, once("m-"))
+	return c.Says, err
+}
+
+// Save implements order.Shop. It writes, and fails then: so there is something to undo.
+func (p *orderPlot) Save(ctx context.Context, db domain.DB, r order.Receipt) error {
+	if err := books.Put(ctx, db, r.Order, r); err != nil {
+		return err
+	}
+	c, err := p.world.book.take(call{Party: "shop", About: r.Order}, busy(p.o.Failures, "saved"))
+	if err == nil && !c.Did {
+		err = workitem.Failf("busy", "the shop's books are closed for now")
+	}
+	return err
+}
+
+func (p *orderPlot) result(s *workitem.Step, about string) string {
+	switch s.Name {
+	case order.StepCharge:
+		return p.told("bank", about, s.Result, "charged, as %s", "charged")
+	case order.StepConfirm:
+		return p.told("mail server", about, s.Result, "mailed, as %s", "mailed")
+	case order.StepSave:
+		return "saved"
+	}
+	return ""
+}
+
+// told says what a party has answered, and more if it was called several times.
+func (p *orderPlot) told(party, about string, result json.RawMessage, format, did string) string {
+	reference, err := domain.Restore[string](result)
+	if err != nil {
+		return string(result)
+	}
+	text := fmt.Sprintf(format, reference)
+	if called, n := p.world.book.count(party, about); called > 1 {
+		text += fmt.Sprintf(" (called %s, %s %s)", times(called), did, times(n))
+	}
+	return text
+}
+
+func (p *orderPlot) live(context.Context, *process, *progress) error { return nil }
+
+func (p *orderPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (string, error) {
+	_, charged := p.world.book.count("bank", s.about)
+	_, mailed := p.world.book.count("mail server", s.about)
+	saved := 0
+	err := e.View(ctx, func(r store.Reader) error {
+		has, err := books.Has(ctx, r.DB(), s.about)
+		if has {
+			saved = 1
+		}
+		return err
+	})
+	return fmt.Sprintf("The customer was charged %s and got %s; the order was saved %s, and tried %s.",
+		times(charged), count(mailed, "mail"), times(saved), times(s.attempt)), err
+}
+
+func (p *orderPlot) explore(id workitem.CaseID) []string {
+	return []string{
+		fmt.Sprintf("tasq items -d %s --case %s", p.o.DB, id),
+		fmt.Sprintf(`sqlite3 %s "SELECT value FROM records WHERE collection = '%s'"`, p.o.DB, books.Name),
+	}
+}

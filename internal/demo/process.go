@@ -1,0 +1,288 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Setting is where a demo of a function in steps plays, and how it shows itself. The zero value of a field is its default.
+type Setting struct {
+	// DB is the database file; it is made if it is not there, and so is one of the same name with ".calls" behind, for what
+	// the parties outside were asked. A case that still runs in it goes on. Default: the demo's own, in the current folder.
+	DB string
+	// Fast makes short waits of long ones, for tests.
+	Fast bool
+	// Terminal has progress drawn in place; otherwise there is a line for each event.
+	Terminal bool
+	// Plain leaves out colors.
+	Plain bool
+	// Err takes what an operator should know. Default: discarded.
+	Err io.Writer
+
+	opener func(path string) store.Opener // for tests. Default: sqlite.File
+}
+
+// plot is what the demos in steps differ in.
+type plot interface {
+	// workflow makes the definition, with the world outside.
+	workflow(w *outside) (engine.Workflow, error)
+	// start starts a case.
+	start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error)
+	// title says what a case is about: in a word by which the book knows it, and for people.
+	title(input json.RawMessage) (about, title string)
+	// parts lists the steps in their order.
+	parts() []part
+	// result puts what a finished step has come to into words.
+	result(s *workitem.Step, about string) string
+	// live is called when the story has come to the present, and after everything that happens from then on.
+	live(ctx context.Context, p *process, s *progress) error
+	// moral is the last sentence, after the table.
+	moral(ctx context.Context, e *engine.Engine, s *progress) (string, error)
+	// explore lists commands that show more of a case, beside those that every demo has.
+	explore(id workitem.CaseID) []string
+}
+
+// part is a step as a demo shows it.
+type part struct {
+	step  string
+	party string // who is called by it; "" for nobody outside
+}
+
+// process is one run of a demo in steps.
+type process struct {
+	Setting
+	plot
+	name   string // of the demo, as on the command line
+	out    io.Writer
+	clock  retry.Clock
+	view   view
+	world  *outside
+	engine *engine.Engine
+	broken chan error // what went wrong beside the story
+}
+
+// play runs a demo: it goes on with the cases that still run in the file, starts one if there is none, and returns when they
+// have ended.
+func (p *process) play(ctx context.Context) (err error) {
+	p.clock, p.view, p.broken = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
+	if p.opener == nil {
+		p.opener = func(path string) store.Opener { return sqlite.File(path) }
+	}
+	_, statErr := os.Stat(p.DB)
+	book, err := openBook(p.DB+".calls", p.clock)
+	if err != nil {
+		return fmt.Errorf("the calls of the world outside: %w", err)
+	}
+	defer func() { err = errors.Join(err, book.close()) }()
+	p.world = &outside{book: book, pace: p.pace(600 * time.Millisecond)}
+	w, err := p.workflow(p.world)
+	if err != nil {
+		return err
+	}
+	if p.engine, err = configOf(p.Err).Open(ctx, p.opener(p.DB), w); err != nil {
+		return fmt.Errorf("database %s: %w", p.DB, err)
+	}
+	defer func() { err = errors.Join(err, p.engine.Close()) }()
+	fmt.Fprintf(p.out, "database: %s (%s)\ncalls:    %s.calls, written by %s\n", p.DB, made(statErr), p.DB, p.parties())
+	err = p.cases(ctx, w.Untyped().Name)
+	if ctx.Err() != nil {
+		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, p.DB)
+		return ctx.Err()
+	}
+	return err
+}
+
+// pace is a time that people can follow, or next to none.
+func (p *process) pace(d time.Duration) time.Duration {
+	if p.Fast {
+		return d / 100
+	}
+	return d
+}
+
+// parties lists who is called: "the bank and the mail server".
+func (p *process) parties() string {
+	var names []string
+	for _, part := range p.parts() {
+		if part.party != "" {
+			names = append(names, "the "+part.party)
+		}
+	}
+	return join(names)
+}
+
+func (p *process) cases(ctx context.Context, workflow string) error {
+	var ids []workitem.CaseID
+	f := store.CaseFilter{Workflow: workflow, States: []store.CaseState{store.CaseStarted}, RootOnly: true}
+	for c, err := range p.engine.Cases(ctx, f) {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, c.ID)
+	}
+	resumed := len(ids) > 0
+	if !resumed {
+		id, err := p.start(ctx, p.engine)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	var failed error
+	for _, id := range ids {
+		s, err := p.follow(ctx, id, resumed)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		if err := p.conclude(ctx, s); err != nil {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, s.outcome())
+	}
+	p.lookAround(ids[len(ids)-1])
+	return failed
+}
+
+// follow shows a case from its beginning, which may have been in an earlier run, and returns when it has ended.
+func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*progress, error) {
+	c, err := p.engine.Case(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	entries, watched := watch(ctx, p.engine, id)
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	about, title := p.title(c.Input)
+	s := &progress{caseStory: caseStory{id: id}, process: p, about: about, title: title}
+	fmt.Fprintln(p.out)
+	p.announce(s, resumed)
+	for !s.state.Final() {
+		select {
+		case entry, open := <-entries:
+			if !open {
+				return s, errors.Join(ctx.Err(), <-watched)
+			}
+			p.view.tell(s, s.tell(entry), p.clock.Now())
+			if entry.Seq == c.LastSeq && resumed {
+				p.view.mark("so far an earlier run; now this one goes on")
+			}
+			if entry.Seq >= c.LastSeq && !s.state.Final() {
+				err = p.live(ctx, p, s)
+			}
+		case <-tick.C:
+			p.view.draw(s, p.clock.Now())
+		case err = <-p.broken:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// announce says above the drawing on a terminal what the lines elsewhere say.
+func (p *process) announce(s *progress, resumed bool) {
+	if !p.Terminal {
+		return
+	}
+	if resumed {
+		fmt.Fprintln(p.out, "What an earlier run began goes on:")
+	}
+	fmt.Fprintln(p.out, s.title)
+}
+
+// aside prints something between the events, above the table on a terminal.
+func (p *process) aside(text string) {
+	p.view.erase()
+	fmt.Fprintf(p.out, "\n%s\n", text)
+}
+
+// conclude prints the table of a case that has ended.
+func (p *process) conclude(ctx context.Context, s *progress) error {
+	p.view.draw(s, p.clock.Now())
+	p.view.leave()
+	fmt.Fprintln(p.out)
+	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "step\tcalls\tattempts\tresult")
+	for _, r := range s.all() {
+		calls, attempts, result := "-", "-", cmp.Or(s.remark(r), "-")
+		if r.party != "" {
+			called, _ := p.world.book.count(r.party, s.about)
+			calls = strconv.Itoa(called)
+		}
+		if r.attempts > 0 {
+			attempts = strconv.Itoa(r.attempts)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.part.step, calls, attempts, result)
+	}
+	t.Flush()
+	moral, err := p.moral(ctx, p.engine, s)
+	if err == nil {
+		_, err = fmt.Fprintf(p.out, "\n%s\n", wrap(moral, 78))
+	}
+	return err
+}
+
+// lookAround says where to look next.
+func (p *process) lookAround(id workitem.CaseID) {
+	fmt.Fprintf(p.out, `
+All of it is in %[1]s. To look around:
+  tasq steps -d %[1]s --case %[2]s
+  tasq history %[2]s -d %[1]s
+`, p.DB, id)
+	for _, command := range p.explore(id) {
+		fmt.Fprintf(p.out, "  %s\n", command)
+	}
+	fmt.Fprintf(p.out, "  cat %s.calls\n", p.DB)
+}
+
+// join lists words: "a", "a and b", "a, b and c".
+func join(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// count says how many: "no mail", "one mail", "2 mails".
+func count(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what
+	case 1:
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// times says how often: "once", "twice", "3 times".
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,237 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// progress follows a case of one task by its journal, and knows where each step of its function stands.
+type progress struct {
+	caseStory
+	process *process
+	about   string
+	title   string
+
+	attempt int                           // of the task
+	due     time.Time                     // of that attempt
+	working bool                          // a worker has the function
+	met     []*row                        // the latest record of each step, in the order of their first records
+	mail    map[workitem.MessageID]string // who sent it
+}
+
+// row is a step that the function has come to.
+type row struct {
+	part
+	step     *workitem.Step // our own copy of its latest record; nil before the first
+	attempts int            // calls of its function that were recorded, in all attempts of the task
+	by       string         // who sent the event that it took
+}
+
+// tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
+func (s *progress) tell(e *store.Entry) (lines []string) {
+	for _, event := range e.Events {
+		if line := s.event(e, event); line != "" {
+			lines = append(lines, s.at(e, line))
+		}
+	}
+	return lines
+}
+
+func (s *progress) event(entry *store.Entry, event store.Event) string {
+	switch e := event.(type) {
+	case *store.CaseOpened:
+		s.begun, s.state = entry.At, store.CaseStarted
+		return fmt.Sprintf("case %s begins: %s", s.id, s.title)
+	case *store.CaseEnded:
+		s.state, s.failure, s.working = e.State, e.Failure, false
+		return s.ended()
+	case *store.ItemOpened:
+		return s.opened(entry, e.Item)
+	case *store.ItemMoved:
+		if e.To == workitem.Started && s.attempt > 1 {
+			return fmt.Sprintf("attempt %d begins", s.attempt)
+		}
+	case *store.JobMoved:
+		s.working = e.To == store.JobRunning
+		if e.To == store.JobPending && e.Crashes > 0 {
+			return died
+		}
+	case *store.StepOpened:
+		return s.stepOpened(e.Step, entry.At)
+	case *store.StepMoved:
+		return s.stepMoved(e, entry.At)
+	case *store.MessageSent:
+		return s.sent(e.Message)
+	case *store.MessageTaken:
+		if r := s.byID(e.Step); r != nil {
+			r.by = s.mail[e.Message]
+		}
+	}
+	return ""
+}
+
+// opened tells of the next attempt of the task, and of what it need not do again.
+func (s *progress) opened(entry *store.Entry, it *workitem.Item) string {
+	s.attempt, s.due = it.Attempt, it.Due
+	if it.Predecessor.IsZero() {
+		return ""
+	}
+	line := fmt.Sprintf("attempt %d is due in %s", it.Attempt, span(waitOf(it)))
+	var copied []string
+	for _, event := range entry.Events {
+		if e, ok := event.(*store.StepOpened); ok && e.Step.Copied {
+			copied = append(copied, e.Step.Name)
+		}
+	}
+	if len(copied) > 0 {
+		line += ", with " + join(copied) + " remembered"
+	}
+	return line
+}
+
+func (s *progress) stepOpened(st *workitem.Step, at time.Time) string {
+	own := *st
+	r := s.row(st.Name)
+	r.step = &own
+	if st.Copied {
+		return ""
+	}
+	switch {
+	case st.Kind == workitem.StepDo:
+		r.attempts += st.Attempt
+	case st.Kind == workitem.StepTx:
+		r.attempts++
+	}
+	return s.line(r, at)
+}
+
+func (s *progress) stepMoved(e *store.StepMoved, at time.Time) string {
+	r := s.byID(e.Step)
+	if r == nil {
+		return ""
+	}
+	before := r.step
+	now := *before
+	now.State, now.Attempt, now.Due, now.Failure = e.To, e.Attempt, e.Due, e.Failure
+	if e.Result != nil {
+		now.Result = e.Result
+	}
+	r.step = &now
+	if now.Kind == workitem.StepDo {
+		r.attempts += now.Attempt - before.Attempt
+	}
+	if now.Kind == workitem.StepToken || e.To == workitem.StepCanceled {
+		return "" // what becomes of a token is told by its event
+	}
+	return s.line(r, at)
+}
+
+// line tells what has just become of a step.
+func (s *progress) line(r *row, at time.Time) string {
+	st := r.step
+	name := st.Name
+	switch {
+	case s.process.silent(name):
+		return ""
+	case st.State == workitem.StepDone || st.Kind == workitem.StepToken:
+		return withRemark(name, s.remark(r))
+	case st.State == workitem.StepFailed:
+		return fmt.Sprintf("%s failed: %s", name, st.Failure)
+	case st.Kind == workitem.StepDo:
+		return fmt.Sprintf("%s failed: %s; attempt %d is due in %s", name, st.Failure, st.Attempt+1, span(st.Due.Sub(at)))
+	case st.Kind == workitem.StepEvent && st.Due.IsZero():
+		return fmt.Sprintf("%s: waits for the event", name)
+	case st.Kind == workitem.StepEvent:
+		return fmt.Sprintf("%s: waits for the event, for at most %s", name, span(st.Due.Sub(at)))
+	}
+	return fmt.Sprintf("%s: waits for %s", name, span(st.Due.Sub(at)))
+}
+
+func withRemark(name, remark string) string {
+	if remark == "" {
+		return name
+	}
+	return name + ": " + remark
+}
+
+// silent reports whether a step is not shown.
+func (p *process) silent(step string) bool {
+	for _, part := range p.parts() {
+		if part.step == step {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *progress) sent(m *store.Message) string {
+	if s.mail == nil {
+		s.mail = make(map[workitem.MessageID]string)
+	}
+	s.mail[m.ID] = m.By
+	if m.By == "" {
+		return fmt.Sprintf("event %s is sent", m.Name)
+	}
+	return fmt.Sprintf("event %s is sent by %s", m.Name, m.By)
+}
+
+// row finds what is known of a step, or begins to know it.
+func (s *progress) row(name string) *row {
+	for _, r := range s.met {
+		if r.part.step == name {
+			return r
+		}
+	}
+	r := &row{part: part{step: name}}
+	for _, part := range s.process.parts() {
+		if part.step == name {
+			r.part = part
+		}
+	}
+	s.met = append(s.met, r)
+	return r
+}
+
+func (s *progress) byID(id workitem.StepID) *row {
+	for _, r := range s.met {
+		if r.step.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// all lists every part, those that the function has not come to as rows without a step.
+func (s *progress) all() []*row {
+	var rows []*row
+	for _, part := range s.process.parts() {
+		r := &row{part: part}
+		for _, known := range s.met {
+			if known.part.step == part.step {
+				r = known
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// remark says in a few words what a step has come to; "" if there is nothing to say.
+func (s *progress) remark(r *row) string {
+	switch {
+	case r.step == nil:
+		return ""
+	case r.step.Failure != nil:
+		return r.step.Failure.String()
+	case r.step.State == workitem.StepDone && r.by != "":
+		return "sent by " + r.by
+	case r.step.State == workitem.StepDone || r.step.Kind == workitem.StepToken:
+		return s.process.result(r.step, s.about)
+	case r.step.State == workitem.StepCanceled:
+		return "canceled"
+	}
+	return ""
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// head implements tale.
+func (s *progress) head(now time.Time) string {
+	head := s.caseStory.head(now)
+	if s.attempt > 1 {
+		head += fmt.Sprintf("  attempt %d", s.attempt)
+		if left := s.due.Sub(now); left > 0 && !s.working {
+			head += fmt.Sprintf(" in %.1fs", left.Seconds())
+		}
+	}
+	return head
+}
+
+// rows implements tale: a line for each step of the function, also for those that it has not come to. A call is recorded
+// when it has returned, so what a worker is at is the first step that is not done.
+func (s *progress) rows(now time.Time, frame int) []string {
+	var rows []string
+	busy := s.working && s.state == store.CaseStarted
+	for _, r := range s.all() {
+		sign, status := s.stand(r, now)
+		if busy && !r.over() {
+			busy = false
+			if r.step == nil || r.step.State.Final() || r.step.Kind == workitem.StepDo {
+				sign, status = wheel(frame), "at work"
+			}
+		}
+		rows = append(rows, fmt.Sprintf("%s %-19s  %-8s %s", sign, r.part.step, status, s.remark(r)))
+	}
+	return rows
+}
+
+// over reports whether the function need not do the step any more.
+func (r *row) over() bool {
+	return r.step != nil && (r.step.State == workitem.StepDone || r.step.Kind == workitem.StepToken)
+}
+
+// stand is a step's sign, and the word or the time for it.
+func (s *progress) stand(r *row, now time.Time) (sign, status string) {
+	switch {
+	case r.step == nil:
+		return " ", "-"
+	case r.over():
+		return signDone, "done"
+	case r.step.State.Final():
+		return signFailed, r.step.State.String()
+	case r.step.Due.IsZero():
+		return signWaiting, "waits"
+	}
+	left := max(0, r.step.Due.Sub(now))
+	if left > time.Hour {
+		return signWaiting, span(left.Round(time.Minute))
+	}
+	return signWaiting, fmt.Sprintf("%.1fs", left.Seconds())
+}
