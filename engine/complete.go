@@ -132,35 +132,3 @@ func (tx *Tx) callback(f func(ctx context.Context) error) error {
 	tx.ctx, tx.users = ctx, users
 	return errors.Join(err, tx.gate.In())
 }
-
-// point is where a unit stood.
-type point struct {
-	mark  store.Mark
-	entry store.Entry // with its events
-	also  int
-}
-
-// apart runs f, and undoes all that it did by means of the transaction, alone, if it fails.
-func (tx *Tx) apart(f func() error) error {
-	points := make([]point, len(tx.units))
-	for i, u := range tx.units {
-		points[i] = point{mark: u.tree.Mark(), entry: u.entry, also: len(u.also)}
-	}
-	err := tx.s.Savepoint(tx.ctx, f)
-	for i, p := range points {
-		u := tx.units[i]
-		if err == nil {
-			u.tree.Keep(p.mark)
-			continue
-		}
-		u.tree.Undo(p.mark)
-		u.entry, u.also = p.entry, u.also[:p.also]
-	}
-	if err != nil {
-		for _, u := range tx.units[len(points):] {
-			u.tree.Rollback()
-		}
-		tx.units = tx.units[:len(points)]
-	}
-	return err
-}

@@ -30,26 +30,23 @@ func (e *Engine) Send(ctx context.Context, id workitem.CaseID, event string, val
 
 // Send is like [Engine.Send], as part of the transaction.
 func (tx *Tx) Send(_ context.Context, id workitem.CaseID, event string, value any, opts ...builder.CallOption) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	mail, err := tx.message(event, value, opts)
-	if err != nil {
-		return fmt.Errorf("send event %q to case %s: %w", event, id, err)
-	}
-	call := builder.CallWith(opts...)
-	command := fmt.Sprintf("event %s to %s", event, id)
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return err
-	}
-	u, err := tx.openAny(id)
-	if err != nil {
-		return err
-	}
-	tx.mark(u, command, call)
-	return tx.do(u, call, func(m *kernel.Machine) error { return m.Send(id, mail) })
+	return tx.command(func() error {
+		mail, err := tx.message(event, value, opts)
+		if err != nil {
+			return fmt.Errorf("send event %q to case %s: %w", event, id, err)
+		}
+		call := builder.CallWith(opts...)
+		command := fmt.Sprintf("event %s to %s", event, id)
+		if _, done, err := tx.answered(call.Key, command); done || err != nil {
+			return err
+		}
+		u, err := tx.openAny(id)
+		if err != nil {
+			return err
+		}
+		tx.mark(u, command, call)
+		return tx.do(u, call, func(m *kernel.Machine) error { return m.Send(id, mail) })
+	})
 }
 
 // message makes what is sent.
@@ -92,30 +89,27 @@ func (e *Engine) Broadcast(ctx context.Context, topic string, value any, opts ..
 }
 
 // Broadcast is like [Engine.Broadcast], as part of the transaction.
-func (tx *Tx) Broadcast(_ context.Context, topic string, value any, opts ...builder.CallOption) (int, error) {
-	leave, err := tx.enter()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	mail, err := tx.message(topic, value, opts)
-	if err != nil {
-		return 0, fmt.Errorf("broadcast %q: %w", topic, err)
-	}
-	call := builder.CallWith(opts...)
-	command := "broadcast " + topic
-	var reached int
-	if answer, done, err := tx.answered(call.Key, command); done || err != nil {
-		if err == nil {
-			err = json.Unmarshal(answer, &reached)
+func (tx *Tx) Broadcast(_ context.Context, topic string, value any, opts ...builder.CallOption) (reached int, err error) {
+	err = tx.command(func() error {
+		mail, err := tx.message(topic, value, opts)
+		if err != nil {
+			return fmt.Errorf("broadcast %q: %w", topic, err)
 		}
-		return reached, err
-	}
-	before := len(tx.units)
-	if reached, err = tx.publish(topic, mail, command, call); err != nil {
-		return 0, err
-	}
-	return reached, tx.remember(tx.units[before:], call.Key, reached)
+		call := builder.CallWith(opts...)
+		command := "broadcast " + topic
+		if answer, done, err := tx.answered(call.Key, command); done || err != nil {
+			if err == nil {
+				err = json.Unmarshal(answer, &reached)
+			}
+			return err
+		}
+		before := len(tx.units)
+		if reached, err = tx.publish(topic, mail, command, call); err != nil {
+			return err
+		}
+		return tx.remember(tx.units[before:], call.Key, reached)
+	})
+	return reached, err
 }
 
 // publish wakes those who wait, and starts those who subscribe.
@@ -177,30 +171,27 @@ func (e *Engine) SendToken(ctx context.Context, token string, value any, opts ..
 
 // SendToken is like [Engine.SendToken], as part of the transaction.
 func (tx *Tx) SendToken(_ context.Context, token string, value any, opts ...builder.CallOption) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	root, err := TokenCase(token)
-	if err != nil {
-		return err
-	}
-	mail, err := tx.message("token", value, opts)
-	if err != nil {
-		return fmt.Errorf("send by a token: %w", err)
-	}
-	call := builder.CallWith(opts...)
-	command := "event by token to " + root.String()
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return err
-	}
-	u, err := tx.open(root)
-	if err != nil {
-		return fmt.Errorf("send by a token: %w", err)
-	}
-	tx.mark(u, command, call)
-	return tx.do(u, call, func(m *kernel.Machine) error { return m.Redeem(token, mail) })
+	return tx.command(func() error {
+		root, err := TokenCase(token)
+		if err != nil {
+			return err
+		}
+		mail, err := tx.message("token", value, opts)
+		if err != nil {
+			return fmt.Errorf("send by a token: %w", err)
+		}
+		call := builder.CallWith(opts...)
+		command := "event by token to " + root.String()
+		if _, done, err := tx.answered(call.Key, command); done || err != nil {
+			return err
+		}
+		u, err := tx.open(root)
+		if err != nil {
+			return fmt.Errorf("send by a token: %w", err)
+		}
+		tx.mark(u, command, call)
+		return tx.do(u, call, func(m *kernel.Machine) error { return m.Redeem(token, mail) })
+	})
 }
 
 // tokenSecret is how many random bytes a token holds beside the id of its root case.

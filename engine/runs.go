@@ -154,25 +154,25 @@ func (e *Engine) CancelRun(
 // CancelRun implements [builder.Runs].
 func (tx *Tx) CancelRun(
 	_ context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
-) (bool, error) {
-	leave, err := tx.enter()
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	command := fmt.Sprintf("case cancel %s", id)
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return done, err
-	}
-	u, err := tx.openRun(d, id)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err != nil || u.tree.Ended() {
-		return false, err
-	}
-	tx.mark(u, command, call)
-	return true, tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+) (done bool, err error) {
+	err = tx.command(func() error {
+		command := fmt.Sprintf("case cancel %s", id)
+		var err error
+		if _, done, err = tx.answered(call.Key, command); done || err != nil {
+			return err
+		}
+		u, err := tx.openRun(d, id)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil || u.tree.Ended() {
+			return err
+		}
+		tx.mark(u, command, call)
+		done = true
+		return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+	})
+	return done && err == nil, err
 }
 
 // RemoveRun implements [builder.Runs]; the handles of runs call it.
@@ -182,16 +182,13 @@ func (e *Engine) RemoveRun(ctx context.Context, d *activities.Definition, id wor
 
 // RemoveRun implements [builder.Runs].
 func (tx *Tx) RemoveRun(_ context.Context, d *activities.Definition, id workitem.CaseID, call builder.Call) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	u, err := tx.openRun(d, id)
-	if err != nil {
-		return err
-	}
-	return tx.remove(u, call)
+	return tx.command(func() error {
+		u, err := tx.openRun(d, id)
+		if err != nil {
+			return err
+		}
+		return tx.remove(u, call)
+	})
 }
 
 // Remove removes a root case that has ended, with its descendants and everything that they had: items, jobs, steps, events,
@@ -203,19 +200,16 @@ func (e *Engine) Remove(ctx context.Context, id workitem.CaseID, opts ...builder
 
 // Remove is like [Engine.Remove], as part of the transaction.
 func (tx *Tx) Remove(_ context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	u, err := tx.openAny(id)
-	if err != nil {
-		return err
-	}
-	if u.tree.Root != id {
-		return fmt.Errorf("case %s cannot be removed: it is a child case, and goes with case %s: %w", id, u.tree.Root, ErrNotFound)
-	}
-	return tx.remove(u, builder.CallWith(opts...))
+	return tx.command(func() error {
+		u, err := tx.openAny(id)
+		if err != nil {
+			return err
+		}
+		if u.tree.Root != id {
+			return fmt.Errorf("case %s cannot be removed: it is a child case, and goes with case %s: %w", id, u.tree.Root, ErrNotFound)
+		}
+		return tx.remove(u, builder.CallWith(opts...))
+	})
 }
 
 func (tx *Tx) remove(u *unit, call builder.Call) error {
@@ -239,30 +233,28 @@ func (e *Engine) RestartRun(
 // RestartRun implements [builder.Runs]. The fresh run is of the definition that is given, which may be a newer version.
 func (tx *Tx) RestartRun(
 	_ context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
-) (workitem.CaseID, error) {
-	var none workitem.CaseID
-	leave, err := tx.enter()
-	if err != nil {
-		return none, err
-	}
-	defer leave()
-	if err := call.Plain(); err != nil {
-		return none, err
-	}
-	u, err := tx.openRun(d, id)
-	if err != nil {
-		return none, err
-	}
-	old := u.tree.Case(id)
-	if !old.State.Final() {
-		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", id, ErrUnfinished, old.State)
-	}
-	steps, err := tx.stepsOf(old, from)
-	if err != nil {
-		return none, err
-	}
-	c := &store.Case{Options: old.Options, Priority: old.Priority, Predecessor: old.ID}
-	return tx.begin(c, d, old.Input, "restart "+id.String(), call, steps)
+) (fresh workitem.CaseID, err error) {
+	err = tx.command(func() error {
+		if err := call.Plain(); err != nil {
+			return err
+		}
+		u, err := tx.openRun(d, id)
+		if err != nil {
+			return err
+		}
+		old := u.tree.Case(id)
+		if !old.State.Final() {
+			return fmt.Errorf("case %s %w: it is %s; cancel it first", id, ErrUnfinished, old.State)
+		}
+		steps, err := tx.stepsOf(old, from)
+		if err != nil {
+			return err
+		}
+		c := &store.Case{Options: old.Options, Priority: old.Priority, Predecessor: old.ID}
+		fresh, err = tx.begin(c, d, old.Input, "restart "+id.String(), call, steps)
+		return err
+	})
+	return fresh, err
 }
 
 // stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them. Only an

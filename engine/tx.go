@@ -28,11 +28,26 @@ type Tx struct {
 	gate  kernel.Gate
 	users bool // the user's code has control, and comes back in through the gate
 
-	late    bool // completion handlers are told by jobs
-	nesting int  // how deep completion handlers have ended cases
+	levels  []level // that are under way, the outermost first
+	late    bool    // completion handlers are told by jobs
+	nesting int     // how deep completion handlers have ended cases
 }
 
-// enter takes control from the function of an Update; leave gives it back.
+// command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the code may
+// go on all the same.
+func (tx *Tx) command(f func() error) error {
+	leave, err := tx.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !tx.users {
+		return f()
+	}
+	return tx.apart(f)
+}
+
+// enter takes control from the user's code; leave gives it back.
 func (tx *Tx) enter() (leave func(), err error) {
 	if !tx.users {
 		return func() {}, nil
@@ -48,10 +63,13 @@ type unit struct {
 	tree  *store.Tree
 	entry store.Entry
 	also  []string // the commands after the first, which is that of the entry
+
+	touched int // how many of the transaction's levels, from the outermost, know where it stood
 }
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
-// durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short.
+// durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A command
+// that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error {
 		return tx.callback(func(context.Context) error { return f(tx) })
@@ -74,13 +92,12 @@ func (tx *Tx) Now() time.Time { return tx.now }
 // StartCase implements [builder.Runtime].
 func (tx *Tx) StartCase(
 	_ context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
-) (workitem.CaseID, error) {
-	leave, err := tx.enter()
-	if err != nil {
-		return workitem.CaseID{}, err
-	}
-	defer leave()
-	return tx.startCase(d, input, call)
+) (id workitem.CaseID, err error) {
+	err = tx.command(func() error {
+		id, err = tx.startCase(d, input, call)
+		return err
+	})
+	return id, err
 }
 
 func (tx *Tx) startCase(d *activities.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
@@ -150,16 +167,13 @@ func (tx *Tx) Act(
 	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
 	call builder.Call,
 ) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	root, err := tx.root(item)
-	if err != nil {
-		return fmt.Errorf("work item %s: %w", item, err)
-	}
-	return tx.act(ctx, root, d, task, item, a, payload, call)
+	return tx.command(func() error {
+		root, err := tx.root(item)
+		if err != nil {
+			return fmt.Errorf("work item %s: %w", item, err)
+		}
+		return tx.act(ctx, root, d, task, item, a, payload, call)
+	})
 }
 
 func (tx *Tx) act(
@@ -201,45 +215,40 @@ func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
 
 // NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
 // neither.
-func (tx *Tx) NewItem(_ context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
-	leave, err := tx.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if err := tx.e.fits("input", n.Input); err != nil {
-		return nil, err
-	}
-	u, err := tx.openAny(id)
-	if err != nil {
-		return nil, err
-	}
-	var it *workitem.Item
-	tx.mark(u, "item new "+task, builder.Call{})
-	err = tx.do(u, builder.Call{}, func(m *kernel.Machine) (err error) {
-		it, err = m.OpenItem(id, task, n)
-		return err
+func (tx *Tx) NewItem(
+	_ context.Context, id workitem.CaseID, task string, n activities.NewItem,
+) (it *workitem.Item, err error) {
+	err = tx.command(func() error {
+		if err := tx.e.fits("input", n.Input); err != nil {
+			return err
+		}
+		u, err := tx.openAny(id)
+		if err != nil {
+			return err
+		}
+		tx.mark(u, "item new "+task, builder.Call{})
+		return tx.do(u, builder.Call{}, func(m *kernel.Machine) (err error) {
+			it, err = m.OpenItem(id, task, n)
+			return err
+		})
 	})
 	return it, err
 }
 
 // CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
 func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
-	leave, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	command := fmt.Sprintf("case cancel %s", id)
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return err
-	}
-	u, err := tx.openAny(id)
-	if err != nil {
-		return err
-	}
-	tx.mark(u, command, call)
-	return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+	return tx.command(func() error {
+		command := fmt.Sprintf("case cancel %s", id)
+		if _, done, err := tx.answered(call.Key, command); done || err != nil {
+			return err
+		}
+		u, err := tx.openAny(id)
+		if err != nil {
+			return err
+		}
+		tx.mark(u, command, call)
+		return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+	})
 }
 
 // Case returns the state of a case as the transaction sees it.
@@ -265,6 +274,7 @@ func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) erro
 	if err := call.Plain(); err != nil {
 		return err
 	}
+	tx.touch(u)
 	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, call.By)
 	err := f(m)
 	if u.entry.Events == nil {
@@ -279,6 +289,7 @@ func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) erro
 }
 
 func (tx *Tx) mark(u *unit, command string, call builder.Call) {
+	tx.touch(u)
 	if u.entry.Command == "" {
 		u.entry.Command = command
 	} else {
@@ -333,7 +344,7 @@ func (tx *Tx) unit(tree *store.Tree) *unit {
 	if len(tx.units) > 0 {
 		u = new(unit)
 	}
-	*u = unit{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}}
+	*u = unit{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}, touched: len(tx.levels)}
 	tx.units = append(tx.units, u)
 	return u
 }

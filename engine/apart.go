@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"github.com/tasq-dev/tasq/store"
+)
+
+// A transaction can undo a part of itself: a command of an Update whose function goes on after its error, or a completion
+// handler that failed. Such a part is a level; levels lie within each other. A unit is marked when a level first touches it,
+// so a level costs what it touches, however much the transaction holds.
+
+// level is a part of a transaction that can be undone alone.
+type level struct {
+	units  int // how many there were when it began
+	points []point
+}
+
+// point is where a unit stood when a level first touched it.
+type point struct {
+	unit  *unit
+	mark  store.Mark
+	entry store.Entry // with its events
+	also  int
+}
+
+// apart runs f, and undoes all that it did by means of the transaction, alone, if it fails.
+func (tx *Tx) apart(f func() error) error {
+	tx.levels = append(tx.levels, level{units: len(tx.units)})
+	err := tx.s.Savepoint(tx.ctx, f)
+	if err != nil {
+		tx.undo()
+	} else {
+		tx.keep()
+	}
+	return err
+}
+
+// touch notes where a unit stands for the levels that have not touched it yet.
+func (tx *Tx) touch(u *unit) {
+	for ; u.touched < len(tx.levels); u.touched++ {
+		l := &tx.levels[u.touched]
+		l.points = append(l.points, point{unit: u, mark: u.tree.Mark(), entry: u.entry, also: len(u.also)})
+	}
+}
+
+// pop ends the innermost level.
+func (tx *Tx) pop() level {
+	l := tx.levels[len(tx.levels)-1]
+	tx.levels = tx.levels[:len(tx.levels)-1]
+	return l
+}
+
+func (tx *Tx) keep() {
+	l := tx.pop()
+	for _, p := range l.points {
+		p.unit.tree.Keep(p.mark)
+		p.unit.touched = len(tx.levels)
+	}
+	for _, u := range tx.units[l.units:] {
+		u.touched = len(tx.levels)
+	}
+}
+
+func (tx *Tx) undo() {
+	l := tx.pop()
+	for _, u := range tx.units[l.units:] {
+		u.tree.Rollback()
+	}
+	tx.units = tx.units[:l.units]
+	for _, p := range l.points {
+		p.unit.tree.Undo(p.mark)
+		p.unit.entry, p.unit.also, p.unit.touched = p.entry, p.unit.also[:p.also], len(tx.levels)
+	}
+}
