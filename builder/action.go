@@ -31,6 +31,14 @@ type ActionRef[In, Out any] struct {
 	retry retry.Policy
 }
 
+// Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil action.
+func (a *ActionRef[In, Out]) Untyped() *activities.Definition {
+	if a == nil {
+		return nil
+	}
+	return a.Workflow.Untyped()
+}
+
 // Action defines a function that is worth trying again: it runs in a worker, outside any transaction, and after a failure
 // again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over attempts. A run
 // that has ended is kept for a week, see [Keep].

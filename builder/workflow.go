@@ -27,6 +27,14 @@ func (w *Workflow[C]) Warnings() []net.Finding {
 	return w.Verification.Warnings
 }
 
+// Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil workflow.
+func (w *Workflow[C]) Untyped() *activities.Definition {
+	if w == nil {
+		return nil
+	}
+	return w.Definition
+}
+
 func (w *Workflow[C]) isNil() bool { return w == nil || w.Definition == nil }
 
 // Start starts a case. The error wraps a *domain.InvalidError if the input breaks its own rules.

@@ -87,8 +87,14 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		queue: make(chan *request, 4096), closing: make(chan struct{}), stopped: make(chan struct{}),
 		trees: make(map[workitem.CaseID]*cached),
 	}
-	for _, w := range workflows {
+	for i, w := range workflows {
+		if w == nil || w.Untyped() == nil {
+			return nil, fmt.Errorf("workflow %d of %d is nil: look at the error of its Build", i+1, len(workflows))
+		}
 		e.register(w.Untyped())
+	}
+	if o == nil {
+		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
 	}
 	s, err := o.Open(ctx, store.Options{Now: e.now, Logger: cfg.Logger})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 
 	"github.com/tasq-dev/tasq/net"
@@ -11,9 +12,26 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// View runs f on one consistent state of everything that was acknowledged before the call.
+// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the engine, which
+// may have to wait for the view to end.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
-	return e.store.View(ctx, f)
+	if err := notNested(ctx); err != nil {
+		return err
+	}
+	err := e.store.View(ctx, f)
+	if err != nil && errors.Is(err, fs.ErrClosed) && e.isClosing() {
+		return ErrClosed
+	}
+	return err
+}
+
+func (e *Engine) isClosing() bool {
+	select {
+	case <-e.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // Case returns a case of any state. The error wraps [ErrNotFound] if there is none.
@@ -28,7 +46,7 @@ func (e *Engine) Case(ctx context.Context, id workitem.CaseID) (*store.Case, err
 // Tree returns the whole tree that a case belongs to, as it is now. It is the caller's own.
 func (e *Engine) Tree(ctx context.Context, id workitem.CaseID) (*store.Tree, error) {
 	var tree *store.Tree
-	err := e.store.View(ctx, func(r store.Reader) error {
+	err := e.View(ctx, func(r store.Reader) error {
 		root, err := r.Root(ctx, id)
 		if err != nil {
 			return err
@@ -52,31 +70,33 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 
 // Cases lists the cases that match, page by page: in the order of their creation, or the newest first.
 func (e *Engine) Cases(ctx context.Context, f store.CaseFilter) iter.Seq2[*store.Case, error] {
-	return pages(ctx, e.store, &f.Page, func(r store.Reader) ([]*store.Case, error) { return r.Cases(ctx, f) },
+	return pages(ctx, e, &f.Page, func(r store.Reader) ([]*store.Case, error) { return r.Cases(ctx, f) },
 		func(c *store.Case) string { return c.ID.String() })
 }
 
 // Items lists the work items that match, page by page: in the order of their creation, or the newest first.
 func (e *Engine) Items(ctx context.Context, f store.ItemFilter) iter.Seq2[*store.ItemRow, error] {
-	return pages(ctx, e.store, &f.Page, func(r store.Reader) ([]*store.ItemRow, error) { return r.Items(ctx, f) },
+	return pages(ctx, e, &f.Page, func(r store.Reader) ([]*store.ItemRow, error) { return r.Items(ctx, f) },
 		func(it *store.ItemRow) string { return it.ID.String() })
 }
 
 // Jobs lists the jobs that match, page by page: in the order of their creation, or the newest first.
 func (e *Engine) Jobs(ctx context.Context, f store.JobFilter) iter.Seq2[*store.Job, error] {
-	return pages(ctx, e.store, &f.Page, func(r store.Reader) ([]*store.Job, error) { return r.Jobs(ctx, f) },
+	return pages(ctx, e, &f.Page, func(r store.Reader) ([]*store.Job, error) { return r.Jobs(ctx, f) },
 		func(j *store.Job) string { return j.ID.String() })
 }
 
 // Journal lists journal entries, oldest first.
 func (e *Engine) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[*store.Entry, error] {
-	total := f.Limit
-	if total == 0 {
-		total = -1
-	}
+	first := f
 	return func(yield func(*store.Entry, error) bool) {
+		total := first.Limit
+		if total == 0 {
+			total = -1
+		}
+		f = first
 		f.Limit = store.DefaultLimit
-		for entries, err := range pageSeq(ctx, e.store, func(r store.Reader) ([]*store.Entry, error) {
+		for entries, err := range pageSeq(ctx, e, func(r store.Reader) ([]*store.Entry, error) {
 			return r.Journal(ctx, f)
 		}) {
 			if err != nil {
@@ -100,7 +120,7 @@ func (e *Engine) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[*
 // Counts counts cases, items and jobs by workflow, task and state.
 func (e *Engine) Counts(ctx context.Context) ([]store.Count, error) {
 	var counts []store.Count
-	err := e.store.View(ctx, func(r store.Reader) (err error) {
+	err := e.View(ctx, func(r store.Reader) (err error) {
 		counts, err = r.Counts(ctx)
 		return err
 	})
@@ -127,7 +147,7 @@ func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, erro
 		return root, nil
 	}
 	var root workitem.CaseID
-	err := e.store.View(ctx, func(r store.Reader) (err error) {
+	err := e.View(ctx, func(r store.Reader) (err error) {
 		root, err = r.Root(ctx, id)
 		return err
 	})
@@ -136,18 +156,20 @@ func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, erro
 
 // pages lists rows one page after the other. A limit in the filter bounds the whole listing.
 func pages[T any](
-	ctx context.Context, s store.Store, page *store.Page, read func(store.Reader) ([]T, error), key func(T) string,
+	ctx context.Context, e *Engine, page *store.Page, read func(store.Reader) ([]T, error), key func(T) string,
 ) iter.Seq2[T, error] {
-	left := page.Limit
-	if left == 0 {
-		left = -1
-	}
+	first := *page
 	return func(yield func(T, error) bool) {
+		left := first.Limit
+		if left == 0 {
+			left = -1
+		}
+		*page = first // the caller may range over the rows again
 		page.Limit = store.DefaultLimit
 		if left > 0 {
 			page.Limit = min(left, store.DefaultLimit)
 		}
-		for rows, err := range pageSeq(ctx, s, read) {
+		for rows, err := range pageSeq(ctx, e, read) {
 			if err != nil {
 				var zero T
 				yield(zero, err)
@@ -168,15 +190,15 @@ func pages[T any](
 }
 
 // pageSeq reads pages until the caller has enough.
-func pageSeq[T any](ctx context.Context, s store.Store, read func(store.Reader) ([]T, error)) iter.Seq2[[]T, error] {
+func pageSeq[T any](ctx context.Context, e *Engine, read func(store.Reader) ([]T, error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		for {
 			var rows []T
-			err := s.View(ctx, func(r store.Reader) (err error) {
+			err := e.View(ctx, func(r store.Reader) (err error) {
 				rows, err = read(r)
 				return err
 			})
-			if err != nil && !errors.Is(err, context.Canceled) {
+			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
 				err = fmt.Errorf("query: %w", err)
 			}
 			if !yield(rows, err) || err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -21,7 +22,18 @@ type runner struct {
 	done  chan error
 }
 
+// nestedKey marks the context of a callback.
 type nestedKey struct{}
+
+// notNested refuses a call of the engine by a callback, for which the engine waits. It can tell by the context alone, so
+// a callback that uses another one waits until its time is over.
+func notNested(ctx context.Context) error {
+	if ctx.Value(nestedKey{}) == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: it called the engine, which waits for it to return; use what the callback was given, or do it "+
+		"in Run or in a job", ErrCallback)
+}
 
 func newRunner(limit time.Duration) *runner {
 	r := &runner{limit: limit, timer: time.NewTimer(time.Hour)}
@@ -52,19 +64,30 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 	done := r.done
 	inner, cancel := context.WithCancel(context.WithValue(ctx, nestedKey{}, true))
 	defer cancel()
-	r.work <- func() { done <- safely(inner, f) }
+	r.work <- func() {
+		err := errExited
+		defer func() { done <- err }() // a callback that ends the goroutine leaves nothing else to run
+		err = safely(inner, f)
+	}
 	r.timer.Reset(r.limit)
 	select {
 	case err := <-done:
 		r.timer.Stop()
+		if errors.Is(err, errExited) {
+			r.renew()
+		}
 		return err
 	case <-r.timer.C:
 	}
 	close(r.work)
 	r.renew()
-	return fmt.Errorf("%w: it did not return within %s and was left behind (%w); a callback runs inside a transaction "+
-		"that everybody waits for, so do long work in Run or in a job", ErrCallback, r.limit, kernel.ErrAbandoned)
+	return fmt.Errorf("%w: it did not return within %s and was left behind (%w); a callback runs inside a transaction that "+
+		"everybody waits for, so do long work in Run or in a job, and do not call the engine, which waits for it", ErrCallback, r.limit, kernel.ErrAbandoned)
 }
+
+// errExited is what became of a callback that did not return, but ended its goroutine.
+var errExited = fmt.Errorf("%w: it ended its goroutine (%w), as runtime.Goexit and the FailNow of a test do; let it return "+
+	"an error", ErrCallback, kernel.ErrAbandoned)
 
 // safely turns a panic into an error that keeps the stack.
 func safely(ctx context.Context, f func(context.Context) error) (err error) {

@@ -49,14 +49,19 @@ func (tx *Tx) command(f func() error) error {
 
 // enter takes control from the user's code; leave gives it back.
 func (tx *Tx) enter() (leave func(), err error) {
-	if !tx.users {
+	switch {
+	case tx.gate.Over():
+		return nil, errTxOver
+	case !tx.users:
 		return func() {}, nil
 	}
 	if err := tx.gate.In(); err != nil {
-		return nil, fmt.Errorf("%w: use a Tx only within the function that it was given to", err)
+		return nil, errTxOver
 	}
 	return tx.gate.Out, nil
 }
+
+var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
 
 // unit is what a transaction does to one tree.
 type unit struct {
@@ -76,11 +81,11 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	}})
 }
 
-// DB runs the user's own SQL in the transaction.
+// DB runs the user's own SQL in the transaction. After its end every statement is an error.
 func (tx *Tx) DB() domain.DB {
 	leave, err := tx.enter()
 	if err != nil {
-		return nil
+		return overDB()
 	}
 	defer leave()
 	return tx.s.DB()

@@ -96,7 +96,14 @@ func (e *Engine) work(n entry) {
 	}
 	fence = w.Fence
 	defer steps.end()
+	returned := false
+	defer func() {
+		if !returned && e.ctx.Err() == nil {
+			e.settle(n, w, nil, workitem.FailureOf(errGone))
+		}
+	}()
 	output, failure, suspended := e.run(ctx, def, w, steps)
+	returned = true
 	if suspended {
 		return
 	}
@@ -109,6 +116,11 @@ func (e *Engine) work(n entry) {
 		e.putOff(n, errClaim)
 	}
 }
+
+// errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,
+// which is all that still runs then.
+var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
+	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 // errClaim is why a job is put off that a worker had begun.
 var errClaim = fmt.Errorf("%w the claim", errCommit)

@@ -55,6 +55,9 @@ func (e *Engine) submit(ctx context.Context, r *request) error {
 var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
 
 func (e *Engine) enqueue(ctx context.Context, r *request) error {
+	if err := notNested(ctx); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -219,7 +222,9 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 	if r.err = r.ctx.Err(); r.err != nil {
 		return
 	}
+	defer func() { r.tx.gate.End() }()
 	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) {
+		r.tx.gate.End()
 		r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx), late: true}
 		r.err = r.tx.try(r.run)
 	}

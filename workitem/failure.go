@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -64,6 +65,9 @@ func IsFatal(err error) bool {
 
 // FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps its code and
 // details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
+//
+// A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, details longer than
+// [MaxDetails] are left out, and details that are not JSON become a JSON string.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -79,7 +83,31 @@ func FailureOf(err error) *Failure {
 	if IsFatal(err) {
 		f.Retryable = false
 	}
+	f.bound()
 	return &f
+}
+
+// The limits of a failure that is made of an error, in bytes. An error may quote a whole answer of a server.
+const (
+	MaxMessage = 16 << 10
+	MaxDetails = 256 << 10
+)
+
+// bound makes a failure that a store can keep. One that is bounded stays as it is.
+func (f *Failure) bound() {
+	note := ""
+	if len(f.Details) > 0 && !json.Valid(f.Details) {
+		f.Details, _ = json.Marshal(string(f.Details)) // a string always has a JSON form
+	}
+	if n := len(f.Details); n > MaxDetails {
+		f.Details = nil
+		note = fmt.Sprintf(" (its details had %d bytes, and are left out)", n)
+	}
+	if n := len(f.Message); n+len(note) > MaxMessage {
+		note = fmt.Sprintf("... (%d bytes in all)", n) + note
+		f.Message = strings.ToValidUTF8(f.Message[:MaxMessage-len(note)], "")
+	}
+	f.Message += note
 }
 
 // Failf makes a retryable failure with a code and a message.

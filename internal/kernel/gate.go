@@ -34,6 +34,12 @@ func (g *Gate) In() error {
 	return ErrAbandoned
 }
 
+// End locks the gate when the engine's code has ended the transaction, for who has kept something of it.
+func (g *Gate) End() { g.state.Store(gateLocked) }
+
+// Over reports whether the transaction is over.
+func (g *Gate) Over() bool { return g.state.Load() == gateLocked }
+
 // Lock ends the transaction for a callback that was left behind. It waits while that one is in the engine's code, which is
 // never for long.
 func (g *Gate) Lock() {

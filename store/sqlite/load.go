@@ -213,6 +213,9 @@ func latestActivations(c *store.Case) string {
 // findRoot finds the root case of a case, item or job in the tables.
 func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
+	if any == ([16]byte{}) {
+		return root, fmt.Errorf("the zero id, which nothing has: %w", store.ErrNotFound)
+	}
 	key := textOf(workitem.CaseID(any))
 	for _, query := range []string{
 		"SELECT root FROM cases WHERE id = ?",

@@ -184,3 +184,29 @@ func TestWhoOwnsAFileIsSaid(t *testing.T) {
 	_, err = sqlite.File(lost).Open(t.Context(), store.Options{})
 	require.ErrorContains(t, err, "a link to a file that is not there")
 }
+
+func TestWhatIsNoPathToAFileIsNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, want := range map[string]string{
+		"":                       "the path of the database is empty",
+		":memory:":               "use sqlite.Memory()",
+		"file:cases.db?mode=ro":  "is a URI: give the path alone",
+		".":                      "it is a folder",
+		strings.Repeat("x", 300): "its lock cannot be taken",
+	} {
+		for _, readOnly := range []bool{false, true} {
+			if readOnly && len(path) == 300 {
+				continue // a reader takes no lock
+			}
+			_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: readOnly})
+			require.ErrorContains(t, err, want, path)
+		}
+	}
+	if null, err := os.Stat(os.DevNull); err == nil && !null.Mode().IsRegular() {
+		_, err = sqlite.File(os.DevNull).Open(t.Context(), store.Options{})
+		require.ErrorContains(t, err, "no regular file")
+	}
+	names, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, names)
+}

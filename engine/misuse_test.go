@@ -1,0 +1,160 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// opened opens an engine in memory that waits for real.
+func opened(t *testing.T, workflows ...engine.Workflow) *engine.Engine {
+	t.Helper()
+	e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}.Open(t.Context(), sqlite.Memory(), workflows...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+func TestOpenSaysWhatIsNil(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	_, err := engine.Open(t.Context(), nil, a)
+	require.ErrorContains(t, err, "there is no store to open")
+	var never *builder.Workflow[prompt] // as after a Build whose error was not looked at
+	var action *builder.ActionRef[prompt, draft]
+	for _, w := range []engine.Workflow{nil, never, action} {
+		_, err = engine.Open(t.Context(), sqlite.Memory(), a, w)
+		require.EqualError(t, err, "workflow 2 of 2 is nil: look at the error of its Build")
+	}
+}
+
+// ended starts a case of an article whose draft is made by run, and returns it when it has ended.
+func ended(t *testing.T, run func(context.Context, prompt) (draft, error)) *store.Case {
+	t.Helper()
+	b := builder.New[prompt]("one")
+	task := builder.Task(b, "draft", builder.Work[prompt, draft]{Input: builder.CaseInput(b), Run: run})
+	b.Path(b.Start(), task, b.End())
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := opened(t, w)
+	id, err := w.Start(t.Context(), e, prompt{Text: "x"})
+	require.NoError(t, err)
+	c, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	return c
+}
+
+// Whatever becomes of a function, its item ends: the FailNow of a test, for one, ends the goroutine that it is called on.
+func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
+	c := ended(t, func(context.Context, prompt) (draft, error) {
+		runtime.Goexit()
+		return draft{}, nil
+	})
+	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, workitem.CodePanic, c.Failure.Code)
+	require.Contains(t, c.Failure.Message, "ended its goroutine")
+}
+
+func TestAFailureIsKeptWhateverItHolds(t *testing.T) {
+	for want, err := range map[string]error{
+		"xxx... (10485760 bytes in all)":                      errors.New(strings.Repeat("x", 10<<20)),
+		"m (its details had 1048576 bytes, and are left out)": &workitem.Failure{Message: "m", Details: []byte(strings.Repeat("1", 1<<20))},
+		"torn": &workitem.Failure{Message: "torn", Details: []byte("{")},
+	} {
+		c := ended(t, func(context.Context, prompt) (draft, error) { return draft{}, err })
+		require.Equal(t, store.CaseFailed, c.State)
+		require.Truef(t, strings.HasSuffix(c.Failure.Message, want), "%.99s", c.Failure.Message)
+		require.LessOrEqual(t, len(c.Failure.Message), workitem.MaxMessage)
+		require.Equal(t, c.Failure, workitem.FailureOf(c.Failure), "made of itself it is the same")
+	}
+}
+
+func TestACallbackThatEndsItsGoroutineIsUndone(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(context.Context, *activities.Activation) error {
+		runtime.Goexit()
+		return nil
+	}})
+	e := opened(t, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "x"})
+	require.ErrorIs(t, err, engine.ErrCallback)
+	require.ErrorContains(t, err, "it ended its goroutine")
+	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error { return nil }), "callbacks go on")
+	for range e.Cases(t.Context(), store.CaseFilter{}) {
+		require.Fail(t, "nothing happened")
+	}
+}
+
+// A callback that calls the engine would wait for its own end. Where its context says so, it is told at once.
+func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
+	var e *engine.Engine
+	var calls []error
+	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
+		_, err := e.Case(ctx, a.Case().ID)
+		calls = append(calls, err, e.Cancel(ctx, a.Case().ID, nil))
+		return nil
+	}})
+	e = opened(t, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "x"})
+	require.NoError(t, err)
+	require.Len(t, calls, 2)
+	for _, err := range calls {
+		require.ErrorIs(t, err, engine.ErrCallback)
+		require.ErrorContains(t, err, "it called the engine, which waits for it")
+	}
+}
+
+// What is done through a transaction that is over would be told as done, and be nowhere.
+func TestATransactionThatIsOverDoesNothing(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e := opened(t, a)
+	for _, failure := range []error{nil, errors.New("undone")} {
+		var kept *engine.Tx
+		require.ErrorIs(t, e.Update(t.Context(), func(tx *engine.Tx) error { kept = tx; return failure }), failure)
+		_, err := a.Start(t.Context(), kept, prompt{Text: "x"})
+		require.ErrorContains(t, err, "use a Tx only within the function that it was given to")
+		_, err = kept.DB().ExecContext(t.Context(), "SELECT 1")
+		require.ErrorContains(t, err, "use a Tx only within the function that it was given to")
+		require.Error(t, kept.DB().QueryRowContext(t.Context(), "SELECT 1").Scan(new(int)))
+	}
+}
+
+func TestAListingCanBeReadTwiceAndAClosedEngineSaysSo(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e := opened(t, a)
+	for range 3 {
+		_, err := a.Start(t.Context(), e, prompt{Text: "x"})
+		require.NoError(t, err)
+	}
+	cases := e.Cases(t.Context(), store.CaseFilter{Page: store.Page{Limit: 2}})
+	journal := e.Journal(t.Context(), store.JournalFilter{Limit: 2})
+	for range 2 {
+		n, entries := 0, 0
+		for _, err := range cases {
+			require.NoError(t, err)
+			n++
+		}
+		for _, err := range journal {
+			require.NoError(t, err)
+			entries++
+		}
+		require.Equal(t, []int{2, 2}, []int{n, entries})
+	}
+	require.NoError(t, e.Close())
+	for _, err := range cases {
+		require.Equal(t, engine.ErrClosed, err)
+	}
+	_, err := e.Counts(t.Context())
+	require.Equal(t, engine.ErrClosed, err)
+}
