@@ -17,6 +17,8 @@ import "sync"
 // What counts as a future. Tasks start and complete as they do in a case, whatever their predicates, with these rules:
 //
 //   - The join itself does not start.
+//   - What counts is the marking that is reached: a marked input that a region empties on the way may be marked again by
+//     then, and has kept its token. So YAWL defines it: the marked inputs and one more can be covered in the reset net.
 //   - A busy task does not start again before it completes or is canceled.
 //   - An xor-join may take any one of its tokens. Other or-joins are treated as xor-joins: so a join waits for a token
 //     that stands before another or-join.

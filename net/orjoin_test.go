@@ -279,6 +279,43 @@ cancel T: U, x`
 	})
 }
 
+// A region may take a marked input away, and what follows may put it back: the join waits if both are marked in the end.
+func TestOrJoinTokensGoAndComeBack(t *testing.T) {
+	const net = `
+start i
+end o
+condition a b x y
+task S
+task R
+task L split=xor
+task K
+task J join=or
+i -> S
+S -> a, x
+x -> R
+R -> L
+L -> BACK
+y -> K
+K -> a, b
+a -> J
+b -> J
+J -> o
+cancel R: a`
+	again := strings.Replace(net, "BACK", "y", 1)
+	requireVerdicts(t, again, []verdict{
+		{"J", "a x", waits}, {"J", "a R", waits}, {"J", "a R->L", waits}, {"J", "a y", waits}, {"J", "a", starting},
+		{"J", "b x", waits}, // from b, too: K brings both
+	})
+	either := strings.Replace(net, "BACK", "y, b", 1)
+	requireVerdicts(t, either, []verdict{{"J", "a x", waits}, {"J", "a R->L", waits}})
+	gone := strings.Replace(strings.Replace(net, "BACK", "y", 1), "K -> a, b", "K -> b", 1)
+	requireVerdicts(t, gone, []verdict{
+		{"J", "a x", starting},   // R takes a away, and b comes alone
+		{"J", "a=2 x", starting}, // it takes both
+		{"J", "a y", waits},
+	})
+}
+
 // A token inside a busy task is safe from a region that empties the conditions before and after the task.
 func TestOrJoinTokensHideInBusyTasks(t *testing.T) {
 	requireVerdicts(t, `

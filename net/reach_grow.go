@@ -98,11 +98,14 @@ func (x *explorer) exact() bool {
 	return true
 }
 
-// findDoomed looks from the complete states backwards: a state that is not met cannot be completed from. A safe game with
-// a crowded state is not looked behind there, so nothing is said about it; nor where completion means that no token is left
-// and counts were taken for unbounded, which never come to nothing again.
+// conclusive reports whether the search shows which states can be completed from. A safe game with a crowded state is not
+// looked behind there, so nothing is said about it; nor where completion means that no token is left and counts were taken for
+// unbounded, which never come to nothing again.
+func (x *explorer) conclusive() bool { return x.exact() && (len(x.pumps) == 0 || x.g.end >= 0) }
+
+// findDoomed looks from the complete states backwards: a state that is not met cannot be completed from.
 func (x *explorer) findDoomed() {
-	if !x.exact() || len(x.pumps) > 0 && x.g.end < 0 {
+	if !x.conclusive() {
 		return
 	}
 	n := x.s.len()

@@ -151,8 +151,7 @@ func petriTruth(p *net.Petri) (codes []string, whole bool) {
 			found["dead-task "+p.Transitions[k].Name] = true
 		}
 	}
-	ordinary := !slices.ContainsFunc(p.Transitions, func(t net.PetriTransition) bool { return t.In[0].Weight > 1 })
-	if ordinary && len(sinks) != 1 && slices.ContainsFunc(list, func(m []int) bool { return slices.Max(m) > 1 }) {
+	if ordinary(p) && len(sinks) != 1 && slices.ContainsFunc(list, func(m []int) bool { return slices.Max(m) > 1 }) {
 		found[string(net.Unsafe)] = true
 	}
 	for f := range found {
@@ -160,6 +159,15 @@ func petriTruth(p *net.Petri) (codes []string, whole bool) {
 	}
 	slices.Sort(codes)
 	return codes, true
+}
+
+// ordinary reports whether no weight and no first count is above one.
+func ordinary(p *net.Petri) bool {
+	heavy := func(a net.PetriArc) bool { return a.Weight > 1 }
+	return !slices.ContainsFunc(p.Places, func(q net.PetriPlace) bool { return q.Initial > 1 }) &&
+		!slices.ContainsFunc(p.Transitions, func(t net.PetriTransition) bool {
+			return slices.ContainsFunc(t.In, heavy) || slices.ContainsFunc(t.Out, heavy)
+		})
 }
 
 // dropSinks forgets what several sinks hold.

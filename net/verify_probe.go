@@ -125,7 +125,7 @@ func (j *judgement) hopeless(state []uint8) bool {
 	g.start, g.safe = state, false
 	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless, late: j.late})
 	x.run(g.spent()+maxHopeless, fewBytes)
-	return x.exact() && len(x.final) == 0
+	return x.conclusive() && len(x.final) == 0
 }
 
 const maxHopeless = 20_000

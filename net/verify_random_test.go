@@ -236,11 +236,13 @@ func (g *grower) compile() *net.Net {
 
 // rounds is how many random nets a test tries.
 func rounds() int {
-	if os.Getenv("TASQ_NIGHTLY") != "" {
+	if nightly() {
 		return 20_000
 	}
 	return 2000
 }
+
+func nightly() bool { return os.Getenv("TASQ_NIGHTLY") != "" }
 
 func codesOf(rep net.Report) []string {
 	var list []string
