@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,30 @@ func TestLoops(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, m["p50"])
 			require.LessOrEqual(t, m["p50"], m["p99"])
+		})
+	}
+}
+
+// Every system does a script: its steps, and then the wait for an event.
+func TestFunctions(t *testing.T) {
+	for _, s := range systems {
+		t.Run(s.name, func(t *testing.T) {
+			var there, awake atomic.Int64
+			d, err := s.open(t.TempDir(), script{steps: 2, waits: true,
+				there: func(int) { there.Add(1) }, awake: func(int) { awake.Add(1) }})
+			require.NoError(t, err)
+			ids, err := startAll(d, 3)
+			require.NoError(t, err)
+			require.EqualValues(t, 3, there.Load())
+			require.Zero(t, awake.Load())
+			for _, id := range ids {
+				require.NoError(t, d.Send(id))
+			}
+			for _, id := range ids {
+				require.NoError(t, d.Result(id))
+			}
+			require.EqualValues(t, 3, awake.Load())
+			require.NoError(t, d.Close())
 		})
 	}
 }

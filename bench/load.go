@@ -12,15 +12,21 @@ import (
 // span is how long a closed loop runs: first unmeasured, then measured.
 type span struct{ warm, length time.Duration }
 
-// load has so many callers call do, each one call after the other, and returns rate, p50 and p99 (milliseconds) of the
-// calls that began after the warm-up, and the number of all calls.
+// call is one call of a closed loop.
+type call struct {
+	at   time.Time
+	took time.Duration
+}
+
+// load has so many callers call do, each one call after the other. It returns the rate of calls that ended in the measured
+// time, p50 and p99 (milliseconds) of those that began in it, and the number of all calls. Where calls take longer than
+// the measured time, so that none began in it, the percentiles are those of all calls.
 func load(callers int, s span, do func(caller int) error) (metrics, error) {
 	var (
 		wg     sync.WaitGroup
 		failed atomic.Bool
 		errs   = make([]error, callers)
-		took   = make([][]time.Duration, callers)
-		all    atomic.Int64
+		calls  = make([][]call, callers)
 		began  = time.Now().Add(s.warm)
 		end    = began.Add(s.length)
 	)
@@ -35,10 +41,7 @@ func load(callers int, s span, do func(caller int) error) (metrics, error) {
 					failed.Store(true)
 					return
 				}
-				all.Add(1)
-				if done := time.Now(); !at.Before(began) && done.Before(end) {
-					took[c] = append(took[c], done.Sub(at))
-				}
+				calls[c] = append(calls[c], call{at, time.Since(at)})
 			}
 		})
 	}
@@ -46,11 +49,25 @@ func load(callers int, s span, do func(caller int) error) (metrics, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	times := slices.Sorted(slices.Values(slices.Concat(took...)))
+	all := slices.Concat(calls...)
+	ended := 0
+	var times, whole []time.Duration
+	for _, c := range all {
+		if done := c.at.Add(c.took); !done.Before(began) && done.Before(end) {
+			ended++
+		}
+		if whole = append(whole, c.took); !c.at.Before(began) {
+			times = append(times, c.took)
+		}
+	}
+	if len(times) == 0 {
+		times = whole
+	}
+	slices.Sort(times)
 	return metrics{
-		"rate": float64(len(times)) / s.length.Seconds(),
+		"rate": float64(ended) / s.length.Seconds(),
 		"p50":  ms(percentile(times, 50)), "p99": ms(percentile(times, 99)),
-		"n": float64(all.Load()),
+		"n": float64(len(all)),
 	}, nil
 }
 

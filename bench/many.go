@@ -20,8 +20,12 @@ func crowdSteps() []step {
 	var all []step
 	for _, n := range crowds {
 		all = append(all,
-			step{name: "items-" + strconv.Itoa(n), run: func(r job) (metrics, error) { return crowd(r, n, manyItems(n)) }},
-			step{name: "cases-" + strconv.Itoa(n), run: func(r job) (metrics, error) { return crowd(r, n, manyCases(n)) }})
+			step{name: "items-" + strconv.Itoa(n), rare: true, run: func(r job) (metrics, error) {
+				return crowd(r, n, manyItems(n))
+			}},
+			step{name: "cases-" + strconv.Itoa(n), rare: true, run: func(r job) (metrics, error) {
+				return crowd(r, n, manyCases(n))
+			}})
 	}
 	return all
 }

@@ -51,17 +51,24 @@ type peer struct {
 
 type riverWorker struct {
 	river.WorkerDefaults[errand]
-	work func(errand)
+	db   *sql.DB
+	work func(context.Context, *sql.DB, *river.Job[errand]) error
 }
 
-func (w *riverWorker) Work(_ context.Context, j *river.Job[errand]) error {
-	w.work(j.Args)
-	return nil
+func (w *riverWorker) Work(ctx context.Context, j *river.Job[errand]) error {
+	return w.work(ctx, w.db, j)
 }
 
-// newRiver has the settings of River's own benchmark, which polls a hundred times as often as its defaults do, and
-// the one connection that its SQLite driver asks for.
 func newRiver(dir string, work func(errand)) (*peer, error) {
+	return newRiverOf(dir, func(_ context.Context, _ *sql.DB, j *river.Job[errand]) error {
+		work(j.Args)
+		return nil
+	})
+}
+
+// newRiverOf has the settings of River's own benchmark, which polls a hundred times as often as its defaults do, and
+// the one connection that its SQLite driver asks for.
+func newRiverOf(dir string, work func(context.Context, *sql.DB, *river.Job[errand]) error) (*peer, error) {
 	db, err := openPeer(dir, 1)
 	if err != nil {
 		return nil, err
@@ -75,7 +82,7 @@ func newRiver(dir string, work func(errand)) (*peer, error) {
 		return nil, err
 	}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &riverWorker{work: work})
+	river.AddWorker(workers, &riverWorker{db: db, work: work})
 	client, err := river.NewClient(driver, &river.Config{
 		Logger: quiet, Workers: workers, FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},

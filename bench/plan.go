@@ -62,12 +62,14 @@ type step struct {
 	name   string
 	shared string // folder that outlives the run; "" gets a fresh one each time
 	once   bool   // in the first round only: a matter of size, or too long
+	rare   bool   // of a quick run, in the first round only
+	long   bool   // not in a quick run
 	kill   bool   // it is killed as soon as it says "full"
 	run    func(job) (metrics, error)
 }
 
 // steps are all measurements, in the order of a round.
-var steps = slices.Concat(rateSteps, sizeSteps, crowdSteps())
+var steps = slices.Concat(rateSteps, functionSteps(), sizeSteps, crowdSteps())
 
 // rateSteps are closed loops: they are what the rounds are for.
 var rateSteps = []step{
@@ -111,13 +113,13 @@ var sizeSteps = []step{
 	{name: "or-join-regions", run: func(job) (metrics, error) { return orJoins(40, true) }},
 
 	{name: "pending", shared: "pending", once: true, run: func(r job) (metrics, error) {
-		return memory(r, blocked, r.pending(), wantPending)
+		return memory(r, oneWorker, blocked, r.pending(), wantPending)
 	}},
 	{name: "pending-open", shared: "pending", once: true, run: func(r job) (metrics, error) {
 		return opened(r, r.pending(), blocked)
 	}},
 	{name: "asleep", shared: "asleep", once: true, run: func(r job) (metrics, error) {
-		return memory(r, asleep, r.sleeping(), wantSleeping)
+		return memory(r, oneWorker, asleep, r.sleeping(), wantSleeping)
 	}},
 	{name: "asleep-open", shared: "asleep", once: true, run: func(r job) (metrics, error) {
 		return opened(r, r.sleeping(), asleep)

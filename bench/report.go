@@ -60,6 +60,7 @@ func (b *bench) report(w io.Writer, h header) {
 	b.table(w, "Enqueue to running, one caller", []line{
 		{"running", "Tasq", tree, full}, {"river-1", "River", river, full}, {"backlite-1", "backlite", backlite, full},
 	}, []column{{"p50", "p50 ms"}, {"p99", "p99 ms"}})
+	b.functionTables(w, r)
 	b.table(w, "A file that grew, 64 in flight (CPU an item)", []line{
 		{"small", fmt.Sprintf("%s finished items", count(smallFile)), tree, full},
 		{"grown", fmt.Sprintf("%s finished items", count(r.grown())), tree, full},
@@ -142,9 +143,12 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
+// ratio compares a metric of two measurements.
+type ratio struct{ what, step, over, metric string }
+
 func (b *bench) ratios(w io.Writer) {
 	rows := [][]string{{"ratio", "median [range]"}}
-	for _, q := range []struct{ what, step, over, metric string }{
+	for _, q := range append([]ratio{
 		{"items/s, 64 in flight: Tasq / River, drained", "tasq-64", "river-drain", "rate"},
 		{"items/s, 64 in flight: Tasq / River, one by one", "tasq-64", "river-64", "rate"},
 		{"items/s, 64 in flight: Tasq / backlite", "tasq-64", "backlite-64", "rate"},
@@ -157,7 +161,7 @@ func (b *bench) ratios(w io.Writer) {
 		{"enqueue to running, p50: River / Tasq", "river-1", "running", "p50"},
 		{"enqueue to running, p50: backlite / Tasq", "backlite-1", "running", "p50"},
 		{"CPU an item: grown file / small file", "grown", "small", "cpu"},
-	} {
+	}, functionRatios()...) {
 		if r := b.get(q.step, q.metric).over(b.get(q.over, q.metric)); r != nil {
 			rows = append(rows, []string{q.what, r.String()})
 		}

@@ -39,8 +39,8 @@ var oneWorker = engine.Config{Workers: 1, Logger: quiet, Grace: time.Millisecond
 // bytes a case, once in Go's heap, and once in all that the process holds (RSS). It begins with as many finished
 // cases as fill SQLite's page cache, which is 64 MiB whatever there is to do. What a certain number of cases would
 // add is worked out from the second half, in which the cache of cases is full.
-func memory(r job, w *builder.Workflow[order], n, want int) (metrics, error) {
-	e, err := oneWorker.Open(noTimeout, file(r.dir), atOnce, w)
+func memory(r job, with engine.Config, w *builder.Workflow[order], n, want int) (metrics, error) {
+	e, err := with.Open(noTimeout, file(r.dir), atOnce, w)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,11 @@ func memory(r job, w *builder.Workflow[order], n, want int) (metrics, error) {
 		}
 		if err := startMany(e, of, cases); err != nil {
 			return nil, err
+		}
+		if with.Workers > 1 { // no job goes on for ever
+			if err := e.Drain(noTimeout); err != nil {
+				return nil, err
+			}
 		}
 		if err := e.View(noTimeout, nothing); err != nil { // writes the tables
 			return nil, err
