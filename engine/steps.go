@@ -69,8 +69,12 @@ func asDone(s *workitem.Step) *workitem.Step {
 	return &done
 }
 
-// Steps implements [step.Journal].
-func (j *journal) Steps() []*workitem.Step { return j.steps }
+// Steps implements [step.Journal]. What has ended before anybody watched is in it.
+func (j *journal) Steps() []*workitem.Step {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.steps
+}
 
 // Now implements [step.Journal].
 func (j *journal) Now() time.Time { return j.e.now() }
@@ -264,6 +268,11 @@ func (j *journal) moved(e *store.StepMoved) {
 	now := *s
 	now.State, now.Attempt, now.Result, now.Failure, now.Ended = e.To, e.Attempt, e.Result, e.Failure, e.At
 	told := j.told
+	if told == nil {
+		if i := slices.Index(j.steps, s); i >= 0 {
+			j.steps[i] = &now
+		}
+	}
 	j.mu.Unlock()
 	if told != nil {
 		told(&now)
