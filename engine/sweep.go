@@ -75,6 +75,9 @@ func (s *sweeper) note(tree *store.Tree, events []store.Event) {
 func (s *sweeper) due(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.e == nil {
+		return // the engine is being opened, and start looks at everything
+	}
 	now := s.e.now()
 	switch {
 	case s.off:

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -256,4 +257,32 @@ func (tx *stubbornTx) Append(ctx context.Context, e *store.Entry, t *store.Tree)
 		return errors.New("no")
 	}
 	return tx.Tx.Append(ctx, e, t)
+}
+
+// A handler of an ended run takes the process down again and again: the engine that gives it up does so while it opens, before
+// it knows what may be removed.
+func TestAHandlerThatKillsItsProcess(t *testing.T) {
+	begun := make(chan struct{}, 8)
+	hang := builder.LaterHandler("hang", func(ctx context.Context, _ builder.Ended[int], _ int) error {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}, builder.JobOptions{})
+	action := builder.MustAction("quick", func(context.Context, int) (int, error) { return 1, nil }, builder.Keep(0), builder.Handles(hang))
+	e := enginetest.New(t, action)
+	run, err := action.Run(t.Context(), e, 1, builder.OnCompleteLater(hang, 1))
+	require.NoError(t, err)
+	for range kernel.MaxCrashes + 1 {
+		<-begun
+		e.Crash()
+	}
+	e.Drain()
+	_, err = run.Status(t.Context(), e)
+	require.NoError(t, err, "what could not be told stays until somebody has looked")
+	var states []string
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{Kind: store.JobCall}) {
+		require.NoError(t, err)
+		states = append(states, fmt.Sprintf("%s %s", j.State, j.Failure.Code))
+	}
+	require.Equal(t, []string{"failed crash"}, states)
 }
