@@ -2,12 +2,10 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -77,74 +75,6 @@ func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Ste
 		return m.openCallee(id, j, &s)
 	}
 	return &s, m.emit(&store.StepOpened{Step: &s})
-}
-
-// openToken makes a token. It waits for its use; to the job that made it, it is done.
-func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
-	text, err := m.host.NewToken(m.tree.Root)
-	if err != nil {
-		return nil, err
-	}
-	s.State = workitem.StepWaiting
-	s.Result, _ = json.Marshal(text) // a string always has a JSON form
-	return s, m.emit(&store.StepOpened{Step: s})
-}
-
-// openWait has a step wait for an event, or take the oldest one that was sent before.
-func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
-	c := m.tree.Case(id)
-	var mail *store.Message
-	for sent := range c.Mail.All() {
-		if sent.Name == s.Target && !s.Topic {
-			mail = sent
-			break
-		}
-	}
-	if mail == nil {
-		return s, m.emit(&store.StepOpened{Step: s})
-	}
-	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), m.now, time.Time{}
-	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
-		return nil, err
-	}
-	return s, m.emit(&store.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
-}
-
-// openCallee starts the child case of a step.
-func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step) (*workitem.Step, error) {
-	c := m.tree.Case(id)
-	if c.State.Final() {
-		return nil, fmt.Errorf("a job that outlives its case cannot run a child case: case %s %w", id, activities.ErrInactive)
-	}
-	d := m.host.Named(s.Target)
-	if d == nil {
-		return m.refuseCallee(s, fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target))
-	}
-	if d.Accept != nil {
-		if _, err := d.Accept(s.Input); err != nil {
-			return m.refuseCallee(s, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err))
-		}
-	}
-	child := &store.Case{
-		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
-		Priority: c.Priority,
-	}
-	s.Child = child.ID
-	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
-		return nil, err
-	}
-	begin, err := m.openCase(child, d, s.Input)
-	if err != nil {
-		return nil, err
-	}
-	m.then(begin...)
-	return s, nil
-}
-
-// refuseCallee records that a child case cannot be started, which is for the function to answer.
-func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
-	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
-	return s, m.emit(&store.StepOpened{Step: s})
 }
 
 // stepMoved writes what a run says of one of its waiting steps.
@@ -306,100 +236,6 @@ func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	return m.moveJob(id, j, func(e *store.JobMoved) { e.To, e.Due = store.JobPending, m.now })
 }
 
-// Send gives a case an event: to the step that has waited for it longest, or, if none waits, to the first that will.
-func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
-	c := m.tree.Case(id)
-	if c == nil {
-		return fmt.Errorf("case %s: %w", id, ErrNotFound)
-	}
-	if c.State.Final() {
-		return fmt.Errorf("event %q cannot be sent: case %s %w: it is %s", message.Name, id, activities.ErrInactive, c.State)
-	}
-	mail := *message
-	mail.ID, mail.Case, mail.Sent = m.host.NewMessageID(m.now), id, m.now
-	if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
-		return err
-	}
-	for s := range m.tree.Case(id).Steps.All() {
-		if s.Kind == workitem.StepEvent && s.Target == mail.Name && s.Topic == mail.Topic {
-			return m.deliver(s, &mail)
-		}
-	}
-	return nil
-}
-
-// deliver ends the wait of a step.
-func (m *Machine) deliver(s *workitem.Step, mail *store.Message) error {
-	err := m.emit(&store.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
-	if err != nil {
-		return err
-	}
-	err = m.moveStep(s, func(e *store.StepMoved) {
-		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
-	})
-	if err != nil {
-		return err
-	}
-	return m.wake(s.Case, s.Job)
-}
-
-func orNull(value json.RawMessage) json.RawMessage {
-	if len(value) == 0 {
-		return json.RawMessage("null")
-	}
-	return value
-}
-
-// Publish gives everybody in the tree who waits for a topic its value, once each, and says how many there were. Nothing
-// is kept for those who will wait for it later.
-func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
-	var waits []*workitem.Step
-	m.tree.Each(func(c *store.Case) {
-		for s := range c.Steps.All() {
-			if s.Kind == workitem.StepEvent && s.Topic && s.Target == topic {
-				waits = append(waits, s)
-			}
-		}
-	})
-	for _, s := range waits {
-		mail := *message
-		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.NewMessageID(m.now), s.Case, topic, true, m.now
-		if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
-			return 0, err
-		}
-		if err := m.deliver(s, &mail); err != nil {
-			return 0, err
-		}
-	}
-	return len(waits), nil
-}
-
-// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it was
-// used, or its job has ended.
-func (m *Machine) Redeem(token string, message *store.Message) error {
-	text, err := json.Marshal(token)
-	if err != nil {
-		return err
-	}
-	var found *workitem.Step
-	m.tree.Each(func(c *store.Case) {
-		for s := range c.Steps.All() {
-			if s.Kind == workitem.StepToken && string(s.Result) == string(text) {
-				found = s
-			}
-		}
-	})
-	if found == nil {
-		return fmt.Errorf("token: %w: it was never made, was used before, or the job that made it has ended", ErrNotFound)
-	}
-	if err := m.moveStep(found, func(e *store.StepMoved) { e.To = workitem.StepDone }); err != nil {
-		return err
-	}
-	mail := *message
-	mail.Name = found.Target
-	return m.Send(found.Case, &mail)
-}
-
 // endSteps ends what a job that has ended still waited for.
 func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
@@ -416,81 +252,6 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	return nil
 }
 
-// calleeEnded tells the step that ran a child case how it ended.
-func (m *Machine) calleeEnded(id workitem.CaseID) step {
-	return func() error {
-		child := m.tree.Case(id)
-		c := m.tree.Case(child.Parent)
-		var s *workitem.Step
-		for waiting := range c.Steps.All() {
-			if waiting.Child == id {
-				s = waiting
-			}
-		}
-		if s == nil {
-			return nil // nobody waits for it any more
-		}
-		err := m.moveStep(s, func(e *store.StepMoved) {
-			switch child.State {
-			case store.CaseCompleted:
-				e.To, e.Result = workitem.StepDone, orNull(child.Output)
-			case store.CaseFailed:
-				e.To, e.Failure = workitem.StepFailed, child.Failure
-			default:
-				e.To, e.Failure = workitem.StepCanceled, child.Failure
-			}
-		})
-		if err != nil {
-			return err
-		}
-		return m.wake(c.ID, s.Job)
-	}
-}
-
-// keepSteps has the run of an item go on where that of its predecessor stopped.
-func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
-	steps, err := m.host.Steps(predecessor.ID)
-	if err != nil {
-		return fmt.Errorf("steps of %s: %w", predecessor.Label(), err)
-	}
-	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
-		if j.Kind == store.JobRun {
-			return m.copySteps(id, j, finished(steps))
-		}
-	}
-	return nil
-}
-
-// finished chooses the steps that the last job of an owner had done. Tokens stand for events that are still to come, so they
-// are made anew.
-func finished(steps []*workitem.Step) []*workitem.Step {
-	var done []*workitem.Step
-	for _, s := range steps {
-		if len(done) > 0 && done[0].Job != s.Job {
-			done = done[:0]
-		}
-		if s.State == workitem.StepDone && s.Kind != workitem.StepToken {
-			done = append(done, s)
-		}
-	}
-	return done
-}
-
-// copySteps takes the finished steps of an earlier run over into a new job, so that it does not do them again.
-func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workitem.Step) error {
-	for _, old := range finished {
-		s := *old
-		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.host.NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
-		if j.Kind == store.JobRun {
-			s.Item = j.Item
-		}
-		if err := m.emit(&store.StepOpened{Step: &s}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // CallStep runs a step's function in the transaction, as a callback.
 func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(context.Context) error) error {
 	c, j, err := m.held(id, fence)
@@ -502,23 +263,4 @@ func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(c
 		t = -1
 	}
 	return m.call(c, t, fmt.Sprintf("step %q", name), f)
-}
-
-// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall, unless
-// it took steps over.
-func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
-	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
-		return nil, nil
-	}
-	owner := [16]byte(j.ID)
-	if j.Kind == store.JobRun {
-		owner = j.Item
-	}
-	steps, err := m.host.Steps(owner)
-	if err != nil {
-		return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
-	}
-	steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
-	m.refresh(c.ID, steps) // the claim itself may have ended some
-	return steps, nil
 }

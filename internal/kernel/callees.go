@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// openCallee starts the child case of a step.
+func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step) (*workitem.Step, error) {
+	c := m.tree.Case(id)
+	if c.State.Final() {
+		return nil, fmt.Errorf("a job that outlives its case cannot run a child case: case %s %w", id, activities.ErrInactive)
+	}
+	d := m.host.Named(s.Target)
+	if d == nil {
+		return m.refuseCallee(s, fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target))
+	}
+	if d.Accept != nil {
+		if _, err := d.Accept(s.Input); err != nil {
+			return m.refuseCallee(s, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err))
+		}
+	}
+	child := &store.Case{
+		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
+		Priority: c.Priority,
+	}
+	s.Child = child.ID
+	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+		return nil, err
+	}
+	begin, err := m.openCase(child, d, s.Input)
+	if err != nil {
+		return nil, err
+	}
+	m.then(begin...)
+	return s, nil
+}
+
+// refuseCallee records that a child case cannot be started, which is for the function to answer.
+func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
+	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
+	return s, m.emit(&store.StepOpened{Step: s})
+}
+
+// calleeEnded tells the step that ran a child case how it ended.
+func (m *Machine) calleeEnded(id workitem.CaseID) step {
+	return func() error {
+		child := m.tree.Case(id)
+		c := m.tree.Case(child.Parent)
+		var s *workitem.Step
+		for waiting := range c.Steps.All() {
+			if waiting.Child == id {
+				s = waiting
+			}
+		}
+		if s == nil {
+			return nil // nobody waits for it any more
+		}
+		err := m.moveStep(s, func(e *store.StepMoved) {
+			switch child.State {
+			case store.CaseCompleted:
+				e.To, e.Result = workitem.StepDone, orNull(child.Output)
+			case store.CaseFailed:
+				e.To, e.Failure = workitem.StepFailed, child.Failure
+			default:
+				e.To, e.Failure = workitem.StepCanceled, child.Failure
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return m.wake(c.ID, s.Job)
+	}
+}

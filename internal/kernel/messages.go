@@ -1,0 +1,136 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// openToken makes a token. It waits for its use; to the job that made it, it is done.
+func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
+	text, err := m.host.NewToken(m.tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	s.State = workitem.StepWaiting
+	s.Result, _ = json.Marshal(text) // a string always has a JSON form
+	return s, m.emit(&store.StepOpened{Step: s})
+}
+
+// openWait has a step wait for an event, or take the oldest one that was sent before.
+func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
+	c := m.tree.Case(id)
+	var mail *store.Message
+	for sent := range c.Mail.All() {
+		if sent.Name == s.Target && !s.Topic {
+			mail = sent
+			break
+		}
+	}
+	if mail == nil {
+		return s, m.emit(&store.StepOpened{Step: s})
+	}
+	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), m.now, time.Time{}
+	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+		return nil, err
+	}
+	return s, m.emit(&store.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
+}
+
+// Send gives a case an event: to the step that has waited for it longest, or, if none waits, to the first that will.
+func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
+	c := m.tree.Case(id)
+	if c == nil {
+		return fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	if c.State.Final() {
+		return fmt.Errorf("event %q cannot be sent: case %s %w: it is %s", message.Name, id, activities.ErrInactive, c.State)
+	}
+	mail := *message
+	mail.ID, mail.Case, mail.Sent = m.host.NewMessageID(m.now), id, m.now
+	if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+		return err
+	}
+	for s := range m.tree.Case(id).Steps.All() {
+		if s.Kind == workitem.StepEvent && s.Target == mail.Name && s.Topic == mail.Topic {
+			return m.deliver(s, &mail)
+		}
+	}
+	return nil
+}
+
+// deliver ends the wait of a step.
+func (m *Machine) deliver(s *workitem.Step, mail *store.Message) error {
+	err := m.emit(&store.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
+	if err != nil {
+		return err
+	}
+	err = m.moveStep(s, func(e *store.StepMoved) {
+		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
+	})
+	if err != nil {
+		return err
+	}
+	return m.wake(s.Case, s.Job)
+}
+
+func orNull(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
+// Publish gives everybody in the tree who waits for a topic its value, once each, and says how many there were. Nothing
+// is kept for those who will wait for it later.
+func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
+	var waits []*workitem.Step
+	m.tree.Each(func(c *store.Case) {
+		for s := range c.Steps.All() {
+			if s.Kind == workitem.StepEvent && s.Topic && s.Target == topic {
+				waits = append(waits, s)
+			}
+		}
+	})
+	for _, s := range waits {
+		mail := *message
+		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.NewMessageID(m.now), s.Case, topic, true, m.now
+		if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+			return 0, err
+		}
+		if err := m.deliver(s, &mail); err != nil {
+			return 0, err
+		}
+	}
+	return len(waits), nil
+}
+
+// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it was
+// used, or its job has ended.
+func (m *Machine) Redeem(token string, message *store.Message) error {
+	text, err := json.Marshal(token)
+	if err != nil {
+		return err
+	}
+	var found *workitem.Step
+	m.tree.Each(func(c *store.Case) {
+		for s := range c.Steps.All() {
+			if s.Kind == workitem.StepToken && string(s.Result) == string(text) {
+				found = s
+			}
+		}
+	})
+	if found == nil {
+		return fmt.Errorf("token: %w: it was never made, was used before, or the job that made it has ended", ErrNotFound)
+	}
+	if err := m.moveStep(found, func(e *store.StepMoved) { e.To = workitem.StepDone }); err != nil {
+		return err
+	}
+	mail := *message
+	mail.Name = found.Target
+	return m.Send(found.Case, &mail)
+}

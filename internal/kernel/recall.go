@@ -1,0 +1,72 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// keepSteps has the run of an item go on where that of its predecessor stopped.
+func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
+	steps, err := m.host.Steps(predecessor.ID)
+	if err != nil {
+		return fmt.Errorf("steps of %s: %w", predecessor.Label(), err)
+	}
+	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
+		if j.Kind == store.JobRun {
+			return m.copySteps(id, j, finished(steps))
+		}
+	}
+	return nil
+}
+
+// finished chooses the steps that the last job of an owner had done. Tokens stand for events that are still to come, so they
+// are made anew.
+func finished(steps []*workitem.Step) []*workitem.Step {
+	var done []*workitem.Step
+	for _, s := range steps {
+		if len(done) > 0 && done[0].Job != s.Job {
+			done = done[:0]
+		}
+		if s.State == workitem.StepDone && s.Kind != workitem.StepToken {
+			done = append(done, s)
+		}
+	}
+	return done
+}
+
+// copySteps takes the finished steps of an earlier run over into a new job, so that it does not do them again.
+func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workitem.Step) error {
+	for _, old := range finished {
+		s := *old
+		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.host.NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
+		if j.Kind == store.JobRun {
+			s.Item = j.Item
+		}
+		if err := m.emit(&store.StepOpened{Step: &s}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall, unless
+// it took steps over.
+func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
+	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
+		return nil, nil
+	}
+	owner := [16]byte(j.ID)
+	if j.Kind == store.JobRun {
+		owner = j.Item
+	}
+	steps, err := m.host.Steps(owner)
+	if err != nil {
+		return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
+	}
+	steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
+	m.refresh(c.ID, steps) // the claim itself may have ended some
+	return steps, nil
+}
