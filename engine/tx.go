@@ -157,6 +157,9 @@ func (tx *Tx) check(
 			return due, err
 		}
 	}
+	if len(c.Options) == 0 {
+		return due, nil
+	}
 	o, err := activities.OptionsOf(kernel.Info(c))
 	if err == nil {
 		err = o.Check(d)

@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -60,51 +63,72 @@ func removed(root workitem.CaseID) error {
 	return fmt.Errorf("case %s was removed: %w", root, store.ErrNotFound)
 }
 
-const (
-	// treeOf lists a root case, bound twice, and its descendants.
-	treeOf = "SELECT id FROM main.cases WHERE id = ? " +
-		"UNION ALL SELECT id FROM main.cases WHERE root = ? AND parent IS NOT NULL"
-	// chainOf lists the entries of a root case from the newest, which is bound, to the first.
-	chainOf = "WITH RECURSIVE chain(seq) AS (VALUES (?) " +
-		"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > 0) "
-)
+// these are the values of the list that is bound, as JSON: one statement deletes for all that is removed.
+const these = "(SELECT value FROM json_each(?1))"
+
+// chains lists the entries of root cases from the newest, which are bound, to the first.
+const chains = "WITH RECURSIVE chain(seq) AS (SELECT value FROM json_each(?1) " +
+	"UNION ALL SELECT j.prev FROM chain CROSS JOIN main.journal j ON j.seq = chain.seq WHERE j.prev > 0) "
+
+// trees lists, as JSON, the cases that the tables have of the removed trees.
+func (w *window) trees(c *conn) (string, error) {
+	roots, err := json.Marshal(sorted(w.removed))
+	if err != nil {
+		return "", err
+	}
+	ids := []string{}
+	err = c.each("SELECT id FROM main.cases WHERE id IN "+these+
+		" UNION ALL SELECT c.id FROM json_each(?1) r CROSS JOIN main.cases c ON c.root = r.value AND c.parent IS NOT NULL",
+		args(string(roots)), func(r *row) error {
+			ids = append(ids, r.text())
+			return r.err
+		})
+	if err != nil {
+		return "", err
+	}
+	all, err := json.Marshal(ids)
+	return string(all), err
+}
 
 // erase deletes what the tables and the journal have of the removed trees, and takes it out of the counts.
 func (w *window) erase(c *conn, counts *tally) error {
-	for _, root := range sorted(w.removed) {
-		if err := counts.erase(root); err != nil {
-			return err
-		}
-		r, last := textOf(root), w.removed[root]
-		err := errors.Join(
-			c.run("DELETE FROM steps WHERE owner IN (SELECT id FROM work_items WHERE case_id IN ("+treeOf+") "+
-				"UNION ALL SELECT id FROM jobs WHERE case_id IN ("+treeOf+"))", r, r, r, r),
-			c.run("DELETE FROM messages WHERE case_id IN ("+treeOf+")", r, r),
-			c.run("DELETE FROM work_items WHERE case_id IN ("+treeOf+")", r, r),
-			c.run("DELETE FROM jobs WHERE case_id IN ("+treeOf+")", r, r),
-			c.run("DELETE FROM cases WHERE root = ? AND parent IS NOT NULL", r),
-			c.run("DELETE FROM cases WHERE id = ?", r),
-			c.run(chainOf+"DELETE FROM idempotency_keys WHERE (key, seq) IN ("+
-				"SELECT key, seq FROM journal WHERE seq IN chain AND key IS NOT NULL)", last),
-			c.run(chainOf+"DELETE FROM journal WHERE seq IN chain", last),
-		)
-		if err != nil {
-			return err
-		}
+	if len(w.removed) == 0 {
+		return nil
 	}
-	return nil
+	cases, err := w.trees(c)
+	if err != nil {
+		return err
+	}
+	if err := counts.erase(cases); err != nil {
+		return err
+	}
+	newest, err := json.Marshal(slices.Sorted(maps.Values(w.removed)))
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		c.run("DELETE FROM steps WHERE owner IN (SELECT id FROM work_items WHERE case_id IN "+these+
+			" UNION ALL SELECT id FROM jobs WHERE case_id IN "+these+")", cases),
+		c.run("DELETE FROM messages WHERE case_id IN "+these, cases),
+		c.run("DELETE FROM work_items WHERE case_id IN "+these, cases),
+		c.run("DELETE FROM jobs WHERE case_id IN "+these, cases),
+		c.run("DELETE FROM cases WHERE id IN "+these, cases),
+		c.run(chains+"DELETE FROM idempotency_keys WHERE (key, seq) IN ("+
+			"SELECT key, seq FROM journal WHERE seq IN chain AND key IS NOT NULL)", string(newest)),
+		c.run(chains+"DELETE FROM journal WHERE seq IN chain", string(newest)),
+	)
 }
 
-// erase takes the rows of a tree out of the counts.
-func (t *tally) erase(root workitem.CaseID) error {
+// erase takes the rows of cases out of the counts.
+func (t *tally) erase(cases string) error {
 	for what, query := range map[string]string{
-		"case": "SELECT workflow, '', state, count(*) FROM main.cases WHERE id IN (" + treeOf + ") GROUP BY 1, 3",
+		"case": "SELECT workflow, '', state, count(*) FROM main.cases WHERE id IN " + these + " GROUP BY 1, 3",
 		"item": "SELECT c.workflow, i.task, i.state, count(*) FROM main.work_items i JOIN main.cases c ON c.id = i.case_id " +
-			"WHERE i.case_id IN (" + treeOf + ") GROUP BY 1, 2, 3",
+			"WHERE i.case_id IN " + these + " GROUP BY 1, 2, 3",
 		"job": "SELECT c.workflow, j.task, j.state, count(*) FROM main.jobs j JOIN main.cases c ON c.id = j.case_id " +
-			"WHERE j.case_id IN (" + treeOf + ") GROUP BY 1, 2, 3",
+			"WHERE j.case_id IN " + these + " GROUP BY 1, 2, 3",
 	} {
-		err := t.c.each(query, args(textOf(root), textOf(root)), func(r *row) error {
+		err := t.c.each(query, args(cases), func(r *row) error {
 			t.n[store.Count{What: what, Workflow: r.text(), Task: r.text(), State: r.text()}] -= r.number()
 			return r.err
 		})
@@ -115,15 +139,20 @@ func (t *tally) erase(root workitem.CaseID) error {
 	return nil
 }
 
-// hide is erase for a reader, which changes nothing: it lists the cases that the views over the tables leave out.
+// hide is erase for a reader, which changes nothing: it lists the cases that the views over the tables leave out. Those that
+// the tables do not have yet are in the journal.
 func (w *window) hide(c *conn, counts *tally) error {
-	for _, root := range sorted(w.removed) {
-		err := errors.Join(counts.erase(root),
-			c.run("INSERT INTO temp."+overlayPrefix+"removed VALUES (?) ON CONFLICT DO NOTHING", textOf(root)),
-			c.run("INSERT INTO temp."+overlayPrefix+"removed "+treeOf+" ON CONFLICT DO NOTHING", textOf(root), textOf(root)))
-		if err != nil {
-			return err
-		}
+	if len(w.removed) == 0 {
+		return nil
 	}
-	return nil
+	cases, err := w.trees(c)
+	if err != nil {
+		return err
+	}
+	roots, err := json.Marshal(sorted(w.removed))
+	if err != nil {
+		return err
+	}
+	into := "INSERT OR IGNORE INTO temp." + overlayPrefix + "removed SELECT value FROM json_each(?1)"
+	return errors.Join(counts.erase(cases), c.run(into, cases), c.run(into, string(roots)))
 }
