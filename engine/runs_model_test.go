@@ -1,0 +1,202 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// modelKeep is how long the model's runs are kept.
+const modelKeep = 10 * time.Second
+
+// modelRun is what is asked of a run: when it begins, how many of its attempts fail, and how many it has.
+type modelRun struct {
+	builder.Run[int]
+	begin    time.Time
+	fails    int
+	attempts int
+	canceled time.Time // zero if it was not
+	cleaned  bool
+}
+
+// attempt is when the k-th attempt is made: each wait is twice the one before, the first is 100 ms.
+func (r *modelRun) attempt(k int) time.Time {
+	return r.begin.Add(100 * time.Millisecond * time.Duration(1<<(k-1)-1))
+}
+
+// at says how many attempts there were by a time, and where the run stands then.
+func (r *modelRun) at(now time.Time) (made int, state builder.RunState, next time.Time) {
+	until := now
+	if !r.canceled.IsZero() {
+		until = r.canceled
+	}
+	for made < r.attempts && made <= r.fails && !r.attempt(made+1).After(until) {
+		made++
+	}
+	switch {
+	case made == r.fails+1:
+		return made, builder.RunCompleted, time.Time{}
+	case made == r.attempts:
+		return made, builder.RunFailed, time.Time{}
+	case !r.canceled.IsZero():
+		return made, builder.RunCanceled, time.Time{}
+	case made == 0:
+		return 0, builder.RunScheduled, r.begin
+	}
+	return made, builder.RunWaiting, r.attempt(made + 1)
+}
+
+// end is when a run that has ended did.
+func (r *modelRun) end(now time.Time) time.Time {
+	made, state, _ := r.at(now)
+	if state == builder.RunCanceled {
+		return r.canceled
+	}
+	return r.attempt(made)
+}
+
+// gone reports whether the run was cleaned up or swept.
+func (r *modelRun) gone(now time.Time) bool {
+	_, state, _ := r.at(now)
+	return r.cleaned || state.Final() && !now.Before(r.end(now).Add(modelKeep))
+}
+
+// world is the engine beside the model.
+type world struct {
+	e       *enginetest.Engine
+	a       *builder.ActionRef[int, int]
+	runs    []*modelRun
+	mu      sync.Mutex
+	calls   map[workitem.CaseID]int
+	told    map[workitem.CaseID][]builder.RunState
+	handler *builder.HandlerRef[int]
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{calls: make(map[workitem.CaseID]int), told: make(map[workitem.CaseID][]builder.RunState)}
+	w.handler = builder.Handler("h", func(_ context.Context, c *builder.Completion[int], _ int) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.told[c.Case.ID] = append(w.told[c.Case.ID], c.State)
+		return nil
+	})
+	w.a = builder.MustAction("a", func(ctx context.Context, fails int) (int, error) {
+		work, _ := builder.WorkFrom(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.calls[work.Case.ID]++; w.calls[work.Case.ID] <= fails {
+			return 0, errors.New("not yet")
+		}
+		return fails, nil
+	}, builder.Keep(modelKeep), builder.Handles(w.handler))
+	w.e = enginetest.New(t, w.a)
+	return w
+}
+
+func (w *world) start(t *rapid.T) {
+	r := &modelRun{fails: rapid.IntRange(0, 4).Draw(t, "fails"), attempts: rapid.IntRange(1, 4).Draw(t, "attempts")}
+	delay := time.Duration(rapid.SampledFrom([]int{0, 0, 50, 700, 20_000}).Draw(t, "delay")) * time.Millisecond
+	r.begin = w.e.Now().Add(delay)
+	var err error
+	r.Run, err = w.a.Run(context.Background(), w.e, r.fails, builder.After(delay), builder.OnComplete(w.handler, 1),
+		builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = r.attempts, 100*time.Millisecond }))
+	require.NoError(t, err)
+	w.runs = append(w.runs, r)
+}
+
+// act cancels, cleans up or restarts some run, which may be in any state.
+func (w *world) act(t *rapid.T) {
+	r, now, ctx := rapid.SampledFrom(w.runs).Draw(t, "run"), w.e.Now(), context.Background()
+	_, state, _ := r.at(now)
+	there, final := !r.gone(now), state.Final()
+	switch rapid.SampledFrom([]string{"cancel", "clean up", "restart"}).Draw(t, "what") {
+	case "cancel":
+		done, err := r.Cancel(ctx, w.e, nil)
+		require.NoError(t, err)
+		require.Equal(t, there && !final, done)
+		if done {
+			r.canceled = now
+		}
+	case "clean up":
+		err := r.Cleanup(ctx, w.e)
+		w.refused(t, err, there, final)
+		r.cleaned = r.cleaned || err == nil
+	case "restart":
+		fresh, err := r.Restart(ctx, w.e)
+		w.refused(t, err, there, final)
+		if err == nil {
+			w.runs = append(w.runs, &modelRun{Run: fresh, begin: now, fails: r.fails, attempts: r.attempts})
+		}
+	}
+}
+
+func (w *world) refused(t *rapid.T, err error, there, final bool) {
+	switch {
+	case !there:
+		require.ErrorIs(t, err, engine.ErrNotFound)
+	case !final:
+		require.ErrorIs(t, err, engine.ErrUnfinished)
+	default:
+		require.NoError(t, err)
+	}
+}
+
+func (w *world) check(t *rapid.T) {
+	now := w.e.Now()
+	for i, r := range w.runs {
+		made, state, next := r.at(now)
+		require.Equal(t, made, w.calls[r.ID], "calls of run %d", i)
+		var told []builder.RunState
+		if state.Final() {
+			told = append(told, state)
+		}
+		require.Equal(t, told, w.told[r.ID], "what was told of run %d", i)
+		s, err := r.Status(context.Background(), w.e)
+		if r.gone(now) {
+			require.ErrorIs(t, err, engine.ErrNotFound, "run %d", i)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, state, s.State, "run %d", i)
+		require.Equal(t, made, s.Attempt, "run %d", i)
+		require.Equal(t, next, s.Next, "run %d", i)
+		if state == builder.RunCompleted {
+			require.Equal(t, r.fails, s.Value)
+		}
+	}
+}
+
+// Whatever is done to runs in whatever order, with crashes in between, they are what a model of forty lines says.
+func TestRunsAgainstAModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		w.start(rt)
+		w.e.Drain()
+		for range rapid.IntRange(1, 12).Draw(rt, "operations") {
+			switch rapid.SampledFrom([]string{"start", "act", "act", "advance", "advance", "crash"}).Draw(rt, "operation") {
+			case "start":
+				w.start(rt)
+			case "act":
+				w.act(rt)
+			case "advance":
+				w.e.Advance(time.Duration(rapid.SampledFrom([]int{0, 40, 100, 300, 800, 9_000, 15_000}).Draw(rt, "ms")) * time.Millisecond)
+			case "crash":
+				w.e.Drain()
+				w.e.Crash()
+			}
+			w.e.Drain()
+			w.check(rt)
+		}
+	})
+}
