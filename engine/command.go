@@ -67,7 +67,8 @@ func (e *Engine) Do(
 }
 
 // NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
-// neither.
+// neither, and [ErrNotFound] if the case has no task of that name that has work items: a composite or routing task has
+// none.
 func (e *Engine) NewItem(ctx context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
 	var it *workitem.Item
 	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {

@@ -234,23 +234,26 @@ func (c *checker) degrees() {
 	}
 }
 
-// paths checks that every element lies between the start and the end. With no start, or two, no path from it can be
-// asked for; likewise the end.
+// paths checks that every element lies between the start and the end. With no start no path from it can be asked for;
+// with two, which is a problem of its own, a path from either will do. Likewise the end.
 func (c *checker) paths() {
-	if start := c.withRole(Start); len(start) == 1 {
-		from := c.reached(start[0], c.next, func(o openEnds) bool { return o.in })
-		c.missing(from, Unreachable, c.elements[start[0]], "no path leads from %[2]s to %[1]s")
+	if starts := c.withRole(Start); len(starts) > 0 {
+		from := c.reached(starts, c.next, func(o openEnds) bool { return o.in })
+		c.missing(from, Unreachable, starts, "no path leads from %[2]s to %[1]s")
 	}
-	if end := c.withRole(End); len(end) == 1 {
-		to := c.reached(end[0], c.prev, func(o openEnds) bool { return o.out })
-		c.missing(to, NoPathToEnd, c.elements[end[0]], "no path leads from %[1]s to %[2]s")
+	if ends := c.withRole(End); len(ends) > 0 {
+		to := c.reached(ends, c.prev, func(o openEnds) bool { return o.out })
+		c.missing(to, NoPathToEnd, ends, "no path leads from %[1]s to %[2]s")
 	}
 }
 
-// reached finds the elements on paths from one of them, or from a flow whose other end is unknown.
-func (c *checker) reached(from int, step [][]int, open func(openEnds) bool) []bool {
+// reached finds the elements on paths from some of them, or from a flow whose other end is unknown.
+func (c *checker) reached(from []int, step [][]int, open func(openEnds) bool) []bool {
 	seen := make([]bool, len(c.elements))
-	queue := []int{c.byName[c.elements[from].name]}
+	var queue []int
+	for _, i := range from {
+		queue = append(queue, c.byName[c.elements[i].name])
+	}
 	for i := range c.elements {
 		if open(c.open[i]) {
 			queue = append(queue, i)
@@ -267,11 +270,16 @@ func (c *checker) reached(from int, step [][]int, open func(openEnds) bool) []bo
 	return seen
 }
 
-func (c *checker) missing(seen []bool, code Code, pole element, format string) {
+func (c *checker) missing(seen []bool, code Code, poles []int, format string) {
+	pole := c.elements[poles[0]]
+	from := pole.String()
+	if len(poles) > 1 {
+		from = "any " + [...]string{Start: "start", End: "end"}[pole.role] + " condition"
+	}
 	for i, e := range c.elements {
 		if !seen[i] && c.first(i) {
 			c.add(Problem{
-				Code: code, Subject: e.name, Pos: e.pos, Other: pole.pos, Text: fmt.Sprintf(format, e, pole),
+				Code: code, Subject: e.name, Pos: e.pos, Other: pole.pos, Text: fmt.Sprintf(format, e, from),
 			})
 		}
 	}

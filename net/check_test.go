@@ -60,8 +60,11 @@ func TestCheck(t *testing.T) {
 		{"a cycle beside the way", ends + "task A\ntask B\ntask C\ni -> A\nA -> o\nB -> C\nC -> B",
 			[]string{"no-path-to-end B", "no-path-to-end C", "unreachable B", "unreachable C"}},
 		{"without a start nothing is unreachable", "end o\ntask A\nA -> o", []string{"no-flow-in A", "no-start w"}},
-		{"with two ends nothing lacks a path", ends + "end o2\ntask A\ni -> A\nA -> A",
-			[]string{"duplicate-end o2", "no-flow-in o", "no-flow-in o2", "unreachable o", "unreachable o2"}},
+		{"with two ends a path to either will do", ends + "end o2\ntask A\ntask B\ni -> A, B\nA -> A\nB -> o2",
+			[]string{"duplicate-end o2", "no-flow-in o", "no-path-to-end A", "unreachable o"}},
+		{"with two starts a path from either will do", ends + "start i2\ntask A\ntask B\ntask C\ni -> A\ni2 -> B\nA -> o\nB -> o\n" +
+			"C -> C, o",
+			[]string{"duplicate-start i2", "unreachable C"}},
 		{"one flow twice", ends + "task A\ntask B\ni -> A\nA -> B\nA -> B\nB -> o", nil},
 		{"a cycle of routing tasks",
 			ends + "task A\ndummy R split=xor\ndummy Q join=xor\ncondition c\ni -> A\nA -> Q\nQ -> c\nc -> R\nR -> Q, o",

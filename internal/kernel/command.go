@@ -29,7 +29,8 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	return m.run(0)
 }
 
-// OpenItem creates one more work item in an active task.
+// OpenItem creates one more work item in an active task. A composite or routing task has none, whatever its state: the
+// error wraps [ErrNotFound], as for a name that is no task at all.
 func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(at)
 	if c == nil {
@@ -39,8 +40,8 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if !ok {
 		return nil, fmt.Errorf("task %q of workflow %s: %w", task, c.Workflow, ErrNotFound)
 	}
-	if kind := c.Net.Task(t).Kind; kind != net.Atomic {
-		return nil, fmt.Errorf("task %q of workflow %s has no work items: %w", task, c.Workflow, activities.ErrInactive)
+	if c.Net.Task(t).Kind != net.Atomic {
+		return nil, noItems(c, task)
 	}
 	it, err := m.openItem(c.ID, t, c.Tasks[t].Generation, n)
 	if err != nil {
@@ -48,6 +49,11 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	}
 	m.then(m.letGo)
 	return it, m.run(0)
+}
+
+func noItems(c *store.Case, task string) error {
+	return fmt.Errorf("work items of task %q of workflow %s, which is a composite or routing task: %w", task, c.Workflow,
+		ErrNotFound)
 }
 
 // Cancel cancels a case. Canceling a child case is judged by its parent's policy, as any end of it would be.

@@ -407,7 +407,7 @@ func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Atomic {
-		return nil, fmt.Errorf("task %q of workflow %s has no work items: %w", at.Task, c.Workflow, activities.ErrInactive)
+		return nil, noItems(c, at.Task)
 	}
 	return e.m().openItem(at.Case, t, at.Generation, n)
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -30,15 +31,20 @@ var attributes = []attribute{
 	{key: "of", form: "of W1,W2", kinds: []net.Kind{net.Composite}},
 	{"split", "split=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Split, v) }, gateWords},
 	{"join", "join=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Join, v) }, gateWords},
-	{"items", "items=N", atomicOnly, (*taskLine).setItems, "a whole number, 0 or more"},
-	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, "a whole number, 0 or more"},
+	{"items", "items=N", atomicOnly, (*taskLine).setItems, manyWords},
+	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, manyWords},
 	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue or quorum:K with K at least 1"},
 	{"retry", "retry=N:WAIT", atomicOnly, (*taskLine).setRetry, "the attempts in all and the first wait, like 4:1s"},
-	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration above zero, like 5s, 1h30m or 2d"},
+	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration, like 5s, 1h30m or 2d"},
 	{"auto", "auto", atomicOnly, (*taskLine).setAuto, ""},
 }
 
 const gateWords = "and, xor or or"
+
+// most is how many items or cases a task may begin with. They are all made in one command, in memory.
+const most = 100_000
+
+var manyWords = fmt.Sprintf("a whole number from 0 to %d", most)
 
 var (
 	everyKind     = []net.Kind{net.Atomic, net.Routing, net.Composite}
@@ -138,12 +144,12 @@ func setGate(gate *net.Gate, value string) bool {
 
 func (t *taskLine) setItems(value string) (ok bool) {
 	t.Items, ok = parseNumber(value)
-	return ok
+	return ok && t.Items <= most
 }
 
 func (t *taskLine) setCases(value string) (ok bool) {
 	t.TaskOptions.Cases, ok = parseNumber(value)
-	return ok
+	return ok && t.TaskOptions.Cases <= most
 }
 
 func (t *taskLine) setPolicy(value string) bool {
@@ -168,11 +174,10 @@ func (t *taskLine) setRetry(value string) bool {
 	return ok && attempts > 0 && err == nil
 }
 
-// setTimeout refuses zero, which would cancel every item at its birth and could not be told from no timeout.
 func (t *taskLine) setTimeout(value string) bool {
 	d, err := ParseDuration(value)
-	t.Timeout = d
-	return err == nil && d > 0
+	t.Timeout = &d
+	return err == nil
 }
 
 func (t *taskLine) setAuto(string) bool {

@@ -37,4 +37,6 @@ func TestUTF16IsNamed(t *testing.T) {
 		_, err = script.ParseNotation(net.Pos{File: "x.net"}, text)
 		require.EqualError(t, err, "x.net:1: the text is in UTF-16; save it in UTF-8")
 	}
+	_, err := script.ParseScenario("x.txt", []byte("show case\n----\n\x00"))
+	require.EqualError(t, err, "x.txt:3: this is no text: there is a byte of zero in it")
 }

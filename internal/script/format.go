@@ -59,7 +59,9 @@ func formatTask(b *strings.Builder, t *net.Task, o TaskOptions) {
 	if o.Retry != nil {
 		say(true, "retry="+o.Retry.String())
 	}
-	say(o.Timeout > 0, "timeout="+FormatDuration(o.Timeout))
+	if o.Timeout != nil {
+		say(true, "timeout="+FormatDuration(*o.Timeout))
+	}
 	say(o.Auto, "auto")
 	b.WriteString(strings.Join(line, " ") + "\n")
 }

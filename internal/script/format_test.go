@@ -148,7 +148,9 @@ func drawTask(t *rapid.T) (net.Task, script.TaskOptions) {
 	case net.Atomic:
 		o.Items = rapid.IntRange(0, 3).Draw(t, "items")
 		o.Auto = rapid.Bool().Draw(t, "auto")
-		o.Timeout = drawDuration(t)
+		if rapid.Bool().Draw(t, "timeout") {
+			o.Timeout = new(drawDuration(t))
+		}
 		if rapid.Bool().Draw(t, "retry") {
 			o.Retry = &script.RetrySpec{Attempts: rapid.IntRange(1, 9).Draw(t, "attempts"), Initial: drawDuration(t)}
 		}

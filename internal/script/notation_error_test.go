@@ -62,12 +62,14 @@ func TestSyntaxErrorsSayWhatWasExpected(t *testing.T) {
 		{`composite A of v of w`, `composite "A" says "of" twice; expected it once`},
 		{`task A items`, `"items" is not how items is written; expected items=N`},
 		{`task A auto=1`, `"auto=1" is not how auto is written; expected auto`},
-		{`task A items=`, `"items=" has a bad value; expected a whole number, 0 or more`},
-		{`task A items=-1`, `"items=-1" has a bad value; expected a whole number, 0 or more`},
-		{`task A items=+1`, `"items=+1" has a bad value; expected a whole number, 0 or more`},
-		{`task A items=1.5`, `"items=1.5" has a bad value; expected a whole number, 0 or more`},
+		{`task A items=`, `"items=" has a bad value; expected a whole number from 0 to 100000`},
+		{`task A items=-1`, `"items=-1" has a bad value; expected a whole number from 0 to 100000`},
+		{`task A items=+1`, `"items=+1" has a bad value; expected a whole number from 0 to 100000`},
+		{`task A items=1.5`, `"items=1.5" has a bad value; expected a whole number from 0 to 100000`},
 		{`task A items=99999999999999999999`,
-			`"items=99999999999999999999" has a bad value; expected a whole number, 0 or more`},
+			`"items=99999999999999999999" has a bad value; expected a whole number from 0 to 100000`},
+		{`task A items=100001`, `"items=100001" has a bad value; expected a whole number from 0 to 100000`},
+		{`composite A of b cases=100001`, `"cases=100001" has a bad value; expected a whole number from 0 to 100000`},
 		{`task A split=nand`, `"split=nand" has a bad value; expected and, xor or or`},
 		{`task A join=XOR`, `"join=XOR" has a bad value; expected and, xor or or`},
 		{`task A policy=quorum`, `"policy=quorum" has a bad value; expected default, continue or quorum:K with K at least 1`},
@@ -75,9 +77,8 @@ func TestSyntaxErrorsSayWhatWasExpected(t *testing.T) {
 			`"policy=quorum:0" has a bad value; expected default, continue or quorum:K with K at least 1`},
 		{`task A retry=4`, `"retry=4" has a bad value; expected the attempts in all and the first wait, like 4:1s`},
 		{`task A retry=0:1s`, `"retry=0:1s" has a bad value; expected the attempts in all and the first wait, like 4:1s`},
-		{`task A timeout=5`, `"timeout=5" has a bad value; expected a duration above zero, like 5s, 1h30m or 2d`},
-		{`task A timeout=0s`, `"timeout=0s" has a bad value; expected a duration above zero, like 5s, 1h30m or 2d`},
-		{`task A timeout=-5s`, `"timeout=-5s" has a bad value; expected a duration above zero, like 5s, 1h30m or 2d`},
+		{`task A timeout=5`, `"timeout=5" has a bad value; expected a duration, like 5s, 1h30m or 2d`},
+		{`task A timeout=-5s`, `"timeout=-5s" has a bad value; expected a duration, like 5s, 1h30m or 2d`},
 		{`composite A`, `composite "A" runs no workflow; expected "of" and the name of one, or several with commas`},
 		{`composite A of`, `the line ends too soon; expected the name of a workflow that the composite runs`},
 		{`composite A of=w`, `"of=w" is not how of is written; expected of W1,W2`},
@@ -109,7 +110,7 @@ workflow w
 	require.EqualError(t, err, strings.TrimSpace(`
 bad.net:2: "task" stands before any workflow; expected "workflow NAME" first
 bad.net:6: unknown statement "taks"; did you mean "task"?
-bad.net:7: "items=x" has a bad value; expected a whole number, 0 or more
+bad.net:7: "items=x" has a bad value; expected a whole number from 0 to 100000
 bad.net:7: "split=no" has a bad value; expected and, xor or or
 bad.net:7: unknown attribute "spilt" of a task; did you mean "split"?
 bad.net:8: unexpected ">"; expected "->" after the source of a flow`))

@@ -47,7 +47,10 @@ func explain(path string, err error) error {
 		return at(path, "the disk is full, so nothing of this happened; free some space and try again: %w", err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return at(path, "%w: give this process the right to write the file and its folder: %w", store.ErrReadOnly, err)
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_NOTADB:
+		return at(path, "%w: it is no SQLite file, or its first page is lost: choose another name or restore a backup: %w",
+			store.ErrCorrupt, err)
+	case sqlite3.SQLITE_CORRUPT:
 		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
 	case sqlite3.SQLITE_BUSY:
 		return at(path, "another program keeps the file locked; let it end its transaction: %w", err)

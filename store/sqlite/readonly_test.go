@@ -157,6 +157,7 @@ func TestAnErrorSaysWhatIsDamagedAndWhatToDo(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrCorrupt, name)
 		require.Equal(t, 1, strings.Count(err.Error(), path), "%s: %v", name, err)
 		require.ErrorContains(t, err, "restore a backup", name)
+		require.Equal(t, name == "no header", strings.Contains(err.Error(), "it is no SQLite file"), name)
 		require.NotContains(t, err.Error(), "PRAGMA", name)
 	}
 }
