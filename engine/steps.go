@@ -25,6 +25,7 @@ type journal struct {
 	n     entry
 	w     *activities.Work
 	steps []*workitem.Step // what earlier runs recorded
+	last  []*workitem.Step // what the function left to be recorded with its end
 
 	mu     sync.Mutex
 	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
@@ -141,6 +142,7 @@ func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
 	var stored []*workitem.Step
+	outer := ctx
 	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
 		done := *s
 		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
@@ -152,6 +154,9 @@ func (j *journal) Tx(
 			})
 		})
 		done.State = workitem.StepDone
+		if failed != nil && outer.Err() != nil {
+			return context.Cause(outer) // the job is being stopped, which says nothing of the work
+		}
 		if failed != nil {
 			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) {
 				return failed

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 )
 
 // A run that goes on learns what has ended before its function came to the first step: otherwise it would wait for it in
@@ -41,4 +44,27 @@ func TestAWaitThatEndsBeforeTheFunctionLooksAtItsSteps(t *testing.T) {
 	done.Wait()
 	require.Equal(t, "completed: 3", outcome(t, e, id))
 	e.Check()
+}
+
+// Values have no commit of their own: those that nothing was recorded after come with the end of the job, failed or not.
+func TestTheLastValuesOfAFunctionAreRecordedWithItsEnd(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		w, _ := function(t, "clock", func(ctx context.Context, _ int) (int, error) {
+			if _, err := step.Now(ctx, "now"); err != nil {
+				return 0, err
+			}
+			if err := step.Sleep(ctx, "nothing", 0); err != nil || failed {
+				return 0, errors.Join(err, errors.New("not today"))
+			}
+			return 7, nil
+		})
+		e := enginetest.New(t, w)
+		id := start(t, e, w, 0)
+		var names []string
+		for _, s := range stepsOf(t, e, store.StepFilter{Case: id}) {
+			names = append(names, fmt.Sprintf("%s %s", s.Name, s.State))
+		}
+		require.Equal(t, []string{"now done", "nothing done"}, names)
+		e.Check()
+	}
 }

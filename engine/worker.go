@@ -111,7 +111,7 @@ func (e *Engine) work(n entry) {
 		e.release(n.job, n.root, fence) // the engine is closing: this was no failed attempt
 		return
 	}
-	e.settle(n, w, output, failure)
+	e.settle(n, w, output, failure, steps.last...)
 	if lost.Load() {
 		e.putOff(n, errClaim)
 	}
@@ -180,6 +180,7 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 	run := step.NewRun(j, info)
 	output, err := e.call(run.Context(ctx), def, w)
 	outcome := run.End(err)
+	j.last = outcome.Steps
 	if outcome.Suspended {
 		return nil, nil, true
 	}
@@ -249,15 +250,17 @@ func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) 
 
 // settle hands the result of a job in. A result that the transaction refuses becomes a failure, a failure that it refuses
 // becomes an incident, and a store that cannot write is asked again until it can, or the engine closes.
-func (e *Engine) settle(n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure) {
-	err := e.submitSettle(n, w, output, failure)
+func (e *Engine) settle(
+	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps ...*workitem.Step,
+) {
+	err := e.submitSettle(n, w, output, failure, steps)
 	if err == nil || e.refused(n, err) {
 		return
 	}
 	if failure == nil {
 		failure = workitem.FailureOf(err)
 		failure.Code = workitem.CodeInvalid
-		if err = e.submitSettle(n, w, nil, failure); err == nil || e.refused(n, err) {
+		if err = e.submitSettle(n, w, nil, failure, steps); err == nil || e.refused(n, err) {
 			return
 		}
 	}
@@ -280,9 +283,16 @@ func (e *Engine) refused(n entry, err error) bool {
 	return false
 }
 
-func (e *Engine) submitSettle(n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure) error {
+func (e *Engine) submitSettle(
+	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps []*workitem.Step,
+) error {
 	for try := 1; ; try++ {
 		err := e.submit(context.Background(), e.onJob(n.root, "job settle", false, func(m *kernel.Machine) error {
+			if len(steps) > 0 {
+				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
+					return err
+				}
+			}
 			return m.Settle(n.job, w.Fence, output, failure)
 		}))
 		if !errors.Is(err, errCommit) {
