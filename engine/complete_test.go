@@ -262,7 +262,7 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		return nil
 	})
 	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 20 * time.Millisecond}, a)
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 2 * time.Second}, a)
 	for i, m := range []string{"panic", "hang"} {
 		mode.Store(m)
 		calls.Store(0)
