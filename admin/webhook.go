@@ -2,12 +2,15 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
@@ -32,7 +35,9 @@ type TokenSender interface {
 //	400  the body is not JSON
 //	404  there is no such token, it was used before, or the case that made it has ended
 //	405  another method than POST
-//	413  the body is longer than limit, in bytes; a limit of 0 or less is the engine's own, 1 MiB
+//	409  the Idempotency-Key was used for something else
+//	413  the body is longer than limit, in bytes; a limit of 0 or less is the engine's default, 1 MiB
+//	500  the event could not be sent; try again
 //	503  the engine is closed; try again
 //
 // A caller that is not sure whether its call arrived calls again: with the same header Idempotency-Key the second call
@@ -70,14 +75,14 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(value) == 0 {
 		value = json.RawMessage("null")
 	}
-	if !json.Valid(value) {
+	if !json.Valid(value) || !utf8.Valid(value) { // package json lets strings be anything
 		refuse(w, http.StatusBadRequest, "the body is not JSON")
 		return
 	}
 	token := strings.Trim(r.URL.Path, "/")
 	opts := []builder.CallOption{builder.By("webhook")}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		opts = append(opts, builder.Key("webhook "+token+" "+key))
+		opts = append(opts, builder.Key(keyOf(token, key)))
 	}
 	if err := h.e.SendToken(r.Context(), token, value, opts...); err != nil {
 		status, text := explain(err)
@@ -85,6 +90,13 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
+}
+
+// keyOf names a call of one token. It is a hash, since what a stranger sends has any length, and since a token that was not
+// accepted is a secret, which the journal is not to hold.
+func keyOf(token, key string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(token), token, key))
+	return "webhook " + hex.EncodeToString(sum[:])
 }
 
 // explain says as much of an error as a stranger may know.
