@@ -169,7 +169,7 @@ func (a *app) run(body func(ctx context.Context, args []string) error) func(*cob
 // demo hands everything on.
 func (a *app) demo() *cobra.Command {
 	return &cobra.Command{
-		Use: "demo [FLAG...]", Short: "run an AI generation with retries and a review, and leave the database to explore",
+		Use: "demo [NAME] [FLAG...]", Short: "run a process with failures and waits, and leave the database to explore",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.ran = true

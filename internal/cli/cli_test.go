@@ -22,6 +22,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/cli"
+	real "github.com/tasq-dev/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
@@ -34,12 +35,13 @@ import (
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
 // The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, joiner with
-// a function of steps, bare without any; define, which makes a database that knows them; joind, which starts the functions
+// a function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind, which starts the functions
 // for its arguments and does what is to be done now; and owner, a service that runs the first on a database until it is interrupted.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"tasq":   func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
 		"bare":   func() { run(cli.Registry{}) },
+		"full":   full,
 		"owner":  owner,
 		"define": func() { define(os.Args[1]) },
 		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
@@ -53,6 +55,15 @@ func run(reg cli.Registry) {
 	code := cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, reg)
 	stop()
 	os.Exit(code)
+}
+
+func full() {
+	workflows, err := real.Registry()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	run(cli.Registry{Workflows: workflows, Demo: real.Command})
 }
 
 func demo(_ context.Context, _ io.Reader, out, _ io.Writer, args []string) error {
