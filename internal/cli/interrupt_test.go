@@ -26,7 +26,7 @@ func call(ctx context.Context, args ...string) (code int, out, errs string) {
 }
 
 // stuck is a database with a case, owned by a process that answers nobody.
-func stuck(t *testing.T) (path string, id workitem.CaseID) {
+func stuck(t *testing.T) (path string, id workitem.CaseID, owner store.Store) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.db")
 	w := article()
@@ -38,11 +38,11 @@ func stuck(t *testing.T) (path string, id workitem.CaseID) {
 	s, err := sqlite.File(path).Open(t.Context(), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return path, id
+	return path, id, s
 }
 
 func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
-	path, id := stuck(t)
+	path, id, _ := stuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel) // as Ctrl-C does
 	code, out, errs := call(ctx, "case", "cancel", id.String(), "--db", path, "--timeout", "1h")
@@ -55,7 +55,7 @@ func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
 }
 
 func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
-	path, id := stuck(t)
+	path, id, _ := stuck(t)
 	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "30ms")
 	require.Equal(t, cli.ExitDatabase, code)
 	require.Contains(t, errs, "did not answer within 30ms, and the command did not happen")
@@ -63,6 +63,29 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	code, _, errs = call(t.Context(), "case", "cancel", id.String(), "--db", path, "--queue")
 	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, errs, "left in "+path)
+}
+
+// An owner that goes without an answer, as another call of tasq does that has done its own command, leaves the command to
+// who asked.
+func TestAnOwnerThatGoes(t *testing.T) {
+	path, id, owner := stuck(t)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for range ticker.C {
+			if waiting, err := owner.(store.Watcher).Changed(t.Context()); waiting || err != nil {
+				_ = owner.Close()
+				return
+			}
+		}
+	}()
+	// The case is of a workflow that only the test has, so that the refusal of this process says who it is from.
+	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "1h")
+	<-asked
+	require.Equal(t, cli.ExitRefused, code, errs)
+	require.Contains(t, errs, "and no process owns "+path)
 }
 
 func TestAnInterruptedRunOfScenarios(t *testing.T) {
@@ -75,7 +98,7 @@ func TestAnInterruptedRunOfScenarios(t *testing.T) {
 
 // A reader that goes away, as head does, ends a listing with an error and not with a panic.
 func TestOutputThatNobodyReads(t *testing.T) {
-	path, _ := stuck(t)
+	path, _, _ := stuck(t)
 	for _, args := range [][]string{{"cases"}, {"cases", "-o", "json"}, {"items"}, {"jobs"}, {"items", "--counts"}} {
 		var errs bytes.Buffer
 		code := cli.Main(t.Context(), append(args, "--db", path), cli.Streams{Out: closed{}, Err: &errs}, cli.Registry{})

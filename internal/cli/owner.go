@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine"
@@ -297,19 +298,36 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 		o.a.remark("left in %s for the program that owns it next", o.path)
 		return result, nil
 	}
-	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-		Level: slog.LevelWarn}))}.Open(ctx, sqlite.File(o.path), o.defs...)
-	switch {
-	case errors.Is(err, store.ErrOwned) && o.net == "":
-		return o.post(ctx, q, command)
-	case err != nil:
-		return result, err
+	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	for {
+		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
+			Level: slog.LevelWarn}))}.Open(ctx, sqlite.File(o.path), o.defs...)
+		switch {
+		case err == nil:
+			return o.execute(ctx, e, q.command)
+		case !errors.Is(err, store.ErrOwned) || o.net != "":
+			return result, err
+		}
+		result, err = o.post(limited, command)
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			return result, err
+		case limited.Err() != nil:
+			return result, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
+				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
+				o.path, q.timeout)
+		}
 	}
+}
+
+// execute does the command as the owner of the database.
+func (o *owning) execute(ctx context.Context, e *engine.Engine, c engine.RemoteCommand) (result engine.RemoteResult, err error) {
 	if o.lacks != "" {
 		err = exit(ExitRefused, "workflow %s is code that this program does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
 	} else {
-		result, err = e.Execute(ctx, q.command)
+		result, err = e.Execute(ctx, c)
 	}
 	if err == nil {
 		err = e.Drain(ctx) // timers that are due
@@ -317,16 +335,16 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 	return result, errors.Join(err, e.Close())
 }
 
-// post leaves the command for the process that owns the database, and waits for its answer.
-func (o *owning) post(ctx context.Context, q *asking, command json.RawMessage) (engine.RemoteResult, error) {
-	limited, cancel := context.WithTimeout(ctx, q.timeout)
+// patience is how long a command waits for the owner of the database before it looks whether there is one still: the owner
+// may have been another call of tasq, which is gone after its own command.
+const patience = time.Second
+
+// post leaves the command for the process that owns the database, and waits a while for its answer. The error wraps
+// context.DeadlineExceeded if there was none; the command did not happen then.
+func (o *owning) post(ctx context.Context, command json.RawMessage) (engine.RemoteResult, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answer, err := sqlite.Post(limited, o.path, command)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return engine.RemoteResult{}, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and "+
-			"the command did not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the "+
-			"command with --queue", o.path, q.timeout)
-	}
 	if err != nil {
 		return engine.RemoteResult{}, err
 	}
