@@ -218,7 +218,7 @@ func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
 		}
 		return nil
 	}})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 20 * time.Millisecond}, a)
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: time.Second}, a)
 	_, err := a.Start(t.Context(), e, prompt{Text: "hang"})
 	require.ErrorIs(t, err, engine.ErrCallback)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
