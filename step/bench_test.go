@@ -19,7 +19,8 @@ func BenchmarkReplay(b *testing.B) {
 			job := steptest.New()
 			fn := func(ctx context.Context) error {
 				for i := range n {
-					if _, err := step.Do(ctx, fmt.Sprint("step ", i), func(context.Context) (int, error) { return i, nil }); err != nil {
+					_, err := step.Do(ctx, fmt.Sprint("step ", i), func(context.Context) (int, error) { return i, nil })
+					if err != nil {
 						return err
 					}
 				}

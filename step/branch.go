@@ -26,7 +26,8 @@ type branch struct {
 	names  []string      // the steps that it has come to
 	stamp  time.Time     // when the latest step that it knows of ended
 	kids   []*branch
-	groups int    // its calls of All and Map so far
+	starts int    // its calls of Go so far
+	groups int    // its calls of All and Map
 	live   bool   // it has done something new in this run
 	lines  []line // logged since its latest step, and perhaps on an earlier run
 
@@ -62,8 +63,8 @@ func (b *Branch[T]) branch() *branch {
 	return b.b
 }
 
-// Go calls fn in a branch of its own, beside the rest of the job. The branch has its own context: its steps, and its own
-// branches, must use that one.
+// Go calls fn in a branch of its own, beside the rest of the job. The branch has its own context: its steps, and its
+// own branches, must use that one.
 //
 //	mail := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "mail", sendMail) })
 //	call := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "call", callBack) })
@@ -71,9 +72,9 @@ func (b *Branch[T]) branch() *branch {
 //		return err
 //	}
 //
-// Branches wait at the same time: the job is suspended only once each of them waits. Between its steps a branch computes and
-// no more; it doesn't wait for another one, except by [Branch.Wait], [All], [Any] and [Race], since a wait that this
-// package doesn't know of keeps the job in memory.
+// Branches wait at the same time: the job is suspended only once each of them waits. Between its steps a branch
+// computes and no more; it doesn't wait for another one, except by [Branch.Wait], [All], [Any] and [Race], since a
+// wait that this package doesn't know of keeps the job in memory.
 //
 // A job ends after its branches have: a branch that nobody asked for the result is waited for when the function returns
 // nil, and its error fails the job. A panic in a branch is an error of it, with the code "panic".
@@ -100,9 +101,6 @@ func (b *Branch[T]) Wait(ctx context.Context) (T, error) {
 	if err := c.waitFor(b.b); err != nil {
 		return none, err
 	}
-	if b.b.err != nil {
-		return none, b.b.err
-	}
 	return *b.value, nil
 }
 
@@ -120,13 +118,14 @@ func spawn(ctx context.Context, fn func(context.Context) error) *branch {
 	r.load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	parent.starts++
 	if err := r.halted(ctx, parent); err != nil {
 		return stillborn(r, err)
 	}
 	if parent.call != (title{}) {
 		return stillborn(r, r.hold(underWay(title{word: "step.Go"}, parent)))
 	}
-	return r.start(ctx, parent, fmt.Sprint(len(parent.kids)+1), fn)
+	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
 }
 
 func stillborn(r *Run, err error) *branch {
@@ -151,7 +150,9 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 		defer func() {
 			if p := recover(); p != nil {
 				stack, _ := json.Marshal(string(debug.Stack()))
-				err = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+				err = &workitem.Failure{
+					Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true,
+				}
 			}
 			b.cancel(nil)
 			r.mu.Lock()
@@ -275,7 +276,7 @@ func (j *join) wait(ctx context.Context) error {
 	return nil
 }
 
-// waitFor waits for one branch.
+// waitFor waits for one branch, and returns its error.
 func (c *call) waitFor(b *branch) error {
 	r := c.run
 	r.mu.Lock()
@@ -286,7 +287,7 @@ func (c *call) waitFor(b *branch) error {
 		return err
 	}
 	c.learnFrom(b)
-	return nil
+	return b.err
 }
 
 // learnFrom takes over what another branch knew when it returned. The lock is held.

@@ -21,8 +21,9 @@ type call struct {
 	ask    *workitem.Step // what the code asks for; never changed
 	opts   options
 	place  uintptr
-	entry  *entry // nil for calls that are no step
-	lines  []line // to be logged
+	entry  *entry         // nil for calls that are no step
+	before *workitem.Step // what the next attempt follows
+	lines  []line         // to be logged
 }
 
 // title is what a call is called in errors: a step by its name, or a word.
@@ -186,8 +187,8 @@ func (c *call) fresh() error {
 	return nil
 }
 
-// calm prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the innermost
-// does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
+// calm prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the
+// innermost does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
 func (c *call) calm() error {
 	r, t, depth := c.run, &c.run.turns, c.branch.depth()
 	t.deciding = append(t.deciding, depth)
@@ -222,8 +223,8 @@ func (c *call) waitEnded(now time.Time) error {
 	return nil
 }
 
-// open records that the step waits, and returns once it has ended. A branch that is the last to have a turn leaves the record
-// to the suspension of the job, which saves a commit.
+// open records that the step waits, and returns once it has ended. A branch that is the last to have a turn leaves
+// the record to the suspension of the job, which saves a commit.
 func (c *call) open(s *workitem.Step) error {
 	r := c.run
 	r.mu.Lock()

@@ -10,12 +10,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// choice is what is recorded of a decision between branches, as the result of its step; in the details of the failure, if the
-// branch that was chosen had failed.
+// choice is what is recorded of a decision between branches, as the result of its step; in the details of the
+// failure, if the branch that was chosen had failed.
 type choice struct {
 	Branch   int      `json:"branch"`             // the index of the one that was chosen
 	Canceled []int    `json:"canceled,omitempty"` // of the others, those that had not returned
-	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others: the function need not come to them again, and begins none
+	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others, which may be left over, and are not begun
 }
 
 func choiceOf(s *workitem.Step, n int) (choice, error) {
@@ -53,8 +53,8 @@ var (
 // All waits until every branch has returned. As soon as one fails, it returns that error, and the others are canceled:
 // their contexts end, and what they wait for is waited for no longer. Their results are in [Branch.Wait].
 //
-// Which error was first is remembered (as the step "(all 1)", the number being that of the call in its branch), so that the
-// function returns the same one when it runs again.
+// Which error was first is remembered (as the step "(all 1)", the number being that of the call in its branch), so
+// that the function returns the same one when it runs again.
 func All(ctx context.Context, branches ...AnyBranch) error {
 	at := here()
 	s, err := insider(ctx, title{word: "step.All"})
@@ -65,9 +65,9 @@ func All(ctx context.Context, branches ...AnyBranch) error {
 	return err
 }
 
-// Any waits until one branch has succeeded, and returns its index. The others are canceled, as in [All], and don't run on
-// when the job runs again: the choice is remembered under the name. If all fail, the error holds all of theirs, and
-// the index is -1.
+// Any waits until one branch has succeeded, and returns its index. The others are canceled, as in [All], and don't
+// run on when the job runs again: the choice is remembered under the name. If all fail, the error holds all of
+// theirs, and the index is -1.
 func Any(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
 	at := here()
 	return decide(ctx, at, name, ruleAny, branches)
@@ -77,7 +77,7 @@ func Any(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
 // and don't run on when the job runs again: the choice is remembered under the name.
 //
 //	answer := step.Go(ctx, func(ctx context.Context) (Answer, error) { return step.Await[Answer](ctx, "answer") })
-//	nudge := step.Go(ctx, func(ctx context.Context) (bool, error) { return true, step.Sleep(ctx, "patience", time.Hour) })
+//	nudge := step.Go(ctx, func(ctx context.Context) (bool, error) { return true, step.Sleep(ctx, "nudge", time.Hour) })
 //	first, err := step.Race(ctx, "answered?", answer, nudge)
 //
 // Where both have ended while the job was suspended, the one that ended first is chosen. The index is -1 if the error
@@ -118,24 +118,28 @@ func decide(ctx context.Context, at uintptr, name string, by rule, branches []An
 	}
 	defer c.end()
 	i, err := c.decide(by, bs)
-	switch {
-	case err != nil:
+	if err != nil {
 		return -1, c.wrap(err)
-	case i >= 0:
-		return i, bs[i].err
 	}
-	return -1, allErrors(by, bs)
+	return i, by.result(i, bs)
 }
 
 func (by rule) ask(name string, n int) workitem.Step {
 	return workitem.Step{Name: name, Kind: workitem.StepChoice, Input: fmt.Appendf(nil, `{"%s":%d}`, by.word, n)}
 }
 
-// allErrors is what it means that no branch was chosen: of All that none failed, of Any that each did.
-func allErrors(by rule, bs []*branch) error {
-	if by.word == ruleAll.word {
+// result is the error of the branch that was chosen. That none was means of All that none failed, of Any that each did.
+func (by rule) result(i int, bs []*branch) error {
+	switch {
+	case i >= 0:
+		bs[i].run.mu.Lock()
+		defer bs[i].run.mu.Unlock()
+		return bs[i].err
+	case by.word == ruleAll.word:
 		return nil
 	}
+	bs[0].run.mu.Lock()
+	defer bs[0].run.mu.Unlock()
 	errs := make([]error, len(bs))
 	for i, b := range bs {
 		errs[i] = b.err
@@ -232,8 +236,8 @@ func (c *call) recordChoice(ch choice, failed error) error {
 	return c.recordLocked(append(steps, &s)...)
 }
 
-// abandon marks the steps of branches that were not chosen, and returns the records that end those that wait. The lock is
-// held.
+// abandon marks the steps of branches that were not chosen, and returns the records that end those that wait. The
+// lock is held.
 func (r *Run) abandon(names []string) []*workitem.Step {
 	var steps []*workitem.Step
 	for _, name := range names {
@@ -252,8 +256,8 @@ func (r *Run) abandon(names []string) []*workitem.Step {
 	return steps
 }
 
-// choseBefore follows a choice of an earlier run. The others do nothing new from now on, and the chosen one is waited for:
-// it returns again what it returned before. The lock is held, but not in between.
+// choseBefore follows a choice of an earlier run. The others do nothing new from now on, and the chosen one is waited
+// for: it returns again what it returned before. The lock is held, but not in between.
 func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 	r := c.run
 	ch, err := choiceOf(s, len(bs))
@@ -283,8 +287,8 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 	return ch.Branch, nil
 }
 
-// closeOff lets a branch that had returned when another one was chosen read its history again, and do nothing beyond. The
-// lock is held.
+// closeOff lets a branch that had returned when another one was chosen read its history again, and do nothing beyond.
+// The lock is held.
 func (r *Run) closeOff(b *branch) {
 	b.closed = true
 	for _, kid := range b.kids {

@@ -18,12 +18,12 @@ import (
 //		return bank.Charge(ctx, amount, step.Key(ctx, "charge"))
 //	})
 //
-// fn is called once for each attempt that is recorded. If the process dies between the call and the record, fn is called
-// again: where that matters, hand the other side an idempotency key ([Key]).
+// fn is called once for each attempt that is recorded. If the process dies between the call and the record, fn is
+// called again: where that matters, hand the other side an idempotency key ([Key]).
 //
-// The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields that
-// JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the step
-// fails, with the code "invalid" or "too-large".
+// The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields
+// that JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the
+// step fails, with the code "invalid" or "too-large".
 //
 // If fn fails, and no [Retry] is left, the step has failed: Do returns an [*Error], the first time as when the
 // function of the job runs on after a wait. The next attempt of the job itself, if there is one, calls fn again.
@@ -56,7 +56,8 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 
 func (c *call) checkTimeout() error {
 	if c.opts.timed && c.opts.timeout == 0 {
-		return mistakef(ErrUsage, "step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out", c.ask.Name, place(c.place))
+		return mistakef(ErrUsage, "step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out",
+			c.ask.Name, place(c.place))
 	}
 	return nil
 }
@@ -107,16 +108,16 @@ func (c *call) turn(now time.Time) (*workitem.Step, error) {
 	}
 	r.move(c.branch, working)
 	r.echoes(c.branch, false)
+	if c.before = c.entry.step; c.before == nil {
+		c.before = c.ask
+	}
 	return nil, nil
 }
 
 // attempt calls the function once, and returns what is to be recorded of that.
 func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessage, error)) (*workitem.Step, error) {
 	r := c.run
-	next := *c.ask
-	if s := c.entry.step; s != nil {
-		next = *s
-	}
+	next := *c.before
 	next.Attempt++
 	next.Due, next.Failure = time.Time{}, nil
 	if next.Created.IsZero() {
@@ -138,8 +139,8 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 	now := r.journal.Now()
 	if wait, again := c.again(&next, f, err, now); again {
 		next.State, next.Due = workitem.StepWaiting, now.Add(wait)
-		r.info.Log.Debug("step: an attempt failed", "case", r.info.Case, "job", r.info.Job, "step", next.Name,
-			"attempt", next.Attempt, "wait", wait, "error", err)
+		r.info.Log.Debug("step: an attempt failed", append(r.who(), "step", next.Name, "attempt", next.Attempt,
+			"wait", wait, "error", err)...)
 	}
 	return &next, nil
 }
@@ -196,7 +197,9 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 // Tx calls fn in a transaction of the engine's database. What fn writes by db and the record of the step are
 // committed together, so the effect is there exactly once. If fn fails, what it wrote is undone.
 //
-//	id, err := step.Tx(ctx, "save", func(ctx context.Context, db domain.DB) (int, error) { return insert(ctx, db, order) })
+//	id, err := step.Tx(ctx, "save", func(ctx context.Context, db domain.DB) (int, error) {
+//		return insert(ctx, db, order)
+//	})
 //
 // A transaction holds up others: fn uses db and nothing that takes long. Otherwise it is as in [Do]; but an
 // error fails the step at once, without a retry policy, so leave it to the next attempt of the job.

@@ -96,7 +96,7 @@ func TestAFailureIsTheSameOnTheFirstRunAndOnReplay(t *testing.T) {
 		failed, ok := errors.AsType[*step.Error](err)
 		require.True(t, ok)
 		require.Equal(t, workitem.StepDo, failed.Kind)
-		require.Equal(t, &workitem.Failure{Code: "no-funds", Message: "the account is empty", Retryable: true}, failed.Failure)
+		require.Equal(t, workitem.Failf("no-funds", "the account is empty"), failed.Failure)
 		f := workitem.FailureOf(err)
 		require.True(t, f.Retryable)
 		seen = append(seen, err.Error(), f.String())
@@ -148,7 +148,8 @@ func TestAnAttemptThatFailedIsFollowedByAnotherAfterADurableWait(t *testing.T) {
 func TestARetryEndsWithTheLastFailure(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	out := job.Drive(t.Context(), func(ctx context.Context) error {
-		return count.fails(ctx, "save", workitem.Failf("locked", "row %d", count["save"]), step.Retry(retry.Constant(3, time.Minute)))
+		return count.fails(ctx, "save", workitem.Failf("locked", "row %d", count["save"]),
+			step.Retry(retry.Constant(3, time.Minute)))
 	})
 	require.EqualError(t, out.Err, `step "save" failed after 3 attempts: locked: row 2`)
 	require.Equal(t, 3, count["save"])
@@ -156,6 +157,7 @@ func TestARetryEndsWithTheLastFailure(t *testing.T) {
 }
 
 func TestErrorsHaveASayInTheirRetry(t *testing.T) {
+	within8s := retry.Policy{Attempts: 9, Initial: time.Second, MaxElapsed: 8 * time.Second}
 	for name, c := range map[string]struct {
 		err   error
 		p     retry.Policy
@@ -170,7 +172,7 @@ func TestErrorsHaveASayInTheirRetry(t *testing.T) {
 		"failure asks": {&workitem.Failure{Retryable: true, After: time.Hour}, retry.Constant(2, time.Second), 2, time.Hour},
 		"filter no":    {errFlaky, retry.Policy{Attempts: 3, Filter: []retry.Filter{retry.On(context.Canceled)}}, 1, 0},
 		"filter yes":   {errFlaky, retry.Policy{Attempts: 3, Filter: []retry.Filter{retry.On(errFlaky)}}, 3, 0},
-		"max elapsed":  {errFlaky, retry.Policy{Attempts: 9, Initial: time.Second, MaxElapsed: 8 * time.Second}, 4, time.Second},
+		"max elapsed":  {errFlaky, within8s, 4, time.Second},
 		"zero policy":  {errFlaky, retry.Policy{}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

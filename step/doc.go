@@ -12,7 +12,8 @@
 //		...
 //	}
 //
-// A job that must wait, for a time, an event or a child case, is given up: the call returns [ErrSuspended], the function
-// hands that on like any error, and nothing of the job stays in memory. When what it waits for is there, the function is
-// called again, from its first line; the steps that are done return what they returned before, without being done again.
+// A job that must wait, for a time, an event or a child case, is given up: the call returns [ErrSuspended], the
+// function hands that on like any error, and nothing of the job stays in memory. When what it waits for is there, the
+// function is called again, from its first line; the steps that are done return what they returned before, without
+// being done again.
 package step

@@ -12,8 +12,8 @@ import (
 
 // The kinds of errors, by errors.Is.
 var (
-	// ErrSuspended says that the job has been given up until something it waits for is there. Return it, wrapped or not;
-	// the function will be called again.
+	// ErrSuspended says that the job has been given up until something it waits for is there. Return it, wrapped or
+	// not; the function will be called again.
 	ErrSuspended = errors.New("the job is suspended")
 
 	// ErrNoJob says that the context is not that of a running job.
@@ -22,7 +22,8 @@ var (
 	// ErrTimeout says that a step took longer than its [Timeout].
 	ErrTimeout = errors.New("the time is over")
 
-	// ErrCanceled says that a step was ended before it was done: a child case was canceled, or another branch was chosen.
+	// ErrCanceled says that a step was ended before it was done: a child case was canceled, or another branch was
+	// chosen.
 	ErrCanceled = errors.New("canceled")
 
 	// ErrDuplicate says that a name was used twice in one run.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/step/steptest"
@@ -80,6 +83,108 @@ func Example() {
 	// saved
 	// receipt ch_1
 	// <nil> after 3m0s
+}
+
+// In a process, the function is the Run of a task. Resume hands what was done to the next attempt of the item.
+func Example_task() {
+	w := &world{}
+	b := builder.New[Order]("order")
+	pay := builder.Task(b, "pay", builder.Work[Order, Receipt]{
+		Input:                  builder.CaseInput(b),
+		Run:                    w.order,
+		OnWorkItemStateChanged: activities.Resume(retry.Exponential(5, time.Second)),
+	})
+	b.Path(b.Start(), pay, b.End())
+	orders, err := b.Build()
+	fmt.Println(orders.Name, err)
+	// Output: order <nil>
+}
+
+// A test runs a function on a clock of its own, without an engine.
+func Example_test() {
+	ctx := context.Background()
+	reminder := func(ctx context.Context) error {
+		_, err := step.Await[bool](ctx, "read", step.Timeout(30*24*time.Hour))
+		return err
+	}
+	job := steptest.New()
+	out := job.Run(ctx, reminder) // until it must wait
+	fmt.Println(out.Suspended)
+	job.Advance(29 * 24 * time.Hour)
+	fmt.Println(job.Ready())
+	_ = job.Send("read", true)
+	out = job.Run(ctx, reminder) // again, from the first line
+	fmt.Println(out.Suspended, out.Err)
+	fmt.Print(job)
+	// Output:
+	// true
+	// false
+	// false <nil>
+	// read event done
+}
+
+// What fn writes, and that it was done, are committed together.
+func ExampleTx() {
+	enter := func(ctx context.Context, amount int) error {
+		_, err := step.Tx(ctx, "enter", func(ctx context.Context, db domain.DB) (int, error) {
+			_, err := db.ExecContext(ctx, "INSERT INTO ledger (amount) VALUES (?)", amount)
+			return amount, err
+		})
+		return err
+	}
+	job := steptest.New() // which has no database
+	fmt.Println(job.Run(context.Background(), func(ctx context.Context) error { return enter(ctx, 7) }).Err)
+	// Output: step "enter": error: steptest: the job has no DB
+}
+
+func ExampleTimeout() {
+	slow := func(ctx context.Context) (int, error) {
+		<-ctx.Done() // a service that never answers
+		return 0, ctx.Err()
+	}
+	out := steptest.New().Run(context.Background(), func(ctx context.Context) error {
+		_, err := step.Do(ctx, "ask", slow, step.Timeout(time.Millisecond))
+		fmt.Println(errors.Is(err, step.ErrTimeout))
+		return err
+	})
+	fmt.Println(out.Err)
+	// Output:
+	// true
+	// step "ask": timeout: not done within 1ms: context deadline exceeded
+}
+
+// A receipt for 10 does not pass for one for 20.
+func ExampleInput() {
+	amount := 10
+	charge := func(ctx context.Context) error {
+		_, err := step.Do(ctx, "charge", func(context.Context) (string, error) { return "ch_1", nil },
+			step.Input(amount))
+		if err != nil {
+			return err
+		}
+		return step.Sleep(ctx, "a while", time.Hour)
+	}
+	job := steptest.New()
+	job.Run(context.Background(), charge)
+	amount = 20
+	err := job.Run(context.Background(), charge).Err
+	fmt.Println(errors.Is(err, step.ErrChanged))
+	// Output: true
+}
+
+func ExampleNow() {
+	invoice := func(ctx context.Context) error {
+		date, err := step.Now(ctx, "invoice date")
+		if err != nil {
+			return err
+		}
+		fmt.Println(date.Format(time.DateOnly))
+		return step.Sleep(ctx, "a month", 30*24*time.Hour)
+	}
+	steptest.New().Drive(context.Background(), invoice)
+	// Output:
+	// 2030-01-01
+	// 2030-01-01
 }
 
 // A loop names its steps by what each is about.
@@ -259,7 +364,9 @@ func ExampleAll() {
 func ExampleRace() {
 	ask := func(ctx context.Context) error {
 		answer := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Await[string](ctx, "answer") })
-		patience := step.Go(ctx, func(ctx context.Context) (bool, error) { return true, step.Sleep(ctx, "patience", time.Hour) })
+		patience := step.Go(ctx, func(ctx context.Context) (bool, error) {
+			return true, step.Sleep(ctx, "patience", time.Hour)
+		})
 		first, err := step.Race(ctx, "answered?", answer, patience)
 		if err != nil {
 			return err

@@ -293,10 +293,12 @@ func TestAJournalThatFailsEndsTheRun(t *testing.T) {
 		"record": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, errFlaky }},
 			func(ctx context.Context) error { return second(calls{}.do(ctx, "x", 1)) }, "connection refused"},
 		"record too little": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, nil }},
-			func(ctx context.Context) error { return second(calls{}.do(ctx, "x", 1)) }, "the journal took 1 steps and returned 0"},
+			func(ctx context.Context) error { return second(calls{}.do(ctx, "x", 1)) },
+			"the journal took 1 steps and returned 0"},
 		"suspend": {journal{suspend: func([]*workitem.Step) ([]*workitem.Step, bool, error) { return nil, false, errFlaky }},
 			nap, "connection refused"},
-		"suspend too little": {journal{suspend: func([]*workitem.Step) ([]*workitem.Step, bool, error) { return nil, true, nil }},
+		"suspend too little": {
+			journal{suspend: func([]*workitem.Step) ([]*workitem.Step, bool, error) { return nil, true, nil }},
 			nap, "the journal took 1 steps and returned 0"},
 		"tx": {journal{}, func(ctx context.Context) error { return second(step.Tx(ctx, "x", noTx)) }, "connection refused"},
 	} {

@@ -94,8 +94,8 @@ func (r *Run) count(s *workitem.Step, by int) {
 	}
 }
 
-// followEarly has the steps of those who were not chosen stay out before the function comes to the choice. In another attempt
-// of the job, where what had failed is done again, the function may go another way, and not come to it.
+// followEarly has the steps of those who were not chosen stay out before the function comes to the choice. In another
+// attempt of the job, where what had failed is done again, the function may go another way, and not come to it.
 func (r *Run) followEarly(s *workitem.Step) {
 	if s.Kind != workitem.StepChoice || !r.sameAttempt(s) {
 		return
@@ -139,8 +139,8 @@ func (r *Run) note(s *workitem.Step) {
 func (r *Run) keep(stored []*workitem.Step) {
 	for _, s := range stored {
 		e := r.entries[s.Name]
-		if e == nil || e.step != nil && e.step.ID == s.ID && e.step.State.Final() {
-			continue // told of its end before Record returned
+		if e == nil || e.step != nil && e.step.ID == s.ID && (e.step.State.Final() || e.step.Attempt > s.Attempt) {
+			continue // it was told of what came after, before Record returned
 		}
 		e.step = s
 		if e.drop && s.State == workitem.StepWaiting {

@@ -18,9 +18,9 @@ var ErrLost = errors.New("the job is no longer this run's")
 // tests. Its methods are safe for concurrent use. The steps that are passed to it and that it returns are never changed
 // by either side: a new state is a new value.
 //
-// A step that is recorded for the first time has no ID; the journal gives it one, and the times Created (if it is zero)
-// and Ended (if it is final). A new state of a step has the ID of the waiting one. The name of a step whose latest record
-// failed or was canceled in an earlier attempt of the job may be recorded anew, with a new ID.
+// A step that is recorded for the first time has no ID; the journal gives it one, and the times Created (if it is
+// zero) and Ended (if it is final). A new state of a step has the ID of the waiting one. The name of a step whose
+// latest record failed or was canceled in an earlier attempt of the job may be recorded anew, with a new ID.
 //
 // An error of Record, Suspend or Tx ends the run: nothing more is asked of the journal, and [Run.End] reports it.
 type Journal interface {
@@ -28,8 +28,8 @@ type Journal interface {
 	// steps of earlier attempts of the job are left out: they are done again.
 	Steps() []*workitem.Step
 
-	// Record writes steps, new ones or new states of waiting ones, in one transaction, and returns once that is durable.
-	// It returns them as stored, in the same order:
+	// Record writes steps, new ones or new states of waiting ones, in one transaction, and returns once that is
+	// durable. It returns them as stored, in the same order:
 	//
 	//   - a StepEvent whose event had been sent before comes back done, with the event's value (null if it had none);
 	//   - a StepCase has its child, which was started in the same transaction; if there is no such workflow, or it
@@ -54,8 +54,9 @@ type Journal interface {
 		ctx context.Context, s *workitem.Step, f func(ctx context.Context, db domain.DB) (json.RawMessage, error),
 	) (*workitem.Step, error)
 
-	// Watch has f called, from then on and one call at a time, with every waiting step that ends while the run goes on
-	// and that neither Record nor Suspend has returned so: an event came, a child ended, a time is over. f does not block.
+	// Watch has f called, from then on and one call at a time, with every waiting step that ends while the run goes
+	// on and that neither Record nor Suspend has returned so: an event came, a child ended, a time is over. f does
+	// not block.
 	//
 	// Times are watched by the engine's clock. What a time that is over makes of a waiting step depends on its kind:
 	//
@@ -64,8 +65,8 @@ type Journal interface {
 	//   - a StepCase failed with workitem.CodeTimeout, and its child is canceled;
 	//   - a StepDo stays waiting, and is told so: its next attempt is due.
 	//
-	// A child that completed makes its step done, with its output; one that failed makes it failed, with the failure; one
-	// that was canceled makes it canceled.
+	// A child that completed makes its step done, with its output; one that failed makes it failed, with the failure;
+	// one that was canceled makes it canceled.
 	Watch(f func(*workitem.Step))
 
 	// Now is the engine's time.

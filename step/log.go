@@ -5,9 +5,10 @@ import (
 	"log/slog"
 )
 
-// Log returns the job's logger, for a function that runs again and again: what it logged on an earlier run is not logged
-// again. On a replay, lines are held back until the branch does something new, and are dropped when it comes to a step
-// that was recorded before, or to branches that it waited for. After a crash a line may come twice, or be missing.
+// Log returns the job's logger, for a function that runs again and again: what it logged on an earlier run is not
+// logged again. On a replay, lines are held back until the branch does something new, and are dropped when it comes
+// to a step that was recorded before, or to branches that it waited for. After a crash a line may come twice, or be
+// missing.
 //
 //	step.Log(ctx).Info("charged", "order", o.ID)
 //
@@ -63,7 +64,8 @@ func (h *onceHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.next.Handle(ctx, record)
 }
 
-// replays reports whether a branch has done nothing in this run that it had not done in an earlier one. The lock is held.
+// replays reports whether a branch has done nothing in this run that it had not done in an earlier one. The lock is
+// held.
 func (b *branch) replays() bool { return !b.live && len(b.run.order) > 0 }
 
 // WithAttrs returns the handler with attributes.
@@ -76,8 +78,8 @@ func (h *onceHandler) WithGroup(name string) slog.Handler {
 	return &onceHandler{h.next.WithGroup(name), h.at}
 }
 
-// said takes the lines that a branch has held back, as it comes to something new. The lock is held; [call.speak] follows
-// once it is not.
+// said takes the lines that a branch has held back, as it comes to something new. The lock is held; [call.speak]
+// follows once it is not.
 func (c *call) said() {
 	c.lines = append(c.lines, c.branch.lines...)
 	c.branch.lines = nil

@@ -7,9 +7,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Map calls fn for every input, each in a branch of its own ([Go]) and at most max of them at once (0 is no limit), and
-// returns the results in the order of the inputs. A branch that waits counts too. As soon as one fails, Map returns that
-// error, starts no more, and cancels the others, as [All] does.
+// Map calls fn for every input, each in a branch of its own ([Go]) and at most max of them at once (0 is no limit),
+// and returns the results in the order of the inputs. A branch that waits counts too. As soon as one fails, Map
+// returns that error, starts no more, and cancels the others, as [All] does.
 //
 //	receipts, err := step.Map(ctx, orders, 10, func(ctx context.Context, i int, o Order) (Receipt, error) {
 //		return step.Do(ctx, "charge "+o.ID, func(ctx context.Context) (Receipt, error) { return charge(ctx, o) })
@@ -48,14 +48,11 @@ func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, 
 	}
 	defer c.end()
 	f := &fanOut{call: c, n: n, most: most, fn: fn, group: c.branch.groups}
-	b, err := f.run()
+	i, err := f.run()
 	if err != nil {
 		return c.wrap(err)
 	}
-	if b != nil {
-		return b.err
-	}
-	return nil
+	return ruleAll.result(i, f.started)
 }
 
 // fanOut is a Map under way.
@@ -67,8 +64,8 @@ type fanOut struct {
 	started []*branch
 }
 
-// run returns the branch that failed first, nil if none did.
-func (f *fanOut) run() (*branch, error) {
+// run returns the index of the branch that failed first, -1 if none did.
+func (f *fanOut) run() (int, error) {
 	c, r := f.call, f.call.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,25 +80,25 @@ func (f *fanOut) run() (*branch, error) {
 			j.add(f.start(len(f.started)))
 		}
 		if err := j.wait(c.ctx); err != nil {
-			return nil, err
+			return -1, err
 		}
 	}
 	if j.failed == 0 {
 		for _, b := range f.started {
 			c.learnFrom(b)
 		}
-		return nil, nil
+		return -1, nil
 	}
 	return f.failed(j, free)
 }
 
-// failed returns the branch that failed first. Those that an earlier run had started come to what they did before, so that
-// nothing of theirs is left over.
-func (f *fanOut) failed(j *join, free func() bool) (*branch, error) {
+// failed returns the index of the branch that failed first. Those that an earlier run had started come to what they
+// did before, so that nothing of theirs is left over.
+func (f *fanOut) failed(j *join, free func() bool) (int, error) {
 	c, r := f.call, f.call.run
 	for {
 		if err := c.calm(); err != nil {
-			return nil, err
+			return -1, err
 		}
 		if r.owed == 0 || !free() {
 			break
@@ -110,12 +107,13 @@ func (f *fanOut) failed(j *join, free func() bool) (*branch, error) {
 	}
 	i := first(ruleAll, f.started)
 	c.learnFrom(f.started[i])
-	return f.started[i], f.fail(i)
+	return i, f.fail(i)
 }
 
 // start starts the branch of one input, which is called by its index whenever it is started. The lock is held.
 func (f *fanOut) start(i int) *branch {
-	b := f.call.run.start(f.call.ctx, f.call.branch, fmt.Sprintf("map%d:%d", f.group, i), func(ctx context.Context) error {
+	c := f.call
+	b := c.run.start(c.ctx, c.branch, fmt.Sprintf("map%d:%d", f.group, i), func(ctx context.Context) error {
 		return f.fn(ctx, i)
 	})
 	f.started = append(f.started, b)
@@ -139,11 +137,11 @@ func (f *fanOut) fail(i int) error {
 }
 
 // failedBefore follows the record of an earlier run. The lock is held.
-func (f *fanOut) failedBefore(s *workitem.Step) (*branch, error) {
+func (f *fanOut) failedBefore(s *workitem.Step) (int, error) {
 	c, r := f.call, f.call.run
 	ch, err := choiceOf(s, f.n)
 	if err != nil {
-		return nil, r.hold(err)
+		return -1, r.hold(err)
 	}
 	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
 	r.followed(c.entry)
@@ -151,11 +149,11 @@ func (f *fanOut) failedBefore(s *workitem.Step) (*branch, error) {
 	j := &join{by: c.branch, ready: ruleRace.ready}
 	j.add(b)
 	if err := j.wait(c.ctx); err != nil {
-		return nil, err
+		return -1, err
 	}
 	c.learnFrom(b)
 	if b.err == nil {
-		return nil, errorOf(s) // only code that changed comes here
+		return -1, errorOf(s) // only code that changed comes here
 	}
-	return b, nil
+	return 0, nil
 }

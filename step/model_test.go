@@ -175,7 +175,9 @@ func TestRandomProgramsHoldTogetherInChaos(t *testing.T) {
 		p.job.Later = rapid.Bool().Draw(t, "later")
 		out := p.drive(t, ops, false)
 		p.check(t, ops)
-		for _, kind := range []error{step.ErrChanged, step.ErrDuplicate, step.ErrHistory, step.ErrUsage, step.ErrLost, step.ErrSuspended} {
+		for _, kind := range []error{
+			step.ErrChanged, step.ErrDuplicate, step.ErrHistory, step.ErrUsage, step.ErrLost, step.ErrSuspended,
+		} {
 			if errors.Is(out.Err, kind) {
 				t.Fatalf("the job ended with %v\n%v", out.Err, p.job)
 			}

@@ -49,9 +49,9 @@ func Retry(p retry.Policy) Option {
 }
 
 // Timeout limits a step. For [Do] and [Tx] it is the time of one call of the function, whose context then ends; it is
-// above zero. For [Await] and [Call] it is the time of the whole wait, in which the job may well be suspended; when it is over
-// the call returns an error that is [ErrTimeout], and a child case is canceled. There zero is allowed: an event that has
-// not come yet is not waited for.
+// above zero. For [Await] and [Call] it is the time of the whole wait, in which the job may well be suspended; when
+// it is over the call returns an error that is [ErrTimeout], and a child case is canceled. There zero is allowed: an
+// event that has not come yet is not waited for.
 func Timeout(d time.Duration) Option {
 	return Option{"Timeout", func(o *options) error {
 		o.timeout, o.timed = d, true
@@ -73,8 +73,8 @@ func Input(v any) Option {
 	}}
 }
 
-// Loose accepts what was recorded for another input, for [Do], [Tx] and [Call]. Another kind of step under the same name
-// is refused all the same, and so is another workflow.
+// Loose accepts what was recorded for another input, for [Do], [Tx] and [Call]. Another kind of step under the same
+// name is refused all the same, and so is another workflow.
 func Loose() Option {
 	return Option{"Loose", func(o *options) error { o.loose = true; return nil }}
 }

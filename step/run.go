@@ -17,16 +17,18 @@ type Info struct {
 	Case    workitem.CaseID
 	Job     workitem.JobID
 	Item    workitem.ID  // zero if the job belongs to no item
-	Attempt int          // the attempt of the job, from 1; a run that goes on after a wait or a crash is the same attempt
-	Key     string       // names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id
+	Attempt int          // of the job, from 1; a run that goes on after a wait or a crash is the same attempt
 	Log     *slog.Logger // Default: slog.Default()
+
+	// Key names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id.
+	Key string
 
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
 	MaxResult int
 }
 
-// Run is one run of a job: from the call of its function to the return. The engine makes one, and so does package steptest;
-// the functions of this package find it in their context.
+// Run is one run of a job: from the call of its function to the return. The engine makes one, and so does package
+// steptest; the functions of this package find it in their context.
 type Run struct {
 	journal Journal
 	info    Info
@@ -41,7 +43,7 @@ type Run struct {
 	order    []*entry        // those that earlier runs recorded, oldest first
 	unmet    int             // of these, those that the function has still to come to
 	choices  int             // of these, choices between branches
-	owed     int             // of these, those that this attempt of the job recorded: it is a mistake if some are left over
+	owed     int             // of these, those of this attempt of the job, of which none may be left over
 	out      map[string]bool // the steps of branches that were not chosen
 	loaded   bool
 	early    []*workitem.Step // told before the journal was read
@@ -58,8 +60,8 @@ type Run struct {
 
 // Outcome says how a run ended.
 type Outcome struct {
-	// Suspended says that the job was given up until one of its waiting steps ends. Whatever the function returned counts
-	// for nothing then, and nothing is to be settled.
+	// Suspended says that the job was given up until one of its waiting steps ends. Whatever the function returned
+	// counts for nothing then, and nothing is to be settled.
 	Suspended bool
 
 	// Err is what the job is to be settled with: nil, the function's error, or what was wrong with its steps, such as
@@ -97,7 +99,10 @@ func NewRun(journal Journal, info Info) *Run {
 	if info.Key == "" {
 		info.Key = info.Job.String()
 	}
-	r := &Run{journal: journal, info: info, done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]bool)}
+	r := &Run{
+		journal: journal, info: info,
+		done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]bool),
+	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.main = &branch{run: r, cancel: func(error) {}}
 	r.turns.count[running] = 1
@@ -111,8 +116,8 @@ func (r *Run) Context(ctx context.Context) context.Context {
 }
 
 // End ends the run, after the function has returned err (or has panicked: then with an error made of that). It waits
-// for the branches that the function has left behind: if it returned nil they go on to their ends, for which the job may
-// be suspended; otherwise they are canceled.
+// for the branches that the function has left behind: if it returned nil they go on to their ends, for which the job
+// may be suspended; otherwise they are canceled.
 func (r *Run) End(err error) Outcome {
 	r.load()
 	if err == nil {
@@ -136,8 +141,8 @@ func (r *Run) outcome(over, err error) Outcome {
 	case over == errEnded:
 	case errors.Is(over, ErrSuspended):
 		if !errors.Is(err, ErrSuspended) {
-			r.info.Log.Warn("step: a function went on after ErrSuspended; its job is suspended all the same. Return the error",
-				"case", r.info.Case, "job", r.info.Job, "returned", err)
+			r.info.Log.Warn("step: a function went on after ErrSuspended; it is suspended all the same",
+				append(r.who(), "returned", err)...)
 		}
 		return Outcome{Suspended: true}
 	default:
@@ -154,6 +159,15 @@ func (r *Run) outcome(over, err error) Outcome {
 		err = r.leftOver()
 	}
 	return Outcome{Err: err, Steps: r.pending}
+}
+
+// who names the job in logs.
+func (r *Run) who() []any {
+	who := []any{"case", r.info.Case, "job", r.info.Job}
+	if !r.info.Item.IsZero() {
+		who = append(who, "item", r.info.Item)
+	}
+	return who
 }
 
 // stop lets nothing more be done, for the given reason, unless there is one already. The lock is held.

@@ -62,8 +62,8 @@ func (r *Run) echoes(b *branch, yes bool) {
 	r.move(b, was)
 }
 
-// patience is how long a branch is gated at most. The others need microseconds to come to what they did before, unless they
-// are held up by something that this package knows nothing of, such as a lock that the gated branch has.
+// patience is how long a branch is gated at most. The others need microseconds to come to what they did before,
+// unless they are held up by something that this package knows nothing of, such as a lock that the gated branch has.
 const patience = time.Second
 
 // chosen reports whether all recorded choices between branches have been read, or no branch is on its way there. A
@@ -74,9 +74,9 @@ func (r *Run) chosen() bool { return r.choices == 0 || r.turns.count[running] ==
 // replayed reports whether everything recorded has been come to, or no branch is on its way there.
 func (r *Run) replayed() bool { return r.unmet == 0 || r.turns.count[running] == 0 }
 
-// settledDown reports whether, beyond that, no branch is about to return with what it read from the history. A choice is made
-// only then. Take Race(a, b), when the job was suspended and both events came meanwhile, that of a first: both
-// branches return at once now, and it's not the faster goroutine that wins.
+// settledDown reports whether, beyond that, no branch is about to return with what it read from the history. A choice
+// is made only then. Take Race(a, b), when the job was suspended and both events came meanwhile, that of a first:
+// both branches return at once now, and it's not the faster goroutine that wins.
 func (r *Run) settledDown() bool { return r.replayed() && r.turns.echoing+r.turns.asking == 0 }
 
 // admit has the gated branches look again. The lock is held.
@@ -172,8 +172,8 @@ func (r *Run) park(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// wakeUp lets a parked branch go on. It has its turn from now on, so that nobody suspends the job in between. The lock is
-// held.
+// wakeUp lets a parked branch go on. It has its turn from now on, so that nobody suspends the job in between. The
+// lock is held.
 func (r *Run) wakeUp(b *branch) {
 	if b.wake == nil {
 		return

@@ -51,7 +51,7 @@ func TestATransactionIsCommittedWithItsRecord(t *testing.T) {
 		}
 		job.CrashAt(1, after)
 		require.ErrorIs(t, job.Run(t.Context(), fn).Err, step.ErrLost)
-		require.Equal(t, map[bool]int{false: 0, true: 1}[after], entries(), "the effect is there if and only if the record is")
+		require.Equal(t, map[bool]int{false: 0, true: 1}[after], entries(), "the effect is there if the record is")
 		require.NoError(t, job.Run(t.Context(), fn).Err)
 		require.Equal(t, 1, entries())
 		require.Equal(t, workitem.StepTx, job.Step("enter").Kind)

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never before an
-// earlier Now or the end of a step that the job had come to, even if the clock was set back.
+// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never
+// before an earlier Now or the end of a step that the job had come to, even if the clock was set back.
 //
 // It has no commit of its own, but is recorded together with the next step. A process that dies between the two
 // asks again.
@@ -41,8 +41,8 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 }
 
 // Version lets code change while jobs of it are under way. It returns the latest version, remembered, for a job that
-// comes here first; and 0 for one that is past this point without having met it, since it began with code that had no Version
-// here.
+// comes here first; and 0 for one that is past this point without having met it, since it began with code that had no
+// Version here.
 //
 //	v, err := step.Version(ctx, "two approvals", 1)
 //	if err != nil {
@@ -64,7 +64,8 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 	}
 	defer c.end()
 	if latest < 0 {
-		return 0, mistakef(ErrUsage, "step %q, at %s: the version %d is negative; count from 1", name, place(at), latest)
+		return 0, mistakef(ErrUsage, "step %q, at %s: the version %d is negative; count from 1",
+			name, place(at), latest)
 	}
 	s, err := c.value(func() (json.RawMessage, error) {
 		v := latest
@@ -120,8 +121,8 @@ func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) 
 	return &s, nil
 }
 
-// Rand returns a source of chance that gives the same numbers every time that the job runs, and other ones in another job
-// or under another name. Nothing is recorded. It isn't for secrets.
+// Rand returns a source of chance that gives the same numbers every time that the job runs, and other ones in another
+// job or under another name. Nothing is recorded. It isn't for secrets.
 //
 // Outside a job the numbers differ each time.
 func Rand(ctx context.Context, name string) *rand.Rand {
@@ -132,9 +133,9 @@ func Rand(ctx context.Context, name string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(s.run.derive("rand", name)))
 }
 
-// Key returns a text to hand to other services as the idempotency key of something that the job does: the same one every
-// time that the job runs, is tried again, or is restarted, and another one in another job or under another name. It
-// may be called within a step's function.
+// Key returns a text to hand to other services as the idempotency key of something that the job does: the same one
+// every time that the job runs, is tried again, or is restarted, and another one in another job or under another
+// name. It may be called within a step's function.
 //
 //	bank.Charge(ctx, amount, step.Key(ctx, "charge")) // charges once, however often the step is tried
 //

@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Sleep waits for d, measured by the engine's clock from the first time that the job comes here; a later run, also one of
-// changed code, waits for what is left of that. The job is suspended meanwhile: a sleep of a year costs one record.
+// Sleep waits for d, measured by the engine's clock from the first time that the job comes here; a later run, also
+// one of changed code, waits for what is left of that. The job is suspended meanwhile: a sleep of a year costs one
+// record.
 //
 // A zero d goes on at once; a negative one is an error.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
@@ -68,16 +69,16 @@ func (c *call) waiting(due time.Time) *workitem.Step {
 }
 
 // Await waits for an event that is sent to the case, and returns its value; the zero T if that is null. What was sent
-// before anybody waited is kept for the first who does, and each event is for one wait. The step is called like the event,
-// if it isn't [Named].
+// before anybody waited is kept for the first who does, and each event is for one wait. The step is called like the
+// event, if it isn't [Named].
 //
 //	paid, err := step.Await[Payment](ctx, "paid", step.Timeout(24*time.Hour))
 //	if errors.Is(err, step.ErrTimeout) {
 //		return cancelOrder(ctx)
 //	}
 //
-// The value must obey the rules of T (package domain); otherwise the error is an [*Error] with the code "invalid". An event
-// that comes after the time is over is kept for the next wait.
+// The value must obey the rules of T (package domain); otherwise the error is an [*Error] with the code "invalid". An
+// event that comes after the time is over is kept for the next wait.
 //
 // Options: [Timeout], [Named], [Topic].
 func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) {
@@ -134,12 +135,12 @@ func (c *call) deadline() time.Time {
 // Call runs a case of another workflow, a child of this case, and returns its result.
 //
 //	parcel, err := step.Call[Parcel](ctx, "ship", "shipping", order)
-//	if child, ok := errors.AsType[*step.ChildError](err); ok && child.Failure != nil && child.Failure.Code == "no-stock" {
+//	if child, ok := errors.AsType[*step.ChildError](err); ok && child.State == workitem.StepCanceled {
 //		...
 //	}
 //
-// If the child fails or is canceled, the error is a [*ChildError]. When the job ends, or its case, while the child still
-// runs, the child is canceled.
+// If the child fails or is canceled, the error is a [*ChildError]. When the job ends, or its case, while the child
+// still runs, the child is canceled.
 //
 // Options: [Timeout], [Loose], [After].
 func Call[T any](ctx context.Context, name, workflow string, input any, opts ...Option) (T, error) {
@@ -164,7 +165,8 @@ func callCase(
 	if workflow == "" {
 		return nil, mistakef(ErrUsage, "step %q, at %s: the workflow has no name", name, place(at))
 	}
-	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepCase, Target: workflow, Input: raw}, opts, takesCall)
+	ask := workitem.Step{Name: name, Kind: workitem.StepCase, Target: workflow, Input: raw}
+	c, err := begin(ctx, at, ask, opts, takesCall)
 	if err != nil {
 		return nil, err
 	}

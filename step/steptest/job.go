@@ -43,7 +43,7 @@ type Job struct {
 	byID    map[workitem.StepID]int
 	mail    map[string][]json.RawMessage
 	refused map[string]*workitem.Failure
-	ended   map[workitem.CaseID]bool // the children that a step has ended
+	stopped map[workitem.CaseID]bool // the children that were canceled by their steps
 	state   state
 	err     error // with which the job was settled
 	run     *run  // the one that has the job; nil if none has
@@ -68,7 +68,7 @@ func New() *Job {
 	j := &Job{
 		now: virtual.Epoch, ids: workitem.NewGenerator(rand.NewChaCha8([32]byte{})),
 		mail: make(map[string][]json.RawMessage), refused: make(map[string]*workitem.Failure),
-		ended: make(map[workitem.CaseID]bool), byName: make(map[string]int), byID: make(map[workitem.StepID]int),
+		stopped: make(map[workitem.CaseID]bool), byName: make(map[string]int), byID: make(map[workitem.StepID]int),
 	}
 	j.Info = step.Info{Case: j.ids.NewCaseID(j.now), Job: j.ids.NewJobID(j.now), Attempt: 1}
 	j.Info.Key = j.Info.Job.String()
@@ -104,8 +104,8 @@ func guarded(ctx context.Context, fn func(context.Context) error) (err error) {
 	return fn(ctx)
 }
 
-// Drive runs the job until it is settled, and lets the time pass whenever it waits for that. A run that crashed is followed
-// by another one. The error of the outcome is [ErrStuck] if it waits for something else.
+// Drive runs the job until it is settled, and lets the time pass whenever it waits for that. A run that crashed is
+// followed by another one. The error of the outcome is [ErrStuck] if it waits for something else.
 func (j *Job) Drive(ctx context.Context, fn func(context.Context) error) step.Outcome {
 	for {
 		out := j.Run(ctx, fn)
@@ -250,11 +250,12 @@ func (j *Job) Refuse(workflow string, f *workitem.Failure) {
 	j.refused[workflow] = f
 }
 
-// Canceled reports whether a child case was canceled by its step: its time was over, it was not chosen, or the job ended.
+// Canceled reports whether a child case was canceled by its step: its time was over, it was not chosen, or the job
+// ended.
 func (j *Job) Canceled(child workitem.CaseID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.ended[child]
+	return j.stopped[child]
 }
 
 // NextDue returns the earliest time that a step waits for.
@@ -383,8 +384,8 @@ func (j *Job) ring() {
 		case workitem.StepDo:
 			j.wake(s)
 		default:
-			j.end(s, workitem.StepFailed, nil,
-				&workitem.Failure{Code: workitem.CodeTimeout, Message: "nothing came until " + s.Due.String(), Retryable: true})
+			j.stop(s)
+			j.end(s, workitem.StepFailed, nil, workitem.Failf(workitem.CodeTimeout, "nothing came until %v", s.Due))
 		}
 	}
 }

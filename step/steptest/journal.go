@@ -98,11 +98,15 @@ func (j *Job) tell() {
 
 // end ends a waiting step.
 func (j *Job) end(s *workitem.Step, to workitem.StepState, result json.RawMessage, f *workitem.Failure) {
-	if s.Kind == workitem.StepCase && (to == workitem.StepCanceled || to == workitem.StepFailed && f.Code == workitem.CodeTimeout) {
-		j.ended[s.Child] = true
-	}
 	s.State, s.Result, s.Failure, s.Ended = to, result, f, j.now
 	j.wake(s)
+}
+
+// stop cancels the child that a step waits for.
+func (j *Job) stop(s *workitem.Step) {
+	if s.Kind == workitem.StepCase {
+		j.stopped[s.Child] = true
+	}
 }
 
 // wake has the run told of a step, or the job run again.
@@ -261,8 +265,8 @@ func (j *Job) restore(s *workitem.Step) (*workitem.Step, error) {
 	if v.State.Final() {
 		v.Ended = j.now
 	}
-	if v.State == workitem.StepCanceled && v.Kind == workitem.StepCase {
-		j.ended[v.Child] = true
+	if v.State == workitem.StepCanceled {
+		j.stop(&v)
 	}
 	j.steps[i] = &v
 	return &v, nil
@@ -323,6 +327,7 @@ func (r *run) settle(out step.Outcome) error {
 			}
 			j.run, j.state, j.err = nil, settled, out.Err
 			for _, s := range j.waits() {
+				j.stop(s)
 				j.end(s, workitem.StepCanceled, nil, nil)
 			}
 			return nil
