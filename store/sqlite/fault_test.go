@@ -22,6 +22,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // TestMain runs the child processes of the tests below: the test binary starts itself with an order in the environment.
@@ -257,6 +258,26 @@ func TestAReaderIsExactWhileTheOwnerLags(t *testing.T) {
 			return nil
 		}))
 	}
+	// Of two cases that are removed, one is in the tables, and one never was.
+	done := func(b *storetest.Batch) workitem.CaseID {
+		id := b.Start(`1`)
+		for range 2 {
+			b.Claim(id, id)
+			b.Complete(id, id, `1`, false)
+		}
+		return id
+	}
+	var old workitem.CaseID
+	w.Update(func(b *storetest.Batch) { old = done(b) })
+	require.NoError(t, w.Store.Idle(t.Context()))
+	w.Update(func(b *storetest.Batch) {
+		b.Remove(old)
+		b.Remove(done(b))
+	})
+	require.NoError(t, reader.View(t.Context(), func(r store.Reader) error {
+		w.Want.Check(t.Context(), t, r)
+		return nil
+	}))
 	w.Check()
 }
 
