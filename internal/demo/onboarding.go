@@ -74,11 +74,9 @@ type onboardingPlot struct {
 
 func (p *onboardingPlot) workflow(w *outside) (_ engine.Workflow, err error) {
 	p.world = w
-	times := onboarding.Times{Verify: p.o.Timeout, Pause: 2 * time.Second, Retry: retry.Exponential(4, time.Second)}
-	if p.o.Fast {
-		times.Pause, times.Retry.Initial = 20*time.Millisecond, 20*time.Millisecond
-	}
-	p.signUp, err = onboarding.New(p, times)
+	p.signUp, err = onboarding.New(p, onboarding.Times{
+		Verify: p.o.Timeout, Pause: p.o.waits(2 * time.Second), Retry: retry.Exponential(4, p.o.waits(time.Second)),
+	})
 	return p.signUp, err
 }
 

@@ -73,6 +73,7 @@ func TestAStoppedOnboardingGoesOn(t *testing.T) {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			o := onboarding(t)
+			o.SetWait(300 * time.Millisecond) // time enough to be stopped
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first := &until{word: word, stop: cancel}

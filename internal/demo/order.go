@@ -52,11 +52,7 @@ type orderPlot struct {
 
 func (p *orderPlot) workflow(w *outside) (_ engine.Workflow, err error) {
 	p.world = w
-	policy := retry.Exponential(orderAttempts, time.Second)
-	if p.o.Fast {
-		policy.Initial = 20 * time.Millisecond
-	}
-	p.recipe, err = order.New(p, policy)
+	p.recipe, err = order.New(p, retry.Exponential(orderAttempts, p.o.waits(time.Second)))
 	return p.recipe, err
 }
 

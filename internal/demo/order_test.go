@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +89,7 @@ func TestAStoppedOrderGoesOn(t *testing.T) {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			o := order(t)
+			o.SetWait(300 * time.Millisecond) // time enough to be stopped
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first := &until{word: word, stop: cancel}

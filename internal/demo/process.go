@@ -35,6 +35,15 @@ type Setting struct {
 	Err io.Writer
 
 	opener func(path string) store.Opener // for tests. Default: sqlite.File
+	wait   time.Duration                  // for tests: of a retry or a pause. Default: as Fast says
+}
+
+// waits is how long a wait is to last that takes so long if nobody is in a hurry.
+func (s *Setting) waits(d time.Duration) time.Duration {
+	if s.Fast {
+		d = 20 * time.Millisecond
+	}
+	return cmp.Or(s.wait, d)
 }
 
 // plot is what the demos in steps differ in.

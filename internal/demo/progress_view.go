@@ -57,7 +57,7 @@ func (s *progress) stand(r *row, now time.Time) (sign, status string) {
 	}
 	left := max(0, r.step.Due.Sub(now))
 	if left > time.Hour {
-		return signWaiting, span(left.Round(time.Minute))
+		return signWaiting, span(left)
 	}
 	return signWaiting, fmt.Sprintf("%.1fs", left.Seconds())
 }

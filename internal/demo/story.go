@@ -269,8 +269,14 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// span is a duration for people: "24h" and not "24h0m0s".
+// span is a duration for people: "24h" and not "23h59m59.98s".
 func span(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	}
 	text := round(d).String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
