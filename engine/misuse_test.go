@@ -158,3 +158,39 @@ func TestAListingCanBeReadTwiceAndAClosedEngineSaysSo(t *testing.T) {
 	_, err := e.Counts(t.Context())
 	require.Equal(t, engine.ErrClosed, err)
 }
+
+// A child case is a case like any other to who waits for it; a journal has only its root.
+func TestWaitingForAChildCase(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	b := builder.New[prompt]("outer")
+	child := builder.Composite(b, "child", a.Workflow, builder.Cases[prompt]{Input: builder.CaseInput(b)})
+	b.Path(b.Start(), child, b.End())
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := opened(t, w)
+	root, err := w.Start(t.Context(), e, prompt{Text: "x"})
+	require.NoError(t, err)
+	tree, err := e.Tree(t.Context(), root)
+	require.NoError(t, err)
+	id := tree.Case(root).Children[0]
+
+	waited := make(chan error, 1)
+	go func() {
+		c, err := e.Wait(t.Context(), id)
+		if err == nil && c.State != store.CaseCanceled {
+			err = errors.New(c.State.String())
+		}
+		waited <- err
+	}()
+	require.NoError(t, e.Cancel(t.Context(), root, nil))
+	require.NoError(t, <-waited)
+
+	for _, unknown := range []workitem.CaseID{id, {1}} {
+		var seen []error
+		for _, err := range e.Watch(t.Context(), unknown, 0) {
+			seen = append(seen, err)
+		}
+		require.Len(t, seen, 1)
+		require.ErrorIs(t, seen[0], engine.ErrNotFound)
+	}
+}

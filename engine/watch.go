@@ -123,7 +123,7 @@ func (w *watchers) close() {
 	w.by, w.all, w.ends = nil, nil, nil
 }
 
-// Wait waits until a root case has ended, and returns it with its output or failure, also if it is removed as it ends.
+// Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
 	end := e.watch.joinEnd(id)
 	defer e.watch.leaveEnd(id, end)
@@ -142,6 +142,9 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, err
 	if err != nil || c.State.Final() {
 		return c, err
 	}
+	if !c.Parent.IsZero() {
+		return e.waitForChild(ctx, c)
+	}
 	select {
 	case c := <-end:
 		if c == nil {
@@ -151,6 +154,15 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// waitForChild waits for the end of a child case, which nobody announces.
+func (e *Engine) waitForChild(ctx context.Context, c *store.Case) (*store.Case, error) {
+	err := e.until(ctx, c.Root, func(tx *Tx) (over bool, err error) {
+		c, err = tx.Case(tx.ctx, c.ID)
+		return err == nil && c.State.Final(), err
+	})
+	return c, err
 }
 
 // WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is
@@ -198,11 +210,16 @@ func (e *Engine) until(ctx context.Context, root workitem.CaseID, holds func(*Tx
 }
 
 // Watch follows the journal of a root case, or of all cases if root is zero: every entry after the given position, and
-// then each new one, until the context ends or the engine closes. A slow reader misses nothing and holds nobody up.
+// then each new one, until the context ends or the engine closes. A slow reader misses nothing and holds nobody up. The
+// error wraps [ErrNotFound] if there is no such root case.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
 		signal, leave := e.watch.join(root)
 		defer leave()
+		if err := e.mustBeRoot(ctx, root); err != nil {
+			yield(nil, err)
+			return
+		}
 		for {
 			for entry, err := range e.Journal(ctx, store.JournalFilter{Root: root, After: after}) {
 				if !yield(entry, err) || err != nil {
@@ -220,6 +237,20 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 			}
 		}
 	}
+}
+
+// mustBeRoot refuses the id of anything but a root case, whose journal would never have an entry; zero stands for all.
+func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
+	if id.IsZero() {
+		return nil
+	}
+	for c, err := range e.Cases(ctx, store.CaseFilter{ID: id}) {
+		if err == nil && !c.Parent.IsZero() {
+			err = fmt.Errorf("case %s is a child case; watch its root case %s: %w", id, c.Root, ErrNotFound)
+		}
+		return err
+	}
+	return fmt.Errorf("case %s: %w", id, ErrNotFound)
 }
 
 // Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays.

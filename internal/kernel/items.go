@@ -421,8 +421,8 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Composite {
-		return workitem.CaseID{}, fmt.Errorf("task %q of workflow %s has no child cases: %w",
-			at.Task, c.Workflow, activities.ErrInactive)
+		return workitem.CaseID{}, fmt.Errorf("child cases of task %q of workflow %s, which is no composite task: %w",
+			at.Task, c.Workflow, ErrNotFound)
 	}
 	m, base := e.m(), len(e.agenda)
 	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
