@@ -16,36 +16,43 @@ const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo order [flags]
        tasq demo onboarding [flags]
 
-Three demos, each on a SQLite file that it leaves to be explored. Stop one at any moment, also by kill -9, and the
-same command goes on.
+Three demos, each on a SQLite file that it leaves to be explored. Stop one at
+any moment, also by kill -9, and the same command goes on.
 
-  tasq demo             A prompt goes to a model that fails several times, and is asked again after 1 s, 2 s, 4 s, ...
-                        or when it says. You review the draft.
-  tasq demo order       A customer is charged, gets a mail, and the order is saved, which fails twice. The order is
-                        tried again; the customer is charged once.
-  tasq demo onboarding  A function that sends a mail, waits for the answer, asks a model that is busy, and sleeps.
+  tasq demo             A prompt goes to a model that fails several times, and
+                        is asked again after 1 s, 2 s, 4 s, ... or when it
+                        says. You review the draft.
+  tasq demo order       A customer is charged, gets a mail, and the order is
+                        saved, which fails twice. The order is tried again;
+                        the customer is charged once.
+  tasq demo onboarding  A function that sends a mail, waits for the answer,
+                        asks a model that is busy, and sleeps.
 
 `
 
-const usageOfPrompt = `For tasq demo, the model is a local server, unless OPENAI_BASE_URL (or OPENAI_API_KEY) and OPENAI_MODEL, or -url
-and -model, name another one. A prompt that begins with the word of another demo goes behind --.
+const usageOfPrompt = `For tasq demo, the model is a local server, unless OPENAI_BASE_URL (or
+OPENAI_API_KEY) and OPENAI_MODEL, or -url and -model, name another one. A
+prompt that begins with the word of another demo goes behind --.
 
-Flags of tasq demo; the others have their own, as tasq demo order -h:
+Flags of tasq demo; the others have their own, see tasq demo order -h:
 `
 
 const usageOfOrder = `Usage: tasq demo order [flags]
 
-An order is charged, confirmed by mail, and saved, as steps of one function. Saving fails twice, and each time the whole
-order is tried again, with what was done remembered. Kill the demo in the middle of a call: the bank is called again, and
-knows the call by its key. What bank and mail server were asked is in the file with ".calls" behind its name.
+An order is charged, confirmed by mail, and saved, as steps of one function.
+Saving fails twice, and each time the whole order is tried again, with what was
+done remembered. Kill the demo in the middle of a call: the bank is called
+again, and knows the call by its key. What the bank and the mail server were
+asked is in the file with ".calls" behind its name.
 
 Flags:
 `
 
 const usageOfOnboarding = `Usage: tasq demo onboarding [flags]
 
-A function sends a mail, waits for the event emailVerified, asks a model that is busy twice, pauses, and saves an account
-in a transaction. While it waits it is not in memory, and the wait outlives the process.
+A function sends a mail, waits for the event emailVerified, asks a model that
+is busy twice, pauses, and saves an account in a transaction. While it waits it
+is not in memory, and the wait outlives the process.
 
 Flags:
 `
@@ -98,7 +105,7 @@ func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Sett
 	f := flags("tasq demo onboarding", &o.DB, DefaultOnboardingDB, &o.Fast)
 	f.BoolVar(&o.Interactive, "interactive", false, "leave the event to you: say how it is sent, by a command or by HTTP")
 	f.StringVar(&o.Listen, "listen", DefaultListen, "`address` of the webhook of -interactive")
-	f.DurationVar(&o.Timeout, "timeout", DefaultTimeout, "how `long` a new case waits for the event")
+	f.DurationVar(&o.Timeout, "timeout", DefaultTimeout, "how `long` a new case waits for the event, such as 90s or 24h")
 	if helped, err := parse(f, out, usageOfOnboarding, args); helped || err != nil {
 		return err
 	}
