@@ -21,7 +21,7 @@ const module = "github.com/tasq-dev/tasq/"
 // fails until it has a place here.
 var layers = map[string]int{
 	"internal/spelling": -1, // words, for everybody
-	"net":               0, "net/internal/xmlread": 0, "net/internal/modeltest": 1, "workitem": 0, "domain": 0, "retry": 0, "internal/sqlkit": 0, "internal/virtual": 0,
+	"net":               0, "net/internal/xmlread": 0, "internal/modeltest": 1, "workitem": 0, "domain": 0, "retry": 0, "internal/sqlkit": 0, "internal/virtual": 0,
 	"recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1,
 	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected parts of testdata/mapping.txt")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 	"github.com/tasq-dev/tasq/net/pnml"
 )
 

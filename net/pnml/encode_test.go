@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 // article has one of everything that a definition can hold.

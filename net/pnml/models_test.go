@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 )
 
 // Every net of libraries A and B1 is read, and comes back the same after it has been written.

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/bpmn"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 	"github.com/tasq-dev/tasq/net/pnml"
 	"github.com/tasq-dev/tasq/net/yawl"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net/pnml"
 )
 

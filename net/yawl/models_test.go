@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/net/internal/modeltest"
 	"github.com/tasq-dev/tasq/net/pnml"
 )
 

@@ -1,5 +1,5 @@
-// Package modeltest gives tests the process models that others drew. They are no part of this repository: a test that
-// asks for an archive of them is skipped, and says so, where it is absent.
+// Package modeltest gives tests and benchmarks the process models that others drew. They are no part of this repository:
+// a test that asks for an archive of them is skipped, and says so, where it is absent.
 package modeltest
 
 import (
@@ -25,25 +25,40 @@ type File struct {
 // Base returns the last element of the file's path.
 func (f File) Base() string { return path.Base(f.Name) }
 
-// Files returns the files of an archive whose names end in one of the given ways, sorted by name. The archive is looked
-// for in the directory that the environment variable TASQ_MODELS names, or else in "shared/models" beside
-// a directory above the test. The test is skipped if it is nowhere.
+// ErrAbsent is the error of [Read] for an archive that is nowhere.
+var ErrAbsent = errors.New("set TASQ_MODELS to the folder that holds it, or put it into ../shared/models")
+
+// Files returns what [Read] does, for a test. The test is skipped if the archive is nowhere.
 func Files(t testing.TB, archive string, endings ...string) []File {
 	t.Helper()
+	files, err := Read(archive, endings...)
+	if errors.Is(err, ErrAbsent) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Read returns the files of an archive whose names end in one of the given ways, sorted by name. The archive is looked
+// for in the folder that the environment variable TASQ_MODELS names, or else in "shared/models" beside a folder above
+// the current one. The error wraps [ErrAbsent] if it is nowhere, and names the archive.
+func Read(archive string, endings ...string) ([]File, error) {
 	name := find(archive)
 	if name == "" {
-		t.Skipf("%s is absent: set TASQ_MODELS to the directory that holds it, or put it into ../shared/models", archive)
+		return nil, fmt.Errorf("%s is absent: %w", archive, ErrAbsent)
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer f.Close()
 	files, err := read(f, endings)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return files
+	return files, nil
 }
 
 func find(archive string) string {
