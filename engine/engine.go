@@ -53,10 +53,11 @@ type Engine struct {
 	closing chan struct{}
 	stopped chan struct{} // the writer has ended
 
-	runner *runner                     // runs callbacks; the writer's own
-	trees  map[workitem.CaseID]*cached // the writer's own
-	batch  []*request                  // the writer's own, kept for its memory
-	uses   uint64
+	runner   *runner                     // runs callbacks; the writer's own
+	trees    map[workitem.CaseID]*cached // the writer's own
+	recalled int                         // how many steps they remember; the writer's own
+	batch    []*request                  // the writer's own, kept for its memory
+	uses     uint64
 
 	index  index
 	sched  scheduler

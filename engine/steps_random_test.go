@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/retry"
@@ -169,6 +170,8 @@ func TestRandomFunctions(t *testing.T) {
 				e.Advance(d)
 				now = advance(refs, now, now.Add(d))
 			}
+			_, err := engine.CheckRecalled(t.Context(), e.Engine)
+			require.NoError(rt, err)
 			for i, ref := range refs {
 				require.Equal(rt, ref.over, outcome(t, e, ids[i]) != "started", "case %d: %+v", i, ref)
 			}

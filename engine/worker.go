@@ -155,6 +155,7 @@ func (e *Engine) claim(n entry, cancel, lost func()) (*activities.Work, *activit
 	})
 	r.accepted = func() {
 		steps = e.newJournal(n, w)
+		e.recallClaim(r.tx, n, w.Steps)
 		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel, steps: steps})
 	}
 	r.early, r.undone = !n.cautious, lost

@@ -269,8 +269,10 @@ func (e *Engine) publish(tx *Tx) {
 		e.watch.note(u.tree)
 		e.topics.note(u.tree, u.entry.Events)
 		e.keep.note(u.tree, u.entry.Events)
-		if u.tree.Ended() {
+		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
+		} else if c := e.trees[u.tree.Root]; c != nil {
+			e.recallNote(c, u)
 		}
 	}
 }
@@ -287,8 +289,9 @@ func (e *Engine) forget(tx *Tx) {
 
 // cached is a tree in memory between commands.
 type cached struct {
-	tree *store.Tree
-	used uint64
+	tree   *store.Tree
+	used   uint64
+	recall recall
 }
 
 // load finds a tree in memory, or has the store read it.
@@ -326,6 +329,7 @@ func (e *Engine) evict(root workitem.CaseID) {
 	if c == nil {
 		return
 	}
+	e.recallDrop(c)
 	delete(e.trees, root)
 	e.index.drop(c.tree)
 }

@@ -79,6 +79,18 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 	if s == nil {
 		return fmt.Errorf("step %s of case %s does not wait", e.Step, c.ID)
 	}
+	n := e.Move(s)
+	if n.State.Final() {
+		c.Steps.remove(sortKey{n.ID})
+	} else {
+		c.Steps.put(n)
+	}
+	t.steps.put(n)
+	return nil
+}
+
+// Move returns the step as the event leaves it; the one given stays as it is.
+func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	n := *s
 	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
 	if e.Result != nil {
@@ -86,12 +98,8 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 	}
 	if e.To.Final() {
 		n.Ended = e.At
-		c.Steps.remove(sortKey{n.ID})
-	} else {
-		c.Steps.put(&n)
 	}
-	t.steps.put(&n)
-	return nil
+	return &n
 }
 
 func (t *Tree) takeMessage(c *Case, e *MessageTaken) error {

@@ -58,15 +58,18 @@ func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*w
 	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil
 	}
-	owner := [16]byte(j.ID)
-	if j.Kind == store.JobRun {
-		owner = j.Item
+	steps, known := m.host.Recalled(m.tree.Root, j.ID)
+	if !known {
+		owner := [16]byte(j.ID)
+		if j.Kind == store.JobRun {
+			owner = j.Item
+		}
+		var err error
+		if steps, err = m.host.Steps(owner); err != nil {
+			return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
+		}
+		steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
 	}
-	steps, err := m.host.Steps(owner)
-	if err != nil {
-		return nil, fmt.Errorf("steps of job %s: %w", j.ID, err)
-	}
-	steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
 	m.refresh(c.ID, steps) // the claim itself may have ended some
 	return steps, nil
 }

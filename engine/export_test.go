@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// CheckRecalled compares the steps that the writer remembers with those of the store. It returns how many it compared.
+func CheckRecalled(ctx context.Context, e *Engine) (n int, err error) {
+	return n, e.submit(ctx, &request{run: func(tx *Tx) error {
+		for root, c := range e.trees {
+			_, j := c.tree.Job(c.recall.job)
+			steps, known := host{tx}.Recalled(root, c.recall.job)
+			if !known || j == nil {
+				continue
+			}
+			owner := [16]byte(j.ID)
+			if j.Kind == store.JobRun {
+				owner = j.Item
+			}
+			stored, err := tx.s.Steps(tx.ctx, owner)
+			if err != nil {
+				return err
+			}
+			stored = slices.DeleteFunc(stored, func(s *workitem.Step) bool { return s.Job != j.ID })
+			if len(steps) != len(stored) {
+				return fmt.Errorf("job %s: %d steps are remembered, and %d stored", j.ID, len(steps), len(stored))
+			}
+			for i, s := range steps {
+				if !reflect.DeepEqual(s, stored[i]) {
+					return fmt.Errorf("job %s: step %q is remembered as %+v, and stored as %+v", j.ID, s.Name, s, stored[i])
+				}
+				n++
+			}
+		}
+		return nil
+	}})
+}
+
+// Cached says how many root cases are in memory, and how many steps are remembered.
+func Cached(ctx context.Context, e *Engine) (cases, steps int, err error) {
+	err = e.submit(ctx, &request{reads: true, run: func(*Tx) error {
+		cases, steps = len(e.trees), e.recalled
+		return nil
+	}})
+	return cases, steps, err
+}
