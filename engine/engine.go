@@ -49,7 +49,7 @@ type Engine struct {
 	byPrint map[string]*activities.Definition
 	byName  map[string]*activities.Definition // the last one given of each name
 
-	queue   chan *request
+	queue   queue
 	closing chan struct{}
 	stopped chan struct{} // the writer has ended
 
@@ -57,6 +57,7 @@ type Engine struct {
 	trees    map[workitem.CaseID]*cached // the writer's own
 	recalled int                         // how many steps they remember; the writer's own
 	batch    []*request                  // the writer's own, kept for its memory
+	patience *time.Timer                 // the writer's own
 	uses     uint64
 
 	index  index
@@ -85,7 +86,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	e := &Engine{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
 		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
-		queue: make(chan *request, 4096), closing: make(chan struct{}), stopped: make(chan struct{}),
+		closing: make(chan struct{}), stopped: make(chan struct{}),
 		trees: make(map[workitem.CaseID]*cached),
 	}
 	for i, w := range workflows {
@@ -125,6 +126,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.watch.init()
 	e.topics.init()
 	e.active.init()
+	e.queue.init()
 	e.runner = newRunner(e.cfg.CallbackTimeout)
 	if err := e.topics.load(ctx, e.store); err != nil {
 		return fmt.Errorf("find who waits for topics: %w", err)
@@ -263,6 +265,7 @@ func (e *Engine) closeOnce() error {
 
 func (e *Engine) shutDown() error {
 	close(e.closing)
+	e.queue.close()
 	<-e.stopped
 	e.runner.stop()
 	e.cancel()
@@ -284,6 +287,7 @@ func (e *Engine) Kill() error {
 		e.sched.stop()
 		e.keep.close()
 		close(e.closing)
+		e.queue.close()
 		<-e.stopped
 		e.cancel()
 		e.inbox.Wait()

@@ -5,10 +5,8 @@ import "sync"
 // hands are goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
 // which costs as much as reading the job's input.
 type hands struct {
-	work func(entry)
-
 	mu   sync.Mutex
-	idle []chan entry // of those that wait for a job; the last one that came to rest is the next to go
+	idle []chan *claim // of those that wait for a job; the last one that came to rest is the next to go
 	over bool
 }
 
@@ -16,28 +14,28 @@ type hands struct {
 const maxIdle = 128
 
 // do has the job done on a goroutine of its own, without waiting for it.
-func (h *hands) do(n entry) {
+func (h *hands) do(c *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.idle) - 1
 	if last < 0 {
-		go h.run(n)
+		go h.run(c)
 		return
 	}
-	h.idle[last] <- n
+	h.idle[last] <- c
 	h.idle = h.idle[:last]
 }
 
-func (h *hands) run(n entry) {
-	next := make(chan entry, 1)
-	for more := true; more; n, more = <-next {
-		h.work(n)
+func (h *hands) run(c *claim) {
+	next := make(chan *claim, 1)
+	for more := true; more; c, more = <-next {
+		c.do()
 		h.rest(next)
 	}
 }
 
 // rest offers a goroutine for further jobs, or closes its channel if it is not needed.
-func (h *hands) rest(next chan entry) {
+func (h *hands) rest(next chan *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over || len(h.idle) >= maxIdle {

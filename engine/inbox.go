@@ -76,7 +76,7 @@ func (e *Engine) empty() error {
 	served := make([]*request, 0, len(requests))
 	for _, left := range requests {
 		r := &request{run: func(tx *Tx) error { return tx.serve(left, stored) }}
-		if err := e.enqueue(e.ctx, r); err != nil {
+		if err := e.ask(e.ctx, r); err != nil {
 			return err
 		}
 		served = append(served, r)

@@ -66,7 +66,6 @@ func (s *scheduler) init(e *Engine) {
 	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
-	s.hands.work = e.work
 }
 
 // start lets jobs run.
@@ -254,7 +253,7 @@ func (s *scheduler) turn() {
 		go s.e.fire(n)
 	}
 	for _, n := range run {
-		s.hands.do(n)
+		s.e.claim(n)
 	}
 }
 

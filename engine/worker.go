@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -75,56 +74,6 @@ func (e *Engine) putOff(n entry, cause error) {
 	}
 }
 
-// work claims a job, runs it, and hands its result in.
-func (e *Engine) work(n entry) {
-	var fence int64
-	defer func() { e.sched.freed(n, fence) }()
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	var lost atomic.Bool
-	w, def, steps, err := e.claim(n, cancel, func() {
-		lost.Store(true)
-		cancel() // what a worker does without its claim is not the engine's
-	})
-	if errors.Is(err, kernel.ErrNotDue) {
-		e.lookAgain(n)
-		return
-	}
-	if err != nil {
-		e.putOff(n, err)
-		return
-	}
-	fence = w.Fence
-	defer steps.end()
-	returned := false
-	defer func() {
-		if !returned && e.ctx.Err() == nil {
-			e.settle(n, w, nil, workitem.FailureOf(errGone))
-		}
-	}()
-	output, failure, suspended := e.run(ctx, def, w, steps)
-	returned = true
-	if suspended {
-		return
-	}
-	if failure != nil && e.ctx.Err() != nil {
-		e.release(n.job, n.root, fence) // the engine is closing: this was no failed attempt
-		return
-	}
-	e.settle(n, w, output, failure, steps.last...)
-	if lost.Load() {
-		e.putOff(n, errClaim)
-	}
-}
-
-// errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,
-// which is all that still runs then.
-var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
-	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
-
-// errClaim is why a job is put off that a worker had begun.
-var errClaim = fmt.Errorf("%w the claim", errCommit)
-
 // lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
 // job was woken and suspended anew.
 func (e *Engine) lookAgain(n entry) {
@@ -141,32 +90,6 @@ func (e *Engine) lookAgain(n entry) {
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
 		e.log.Error("a suspended job could not be read; it goes on when the engine is opened next", "job", n.job, "error", err)
 	}
-}
-
-// claim makes the job this engine's. The worker goes on as soon as the claim is accepted; its commit comes with the next,
-// unless the job may have killed a process before. If that commit fails, lost is called.
-func (e *Engine) claim(n entry, cancel, lost func()) (*activities.Work, *activities.Definition, *journal, error) {
-	var w *activities.Work
-	var steps *journal
-	lease := e.now().Add(e.cfg.Lease)
-	r := e.onOurJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
-		w, err = m.Claim(n.job, e.cfg.Owner, lease)
-		return err
-	})
-	r.accepted = func() {
-		steps = e.newJournal(n, w)
-		e.recallClaim(r.tx, n, w.Steps)
-		e.sched.hold(n.job, &running{root: n.root, fence: w.Fence, lease: lease, cancel: cancel, steps: steps})
-	}
-	r.early, r.undone = !n.cautious, lost
-	if err := e.submit(context.Background(), r); err != nil {
-		return nil, nil, nil, err
-	}
-	def := e.byPrint[w.Case.Fingerprint]
-	if def == nil {
-		return nil, nil, nil, fmt.Errorf("%w: %s", ErrUnknown, w.Case.Workflow)
-	}
-	return w, def, steps, nil
 }
 
 // run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given

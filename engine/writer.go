@@ -16,13 +16,11 @@ import (
 type request struct {
 	ctx      context.Context
 	run      func(*Tx) error
-	accepted func()     // called by the writer when run has succeeded, before the commit; may be nil
-	undone   func()     // called by the writer when the commit of a run that succeeded has failed; may be nil
-	early    bool       // it is answered when it is accepted, and undone tells if it is not durable
-	lazy     bool       // its commit may wait a moment for company
-	reads    bool       // it changes nothing, so nothing waits for its commit
-	done     chan error // gets the outcome, once durable
-	answered bool
+	accepted func()      // called by the writer when run has succeeded, before the commit; may be nil
+	ended    func(error) // called by the writer with the outcome, once durable; may be nil
+	lazy     bool        // its commit may wait a moment for company
+	reads    bool        // it changes nothing, so nothing waits for its commit
+	done     chan error  // gets the outcome, once durable; may be nil
 	err      error
 	tx       *Tx
 }
@@ -39,7 +37,7 @@ const lazyWait = 500 * time.Microsecond
 
 // submit queues a command and waits until it is durable. If the context ends first, the command may still happen.
 func (e *Engine) submit(ctx context.Context, r *request) error {
-	if err := e.enqueue(ctx, r); err != nil {
+	if err := e.ask(ctx, r); err != nil {
 		return err
 	}
 	select {
@@ -51,10 +49,8 @@ func (e *Engine) submit(ctx context.Context, r *request) error {
 	}
 }
 
-// answers are channels for the outcomes of requests.
-var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
-
-func (e *Engine) enqueue(ctx context.Context, r *request) error {
+// ask queues a request whose outcome r.done gets.
+func (e *Engine) ask(ctx context.Context, r *request) error {
 	if err := notNested(ctx); err != nil {
 		return err
 	}
@@ -62,67 +58,39 @@ func (e *Engine) enqueue(ctx context.Context, r *request) error {
 		return err
 	}
 	r.ctx, r.done = ctx, answers.Get().(chan error)
+	if !e.enqueue(r) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// answers are channels for the outcomes of requests.
+var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
+
+// enqueue queues a request; false if the engine is closed.
+func (e *Engine) enqueue(r *request) bool {
 	e.active.add(1)
-	select {
-	case <-e.closing:
-	case e.queue <- r:
-		e.drainIfStopped()
-		return nil
-	default:
-		select {
-		case e.queue <- r:
-			e.drainIfStopped()
-			return nil
-		case <-ctx.Done():
-			e.active.add(-1)
-			return ctx.Err()
-		case <-e.closing:
-		}
+	if e.queue.push(r) {
+		return true
 	}
 	e.active.add(-1)
-	return ErrClosed
+	return false
 }
 
 // write is the one writer. It ends when the engine is closing and the queue is empty.
 func (e *Engine) write() {
-	defer e.drainQueue() // of what came between the last look and the next line
 	defer close(e.stopped)
+	e.patience = time.NewTimer(time.Hour)
+	e.patience.Stop()
 	for {
-		var first *request
-		select {
-		case first = <-e.queue:
-		default:
-			e.idle()
-			select {
-			case first = <-e.queue:
-			case <-e.closing:
-				e.drainQueue()
-				return
-			}
+		r, over := e.queue.pop()
+		if r == nil && !over {
+			r = e.idle()
 		}
-		e.commit(first)
-	}
-}
-
-// drainIfStopped answers a request that was queued after the writer had ended, which nobody else would.
-func (e *Engine) drainIfStopped() {
-	select {
-	case <-e.stopped:
-		e.drainQueue()
-	default:
-	}
-}
-
-// drainQueue answers what was queued while the engine closed.
-func (e *Engine) drainQueue() {
-	for {
-		select {
-		case r := <-e.queue:
-			r.done <- ErrClosed
-			e.active.add(-1)
-		default:
+		if r == nil {
 			return
 		}
+		e.commit(r)
 	}
 }
 
@@ -130,17 +98,21 @@ func (e *Engine) drainQueue() {
 // sends one command after the other so never pays for it.
 const idleWait = 2 * time.Millisecond
 
-// idle has the store write its tables once the queue has been empty for a moment.
-func (e *Engine) idle() {
-	timer := time.NewTimer(idleWait)
-	defer timer.Stop()
-	select {
-	case r := <-e.queue:
-		e.commit(r)
-	case <-e.closing:
-	case <-timer.C:
-		if err := e.store.Idle(context.Background()); err != nil {
-			e.log.Error("the store could not do its housekeeping; nothing is lost", "error", err)
+// idle waits for a request; nil if there will be none. It has the store write its tables once the queue has been empty for
+// a moment.
+func (e *Engine) idle() *request {
+	e.patience.Reset(idleWait)
+	defer e.patience.Stop()
+	for {
+		select {
+		case <-e.queue.ready:
+			if r, over := e.queue.pop(); r != nil || over {
+				return r
+			}
+		case <-e.patience.C:
+			if err := e.store.Idle(context.Background()); err != nil {
+				e.log.Error("the store could not do its housekeeping; nothing is lost", "error", err)
+			}
 		}
 	}
 }
@@ -161,15 +133,15 @@ func (e *Engine) commit(first *request) {
 		if err != nil && r.err == nil {
 			r.err = fmt.Errorf("%w: %w", errCommit, err)
 			e.forget(r.tx)
-			if r.undone != nil {
-				r.undone()
-			}
 		}
 		if r.err == nil {
 			e.publish(r.tx)
 		}
-		if !r.answered {
+		if r.done != nil {
 			r.done <- r.err
+		}
+		if r.ended != nil {
+			r.ended(r.err)
 		}
 		e.active.add(-1)
 	}
@@ -186,21 +158,21 @@ func (e *Engine) next(batch []*request) *request {
 	if len(batch) >= maxBatch {
 		return nil
 	}
-	select {
-	case r := <-e.queue:
+	r, over := e.queue.pop()
+	if r != nil || over || !patient(batch) {
 		return r
-	default:
 	}
-	if !patient(batch) {
-		return nil
-	}
-	timer := time.NewTimer(lazyWait)
-	defer timer.Stop()
-	select {
-	case r := <-e.queue:
-		return r
-	case <-timer.C:
-		return nil
+	e.patience.Reset(lazyWait)
+	defer e.patience.Stop()
+	for {
+		select {
+		case <-e.queue.ready:
+			if r, over := e.queue.pop(); r != nil || over {
+				return r
+			}
+		case <-e.patience.C:
+			return nil
+		}
 	}
 }
 
@@ -233,10 +205,6 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 	}
 	if r.accepted != nil {
 		r.accepted()
-	}
-	if r.early {
-		r.answered = true
-		r.done <- nil
 	}
 }
 
