@@ -122,6 +122,9 @@ func (s *Store) openFile(ctx context.Context) error {
 	if err := s.mustBeWAL(); err != nil {
 		return err
 	}
+	if s.set.synchronous == "FULL" {
+		s.wal.path = s.path + "-wal"
+	}
 	s.readers = newPool(func() (*conn, error) {
 		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
 			"temp_store=MEMORY",

@@ -34,8 +34,9 @@ type Store struct {
 	seq     int64 // journal position of the newest command
 	window  window
 	closed  bool
-	version int64 // PRAGMA data_version, as Changed saw it last
-	written int   // rows written since the last checkpoint
+	version int64   // PRAGMA data_version, as Changed saw it last
+	written int     // rows written since the last checkpoint
+	wal     logFile // keeps no room for memory, and for a file whose commits do not wait for the disk
 
 	appended []appended // memory for the next update, see keepBuffers
 	buf      []byte
@@ -66,6 +67,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
 		return explain(s.path, err)
 	}
+	s.wal.keepRoom()
 	tx := &transaction{s: s, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
@@ -258,6 +260,7 @@ func (s *Store) Kill() error {
 func (s *Store) shut() error {
 	s.closed = true
 	s.timer.Stop()
+	s.wal.close()
 	var errs []error
 	if s.readers != nil {
 		errs = append(errs, s.readers.close())
