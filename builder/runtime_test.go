@@ -40,10 +40,13 @@ func newMemory(workflows ...builder.Definition) *memory {
 
 func (m *memory) Definition(fingerprint string) *activities.Definition { return m.defs[fingerprint] }
 func (m *memory) Named(string) *activities.Definition                  { return nil }
-func (m *memory) Steps([16]byte) ([]*workitem.Step, error)             { return nil, nil }
-func (m *memory) NewToken(workitem.CaseID) (string, error)             { return "", nil }
-func (m *memory) DB() domain.DB                                        { return nil }
-func (m *memory) Gate() *kernel.Gate                                   { return &m.gate }
+func (m *memory) Recalled(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
+	return nil, false
+}
+func (m *memory) Steps([16]byte) ([]*workitem.Step, error) { return nil, nil }
+func (m *memory) NewToken(workitem.CaseID) (string, error) { return "", nil }
+func (m *memory) DB() domain.DB                            { return nil }
+func (m *memory) Gate() *kernel.Gate                       { return &m.gate }
 func (m *memory) Call(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
