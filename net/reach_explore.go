@@ -15,6 +15,7 @@ type explorer struct {
 	lim searchLimits
 	// firstOnly stops at the first violation. It is for games that only have to be shown free of any.
 	firstOnly bool
+	leaps     leaps
 	watch     watcher // told of every state and move; nil for nobody
 
 	now, next []uint8 // the state that is looked at, and one behind it, unpacked
@@ -124,7 +125,7 @@ func (x *explorer) resume(states, bytes int) {
 		if x.stopped() {
 			return
 		}
-		x.ends = append(x.ends, int32(len(x.edges)))
+		x.ends = push(x.ends, int32(len(x.edges)))
 	}
 	switch {
 	case x.tooMany:
@@ -169,8 +170,14 @@ func (x *explorer) pack(state []uint64, counts []uint8) {
 
 // expand makes every move that state i allows.
 func (x *explorer) expand(i int32) {
+	if i == leapAfter {
+		x.makeLeaps()
+	}
 	x.at = x.s.load(x.at, i, x.now)
-	over, proper := x.g.complete(x.now)
+	over, proper := len(x.at) == 0, true
+	if x.g.end >= 0 {
+		over, proper = x.g.complete(x.now)
+	}
 	if over {
 		x.final = append(x.final, i)
 		if !proper && x.spilled < 0 {
@@ -217,6 +224,12 @@ func (x *explorer) make(i, k int32) {
 	if x.stopped() {
 		return
 	}
+	if len(x.leaps.can) > 0 && x.leaps.can[k] {
+		if id, ok := x.leap(i, k); ok {
+			x.reached(id, m)
+			return
+		}
+	}
 	if x.watch != nil {
 		x.watch.move(m, x.now)
 	}
@@ -234,17 +247,14 @@ func (x *explorer) make(i, k int32) {
 	}
 	var grown pump
 	if out.crowded >= 0 {
-		if _, known := x.s.find(state); !known {
+		if _, known := x.s.find(state, hashState(state)); !known {
 			if grown = x.accelerate(i, k); len(grown.places) > 0 {
 				x.pack(state, x.next)
 			}
 		}
 	}
 	id, fresh := x.s.add(state, i, k)
-	x.edges = append(x.edges, id)
-	for _, a := range m.out {
-		x.marked[a.place] = true
-	}
+	x.reached(id, m)
 	if !fresh {
 		return
 	}
@@ -252,6 +262,14 @@ func (x *explorer) make(i, k int32) {
 	if len(grown.places) > 0 {
 		grown.state = id
 		x.pumps = append(x.pumps, grown)
+	}
+}
+
+// reached notes that a move leads to a state.
+func (x *explorer) reached(id int32, m *gameMove) {
+	x.edges = push(x.edges, id)
+	for _, a := range m.out {
+		x.marked[a.place] = true
 	}
 }
 

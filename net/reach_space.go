@@ -16,8 +16,8 @@ type stateSpace struct {
 	width  int  // words a state
 	states []uint64
 	parent []int32
-	via    []int32 // the move from the parent
-	table  []int32 // state number + 1; 0 is free
+	via    []int32  // the move from the parent
+	table  []uint64 // hash of the state, and behind it in the low half its number + 1; 0 is free
 	mask   uint32
 }
 
@@ -28,7 +28,7 @@ func newStateSpace(places int, safe bool) *stateSpace {
 	}
 	s.width = max(1, (places*int(s.field)+63)/64)
 	s.states = make([]uint64, 0, 16*s.width)
-	s.table = make([]int32, 64)
+	s.table = make([]uint64, 64)
 	s.mask = uint32(len(s.table) - 1)
 	return s
 }
@@ -54,12 +54,27 @@ func (s *stateSpace) put(state []uint64, place int32, count uint8) {
 func (s *stateSpace) load(dst []int32, i int32, counts []uint8) []int32 {
 	clear(counts)
 	dst = dst[:0]
+	if s.log == 0 {
+		return s.loadSafe(dst, i, counts)
+	}
 	for w, word := range s.packed(i) {
 		for word != 0 {
 			at := uint(bits.TrailingZeros64(word)) >> s.log << s.log
 			p := int32((uint(w)<<6 + at) >> s.log)
 			counts[p] = uint8(word >> at & (1<<s.field - 1))
 			word &^= (1<<s.field - 1) << at
+			dst = append(dst, p)
+		}
+	}
+	return dst
+}
+
+// loadSafe is load where a place is a bit.
+func (s *stateSpace) loadSafe(dst []int32, i int32, counts []uint8) []int32 {
+	for w, word := range s.packed(i) {
+		for ; word != 0; word &= word - 1 {
+			p := int32(w<<6 + bits.TrailingZeros64(word))
+			counts[p] = 1
 			dst = append(dst, p)
 		}
 	}
@@ -88,40 +103,60 @@ func (s *stateSpace) room() []uint64 {
 
 // add keeps the scratch state unless it is known, and returns its number.
 func (s *stateSpace) add(state []uint64, parent, via int32) (id int32, fresh bool) {
-	slot, found := s.find(state)
+	return s.keep(state, hashState(state), parent, via)
+}
+
+// keep is add for a state whose hash is known.
+func (s *stateSpace) keep(state []uint64, hash uint32, parent, via int32) (id int32, fresh bool) {
+	slot, found := s.find(state, hash)
 	if found {
-		return s.table[slot] - 1, false
+		return int32(uint32(s.table[slot])) - 1, false
 	}
 	id = int32(s.len())
 	s.states = s.states[:len(s.states)+s.width]
-	s.parent = append(s.parent, parent)
-	s.via = append(s.via, via)
-	s.table[slot] = id + 1
-	if 4*s.len() > 3*len(s.table) {
+	s.parent = push(s.parent, parent)
+	s.via = push(s.via, via)
+	s.table[slot] = uint64(hash)<<32 | uint64(id+1)
+	if 2*s.len() > len(s.table) {
 		s.grow()
 	}
 	return id, true
 }
 
-// find returns the slot of a state in the table, or the free one where it belongs.
-func (s *stateSpace) find(state []uint64) (slot uint32, found bool) {
-	for slot = hashState(state) & s.mask; s.table[slot] != 0; slot = (slot + 1) & s.mask {
-		if slices.Equal(s.packed(s.table[slot]-1), state) {
+// push appends to a list that grows by doubling: it is going to be long.
+func push(list []int32, v int32) []int32 {
+	if len(list) == cap(list) {
+		list = slices.Grow(list, len(list)+16)
+	}
+	return append(list, v)
+}
+
+// find returns the slot of a state in the table, or the free one where it belongs. Most slots on the way are told apart by
+// their hash, without a look at the states.
+func (s *stateSpace) find(state []uint64, hash uint32) (slot uint32, found bool) {
+	for slot = hash & s.mask; ; slot = (slot + 1) & s.mask {
+		switch e := s.table[slot]; {
+		case e == 0:
+			return slot, false
+		case uint32(e>>32) == hash && slices.Equal(s.packed(int32(uint32(e))-1), state):
 			return slot, true
 		}
 	}
-	return slot, false
 }
 
 func (s *stateSpace) grow() {
-	s.table = make([]int32, 4*len(s.table))
+	old := s.table
+	s.table = make([]uint64, 4*len(old))
 	s.mask = uint32(len(s.table) - 1)
-	for i := range int32(s.len()) {
-		slot := hashState(s.packed(i)) & s.mask
+	for _, e := range old {
+		if e == 0 {
+			continue
+		}
+		slot := uint32(e>>32) & s.mask
 		for s.table[slot] != 0 {
 			slot = (slot + 1) & s.mask
 		}
-		s.table[slot] = i + 1
+		s.table[slot] = e
 	}
 }
 
@@ -139,13 +174,21 @@ func (s *stateSpace) path(i int32) []int32 {
 	return path
 }
 
+const hashSeed = uint64(0x9e3779b97f4a7c15)
+
+func hashWord(h, word uint64) uint64 {
+	h = (h ^ word) * 0xff51afd7ed558ccd
+	return h ^ h>>32
+}
+
+func hashEnd(h uint64) uint32 { return uint32(h ^ h>>29) }
+
 func hashState(state []uint64) uint32 {
-	h := uint64(0x9e3779b97f4a7c15)
+	h := hashSeed
 	for _, w := range state {
-		h = (h ^ w) * 0xff51afd7ed558ccd
-		h ^= h >> 32
+		h = hashWord(h, w)
 	}
-	return uint32(h ^ h>>29)
+	return hashEnd(h)
 }
 
 // grew reports whether now holds everything that state i holds and more, and lists the places with more in dst.
