@@ -66,10 +66,11 @@ func profiles(dir, name string) (stop func() error, err error) {
 type bench struct {
 	ctx                context.Context // canceled when the run is broken off: the children end, and the files are removed
 	exe, root, profile string
-	quick              bool
+	quick, verbose     bool
 	length             time.Duration
 	results            map[string]map[string]sample // by step, then by metric
 	others             sample                       // share of the machine that others used, run by run
+	absent             []string                     // what was not measured, and why
 }
 
 // measure runs one step. A step whose profile is taken is slower by a few percent, so that is done in the first round
@@ -82,7 +83,8 @@ func (b *bench) measure(s step, round int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	args := []string{"-child", s.name, "-dir", dir, "-quick=" + strconv.FormatBool(b.quick), "-length", b.length.String()}
+	args := []string{"-child", s.name, "-dir", dir, "-quick=" + strconv.FormatBool(b.quick), "-length", b.length.String(),
+		"-v=" + strconv.FormatBool(b.verbose)}
 	if round == 0 && b.profile != "" {
 		args = append(args, "-profile", b.profile)
 	}

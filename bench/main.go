@@ -1,9 +1,12 @@
-// Bench measures Tasq, a plain program that writes the same rows, and two job queues, all on the same SQLite driver,
-// in one interleaved run: the first run of everything, then the second of everything, and so on. It prints medians
+// Bench measures Tasq, a plain program that writes the same rows, and its peers, all on the same SQLite driver, in one
+// interleaved run: the first run of everything, then the second of everything, and so on. It prints medians
 // with ranges, the ratios of runs that shared a round, and where Tasq stands against its targets.
 //
 //	go run .            # 5 rounds, about half an hour; needs 20 GB of disk
-//	go run . -quick     # 3 rounds of shorter runs on smaller files, under five minutes
+//	go run . -quick     # 3 rounds of shorter runs on smaller files, about five and a half minutes
+//
+// It also measures the verification of nets, against a naive search. The models of others that this needs are no part of the
+// repository: without them it is left out, and the report says where to put them.
 //
 // Every measurement is a process of its own. What a figure is, and how it was counted, stands in docs/performance.md.
 package main
@@ -16,8 +19,11 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/tasq-dev/tasq/internal/modeltest"
 )
 
 func main() {
@@ -34,13 +40,14 @@ func start() error {
 	dir := flag.String("dir", "", "folder for the files, on the disk to measure; empty: the system's for temporary files")
 	profile := flag.String("profile", "", "folder for CPU profiles of the first round")
 	length := flag.Duration("length", 0, "how long one run is measured; 0 is 3 s, or 1 s with -quick")
+	verbose := flag.Bool("v", false, "name the nets that take longest to verify")
 	name := flag.String("child", "", "for the program itself: the measurement that this process makes")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q; see -help", flag.Arg(0))
 	}
 	if *name != "" {
-		return child(*name, newJob(*dir, *quick).lasting(*length), *profile)
+		return child(*name, newJob(*dir, *quick).lasting(*length).telling(*verbose), *profile)
 	}
 	want, err := regexp.Compile(*only)
 	if err != nil {
@@ -59,7 +66,7 @@ func start() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := &bench{ctx: ctx, exe: exe, root: root, profile: *profile, quick: *quick, length: *length,
+	b := &bench{ctx: ctx, exe: exe, root: root, profile: *profile, quick: *quick, verbose: *verbose, length: *length,
 		results: make(map[string]map[string]sample)}
 	return errors.Join(b.all(want, *rounds), os.RemoveAll(root))
 }
@@ -82,6 +89,9 @@ func (b *bench) all(want *regexp.Regexp, rounds int) error {
 			if !want.MatchString(s.name) || round > 0 && (s.once || s.rare && b.quick) || s.long && b.quick {
 				continue
 			}
+			if !b.has(s) {
+				continue
+			}
 			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-20s %s", round+1, rounds, s.name, time.Since(began).Round(time.Second))
 			if err := b.measure(s, round); err != nil {
 				return err
@@ -91,4 +101,16 @@ func (b *bench) all(want *regexp.Regexp, rounds int) error {
 	fmt.Fprintf(os.Stderr, "\r%-60s\r", "")
 	b.report(os.Stdout, header{rounds: rounds, sync: sync, load: load, took: time.Since(began)})
 	return nil
+}
+
+// has reports whether what the step needs is here, and notes for the report if it is not.
+func (b *bench) has(s step) bool {
+	if s.needs == "" {
+		return true
+	}
+	_, err := modeltest.Find(s.needs)
+	if err != nil && !slices.Contains(b.absent, err.Error()) {
+		b.absent = append(b.absent, err.Error())
+	}
+	return err == nil
 }

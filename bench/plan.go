@@ -11,10 +11,11 @@ import (
 
 // job is what a child process is told.
 type job struct {
-	dir   string // where its files go
-	quick bool
-	span  span
-	rest  time.Duration // how long idling is watched
+	dir     string // where its files go
+	quick   bool
+	span    span
+	rest    time.Duration // how long idling is watched
+	verbose bool          // it tells more on standard error
 }
 
 // pick chooses by the size of the run.
@@ -41,6 +42,15 @@ func (r job) lasting(length time.Duration) job {
 	return r
 }
 
+// telling has it tell more on standard error.
+func (r job) telling(more bool) job {
+	r.verbose = more
+	return r
+}
+
+// budget is how many states the naive search of a net may look at.
+func (r job) budget() int { return r.pick(20_000, 200_000) }
+
 // The sizes of the large files, in finished or pending cases of one item.
 func (r job) grown() int    { return r.pick(300_000, 5_000_000) }
 func (r job) old() int      { return r.pick(100_000, 1_000_000) }
@@ -61,6 +71,7 @@ const smallFile = 10_000
 type step struct {
 	name   string
 	shared string // folder that outlives the run; "" gets a fresh one each time
+	needs  string // archive of models without which it is left out
 	once   bool   // in the first round only: a matter of size, or too long
 	rare   bool   // of a quick run, in the first round only
 	long   bool   // not in a quick run
@@ -69,7 +80,7 @@ type step struct {
 }
 
 // steps are all measurements, in the order of a round.
-var steps = slices.Concat(rateSteps, functionSteps(), sizeSteps, crowdSteps())
+var steps = slices.Concat(rateSteps, functionSteps(), sizeSteps, crowdSteps(), verifySteps())
 
 // rateSteps are closed loops: they are what the rounds are for.
 var rateSteps = []step{

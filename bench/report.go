@@ -43,6 +43,10 @@ func (b *bench) report(w io.Writer, h header) {
 	fmt.Fprintf(w, "A cell is the median [range] of the rounds. FULL: acknowledged after the disk has it. NORMAL: "+
 		"a power failure may take the last commits. All on %s.\n", sqlite)
 
+	for _, what := range b.absent {
+		fmt.Fprintf(w, "Not measured: %s.\n", what)
+	}
+
 	cost := []column{{"cpu", "CPU us"}, {"syncs", "syncs"}}
 	b.table(w, "One-task case, one caller: from Start to completed, told when durable", []line{
 		{"tasq-1", "Tasq", tree, full}, {"tasq-1-normal", "Tasq", tree, normal}, {"raw-1", "raw program", sqlite, full},
@@ -83,6 +87,7 @@ func (b *bench) report(w io.Writer, h header) {
 	b.table(w, "Idle with 100 sleeping cases, a minute", []line{{"idle", "Tasq", tree, full}},
 		[]column{{"queries", "queries"}, {"looks", "looks at data_version"}, {"files", "file reads, writes, syncs"},
 			{"cpu", "CPU ms"}})
+	b.verifyTables(w, r)
 	b.ratios(w)
 	b.targets(w, r)
 	elsewhere(w)

@@ -47,7 +47,7 @@ func (b *bench) targets(w io.Writer, r job) {
 		{"or-join decision, 200 tasks, p99", 50, 10, "us", b.get("or-join-regions", "p99"), false},
 		{"opening after kill -9, " + count(r.old()) + " items", 1, 0.3, "s", b.get("open", "open"), false},
 		{"idle: queries a minute", 0, 0, "", b.get("idle", "queries"), false},
-	}, b.functionTargets(guess)...) {
+	}, append(b.functionTargets(guess), b.verifyTargets()...)...) {
 		if t.got == nil {
 			continue
 		}

@@ -25,7 +25,7 @@ type File struct {
 // Base returns the last element of the file's path.
 func (f File) Base() string { return path.Base(f.Name) }
 
-// ErrAbsent is the error of [Read] for an archive that is nowhere.
+// ErrAbsent is the error of [Find] and [Read] for an archive that is nowhere. It says where to put it.
 var ErrAbsent = errors.New("set TASQ_MODELS to the folder that holds it, or put it into ../shared/models")
 
 // Files returns what [Read] does, for a test. The test is skipped if the archive is nowhere.
@@ -41,13 +41,12 @@ func Files(t testing.TB, archive string, endings ...string) []File {
 	return files
 }
 
-// Read returns the files of an archive whose names end in one of the given ways, sorted by name. The archive is looked
-// for in the folder that the environment variable TASQ_MODELS names, or else in "shared/models" beside a folder above
-// the current one. The error wraps [ErrAbsent] if it is nowhere, and names the archive.
+// Read returns the files of an archive whose names end in one of the given ways, sorted by name. The error wraps
+// [ErrAbsent] if the archive is nowhere; see [Find].
 func Read(archive string, endings ...string) ([]File, error) {
-	name := find(archive)
-	if name == "" {
-		return nil, fmt.Errorf("%s is absent: %w", archive, ErrAbsent)
+	name, err := Find(archive)
+	if err != nil {
+		return nil, err
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -61,7 +60,9 @@ func Read(archive string, endings ...string) ([]File, error) {
 	return files, nil
 }
 
-func find(archive string) string {
+// Find returns the path of an archive. It is looked for in the folder that the environment variable TASQ_MODELS names, or
+// else in "shared/models" beside a folder above the current one. The error names the archive, and wraps [ErrAbsent].
+func Find(archive string) (string, error) {
 	dirs := []string{os.Getenv("TASQ_MODELS")}
 	if dirs[0] == "" {
 		dirs = nil
@@ -78,10 +79,10 @@ func find(archive string) string {
 	for _, d := range dirs {
 		name := filepath.Join(d, archive)
 		if _, err := os.Stat(name); err == nil {
-			return name
+			return name, nil
 		}
 	}
-	return ""
+	return "", fmt.Errorf("%s is absent: %w", archive, ErrAbsent)
 }
 
 func read(r io.Reader, endings []string) ([]File, error) {
