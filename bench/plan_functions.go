@@ -9,14 +9,15 @@ type system struct {
 	name, who, module string
 	open              newDurable
 	replays           int // steps in all, for what is replayed in a quick run
+	wave              int // how many functions are replayed at a time: so as many share a commit, long or short; peers poll
 	naps              int // functions that sleep, in a quick run
 }
 
 // systems are Tasq and its peers.
 var systems = []system{
-	{"tasq", "Tasq", "", newTasq, 4000, 0},
-	{"dbos", "DBOS", "github.com/dbos-inc/dbos-transact-golang", newDBOS, 2000, 1000},
-	{"gowf", "go-workflows", "github.com/cschleiden/go-workflows", newGoWorkflows, 400, 200},
+	{"tasq", "Tasq", "", newTasq, 4000, 4, 0},
+	{"dbos", "DBOS", "github.com/dbos-inc/dbos-transact-golang", newDBOS, 2000, 64, 1000},
+	{"gowf", "go-workflows", "github.com/cschleiden/go-workflows", newGoWorkflows, 400, 64, 200},
 }
 
 // dreamSteps are about functions that sleep until tomorrow.

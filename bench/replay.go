@@ -38,6 +38,18 @@ func (r job) parked() string { return filepath.Join(r.dir, "parked.json") }
 // waiters is how many functions with n steps are measured: all of them together have the same number of steps.
 func (r job) waiters(s system, n int) int { return max(2, s.replays*r.pick(1, 5)/n) }
 
+// park starts functions, a wave after the other, and returns when all wait.
+func (r job) park(d durable, s system, n int) (ids []string, err error) {
+	for count := r.waiters(s, n); len(ids) < count; {
+		more, err := startAll(d, min(s.wave, count-len(ids)))
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	return ids, nil
+}
+
 func waitingFor(steps int) script {
 	return script{steps: steps, waits: true, there: func(int) {}, awake: func(int) {}}
 }
@@ -52,13 +64,12 @@ func grow(r job, s system, n int) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	count := r.waiters(s, n)
 	before := used()
-	left, err := startAll(d, count)
+	left, err := r.park(d, s, n)
 	if err != nil {
 		return nil, err
 	}
-	m := metrics{}.since(before, float64(count*n))
+	m := metrics{}.since(before, float64(len(left)*n))
 	m["step"] = m["cpu"]
 	data, err := json.Marshal(left)
 	if err == nil {
@@ -67,11 +78,11 @@ func grow(r job, s system, n int) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := startAll(d, count)
+	ids, err := r.park(d, s, n)
 	if err != nil {
 		return nil, err
 	}
-	return resume(d, ids, n, m)
+	return resume(d, ids, s.wave, n, m)
 }
 
 // again is the first thing that a process does with the file: it opens it, and resumes what another one has left.
@@ -89,7 +100,7 @@ func again(r job, s system, n int) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := resume(d, ids, n, metrics{})
+	m, err := resume(d, ids, s.wave, n, metrics{})
 	if err == nil {
 		m.since(before, float64(len(ids)))
 		m["perstep"] = m["cpu"] / float64(n)
@@ -97,9 +108,8 @@ func again(r job, s system, n int) (metrics, error) {
 	return m, err
 }
 
-// resume sends the functions their events, 64 at a time, and waits for their results.
-func resume(d durable, ids []string, n int, m metrics) (metrics, error) {
-	const hands = 64
+// resume sends the functions their events, so many at a time, and waits for their results.
+func resume(d durable, ids []string, hands, n int, m metrics) (metrics, error) {
 	before := used()
 	took, errs := make([]time.Duration, len(ids)), make([]error, len(ids))
 	var wg sync.WaitGroup
