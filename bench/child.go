@@ -70,7 +70,7 @@ type bench struct {
 	length             time.Duration
 	results            map[string]map[string]sample // by step, then by metric
 	others             sample                       // share of the machine that others used, run by run
-	absent             []string                     // what was not measured, and why
+	absent             []string                     // archives without which some steps were left out
 }
 
 // measure runs one step. A step whose profile is taken is slower by a few percent, so that is done in the first round

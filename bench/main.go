@@ -109,8 +109,8 @@ func (b *bench) has(s step) bool {
 		return true
 	}
 	_, err := modeltest.Find(s.needs)
-	if err != nil && !slices.Contains(b.absent, err.Error()) {
-		b.absent = append(b.absent, err.Error())
+	if err != nil && !slices.Contains(b.absent, s.needs) {
+		b.absent = append(b.absent, s.needs)
 	}
 	return err == nil
 }

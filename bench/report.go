@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tasq-dev/tasq/internal/modeltest"
 )
 
 // header is what the report says of the whole run.
@@ -43,8 +45,8 @@ func (b *bench) report(w io.Writer, h header) {
 	fmt.Fprintf(w, "A cell is the median [range] of the rounds. FULL: acknowledged after the disk has it. NORMAL: "+
 		"a power failure may take the last commits. All on %s.\n", sqlite)
 
-	for _, what := range b.absent {
-		fmt.Fprintf(w, "Not measured: %s.\n", what)
+	if len(b.absent) > 0 {
+		fmt.Fprintf(w, "Left out for want of models: %s; for each, %v.\n", strings.Join(b.absent, ", "), modeltest.ErrAbsent)
 	}
 
 	cost := []column{{"cpu", "CPU us"}, {"syncs", "syncs"}}

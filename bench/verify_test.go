@@ -109,7 +109,7 @@ func TestAbsentLibraries(t *testing.T) {
 	require.Len(t, b.absent, len(libraries))
 	var out bytes.Buffer
 	b.report(&out, header{})
-	require.Contains(t, out.String(), "Not measured: ibm-a-b1.tar.gz is absent: set TASQ_MODELS to the folder that holds it")
+	require.Contains(t, out.String(), "Left out for want of models: ibm-a-b1.tar.gz, yawl.tar.gz, bpmn.tar.gz; for each, set TASQ_MODELS to the folder")
 	require.NotContains(t, out.String(), "Targets")
 	_, err := verifyLibrary(newJob("", true), libraries[0])
 	require.ErrorIs(t, err, modeltest.ErrAbsent)
