@@ -9,6 +9,7 @@ import "sync"
 //	walk     a lone token, or a busy task, has a way to an empty input that asks nothing of other tokens: wait
 //	reach    no token and no busy task has any way to an empty input: start
 //	project  no empty input can be marked even if tokens were never used up: start
+//	plan     try the run that this suggests: if it marks an empty input, wait
 //	forward  explore the futures, with what is irrelevant to the question left out, within a budget
 //	backward explore the pasts of "the marked inputs and one more", within a budget
 //
@@ -203,6 +204,9 @@ func (s *search) arrives(n *Net, m Marking) answer {
 		return a
 	}
 	s.begin(m)
+	if a := s.plan(); a != unknown {
+		return a
+	}
 	if a := s.forward(true); a != unknown {
 		return a
 	}

@@ -106,8 +106,10 @@ func (s *search) undo(m *move) bool {
 
 // fresh reports whether no known past is below the one that was made.
 func (s *search) fresh() bool {
+	trait := s.next.trait()
+	s.work += s.pasts.len() >> 1
 	for i := range s.pasts.len() {
-		if s.above(s.next, s.pasts.state(int32(i))) {
+		if s.pasts.traits[i]&^trait == 0 && s.above(s.next, s.pasts.state(int32(i))) {
 			return false
 		}
 	}

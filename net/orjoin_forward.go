@@ -160,13 +160,15 @@ func (s *search) option(g group, from int) {
 
 // add keeps the state that was made, and goes on with it, unless a known one is above it.
 func (s *search) add(top *frame) {
+	trait := s.next.trait()
+	s.work += s.states.len() >> 1
 	for i := int32(s.states.len()) - 1; i >= 0; i-- {
-		if s.above(s.states.state(i), s.next) {
+		if trait&^s.states.traits[i] == 0 && s.above(s.states.state(i), s.next) {
 			return
 		}
 	}
 	if s.pump {
-		s.inflate(top.state)
+		s.inflate(top.state, trait)
 	}
 	top.some = true
 	state := s.states.add(s.next, top.state, s.trail)
@@ -175,12 +177,12 @@ func (s *search) add(top *frame) {
 
 // inflate sets the counts to many that a loop on the way to the state adds to. It looks at the shortest loops only,
 // which come up again as long as they add something.
-func (s *search) inflate(parent int32) {
+func (s *search) inflate(parent int32, trait uint64) {
 	noted := int32(-1) // from there on, what was emptied is known
 	loops := 0
 	for i := parent; i >= 0 && loops < maxLoops; i = s.states.parent[i] {
 		v := s.states.state(i)
-		if !s.above(s.next, v) {
+		if s.states.traits[i]&^trait != 0 || !s.above(s.next, v) {
 			continue
 		}
 		loops++

@@ -81,7 +81,7 @@ J -> o`
 
 // Each rung of the ladder knows the answers to some questions, and leaves the others to the next.
 func TestOrJoinRungs(t *testing.T) {
-	const look, project, forward = 0, 1, 2
+	const look, project, plan, forward = 0, 1, 2, 3
 	tests := []struct {
 		net, marking string
 		first        int // the first rung that knows the answer; so do all behind it
@@ -89,23 +89,77 @@ func TestOrJoinRungs(t *testing.T) {
 	}{
 		{orSplitJoin, "flight->pay car", look, yes},
 		{orSplitJoin, "flight->pay", look, no},
-		{exclusive, "S->J c", project, no}, // d cannot be marked
-		{exclusive, "S->J z", forward, no}, // c can, and d can, but not both
-		{exclusive, "S->J z c", forward, yes},
+		{exclusive, "S->J c", project, no},    // d cannot be marked
+		{exclusive, "S->J z", forward, no},    // c can, and d can, but not both
+		{exclusive, "S->J z c", plan, yes},    // X to d, then A
+		{exclusive, "S->J z=2", forward, yes}, // X twice, which no plan says
 	}
 	for _, tt := range tests {
 		n := MustCompile(notation(tt.net))
 		join := TaskID(slices.IndexFunc(n.Definition().Tasks, func(t Task) bool { return t.Join == Or }))
 		m, busy := marked(n, tt.marking)
 		s := ask(n, join, m, busy)
-		for rung, got := range []answer{s.look(), s.project(n), s.forward(true), s.backward()} {
+		for rung, got := range append(s.early(n), s.forward(true), s.backward()) {
 			want := unknown
-			if rung >= tt.first && (rung != project || tt.want == no) {
+			if rung >= tt.first && !(rung == project && tt.want == yes) && !(rung == plan && tt.want == no) {
 				want = tt.want
 			}
 			require.Equal(t, want, got, "rung %d at %s", rung, tt.marking)
 		}
 	}
+}
+
+// A plan makes tasks with regions run when they do least harm: K before q is marked, which it empties, and L after W, which
+// it cancels, has completed. It does without M, which empties what J has.
+func TestOrJoinPlansAroundRegions(t *testing.T) {
+	n := MustCompile(notation(`
+start i
+end o
+condition j q x y
+task S split=or
+task K
+task Q
+task L
+task W
+task A
+task M
+task X
+task J join=or
+i -> S
+S -> K, Q, L, W, j, x
+x -> M, X
+M -> y
+X -> y
+K -> A
+Q -> q
+q -> A
+L -> A
+W -> A
+y -> A
+j -> J
+A -> J
+J -> o
+cancel K: q
+cancel L: W
+cancel M: j`))
+	join, _ := n.TaskByName("J")
+	for marking, want := range map[string]answer{
+		"j S->K S->Q S->L W x": yes,
+		"j S->K q S->L W x":    unknown, // not so: K empties q for good
+	} {
+		m, busy := marked(n, marking)
+		require.Equal(t, []answer{unknown, unknown, want}, ask(n, join, m, busy).early(n), marking)
+		require.Equal(t, Decision{Enabled: want == unknown}, n.Enabled(join, m, busy))
+	}
+}
+
+// early asks the rungs before the searches: look, project and plan.
+func (s *search) early(n *Net) []answer {
+	answers := []answer{s.look(), s.project(n), unknown}
+	if answers[1] == unknown {
+		answers[2] = s.plan()
+	}
+	return answers
 }
 
 // ask is a search that has taken in a question, before its first rung.

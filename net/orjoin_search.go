@@ -11,6 +11,7 @@ import (
 const (
 	forwardBudget  = 1000    // states
 	backwardBudget = 1000    // minimal pasts
+	planBudget     = 1 << 16 // words, for a plan
 	workBudget     = 4 << 20 // words of eight cells, for either search
 )
 
@@ -31,6 +32,13 @@ type search struct {
 	active   Bits   // tasks of the slice that could run then
 	need     []int32
 	queue    []int32
+	later    []step  // tasks with a region that could run
+	order    []step  // the tasks that could run, in the order in which the projection found them
+	source   []int32 // by markable cell: which of them marked it first, or -1 if it is marked now
+	planned  Bits    // those that are planned to run
+	aims     []int32 // by planned one: the cell that is wanted of it
+	runs     []run   // the plan
+	wary     []int32 // its runs that empty something
 
 	now     state // where the searches begin
 	next    state // a state in the making
@@ -56,13 +64,14 @@ type state []byte
 type states struct {
 	size   int
 	bytes  []byte
+	traits []uint64 // by state, see [state.trait]
 	parent []int32
 	moves  []int32
 	from   []int32 // by state: where its moves begin
 }
 
 func (l *states) reset(size int) {
-	*l = states{size: size, bytes: l.bytes[:0], parent: l.parent[:0], moves: l.moves[:0], from: l.from[:0]}
+	*l = states{size: size, bytes: l.bytes[:0], traits: l.traits[:0], parent: l.parent[:0], moves: l.moves[:0], from: l.from[:0]}
 }
 
 func (l *states) len() int { return len(l.parent) }
@@ -71,10 +80,23 @@ func (l *states) state(i int32) state { return l.bytes[int(i)*l.size : (int(i)+1
 
 func (l *states) add(v state, parent int32, moves []int32) int32 {
 	l.bytes = append(l.bytes, v...)
+	l.traits = append(l.traits, v.trait())
 	l.parent = append(l.parent, parent)
 	l.from = append(l.from, int32(len(l.moves)))
 	l.moves = append(l.moves, moves...)
 	return int32(len(l.parent) - 1)
+}
+
+// trait has a bit for every 64th cell that holds something. A state can only be above another if it has all its bits:
+// most comparisons end there.
+func (v state) trait() uint64 {
+	const high = 0x8080808080808080
+	bits := uint64(0)
+	for i := 0; i+8 <= len(v); i += 8 {
+		some := (binary.LittleEndian.Uint64(v[i:]) + ^uint64(high)) & high // no number has the highest bit of its byte
+		bits |= some >> 7 << (i >> 3 & 7)
+	}
+	return bits
 }
 
 // between lists the moves from the parent of a state to it.
@@ -194,30 +216,29 @@ func sized[S ~[]E, E any](list S, n int) S {
 }
 
 // project finds what could be marked if tokens were never used up and no region emptied anything, and so which tasks a
-// search needs to look at.
+// search needs to look at. Tasks with a region run when nothing else is left: what is marked without them can be marked
+// before they do harm.
 func (s *search) project(n *Net) answer {
 	j := s.j
 	j.prepare(n)
 	s.markable = cleared(s.markable, j.cells())
 	s.active = cleared(s.active, len(j.tasks))
-	s.queue = s.queue[:0]
+	s.queue, s.order, s.source = s.queue[:0], s.order[:0], sized(s.source, j.cells())
+	s.later = s.later[:0]
 	s.need = append(s.need[:0], j.need...)
 	for w, word := range s.marked {
 		for ; word != 0; word &= word - 1 {
 			s.mark(int32(w<<6 + bits.TrailingZeros64(word)))
 		}
 	}
-	for i := 0; i < len(s.queue); i++ {
-		cell := s.queue[i]
-		if int(cell) >= len(j.places) {
-			s.activate(cell - int32(len(j.places)))
+	for at, harm := 0, 0; at < len(s.queue) || harm < len(s.later); {
+		if at == len(s.queue) {
+			s.activate(s.later[harm])
+			harm++
 			continue
 		}
-		for _, t := range j.feeds[cell] {
-			if s.need[t]--; s.need[t] == 0 {
-				s.activate(t)
-			}
-		}
+		s.spread(s.queue[at])
+		at++
 	}
 	for i := range j.inputs {
 		if s.goal[i] && s.markable.Has(i) {
@@ -228,18 +249,43 @@ func (s *search) project(n *Net) answer {
 	return no
 }
 
+// spread runs the tasks that a cell lets run.
+func (s *search) spread(cell int32) {
+	if t := cell - int32(len(s.j.places)); t >= 0 {
+		s.able(step{task: t, by: cell})
+		return
+	}
+	for _, t := range s.j.feeds[cell] {
+		if s.need[t]--; s.need[t] == 0 {
+			s.able(step{task: t, by: cell})
+		}
+	}
+}
+
+// able runs a task now, or later if it does harm.
+func (s *search) able(t step) {
+	if s.j.harmful.Has(int(t.task)) {
+		s.later = append(s.later, t)
+		return
+	}
+	s.activate(t)
+}
+
 func (s *search) mark(cell int32) {
 	if !s.markable.Has(int(cell)) {
 		s.markable.Add(int(cell))
+		s.source[cell] = int32(len(s.order)) - 1
 		s.queue = append(s.queue, cell)
 	}
 }
 
-func (s *search) activate(t int32) {
+func (s *search) activate(at step) {
+	t := at.task
 	if s.active.Has(int(t)) {
 		return
 	}
 	s.active.Add(int(t))
+	s.order = append(s.order, at)
 	if !s.j.fused[t] {
 		s.mark(int32(len(s.j.places)) + t)
 	}

@@ -9,21 +9,23 @@ import "slices"
 // It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
 // is a number for every cell: the tokens of a condition, and 1 for a busy task.
 type slice struct {
-	inputs int           // how many inputs the join has: the cells below
-	places []ConditionID // by cell
-	tasks  []TaskID      // by cell, less len(places)
-	cell   []int32       // by TaskID: its cell, or -1
-	spot   []int32       // by ConditionID: its cell, or -1
-	need   []int32       // by task of the slice: how many inputs must be marked before it starts
-	feeds  [][]int32     // by condition: the tasks of the slice that it feeds, as indexes of tasks
-	outs   [][]int32     // by task of the slice: its outputs, as cells
-	fused  []bool        // by task of the slice: whether it starts and ends in one move
-	moves  []move
-	groups []group
-	at     [][]int32 // by cell: the groups that take from it
-	into   [][]int32 // by cell: the moves that put something into it
-	far    [][]int32 // by input and move: how many moves there are from it to the input
-	busy   Bits      // the tasks, by TaskID
+	inputs  int           // how many inputs the join has: the cells below
+	places  []ConditionID // by cell
+	tasks   []TaskID      // by cell, less len(places)
+	cell    []int32       // by TaskID: its cell, or -1
+	spot    []int32       // by ConditionID: its cell, or -1
+	need    []int32       // by task of the slice: how many inputs must be marked before it starts
+	feeds   [][]int32     // by condition: the tasks of the slice that it feeds, as indexes of tasks
+	outs    [][]int32     // by task of the slice: its outputs, as cells
+	fused   []bool        // by task of the slice: whether it starts and ends in one move
+	harmful Bits          // tasks of the slice with a region in it
+	moves   []move
+	first   []int32 // by task of the slice, and one more: where its moves begin
+	groups  []group
+	at      [][]int32 // by cell: the groups that take from it
+	into    [][]int32 // by cell: the moves that put something into it
+	far     [][]int32 // by input and move: how many moves there are from it to the input
+	busy    Bits      // the tasks, by TaskID
 }
 
 // move is a step of the search. A task that may be caught halfway, by a region that cancels it or that empties what it
@@ -143,8 +145,12 @@ func (s *slice) addMoves(n *Net) {
 	s.link(n)
 	effects := make([]move, len(s.tasks))
 	frail := NewBits(s.cells())
+	s.harmful = NewBits(len(s.tasks))
 	for i, t := range s.tasks {
 		effects[i] = s.region(n, t)
+		if len(effects[i].resets)+len(effects[i].sheds) > 0 {
+			s.harmful.Add(i)
+		}
 		for _, c := range effects[i].resets {
 			frail.Add(int(c))
 		}
@@ -156,8 +162,10 @@ func (s *slice) addMoves(n *Net) {
 	}
 	s.at = make([][]int32, s.cells())
 	for i := range s.tasks {
+		s.first = append(s.first, int32(len(s.moves)))
 		s.addTask(n, int32(i), effects[i], frail)
 	}
+	s.first = append(s.first, int32(len(s.moves)))
 	s.into = make([][]int32, s.cells())
 	for k := range s.moves {
 		for _, c := range s.moves[k].puts {

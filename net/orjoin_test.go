@@ -32,7 +32,7 @@ func requireVerdicts(t *testing.T, net string, verdicts []verdict) {
 		}
 		want := map[bool]answer{starting: no, waits: yes}[v.enabled]
 		s := ask(n, join, m, busy)
-		for rung, got := range []answer{s.look(), s.project(n), s.forward(true), s.forward(false), s.backward()} {
+		for rung, got := range append(s.early(n), s.forward(true), s.forward(false), s.backward()) {
 			if got != unknown {
 				require.Equal(t, want, got, "rung %d of %s at %s", rung, v.join, v.marking)
 			}
