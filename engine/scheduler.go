@@ -128,6 +128,10 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 			case !e.To.Live():
 				s.drop(e)
 			}
+		case *store.StepOpened:
+			if r := s.running[e.Step.Job]; r != nil {
+				r.steps.opened(e.Step)
+			}
 		case *store.StepMoved:
 			if r := s.running[e.Job]; r != nil {
 				r.steps.moved(e)

@@ -146,7 +146,7 @@ func (j *journal) Tx(
 	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
 		done := *s
 		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
-			return m.CallStep(j.n.job, j.w.Fence, s.Name, func(ctx context.Context) (err error) {
+			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
 				if done.Result, err = f(ctx, tx.s.DB()); err == nil {
 					err = j.e.fits("result", done.Result)
 				}
@@ -211,10 +211,10 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 		s = asDone(s)
 		stored[i] = s
 		switch {
-		case s.State == workitem.StepWaiting:
-			j.keep(s)
 		case s.State.Final():
 			delete(j.waits, s.ID)
+		case j.waits[s.ID] != nil: // otherwise it has ended since, and that was told
+			j.keep(s)
 		}
 	}
 	return stored
@@ -258,6 +258,16 @@ func (j *journal) timeIsUp(s *workitem.Step) {
 	})
 	if err != nil && !errors.Is(err, step.ErrLost) && !errors.Is(err, ErrClosed) {
 		j.e.log.Error("a wait could not be ended; it is when the job goes on", "job", j.n.job, "step", s.Name, "error", err)
+	}
+}
+
+// opened takes the news of a step that was recorded. It comes in the order of the commits, and the answer of Record whenever
+// its goroutine is awake: a child case that is over by then must not pass unseen.
+func (j *journal) opened(s *workitem.Step) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s.Kind != workitem.StepToken && s.State == workitem.StepWaiting {
+		j.waits[s.ID] = s
 	}
 }
 

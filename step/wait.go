@@ -56,15 +56,15 @@ func sleep(ctx context.Context, at uintptr, name string, until func(now time.Tim
 // sleep waits until a time. One that has come is remembered without a commit, since nothing has to wake the job.
 func (c *call) sleep(now, due time.Time) (*workitem.Step, error) {
 	if due.After(now) {
-		return c.awaitEnd(func() *workitem.Step { return c.waiting(due) })
+		return c.awaitEnd(func() *workitem.Step { return c.waiting(now, due) })
 	}
 	return c.value(func() (json.RawMessage, error) { return nil, nil })
 }
 
 // waiting is the record of the step as it begins to wait.
-func (c *call) waiting(due time.Time) *workitem.Step {
+func (c *call) waiting(now, due time.Time) *workitem.Step {
 	s := *c.ask
-	s.State, s.Due = workitem.StepWaiting, due
+	s.State, s.Created, s.Due = workitem.StepWaiting, now, due
 	return &s
 }
 
@@ -117,19 +117,21 @@ func await(ctx context.Context, at uintptr, event string, opts []Option) (*worki
 	if err := checkName(event); err != nil {
 		return nil, mistakef(ErrUsage, "step %q, at %s: the event: %v", c.ask.Name, place(at), err)
 	}
-	s, err := c.awaitEnd(func() *workitem.Step { return c.waiting(c.deadline()) })
+	s, err := c.awaitEnd(c.waitTimed)
 	if err != nil {
 		return nil, c.wrap(err)
 	}
 	return s, nil
 }
 
-// deadline is when the wait that begins now is over; zero for never.
-func (c *call) deadline() time.Time {
+// waitTimed is the record of a wait that begins now, with its deadline if it has one. It says when it began, since it is
+// stored a little later: a wait of 20ms is told to be one of 20ms, not of 19.988ms.
+func (c *call) waitTimed() *workitem.Step {
+	now := c.run.journal.Now()
 	if !c.opts.timed {
-		return time.Time{}
+		return c.waiting(now, time.Time{})
 	}
-	return c.run.journal.Now().Add(c.opts.timeout)
+	return c.waiting(now, now.Add(c.opts.timeout))
 }
 
 // Call runs a case of another workflow, a child of this case, and returns its result.
@@ -176,7 +178,7 @@ func callCase(
 			return nil, c.wrap(err)
 		}
 	}
-	s, err := c.awaitEnd(func() *workitem.Step { return c.waiting(c.deadline()) })
+	s, err := c.awaitEnd(c.waitTimed)
 	if err != nil {
 		return nil, c.wrap(err)
 	}

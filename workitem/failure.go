@@ -77,8 +77,8 @@ func FailureOf(err error) *Failure {
 	if errors.As(err, &given) && given != nil {
 		f = *given
 	}
-	if f.Message == "" || given == nil {
-		f.Message = err.Error()
+	if text := err.Error(); given == nil || f.Message == "" && text != f.Code { // a bare code is not said twice
+		f.Message = text
 	}
 	if IsFatal(err) {
 		f.Retryable = false

@@ -26,7 +26,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 			stored[i], err = m.stepMoved(c.ID, s)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("step %q of job %s: %w", s.Name, id, err)
+			return nil, fmt.Errorf("recording %q in job %s: %w", s.Name, id, err) // package step names the step
 		}
 	}
 	if err := m.run(0); err != nil {
@@ -57,7 +57,10 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 // openStep records a new step.
 func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
-	s.ID, s.Job, s.Case, s.Created = m.host.NewStepID(m.now), j.ID, id, m.now
+	s.ID, s.Job, s.Case = m.host.NewStepID(m.now), j.ID, id
+	if s.Created.IsZero() || s.Created.After(m.now) { // otherwise the run says when it began, from which a deadline counts
+		s.Created = m.now
+	}
 	if j.Kind == store.JobRun {
 		s.Item = j.Item
 	}
@@ -222,6 +225,7 @@ func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 	return nil
 }
 
+// tooLong names the time that was asked for, which counts from when the step was begun.
 func tooLong(s *workitem.Step, what string) *workitem.Failure {
 	return &workitem.Failure{Code: workitem.CodeTimeout, Retryable: true,
 		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
@@ -253,7 +257,7 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 }
 
 // CallStep runs a step's function in the transaction, as a callback.
-func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(context.Context) error) error {
+func (m *Machine) CallStep(id workitem.JobID, fence int64, f func(context.Context) error) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
 		return err
@@ -262,5 +266,5 @@ func (m *Machine) CallStep(id workitem.JobID, fence int64, name string, f func(c
 	if !ok {
 		t = -1
 	}
-	return m.call(c, t, fmt.Sprintf("step %q", name), f)
+	return m.call(c, t, "the transaction", f) // package step names the step
 }
