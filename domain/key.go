@@ -56,7 +56,7 @@ func checkKey(text string) error {
 	case text == "":
 		return fmt.Errorf("the key is empty")
 	case len(text) > maxKey:
-		return fmt.Errorf("the key is %d bytes long, and the limit is %d: %.32q...", len(text), maxKey, text)
+		return fmt.Errorf("the key is %d bytes long, and the limit is %d; it begins with %.32q", len(text), maxKey, text)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return fmt.Errorf("the key isn't text: %.64q; encode binary keys, as hex for example", text)
 	}

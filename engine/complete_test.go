@@ -366,14 +366,13 @@ func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
 
 // Handlers that start one another without end are stopped, and the runs that they were told of have ended all the same.
 func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
-	b := builder.New[any]("loop")
 	var w *builder.Workflow[any]
 	var h *builder.HandlerRef[any]
 	h = builder.Handler("h", func(ctx context.Context, c *builder.Completion[any], _ any) error {
 		_, err := w.Start(ctx, c, nil, builder.OnComplete(h, nil))
 		return err
 	})
-	b = builder.New[any]("loop", builder.Handles(h))
+	b := builder.New[any]("loop", builder.Handles(h))
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Auto: true}), b.End())
 	w = b.MustBuild()
 	e := enginetest.New(t, w)

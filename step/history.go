@@ -324,7 +324,7 @@ func checkName(name string) error {
 	case name == "":
 		return fmt.Errorf("the name is empty")
 	case len(name) > maxName:
-		return fmt.Errorf("the name is %d bytes long, and the limit is %d: %.40q...", len(name), maxName, name)
+		return fmt.Errorf("the name is %d bytes long, and the limit is %d; it begins with %.40q", len(name), maxName, name)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name isn't text: %.64q", name)
 	}

@@ -25,7 +25,6 @@ type closer struct {
 	def     *net.Definition
 	skipped net.Bits // places without any arc
 	sinks   net.Bits // the other places that nothing takes from
-	extra   []string // places added behind transitions without an output
 	starts  []*node
 	ends    []string
 }
