@@ -3,7 +3,6 @@ package step
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -82,6 +81,9 @@ func (b *Branch[T]) branch() *branch {
 // Outside a job, fn isn't called, and the branch's result is [ErrNoJob].
 func Go[T any](ctx context.Context, fn func(context.Context) (T, error)) *Branch[T] {
 	v := new(T)
+	if fn == nil {
+		return &Branch[T]{spawnNothing(ctx, here()), v}
+	}
 	b := spawn(ctx, func(ctx context.Context) (err error) {
 		*v, err = fn(ctx)
 		return err
@@ -111,7 +113,7 @@ func spawn(ctx context.Context, fn func(context.Context) error) *branch {
 	case s == nil:
 		return stillborn(nil, fmt.Errorf("step.Go: %w: use the context that the job's function was given", ErrNoJob))
 	case s.inside != "":
-		return stillborn(s.run, mistakef(ErrUsage, "step.Go is called in the function of step %q; "+
+		return stillborn(s.run, s.run.misuse("step.Go is called in the function of step %q; "+
 			"call it beside that, with the context of the job's function", s.inside))
 	}
 	r, parent := s.run, s.branch
@@ -126,6 +128,15 @@ func spawn(ctx context.Context, fn func(context.Context) error) *branch {
 		return stillborn(r, r.hold(underWay(title{word: "step.Go"}, parent)))
 	}
 	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
+}
+
+// spawnNothing is for a branch without a function.
+func spawnNothing(ctx context.Context, at uintptr) *branch {
+	s, err := insider(ctx, title{word: "step.Go"})
+	if err != nil {
+		return stillborn(nil, err)
+	}
+	return stillborn(s.run, s.run.misuse("step.Go, at %s: there is no function to call: it is nil", place(at)))
 }
 
 func stillborn(r *Run, err error) *branch {
@@ -146,7 +157,7 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 	r.turns.count[running]++
 	r.turns.moves++
 	r.work.Go(func() {
-		err := errors.New("the branch ended its goroutine")
+		err := error(errGone)
 		defer func() {
 			if p := recover(); p != nil {
 				stack, _ := json.Marshal(string(debug.Stack()))
@@ -164,6 +175,11 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 	})
 	return b
 }
+
+// errGone is the failure of a branch whose function never returned. It is caught in a deferred function, which is all that
+// still runs then.
+var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
+	Message: "the branch ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 // learn makes the result of a branch known, unless it is already. The lock is held.
 func (r *Run) learn(b *branch, err error) {

@@ -45,7 +45,7 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 	}
 	o, err := gather(opts, takes)
 	if err != nil {
-		return nil, mistakef(ErrUsage, "step %q, at %s: %v", ask.Name, place(at), err)
+		return nil, s.run.misuse("step %q, at %s: %v", ask.Name, place(at), err)
 	}
 	if o.isNamed {
 		ask.Name = o.named
@@ -54,7 +54,7 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 		ask.Input = o.inputJSON
 	}
 	if err := checkName(ask.Name); err != nil {
-		return nil, mistakef(ErrUsage, "the step at %s: %v", place(at), err)
+		return nil, s.run.misuse("the step at %s: %v", place(at), err)
 	}
 	r := s.run
 	ask.Job, ask.Case, ask.Run = r.info.Job, r.info.Case, r.info.Attempt
@@ -95,7 +95,7 @@ func insider(ctx context.Context, what title) (*scope, error) {
 	case s == nil:
 		return nil, fmt.Errorf("%v: %w: use the context that the job's function was given", what, ErrNoJob)
 	case s.inside != "":
-		return nil, mistakef(ErrUsage, "%v is called in the function of step %q, which is one step; "+
+		return nil, s.run.misuse("%v is called in the function of step %q, which is one step; "+
 			"call it beside that, with the context of the job's function", what, s.inside)
 	}
 	return s, nil
@@ -106,14 +106,14 @@ func branchesOf(s *scope, what title, others []AnyBranch) ([]*branch, error) {
 	bs := make([]*branch, 0, len(others))
 	for i, o := range others {
 		if o == nil || reflect.ValueOf(o).IsNil() {
-			return nil, mistakef(ErrUsage, "%v: branch %d is nil", what, i)
+			return nil, s.run.misuse("%v: branch %d is nil", what, i)
 		}
 		b := o.branch()
 		if b.run == nil { // started outside a job
 			return nil, b.err
 		}
 		if b.run != s.run {
-			return nil, mistakef(ErrUsage, "%v: branch %d belongs to another job", what, i)
+			return nil, s.run.misuse("%v: branch %d belongs to another job", what, i)
 		}
 		bs = append(bs, b)
 	}
@@ -298,7 +298,7 @@ func (c *call) encode(v any) (json.RawMessage, error) {
 }
 
 // result reads what a step has come to.
-func result[T any](s *workitem.Step, kind error) (T, error) {
+func result[T any](r *Run, s *workitem.Step) (T, error) {
 	var none T
 	switch {
 	case s.State == workitem.StepFailed:
@@ -310,7 +310,10 @@ func result[T any](s *workitem.Step, kind error) (T, error) {
 	}
 	v, err := domain.Restore[T](s.Result)
 	if err != nil {
-		return none, mistakef(kind, "step %q: its result can't be read as the type that is asked for: %v", s.Name, err)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return none, r.hold(mistakef(ErrChanged, "step %q: its result can't be read as the type that is asked for: %v",
+			s.Name, err))
 	}
 	return v, nil
 }

@@ -110,7 +110,7 @@ func decide(ctx context.Context, at uintptr, name string, by rule, branches []An
 		return -1, err
 	}
 	if len(bs) == 0 && by.word != ruleAll.word {
-		return -1, mistakef(ErrUsage, "%v, at %s: there is no branch to choose", what, place(at))
+		return -1, s.run.misuse("%v, at %s: there is no branch to choose", what, place(at))
 	}
 	c, err := begin(ctx, at, by.ask(name, len(bs)), nil, nil)
 	if err != nil {

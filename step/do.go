@@ -38,7 +38,7 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 		return none, err
 	}
 	defer c.end()
-	if err := c.checkTimeout(); err != nil {
+	if err := c.check(fn == nil); err != nil {
 		return none, err
 	}
 	s, err := c.do(func(ctx context.Context) (json.RawMessage, error) {
@@ -51,12 +51,16 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 	if err != nil {
 		return none, c.wrap(err)
 	}
-	return result[T](s, ErrChanged)
+	return result[T](c.run, s)
 }
 
-func (c *call) checkTimeout() error {
-	if c.opts.timed && c.opts.timeout == 0 {
-		return mistakef(ErrUsage, "step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out",
+// check refuses a call of a function that cannot be made.
+func (c *call) check(noFn bool) error {
+	switch {
+	case noFn:
+		return c.run.misuse("step %q, at %s: there is no function to call: it is nil", c.ask.Name, place(c.place))
+	case c.opts.timed && c.opts.timeout == 0:
+		return c.run.misuse("step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out",
 			c.ask.Name, place(c.place))
 	}
 	return nil
@@ -214,7 +218,7 @@ func Tx[T any](
 		return none, err
 	}
 	defer c.end()
-	if err := c.checkTimeout(); err != nil {
+	if err := c.check(fn == nil); err != nil {
 		return none, err
 	}
 	s, err := c.tx(func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
@@ -227,7 +231,7 @@ func Tx[T any](
 	if err != nil {
 		return none, c.wrap(err)
 	}
-	return result[T](s, ErrChanged)
+	return result[T](c.run, s)
 }
 
 func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) (*workitem.Step, error) {

@@ -55,9 +55,34 @@ func mistakef(kind error, format string, args ...any) error {
 	return &mistake{kind, fmt.Sprintf(format, args...)}
 }
 
+// misuse makes a mistake that the function cannot hide: its job fails, also if it goes on and returns nil.
+func (r *Run) misuse(format string, args ...any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hold(mistakef(ErrUsage, format, args...))
+}
+
 func (m *mistake) Error() string   { return m.text }
 func (m *mistake) Unwrap() error   { return m.kind }
 func (m *mistake) Permanent() bool { return true }
+
+// besides is a mistake that a function went on after, to end with another error.
+type besides struct{ wrong, err error }
+
+func (b *besides) Error() string {
+	return fmt.Sprintf("%v (and the function returned: %v)", b.wrong, b.err)
+}
+func (b *besides) Unwrap() []error { return []error{b.wrong, b.err} }
+func (b *besides) Permanent() bool { return true }
+
+// As has the failure of the job be made of both, and not of the function's error alone, which may have a code.
+func (b *besides) As(target any) bool {
+	f, ok := target.(**workitem.Failure)
+	if ok {
+		*f = &workitem.Failure{Code: workitem.CodeError, Message: b.Error()}
+	}
+	return ok
+}
 
 // Error is the failure of a step. It is made of what was recorded, on the first run as on every replay, so that code
 // which looks at it takes the same way each time. The error that the step's function returned is therefore not in it:

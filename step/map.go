@@ -20,6 +20,9 @@ func Map[In, Out any](
 	ctx context.Context, inputs []In, max int, fn func(ctx context.Context, i int, in In) (Out, error),
 ) ([]Out, error) {
 	results := make([]Out, len(inputs))
+	if fn == nil {
+		return nil, fanNothing(ctx, here())
+	}
 	err := fan(ctx, here(), len(inputs), max, func(ctx context.Context, i int) (err error) {
 		results[i], err = fn(ctx, i, inputs[i])
 		return err
@@ -30,13 +33,22 @@ func Map[In, Out any](
 	return results, nil
 }
 
+// fanNothing is for a Map without a function.
+func fanNothing(ctx context.Context, at uintptr) error {
+	s, err := insider(ctx, title{word: "step.Map"})
+	if err != nil {
+		return err
+	}
+	return s.run.misuse("step.Map, at %s: there is no function to call: it is nil", place(at))
+}
+
 func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, int) error) error {
 	s, err := insider(ctx, title{word: "step.Map"})
 	if err != nil {
 		return err
 	}
 	if most < 0 {
-		return mistakef(ErrUsage, "step.Map, at %s: %d at once is negative; use 0 for no limit", place(at), most)
+		return s.run.misuse("step.Map, at %s: %d at once is negative; use 0 for no limit", place(at), most)
 	}
 	if most == 0 {
 		most = n

@@ -154,7 +154,7 @@ func (r *Run) outcome(over, err error) Outcome {
 	case r.wrong != nil && err == nil:
 		err = r.wrong
 	case r.wrong != nil && !errors.Is(err, r.wrong):
-		err = fmt.Errorf("%w (and the function returned: %w)", r.wrong, err)
+		err = &besides{r.wrong, err}
 	case err == nil:
 		err = r.leftOver()
 	}

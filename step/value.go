@@ -33,7 +33,7 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, c.wrap(err)
 	}
-	at, err := result[time.Time](s, ErrChanged)
+	at, err := result[time.Time](c.run, s)
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
 	c.run.see(at)
@@ -64,7 +64,7 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 	}
 	defer c.end()
 	if latest < 0 {
-		return 0, mistakef(ErrUsage, "step %q, at %s: the version %d is negative; count from 1",
+		return 0, c.run.misuse("step %q, at %s: the version %d is negative; count from 1",
 			name, place(at), latest)
 	}
 	s, err := c.value(func() (json.RawMessage, error) {
@@ -82,10 +82,12 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 	if err != nil {
 		return 0, c.wrap(err)
 	}
-	v, err := result[int](s, ErrChanged)
+	v, err := result[int](c.run, s)
 	if err == nil && v > latest {
-		return 0, mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
-			"run the newer code until its jobs are done", name, v, place(at), latest)
+		c.run.mu.Lock()
+		defer c.run.mu.Unlock()
+		return 0, c.run.hold(mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
+			"run the newer code until its jobs are done", name, v, place(at), latest))
 	}
 	return v, err
 }

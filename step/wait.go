@@ -43,13 +43,13 @@ func sleep(ctx context.Context, at uintptr, name string, until func(now time.Tim
 	now := c.run.journal.Now()
 	due, err := until(now)
 	if err != nil {
-		return mistakef(ErrUsage, "step %q, at %s: %v", name, place(at), err)
+		return c.run.misuse("step %q, at %s: %v", name, place(at), err)
 	}
 	s, err := c.sleep(now, due)
 	if err != nil {
 		return c.wrap(err)
 	}
-	_, err = result[any](s, ErrChanged)
+	_, err = result[any](c.run, s)
 	return err
 }
 
@@ -87,12 +87,14 @@ func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) 
 	if err != nil {
 		return none, err
 	}
-	v, err := result[T](s, ErrUsage)
 	if s.State != workitem.StepDone || len(s.Result) == 0 || string(s.Result) == "null" {
-		return none, err
+		return result[T](scopeOf(ctx).run, s)
 	}
+	v, err := domain.Restore[T](s.Result)
 	if err == nil {
 		err = domain.Validate(v)
+	} else {
+		err = fmt.Errorf("the value of event %q can't be read as the type that is asked for: %w", event, err)
 	}
 	if err != nil {
 		f := failureOf(err)
@@ -115,7 +117,7 @@ func await(ctx context.Context, at uintptr, event string, opts []Option) (*worki
 	}
 	defer c.end()
 	if err := checkName(event); err != nil {
-		return nil, mistakef(ErrUsage, "step %q, at %s: the event: %v", c.ask.Name, place(at), err)
+		return nil, c.run.misuse("step %q, at %s: the event: %v", c.ask.Name, place(at), err)
 	}
 	s, err := c.awaitEnd(c.waitTimed)
 	if err != nil {
@@ -154,18 +156,22 @@ func Call[T any](ctx context.Context, name, workflow string, input any, opts ...
 	case s.State != workitem.StepDone:
 		return none, childErrorOf(s)
 	}
-	return result[T](s, ErrChanged)
+	return result[T](scopeOf(ctx).run, s)
 }
 
 func callCase(
 	ctx context.Context, at uintptr, name, workflow string, input any, opts []Option,
 ) (*workitem.Step, error) {
+	s, err := insider(ctx, title{name: name})
+	if err != nil {
+		return nil, err
+	}
 	raw, err := domain.Encode(input)
 	if err != nil {
-		return nil, mistakef(ErrUsage, "step %q, at %s: the input of %s: %v", name, place(at), workflow, err)
+		return nil, s.run.misuse("step %q, at %s: the input of %s: %v", name, place(at), workflow, err)
 	}
 	if workflow == "" {
-		return nil, mistakef(ErrUsage, "step %q, at %s: the workflow has no name", name, place(at))
+		return nil, s.run.misuse("step %q, at %s: the workflow has no name", name, place(at))
 	}
 	ask := workitem.Step{Name: name, Kind: workitem.StepCase, Target: workflow, Input: raw}
 	c, err := begin(ctx, at, ask, opts, takesCall)
@@ -178,11 +184,11 @@ func callCase(
 			return nil, c.wrap(err)
 		}
 	}
-	s, err := c.awaitEnd(c.waitTimed)
+	stored, err := c.awaitEnd(c.waitTimed)
 	if err != nil {
 		return nil, c.wrap(err)
 	}
-	return s, nil
+	return stored, nil
 }
 
 // delay sleeps before the child is started, as a step of its own within the call.
@@ -217,7 +223,7 @@ func Token(ctx context.Context, name, event string) (string, error) {
 	}
 	defer c.end()
 	if err := checkName(event); err != nil {
-		return "", mistakef(ErrUsage, "step %q, at %s: the event: %v", name, place(at), err)
+		return "", c.run.misuse("step %q, at %s: the event: %v", name, place(at), err)
 	}
 	r := c.run
 	r.mu.Lock()
@@ -238,5 +244,5 @@ func Token(ctx context.Context, name, event string) (string, error) {
 	if err != nil {
 		return "", c.wrap(err)
 	}
-	return result[string](s, ErrChanged)
+	return result[string](c.run, s)
 }

@@ -66,7 +66,7 @@ func TestSillySleepsAreErrors(t *testing.T) {
 		require.ErrorIs(t, err, step.ErrUsage)
 		return nil
 	})
-	require.NoError(t, out.Err)
+	require.ErrorIs(t, out.Err, step.ErrUsage, "though the function hides it")
 }
 
 // The code has changed while the job slept; the job wakes when it was told to.
@@ -296,7 +296,7 @@ func TestOptionsThatDoNothingAreRefused(t *testing.T) {
 		require.Empty(t, n)
 		return nil
 	})
-	require.NoError(t, out.Err)
+	require.ErrorContains(t, out.Err, "Named does nothing here", "the first one, though the function hides all")
 }
 
 func second[T any](_ T, err error) error { return err }
