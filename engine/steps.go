@@ -142,11 +142,18 @@ func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
 	var stored []*workitem.Step
+	var bug *workitem.Failure
 	outer := ctx
 	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
 		done := *s
 		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
 			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
+				defer func() {
+					if p := recover(); p != nil {
+						bug = panicked(p)
+						err = bug
+					}
+				}()
 				if done.Result, err = f(ctx, tx.s.DB()); err == nil {
 					err = j.e.fits("result", done.Result)
 				}
@@ -156,6 +163,9 @@ func (j *journal) Tx(
 		done.State = workitem.StepDone
 		if failed != nil && outer.Err() != nil {
 			return context.Cause(outer) // the job is being stopped, which says nothing of the work
+		}
+		if bug != nil {
+			return bug // fails the job, and no step, as a panic elsewhere in the function does
 		}
 		if failed != nil {
 			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) {

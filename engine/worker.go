@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -114,29 +113,11 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 	return output, failureIn(outcome.Err), false
 }
 
-// runFailure is an error of a run with the failure that is made of it.
-type runFailure struct {
-	failure *workitem.Failure
-	err     error
-}
-
-func (f *runFailure) Error() string { return f.err.Error() }
-func (f *runFailure) Unwrap() error { return f.err }
-
-func failureIn(err error) *workitem.Failure {
-	var f *runFailure
-	if errors.As(err, &f) {
-		return f.failure
-	}
-	return workitem.FailureOf(err)
-}
-
 // call calls the function behind a job. Panics and overruns are failures like any other.
 func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			stack, _ := json.Marshal(string(debug.Stack()))
-			err = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+			err = panicked(p)
 		}
 	}()
 	if w.Name != "" {
@@ -161,15 +142,6 @@ func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activi
 		return nil, &runFailure{e.failureOf(ctx, err, spec.RunTimeout), err}
 	}
 	return output, nil
-}
-
-// failureOf puts an error of a run into the words of a failure.
-func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) *workitem.Failure {
-	f := workitem.FailureOf(err)
-	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Code == workitem.CodeError {
-		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
-	}
-	return f
 }
 
 // settle hands the result of a job in. A result that the transaction refuses becomes a failure, a failure that it refuses
