@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -32,12 +33,16 @@ func (t *Telling) Wants(outcome workitem.State) bool {
 	return len(t.Only) == 0 || slices.Contains(t.Only, outcome.String())
 }
 
-// Encode returns the JSON that a case keeps; nil for the zero value.
+// Encode returns the JSON that a case keeps; nil for the zero value. The error is a [*domain.InvalidError].
 func (o Options) Encode() (json.RawMessage, error) {
 	if len(o.Retry) == 0 && len(o.OnComplete) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(o)
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, &domain.InvalidError{Type: "activities.Options", Err: err}
+	}
+	return raw, nil
 }
 
 // OptionsOf reads the options of a case.

@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 )
 
@@ -75,7 +75,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(value) == 0 {
 		value = json.RawMessage("null")
 	}
-	if !json.Valid(value) || !utf8.Valid(value) { // package json lets strings be anything
+	if domain.CheckJSON(value) != nil {
 		refuse(w, http.StatusBadRequest, "the body is not JSON")
 		return
 	}

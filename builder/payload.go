@@ -91,11 +91,12 @@ func compact(payload json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the payload is %w: %d bytes, and the limit is %d",
 			domain.ErrTooLarge, len(payload), domain.MaxSize)
 	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, payload); err != nil {
-		return nil, &domain.InvalidError{Type: "JSON", Err: fmt.Errorf("not JSON: %w", err)}
+	if err := domain.CheckJSON(payload); err != nil {
+		return nil, err
 	}
-	return b.Bytes(), nil
+	var b bytes.Buffer
+	err := json.Compact(&b, payload)
+	return b.Bytes(), err
 }
 
 // acceptTask makes the function that accepts the payload of every action on a task's items.

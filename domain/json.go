@@ -32,11 +32,18 @@ func write(v any) ([]byte, error) {
 	w := writers.Get().(*writer)
 	w.buf.Reset()
 	if err := w.enc.Encode(v); err != nil { // the encoder repeats some errors, so it is not kept
-		return nil, fmt.Errorf("write %T as JSON: %w", v, err)
+		err = fmt.Errorf("write %T as JSON: %w", v, err)
+		if _, ok := errors.AsType[*json.MarshalerError](err); ok { // a json.RawMessage in it is none
+			return nil, &InvalidError{Type: fmt.Sprintf("%T", v), Err: err}
+		}
+		return nil, err
 	}
 	data := bytes.Clone(bytes.TrimSuffix(w.buf.Bytes(), []byte("\n")))
 	if len(data) <= keptSize {
 		writers.Put(w)
+	}
+	if at := notText(data); at >= 0 { // of a json.RawMessage in it, or by its own MarshalJSON
+		return nil, &InvalidError{Type: fmt.Sprintf("%T", v), Err: fmt.Errorf("%w, at byte %d of its JSON", errNotText, at)}
 	}
 	if len(data) > MaxSize {
 		return data, tooLarge(fmt.Sprintf("a %T", v), len(data))

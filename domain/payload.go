@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 )
 
 // MaxSize is the largest payload or record that is taken, in bytes of JSON: 1 MiB. What is larger belongs in a file or
@@ -14,8 +15,8 @@ const MaxSize = 1 << 20
 // ErrTooLarge says that a payload or record is longer than [MaxSize].
 var ErrTooLarge = errors.New("too large")
 
-// Encode validates v and returns it as JSON text. The error is an [*InvalidError] if v breaks its own rules, an
-// [*TypeError] if its type has rules that can't work, or is [ErrTooLarge].
+// Encode validates v and returns it as JSON text, in UTF-8. The error is an [*InvalidError] if v breaks its own rules or
+// holds raw JSON that isn't UTF-8, an [*TypeError] if its type has rules that can't work, or is [ErrTooLarge].
 func Encode(v any) ([]byte, error) {
 	if err := Validate(v); err != nil {
 		return nil, err
@@ -33,6 +34,9 @@ func Decode[T any](data []byte) (T, error) {
 	var none T
 	if len(data) > MaxSize {
 		return none, tooLarge(fmt.Sprintf("the JSON for %v", reflect.TypeFor[T]()), len(data))
+	}
+	if at := notText(data); at >= 0 {
+		return none, &InvalidError{Type: reflect.TypeFor[T]().String(), Err: fmt.Errorf("%w, at byte %d", errNotText, at)}
 	}
 	v, err := read[T](data)
 	if err != nil {
@@ -62,6 +66,35 @@ func Restore[T any](data []byte) (T, error) {
 		return none, fmt.Errorf("read stored %v: %w", reflect.TypeFor[T](), err)
 	}
 	return v, nil
+}
+
+// CheckJSON reports data that isn't one JSON value in UTF-8, which is what databases keep. Package encoding/json lets a
+// string be any bytes, and puts others in their place as it reads them. The error is an [*InvalidError].
+func CheckJSON(data []byte) error {
+	if at := notText(data); at >= 0 {
+		return &InvalidError{Type: "JSON", Err: fmt.Errorf("%w, at byte %d", errNotText, at)}
+	}
+	if json.Valid(data) {
+		return nil
+	}
+	err := json.Unmarshal(data, new(json.RawMessage))
+	return &InvalidError{Type: "JSON", Err: fmt.Errorf("not JSON: %w", err)}
+}
+
+var errNotText = errors.New("not UTF-8")
+
+// notText returns where data stops being UTF-8; -1 if it doesn't.
+func notText(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for at := 0; ; {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size <= 1 {
+			return at
+		}
+		at += size
+	}
 }
 
 func tooLarge(what string, size int) error {

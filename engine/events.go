@@ -54,6 +54,9 @@ func (tx *Tx) message(event string, value any, opts []builder.CallOption) (*stor
 	if event == "" || len(event) > maxEventName {
 		return nil, fmt.Errorf("%w: an event has a name of 1 to %d bytes, and this one has %d", errEventName, maxEventName, len(event))
 	}
+	if err := isText("name", event); err != nil {
+		return nil, err
+	}
 	raw, given := value.(json.RawMessage)
 	var err error
 	if !given {

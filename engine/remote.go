@@ -170,7 +170,6 @@ var codes = []struct {
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},
 	{"too-large", ErrTooLarge},
-	{"invalid-payload", errInvalidJSON},
 	{"bad-command", errRemote},
 	{"bad-route", ErrBadRoute},
 	{"runaway", ErrRunaway},

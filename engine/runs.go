@@ -156,6 +156,9 @@ func (tx *Tx) CancelRun(
 	_ context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
 ) (done bool, err error) {
 	err = tx.command(func() error {
+		if err := tx.e.reasonFits(reason); err != nil {
+			return err
+		}
 		command := fmt.Sprintf("case cancel %s", id)
 		var err error
 		if _, done, err = tx.answered(call.Key, command); done || err != nil {

@@ -227,7 +227,7 @@ func (tx *Tx) NewItem(
 	_ context.Context, id workitem.CaseID, task string, n activities.NewItem,
 ) (it *workitem.Item, err error) {
 	err = tx.command(func() error {
-		if err := tx.e.fits("input", n.Input); err != nil {
+		if err := errors.Join(tx.e.fits("input", n.Input), isText("queue", n.Queue)); err != nil {
 			return err
 		}
 		u, err := tx.openAny(id)
@@ -246,6 +246,9 @@ func (tx *Tx) NewItem(
 // CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
 func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
 	return tx.command(func() error {
+		if err := tx.e.reasonFits(reason); err != nil {
+			return err
+		}
 		command := fmt.Sprintf("case cancel %s", id)
 		if _, done, err := tx.answered(call.Key, command); done || err != nil {
 			return err
@@ -280,6 +283,9 @@ func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 // do runs one command on a tree.
 func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) error {
 	if err := call.Plain(); err != nil {
+		return err
+	}
+	if err := isText("name of who acts", call.By); err != nil {
 		return err
 	}
 	tx.touch(u)
@@ -417,19 +423,6 @@ func (tx *Tx) rootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
 	}
 	return tx.s.Root(tx.ctx, id)
 }
-
-func (e *Engine) fits(what string, data json.RawMessage) error {
-	if len(data) > e.cfg.MaxPayload {
-		return fmt.Errorf("%w: the %s has %d bytes and at most %d are allowed; keep large data elsewhere and pass a reference",
-			ErrTooLarge, what, len(data), e.cfg.MaxPayload)
-	}
-	if len(data) > 0 && !json.Valid(data) {
-		return fmt.Errorf("the %s is not valid JSON: %.80q: %w", what, data, errInvalidJSON)
-	}
-	return nil
-}
-
-var errInvalidJSON = errors.New("invalid JSON")
 
 // host is what the kernel sees of a transaction.
 type host struct{ tx *Tx }

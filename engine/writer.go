@@ -325,6 +325,9 @@ func (tx *Tx) answered(key, command string) (json.RawMessage, bool, error) {
 	if key == "" {
 		return nil, false, nil
 	}
+	if err := isText("idempotency key", key); err != nil {
+		return nil, false, err
+	}
 	entry, err := tx.s.Answered(tx.ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, false, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Failure says why a work item, a job or a case failed. It is data, not an error: a failed item is an outcome that the
@@ -66,8 +67,8 @@ func IsFatal(err error) bool {
 // FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps its code and
 // details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
 //
-// A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, details longer than
-// [MaxDetails] are left out, and details that are not JSON become a JSON string.
+// A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
+// UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON string.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -96,7 +97,8 @@ const (
 // bound makes a failure that a store can keep. One that is bounded stays as it is.
 func (f *Failure) bound() {
 	note := ""
-	if len(f.Details) > 0 && !json.Valid(f.Details) {
+	f.Code, f.Message = strings.ToValidUTF8(f.Code, "\uFFFD"), strings.ToValidUTF8(f.Message, "\uFFFD")
+	if len(f.Details) > 0 && !(json.Valid(f.Details) && utf8.Valid(f.Details)) {
 		f.Details, _ = json.Marshal(string(f.Details)) // a string always has a JSON form
 	}
 	if n := len(f.Details); n > MaxDetails {
