@@ -18,8 +18,9 @@ type level struct {
 type point struct {
 	unit  *unit
 	mark  store.Mark
+	done  int
 	entry store.Entry // with its events
-	also  int
+	also  []string
 }
 
 // apart runs f, and undoes all that it did by means of the transaction, alone, if it fails.
@@ -38,7 +39,7 @@ func (tx *Tx) apart(f func() error) error {
 func (tx *Tx) touch(u *unit) {
 	for ; u.touched < len(tx.levels); u.touched++ {
 		l := &tx.levels[u.touched]
-		l.points = append(l.points, point{unit: u, mark: u.tree.Mark(), entry: u.entry, also: len(u.also)})
+		l.points = append(l.points, point{unit: u, mark: u.tree.Mark(), done: len(u.done), entry: u.entry, also: u.also})
 	}
 }
 
@@ -68,6 +69,7 @@ func (tx *Tx) undo() {
 	tx.units = tx.units[:l.units]
 	for _, p := range l.points {
 		p.unit.tree.Undo(p.mark)
-		p.unit.entry, p.unit.also, p.unit.touched = p.entry, p.unit.also[:p.also], len(tx.levels)
+		p.unit.done, p.unit.entry, p.unit.also = p.unit.done[:p.done], p.entry, p.also
+		p.unit.touched = len(tx.levels)
 	}
 }

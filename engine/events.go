@@ -106,23 +106,24 @@ func (tx *Tx) Broadcast(_ context.Context, topic string, value any, opts ...buil
 			}
 			return err
 		}
-		before := len(tx.units)
-		if reached, err = tx.publish(topic, mail, command, call); err != nil {
+		first := (*unit)(nil)
+		if reached, first, err = tx.publish(topic, mail, command, call); err != nil {
 			return err
 		}
-		return tx.remember(tx.units[before:], call.Key, reached)
+		return tx.remember(first, command, call, reached)
 	})
 	return reached, err
 }
 
-// publish wakes those who wait, and starts those who subscribe.
-func (tx *Tx) publish(topic string, mail *store.Message, command string, call builder.Call) (int, error) {
-	reached := 0
+// publish wakes those who wait, and starts those who subscribe. It returns how many there were, and the tree of the first.
+func (tx *Tx) publish(
+	topic string, mail *store.Message, command string, call builder.Call,
+) (reached int, first *unit, err error) {
 	by := builder.Call{By: call.By}
 	for _, root := range tx.e.topics.roots(topic) {
 		u, err := tx.open(root)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		tx.mark(u, command, by)
 		n := 0
@@ -131,7 +132,10 @@ func (tx *Tx) publish(topic string, mail *store.Message, command string, call bu
 			return err
 		})
 		if err != nil {
-			return 0, err
+			return 0, nil, err
+		}
+		if first == nil && n > 0 {
+			first = u
 		}
 		reached += n
 	}
@@ -140,28 +144,29 @@ func (tx *Tx) publish(topic string, mail *store.Message, command string, call bu
 		if !slices.Contains(d.Topics, topic) {
 			continue
 		}
-		if _, err := tx.startCase(d, mail.Value, by); err != nil {
-			return 0, fmt.Errorf("broadcast %q: %w", topic, err)
+		id, err := tx.startCase(d, mail.Value, by)
+		if err != nil {
+			return 0, nil, fmt.Errorf("broadcast %q: %w", topic, err)
+		}
+		for _, u := range tx.units {
+			if first == nil && u.tree.Root == id {
+				first = u
+			}
 		}
 		reached++
 	}
-	return reached, nil
+	return reached, first, nil
 }
 
-// remember keeps an idempotency key, with its answer, by one of the cases that a command reached. A command that reached
-// nobody did nothing, so there is nothing to remember.
-func (tx *Tx) remember(units []*unit, key string, answer any) error {
-	if key == "" {
+// remember keeps the idempotency key of a broadcast, with its answer, by the first case that it reached, in an entry of its own.
+// One that reached nobody did nothing, so there is nothing to remember.
+func (tx *Tx) remember(first *unit, command string, call builder.Call, reached int) (err error) {
+	if call.Key == "" || first == nil {
 		return nil
 	}
-	for _, u := range units {
-		if u.entry.Key == "" && len(u.entry.Events) > 0 {
-			raw, err := json.Marshal(answer)
-			u.entry.Key, u.entry.Answer = key, raw
-			return err
-		}
-	}
-	return nil
+	tx.mark(first, command, call)
+	first.entry.Answer, err = json.Marshal(reached)
+	return err
 }
 
 // SendToken sends the event that a token stands for (see step.Token) to the case that made it, and uses the token up. The

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -62,15 +61,6 @@ func (tx *Tx) enter() (leave func(), err error) {
 }
 
 var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
-
-// unit is what a transaction does to one tree.
-type unit struct {
-	tree  *store.Tree
-	entry store.Entry
-	also  []string // the commands after the first, which is that of the entry
-
-	touched int // how many of the transaction's levels, from the outermost, know where it stood
-}
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
 // durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A command
@@ -302,21 +292,6 @@ func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) erro
 	return tx.complete(u, m.Events())
 }
 
-func (tx *Tx) mark(u *unit, command string, call builder.Call) {
-	tx.touch(u)
-	if u.entry.Command == "" {
-		u.entry.Command = command
-	} else {
-		u.also = append(u.also, command)
-	}
-	if call.By != "" {
-		u.entry.By = call.By
-	}
-	if call.Key != "" {
-		u.entry.Key = call.Key
-	}
-}
-
 // open finds or begins the part of the transaction that concerns a root case.
 func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
 	for _, u := range tx.units {
@@ -331,14 +306,6 @@ func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
 	return tx.unit(tree), nil
 }
 
-// mustBeThere refuses a tree that this transaction has removed.
-func (u *unit) mustBeThere() error {
-	if u.tree.Removed() {
-		return fmt.Errorf("case %s was removed: %w", u.tree.Root, ErrNotFound)
-	}
-	return nil
-}
-
 func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
 	for _, u := range tx.units {
 		if u.tree.Case(id) != nil {
@@ -350,57 +317,6 @@ func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
 		return nil, fmt.Errorf("case %s: %w", id, err)
 	}
 	return tx.open(root)
-}
-
-func (tx *Tx) unit(tree *store.Tree) *unit {
-	tree.Begin()
-	u := &tx.first
-	if len(tx.units) > 0 {
-		u = new(unit)
-	}
-	*u = unit{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}, touched: len(tx.levels)}
-	tx.units = append(tx.units, u)
-	return u
-}
-
-// append hands the transaction's changes to the store.
-func (tx *Tx) append() error {
-	kept := tx.units[:0]
-	for _, u := range tx.units {
-		if len(u.entry.Events) == 0 && u.entry.Key == "" {
-			u.tree.Rollback()
-			continue
-		}
-		kept = append(kept, u)
-	}
-	tx.units = kept
-	for _, u := range tx.units {
-		if u.also != nil {
-			u.entry.Command += ", " + strings.Join(u.also, ", ")
-		}
-		if err := tx.s.Append(tx.ctx, &u.entry, u.tree); err != nil {
-			tx.e.forget(tx)
-			return fmt.Errorf("append to the journal: %w", err)
-		}
-	}
-	for _, u := range tx.units {
-		if tx.e.trees[u.tree.Root] == nil {
-			tx.e.cache(u.tree)
-		}
-		for _, event := range u.entry.Events {
-			if opened, ok := event.(*store.ItemOpened); ok {
-				tx.e.index.put(opened.Item.ID, u.tree.Root)
-			}
-		}
-	}
-	return nil
-}
-
-func (tx *Tx) rollback() {
-	for _, u := range tx.units {
-		u.tree.Rollback()
-	}
-	tx.units = nil
 }
 
 // root finds the root case of an item.

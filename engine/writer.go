@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -233,10 +232,11 @@ func (tx *Tx) try(run func(*Tx) error) error {
 // publish tells the rest of the engine what a committed request did.
 func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
-		e.sched.note(u.tree, u.entry.Events)
+		events := u.events()
+		e.sched.note(u.tree, events)
 		e.watch.note(u.tree)
-		e.topics.note(u.tree, u.entry.Events)
-		e.keep.note(u.tree, u.entry.Events)
+		e.topics.note(u.tree, events)
+		e.keep.note(u.tree, events)
 		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
 		} else if c := e.trees[u.tree.Root]; c != nil {
@@ -318,25 +318,4 @@ func (e *Engine) trim() {
 		}
 		e.evict(oldest)
 	}
-}
-
-// answered finds the outcome of an earlier command with the same idempotency key.
-func (tx *Tx) answered(key, command string) (json.RawMessage, bool, error) {
-	if key == "" {
-		return nil, false, nil
-	}
-	if err := isText("idempotency key", key); err != nil {
-		return nil, false, err
-	}
-	entry, err := tx.s.Answered(tx.ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if entry.Command != command {
-		return nil, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q", ErrKeyReused, key, entry.Command, command)
-	}
-	return entry.Answer, true, nil
 }

@@ -1,0 +1,142 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Each command of a transaction keeps its own key, and is known again by it, whatever else the transaction did to its case.
+func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
+	ctx := t.Context()
+	taken := 0
+	w, _ := function(t, "two_events", func(ctx context.Context, _ string) (int, error) {
+		a, err := step.Await[int](ctx, "a")
+		if err != nil {
+			return 0, err
+		}
+		b, err := step.Await[int](ctx, "b")
+		taken = a + b
+		return taken, err
+	})
+	e := enginetest.Open(t, sqlite.File(t.TempDir()+"/keys.db"), engine.Config{}, w)
+	var id workitem.CaseID
+	all := func(tx *engine.Tx) (err error) {
+		if id, err = w.Start(ctx, tx, "x", builder.Key("start")); err != nil {
+			return err
+		}
+		if err := tx.Send(ctx, id, "unkeyed", 0); err != nil {
+			return err
+		}
+		if err := tx.Send(ctx, id, "a", 1, builder.Key("a"), builder.By("ann")); err != nil {
+			return err
+		}
+		if err := tx.Send(ctx, id, "a", 1, builder.Key("a")); err != nil { // again, in the same transaction
+			return err
+		}
+		if err := tx.Send(ctx, id, "unkeyed", 0); err != nil {
+			return err
+		}
+		return tx.Send(ctx, id, "b", 2, builder.Key("b"), builder.By("bob"))
+	}
+	require.NoError(t, e.Update(ctx, all))
+	first := id
+	e.Drain()
+	require.Equal(t, "completed: 3", outcome(t, e, id))
+
+	replay := func() {
+		again, err := w.Start(ctx, e, "x", builder.Key("start"))
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		require.NoError(t, e.Send(ctx, id, "a", 1, builder.Key("a")), "the case has ended: without its key it were an error")
+		require.NoError(t, e.Send(ctx, id, "b", 2, builder.Key("b")))
+		require.ErrorIs(t, e.Send(ctx, id, "b", 2, builder.Key("a")), engine.ErrKeyReused)
+		require.NoError(t, e.Update(ctx, all))
+		require.Equal(t, first, id)
+	}
+	require.ErrorIs(t, e.Send(ctx, id, "a", 1), engine.ErrInactive)
+	_, err := w.Start(ctx, e, "y", builder.Key("other"))
+	require.NoError(t, err)
+	all = func(tx *engine.Tx) (err error) { // the unkeyed ones are refused by now
+		if id, err = w.Start(ctx, tx, "x", builder.Key("start")); err == nil {
+			err = tx.Send(ctx, id, "a", 1, builder.Key("a"))
+		}
+		return err
+	}
+	replay()
+	e.Crash()
+	replay()
+
+	var lines []string
+	for entry, err := range e.Journal(ctx, store.JournalFilter{Root: first}) {
+		require.NoError(t, err)
+		if entry.Key != "" {
+			lines = append(lines, entry.Key+" "+entry.By)
+		}
+	}
+	require.Equal(t, []string{"start ", "a ann", "b bob"}, lines)
+}
+
+// A key whose command was undone alone is free, and those before it stay.
+func TestTheKeyOfACommandThatWasUndoneIsFree(t *testing.T) {
+	ctx := t.Context()
+	w, _ := function(t, "waits", func(ctx context.Context, _ string) (int, error) { return step.Await[int](ctx, "a") })
+	e := enginetest.New(t, w)
+	id := start(t, e, w, "x")
+	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
+		require.NoError(t, tx.Send(ctx, id, "early", 1, builder.Key("one")))
+		require.Error(t, tx.Act(ctx, nil, "", workitem.ID{1}, workitem.Start, nil, builder.Call{Key: "two"}))
+		require.ErrorIs(t, tx.Remove(ctx, id), engine.ErrUnfinished)
+		require.NoError(t, tx.Send(ctx, id, "early", 1, builder.Key("two")))
+		return nil
+	}))
+	require.NoError(t, e.Send(ctx, id, "early", 1, builder.Key("one")))
+	require.NoError(t, e.Send(ctx, id, "early", 1, builder.Key("two")))
+	n := 0
+	require.NoError(t, e.View(ctx, func(r store.Reader) error {
+		mail, err := r.Messages(ctx, store.MessageFilter{})
+		n = len(mail)
+		return err
+	}))
+	require.Equal(t, 2, n)
+}
+
+// A broadcast is known again, also one that only starts cases, and one of a transaction that had done something to them.
+func TestABroadcastIsKnownByItsKey(t *testing.T) {
+	ctx := t.Context()
+	starts, _ := function(t, "starts", func(context.Context, int) (int, error) { return 0, nil }, builder.On("started"))
+	waits, _ := function(t, "waits", func(ctx context.Context, _ int) (int, error) {
+		return step.Await[int](ctx, "told", step.Topic())
+	})
+	e := enginetest.New(t, starts, waits)
+	id := start(t, e, waits, 0)
+	for _, topic := range []string{"started", "told"} {
+		n := 0
+		tell := func(tx *engine.Tx) (err error) {
+			if c, err := tx.Case(ctx, id); err != nil || c.State.Final() {
+				return err
+			}
+			if err := tx.Send(ctx, id, "other", 1); err != nil {
+				return err
+			}
+			n, err = tx.Broadcast(ctx, topic, 7, builder.Key(topic))
+			return err
+		}
+		require.NoError(t, e.Update(ctx, tell))
+		require.Equal(t, 1, n, topic)
+		again, err := e.Broadcast(ctx, topic, 7, builder.Key(topic))
+		require.NoError(t, err, topic)
+		require.Equal(t, 1, again, topic)
+	}
+	e.Drain()
+	require.Equal(t, "completed: 7", outcome(t, e, id))
+}
