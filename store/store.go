@@ -20,6 +20,7 @@ var (
 	ErrReadOnly = errors.New("the database can only be read")
 	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
 	ErrNewer    = errors.New("the database was written by a newer version")
+	ErrOlder    = errors.New("the database was written by an older version") // and is opened for reading, which changes nothing
 )
 
 // Opener makes a store ready for use: it migrates the schema and recovers what a crash left behind.

@@ -206,7 +206,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "await": await, "lines": lines,
+			"exits": exits, "field": field, "await": await, "lines": lines, "older": older,
 		},
 	})
 }

@@ -42,6 +42,9 @@ func (a *app) view(ctx context.Context, f func(store.Reader) error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return exit(ExitDatabase, "there is no file %s; name another with --db", path)
+	case errors.Is(err, store.ErrOlder):
+		return exit(ExitDatabase, "%w; open it with the program that owns it, in its new version, or with a command of tasq that "+
+			"acts (tasq item, case, event); an older program cannot open it any more then, so make a copy before", err)
 	case err != nil:
 		return &exitError{ExitDatabase, err}
 	}

@@ -41,7 +41,7 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 	if o.create && o.fresh() {
 		return o.gather(nil, nil)
 	}
-	return o.a.view(ctx, func(r store.Reader) error {
+	return o.read(ctx, func(r store.Reader) error {
 		known, err := namesOf(ctx, r)
 		if err != nil {
 			return err
@@ -75,6 +75,28 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 		}
 		return o.gather(known.defs, on)
 	})
+}
+
+// read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command acts, so it
+// may change the file, and another process that owns it could not do this command.
+func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
+	err := o.a.view(ctx, f)
+	if !errors.Is(err, store.ErrOlder) {
+		return err
+	}
+	s, err := sqlite.File(o.path).Open(ctx, store.Options{Now: now})
+	if errors.Is(err, store.ErrOwned) {
+		return exit(ExitDatabase, "the program that owns %s is of an older version, whose schema the file has: use its version of "+
+			"tasq, or stop it and run its new version: %w", o.path, err)
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return &exitError{ExitDatabase, err}
+	}
+	o.a.remark("%s was written by an older version, and is migrated", o.path)
+	return o.a.view(ctx, f)
 }
 
 // fresh reports whether the database is still to be made.

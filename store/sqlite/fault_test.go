@@ -381,6 +381,8 @@ func TestAReaderDoesNotMigrate(t *testing.T) {
 	edit(t, path, "DELETE FROM migrations")
 	_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: true})
 	require.ErrorIs(t, err, store.ErrReadOnly)
+	require.ErrorIs(t, err, store.ErrOlder)
+	require.ErrorContains(t, err, "version 0 of the schema, and this program reads version")
 }
 
 // A damaged row or page is an error that names the file, whoever finds it, and never a panic.

@@ -175,8 +175,8 @@ func (s *Store) checkSchema(c *conn) error {
 		return explain(s.path, err)
 	}
 	if len(pending) > 0 {
-		return at(s.path, "%w: its schema is older than this program; open it once for writing, which migrates it",
-			store.ErrReadOnly)
+		return at(s.path, "%w, with version %d of the schema, and this program reads version %d; who opens it for writing "+
+			"migrates it, and reading must not: %w", store.ErrOlder, len(known)-len(pending), len(known), store.ErrReadOnly)
 	}
 	return nil
 }
