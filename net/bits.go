@@ -41,6 +41,13 @@ func (b Bits) Intersects(o Bits) bool {
 	return false
 }
 
+// union adds the members of a set with no more room.
+func (b Bits) union(o Bits) {
+	for i, w := range o {
+		b[i] |= w
+	}
+}
+
 // Clone returns a copy that shares nothing with b.
 func (b Bits) Clone() Bits { return append(Bits(nil), b...) }
 

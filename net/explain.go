@@ -77,7 +77,7 @@ func (n *Net) explainWait(e *Explanation, t TaskID, m Marking, busy Bits) {
 
 // witness finds a run that answers the question, with nothing in it that could be left out.
 func (s *search) witness(n *Net) ([]int32, answer) {
-	if s.look() == no || s.project(n) == no {
+	if s.look(n) == no || s.project(n) == no {
 		return nil, no
 	}
 	switch s.forward(false) {

@@ -19,7 +19,10 @@
 // cases.
 package net
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // TaskID is the number of a task: its place in the definition.
 type TaskID int32
@@ -36,7 +39,7 @@ type Net struct {
 	start, end ConditionID
 	taskIndex  map[string]TaskID
 	condIndex  map[string]ConditionID
-	joins      []*orJoin // or-joins with several inputs; nil for other tasks
+	joins      orJoins
 	watches    watches
 }
 
@@ -92,7 +95,7 @@ func Compile(d *Definition) (*Net, error) {
 			}
 		}
 	}
-	n.addOrJoins()
+	n.joins.known = make([]atomic.Pointer[orJoin], len(n.tasks))
 	return n, nil
 }
 
@@ -132,18 +135,27 @@ func (n *Net) addFlow(f Flow) {
 	}
 }
 
+// link adds an output, unless it is there. It looks in the shorter list: a hub has tens of thousands of flows.
 func (n *Net) link(t TaskID, c ConditionID) {
-	if !slices.Contains(n.tasks[t].outputs, c) {
-		n.tasks[t].outputs = append(n.tasks[t].outputs, c)
-		n.conditions[c].producers = append(n.conditions[c].producers, t)
+	from, to := &n.tasks[t].outputs, &n.conditions[c].producers
+	if !joined(*from, *to, t, c) {
+		*from, *to = append(*from, c), append(*to, t)
 	}
 }
 
+// feed adds an input, unless it is there.
 func (n *Net) feed(c ConditionID, t TaskID) {
-	if !slices.Contains(n.tasks[t].inputs, c) {
-		n.tasks[t].inputs = append(n.tasks[t].inputs, c)
-		n.conditions[c].consumers = append(n.conditions[c].consumers, t)
+	from, to := &n.tasks[t].inputs, &n.conditions[c].consumers
+	if !joined(*from, *to, t, c) {
+		*from, *to = append(*from, c), append(*to, t)
 	}
+}
+
+func joined(conditions []ConditionID, tasks []TaskID, t TaskID, c ConditionID) bool {
+	if len(conditions) < len(tasks) {
+		return slices.Contains(conditions, c)
+	}
+	return slices.Contains(tasks, t)
 }
 
 func (n *Net) addRegion(t TaskID, members []string) {
@@ -230,9 +242,3 @@ func (n *Net) Target(t TaskID, name string) (ConditionID, bool) {
 	}
 	return c, true
 }
-
-// Watchers lists the or-joins whose decision may change when the tokens of a condition do.
-func (n *Net) Watchers(c ConditionID) []TaskID { return n.watched().conds[c] }
-
-// BusyWatchers lists the or-joins whose decision may change when a task becomes busy or idle.
-func (n *Net) BusyWatchers(t TaskID) []TaskID { return n.watched().busy[t] }

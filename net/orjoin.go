@@ -1,6 +1,9 @@
 package net
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // An or-join with a token in some of its inputs, and none in the others, starts unless another input can still get a
 // token while the marked ones keep theirs. Whether that can happen is a question about all futures of the case. It is
@@ -35,133 +38,70 @@ import "sync"
 // net with many or-joins it is much, and verification, or a short case, never asks about most of them.
 type orJoin struct {
 	slice
-	ways  []way // by input
-	known sync.Once
+	task  TaskID
+	held  int       // bytes, about; guarded by the net's lock
+	ways  []way     // by input; nil if there would be too many
 	ready sync.Once // the searches need more than the rungs before them; most joins never need one
 }
 
-// way says from where an input of the join can be reached: sets of cells, see [slice].
-type way struct {
-	walk  Bits // by a lone token, with no harm to the other inputs
-	reach Bits // by any path of flows
+// orJoins is what a net knows of its or-joins. A large net with thousands of them has thousands of large slices: so much
+// is kept at a time, and what was given up is worked out again when it is asked for.
+type orJoins struct {
+	known []atomic.Pointer[orJoin] // by task
+	mu    sync.Mutex
+	kept  []TaskID // oldest first
+	bytes int      // of what is kept, about
 }
 
-// addOrJoins makes room for what will be known of the or-joins. With one input there is nothing further to wait for.
-func (n *Net) addOrJoins() {
-	n.joins = make([]*orJoin, len(n.tasks))
-	for t := range n.tasks {
-		if n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 {
-			n.joins[t] = &orJoin{}
-		}
-	}
-}
+// maxKept bounds the bytes of all that a net keeps.
+const maxKept = 64 << 20
 
-// orJoin returns what is known of an or-join with several inputs.
+// several reports whether a task is an or-join with several inputs. With one there is nothing further to wait for.
+func (n *Net) several(t TaskID) bool { return n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 }
+
+// orJoin returns what is known of an or-join with several inputs. It serves on even when the net gives it up.
 func (n *Net) orJoin(t TaskID) *orJoin {
-	j := n.joins[t]
-	j.known.Do(func() {
-		j.slice = newSlice(n, t)
-		for q := range j.inputs {
-			j.ways = append(j.ways, way{walk: j.waysTo(n, q, true), reach: j.waysTo(n, q, false)})
+	if j := n.joins.known[t].Load(); j != nil {
+		return j
+	}
+	l := &n.joins
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j := l.known[t].Load()
+	if j == nil { // or else another goroutine has made it in the meantime
+		j = &orJoin{slice: newSlice(n, t), task: t}
+		if j.inputs*j.cells() <= maxWays {
+			j.ways = make([]way, j.inputs)
 		}
-	})
+		l.known[t].Store(j)
+		l.kept = append(l.kept, t)
+		l.grow(j, j.bytes())
+	}
 	return j
 }
 
+// grow notes that one or-join has come to hold more, and gives up others for it.
+func (l *orJoins) grow(j *orJoin, bytes int) {
+	if l.known[j.task].Load() != j {
+		return
+	}
+	j.held += bytes
+	l.bytes += bytes
+	for l.bytes > maxKept && len(l.kept) > 1 {
+		old := l.kept[0]
+		l.kept = l.kept[1:]
+		l.bytes -= l.known[old].Swap(nil).held
+	}
+}
+
 // prepare makes an or-join ready for searches.
-func (j *orJoin) prepare(n *Net) { j.ready.Do(func() { j.addMoves(n) }) }
-
-// watches says which or-joins a change may matter to.
-type watches struct {
-	made  sync.Once
-	conds [][]TaskID // by condition: the or-joins whose slice holds it
-	busy  [][]TaskID // by task: the or-joins whose slice holds the busy task
-}
-
-// watched returns the watches, made when first asked for.
-func (n *Net) watched() *watches {
-	n.watches.made.Do(func() { n.watches.fill(n) })
-	return &n.watches
-}
-
-func (w *watches) fill(n *Net) {
-	w.conds, w.busy = make([][]TaskID, len(n.conditions)), make([][]TaskID, len(n.tasks))
-	met, last := make([]int32, len(n.conditions)), make([]int32, len(n.tasks)) // 1 + the join that came by last
-	var todo []ConditionID
-	for i := range n.tasks {
-		join := TaskID(i)
-		if n.def.Tasks[join].Join != Or {
-			continue
-		}
-		w.busy[join] = append(w.busy[join], join)
-		last[join] = int32(join) + 1
-		todo = w.meet(todo[:0], n.tasks[join].inputs, met, join)
-		for n.joins[join] != nil && len(todo) > 0 {
-			c := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			for _, t := range n.conditions[c].producers {
-				if last[t] != int32(join)+1 {
-					last[t] = int32(join) + 1
-					w.busy[t] = append(w.busy[t], join)
-					todo = w.meet(todo, n.tasks[t].inputs, met, join)
-				}
-			}
-		}
-	}
-}
-
-// meet notes conditions of the slice of an or-join, and appends those that are new.
-func (w *watches) meet(todo, list []ConditionID, met []int32, join TaskID) []ConditionID {
-	for _, c := range list {
-		if met[c] != int32(join)+1 {
-			met[c] = int32(join) + 1
-			w.conds[c] = append(w.conds[c], join)
-			todo = append(todo, c)
-		}
-	}
-	return todo
-}
-
-// waysTo collects the cells from which a token can get to an input. With lone set, only through tasks that need no
-// other token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too: then that
-// task is the nearer source.
-func (s *slice) waysTo(n *Net, input int, lone bool) Bits {
-	found := NewBits(s.cells())
-	queue := []int32{int32(input)}
-	seen := NewBits(len(s.places))
-	for len(queue) > 0 {
-		p := queue[0]
-		queue = queue[1:]
-		for _, t := range n.conditions[s.places[p]].producers {
-			cell := s.cell[t]
-			if cell < 0 || found.Has(int(cell)) || lone && s.harms(n, t) {
-				continue
-			}
-			found.Add(int(cell))
-			if lone && !takesOne(n, t) {
-				continue
-			}
-			for _, c := range n.tasks[t].inputs {
-				from := s.place(c)
-				found.Add(int(from))
-				if !seen.Has(int(from)) {
-					seen.Add(int(from))
-					queue = append(queue, from)
-				}
-			}
-		}
-	}
-	return found
-}
-
-// harms reports whether the region of a task empties an input of the join.
-func (s *slice) harms(n *Net, t TaskID) bool {
-	for _, c := range n.tasks[t].region {
-		if p := s.place(c); p >= 0 && int(p) < s.inputs {
-			return true
-		}
-	}
-	return false
+func (j *orJoin) prepare(n *Net) {
+	j.ready.Do(func() {
+		j.addMoves(n)
+		n.joins.mu.Lock()
+		defer n.joins.mu.Unlock()
+		n.joins.grow(j, j.moreBytes())
+	})
 }
 
 // takesOne reports whether a token in any one input lets a task start; an or-join is treated as an xor-join.
@@ -176,7 +116,11 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) (Decision, int) {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
-	s.load(n.orJoin(t), m, busy)
+	fresh := n.joins.known[t].Load() == nil
+	j := n.orJoin(t)
+	if s.load(j, m, busy); fresh {
+		s.work += j.cells() // for making it
+	}
 	switch s.arrives(n, m) {
 	case yes:
 		return Decision{}, s.work
@@ -197,7 +141,7 @@ const (
 
 // arrives climbs the ladder.
 func (s *search) arrives(n *Net, m Marking) answer {
-	if a := s.look(); a != unknown {
+	if a := s.look(n); a != unknown {
 		return a
 	}
 	if a := s.project(n); a != unknown {
@@ -211,18 +155,4 @@ func (s *search) arrives(n *Net, m Marking) answer {
 		return a
 	}
 	return s.backward()
-}
-
-// look is the rungs walk and reach: a few bit operations.
-func (s *search) look() answer {
-	a := no
-	for i := range s.j.inputs {
-		if s.goal[i] && s.free.Intersects(s.j.ways[i].walk) {
-			return yes
-		}
-		if s.goal[i] && s.marked.Intersects(s.j.ways[i].reach) {
-			a = unknown
-		}
-	}
-	return a
 }

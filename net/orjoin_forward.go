@@ -61,6 +61,35 @@ func (s *search) enter(pump bool) {
 	s.options, s.trail = s.options[:0], s.trail[:0]
 	s.unstamp(len(s.j.groups))
 	s.stack = append(s.stack[:0], frame{state: s.states.add(s.now, -1, nil)})
+	s.measure()
+}
+
+// measure finds how far every move is from the goal: the length of the shortest chain of moves that ends there.
+func (s *search) measure() {
+	const infinite = 1 << 30
+	s.far = sized(s.far, len(s.j.moves))
+	for i := range s.far {
+		s.far[i] = infinite
+	}
+	s.emptied = cleared(s.emptied, s.j.cells()) // the cells that were met
+	s.emptied.Add(s.toward)
+	s.queue = append(s.queue[:0], int32(s.toward))
+	for at, depth := 0, int32(0); at < len(s.queue); depth++ {
+		for end := len(s.queue); at < end; at++ {
+			for _, k := range s.j.into[s.queue[at]] {
+				if s.far[k] < infinite {
+					continue
+				}
+				s.far[k] = depth
+				for _, from := range s.j.moves[k].takes {
+					if !s.emptied.Has(int(from)) {
+						s.emptied.Add(int(from))
+						s.queue = append(s.queue, from)
+					}
+				}
+			}
+		}
+	}
 }
 
 // prepare lists the options of a state for its phase. Chains are followed at once, which may answer the question.
@@ -148,7 +177,7 @@ func (s *search) list() {
 
 // option adds the moves of a group to the options that begin somewhere: the nearer to the goal, the later.
 func (s *search) option(g group, from int) {
-	far := s.j.far[s.toward]
+	far := s.far
 	for k := g.from; k < g.to; k++ {
 		at := len(s.options)
 		for at > from && far[s.options[at-1]] < far[k] {

@@ -322,7 +322,8 @@ func compare(t *rapid.T, n *Net, join TaskID, m Marking, busy Bits, tally map[st
 	tally["enumeration "+names[want]]++
 	answers := map[string]answer{}
 	s := ask(n, join, m, busy)
-	answers["look"] = s.look()
+	answers["look"] = s.look(n)
+	require.Equal(t, answers["look"], s.lookAround(n), "known ways or not")
 	if answers["project"] = s.project(n); answers["project"] == unknown {
 		answers["plan"] = s.plan()
 		require.NotEqual(t, no, answers["plan"], "a plan that fails proves nothing")

@@ -155,7 +155,7 @@ cancel M: j`))
 
 // early asks the rungs before the searches: look, project and plan.
 func (s *search) early(n *Net) []answer {
-	answers := []answer{s.look(), s.project(n), unknown}
+	answers := []answer{s.look(n), s.project(n), unknown}
 	if answers[1] == unknown {
 		answers[2] = s.plan()
 	}
@@ -184,7 +184,7 @@ K -> J`))
 	join, _ := n.TaskByName("J")
 	m, busy := marked(n, "S->J S->L z")
 	s := ask(n, join, m, busy)
-	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(), s.project(n)})
+	require.Equal(t, []answer{unknown, unknown}, []answer{s.look(n), s.project(n)})
 	require.Equal(t, no, s.forward(true))
 	require.Equal(t, unknown, s.forward(false))
 	require.Equal(t, no, s.backward())
@@ -261,12 +261,12 @@ J -> Z
 Z -> o`))
 	var watched, busyWatched []string
 	for c := range n.NumConditions() {
-		if len(n.Watchers(ConditionID(c))) > 0 {
+		if !watchers(n, singleBit(c), nil).Empty() {
 			watched = append(watched, n.ConditionName(ConditionID(c)))
 		}
 	}
 	for u := range n.NumTasks() {
-		if len(n.BusyWatchers(TaskID(u))) > 0 {
+		if !watchers(n, nil, singleBit(u)).Empty() {
 			busyWatched = append(busyWatched, n.TaskName(TaskID(u)))
 		}
 	}

@@ -47,6 +47,7 @@ type search struct {
 	trail   []int32 // the moves that lead to next from the state that is being expanded
 	stack   []frame // the way that is being explored
 	options []int32 // moves that are still to be tried, of all states on the way
+	far     []int32 // by move: how many there are from it to the goal
 	toward  int     // the input that the search tries to get to first
 	pump    bool    // whether counts may become many
 	emptied Bits    // cells that a loop empties

@@ -107,10 +107,14 @@ func (s *slice) addPlace(c ConditionID) {
 	}
 }
 
-// place returns the cell of a condition, or -1.
-func (s *slice) place(c ConditionID) int32 { return s.spot[c] }
-
 func (s *slice) cells() int { return len(s.places) + len(s.tasks) }
+
+// bytes is what a slice holds, about, before it is ready for searches; moreBytes what it holds more when it is.
+func (s *slice) bytes() int {
+	return 4*(len(s.cell)+len(s.spot)+s.cells()) + min(s.inputs*s.cells(), maxWays)/4
+}
+
+func (s *slice) moreBytes() int { return 160*len(s.moves) + 100*s.cells() }
 
 // link notes the flows within the slice.
 func (s *slice) link(n *Net) {
@@ -173,40 +177,6 @@ func (s *slice) addMoves(n *Net) {
 			s.moves[k].goal = s.moves[k].goal || int(c) < s.inputs
 		}
 	}
-	for q := range s.inputs {
-		s.far = append(s.far, s.measure(q))
-	}
-}
-
-// measure finds how far every move is from an input: the length of the shortest chain of moves that ends with it.
-func (s *slice) measure(input int) []int32 {
-	const infinite = 1 << 30
-	far := make([]int32, len(s.moves))
-	for i := range far {
-		far[i] = infinite
-	}
-	seen := NewBits(s.cells())
-	seen.Add(input)
-	level, next := []int32{int32(input)}, []int32(nil)
-	for depth := int32(0); len(level) > 0; depth++ {
-		next = next[:0]
-		for _, c := range level {
-			for _, k := range s.into[c] {
-				if far[k] < infinite {
-					continue
-				}
-				far[k] = depth
-				for _, from := range s.moves[k].takes {
-					if !seen.Has(int(from)) {
-						seen.Add(int(from))
-						next = append(next, from)
-					}
-				}
-			}
-		}
-		level, next = next, level
-	}
-	return far
 }
 
 // region is what a task's cancellation region does within the slice, as the resets and sheds of a move.

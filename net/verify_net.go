@@ -226,7 +226,7 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 // orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one answer.
 func (l *netLowering) orEnabled(m *gameMove, state []uint8) bool {
 	places := l.looksAt(m)
-	if len(places) > maxKey {
+	if len(places) == 0 {
 		l.load(state)
 		return l.decide(TaskID(m.or)).Enabled
 	}
@@ -254,7 +254,7 @@ const (
 	maxDecided = 16 << 20
 )
 
-// looksAt lists the places that the or-join of a move depends on.
+// looksAt lists the places that the or-join of a move depends on; nil if they are more than a key should hold.
 func (l *netLowering) looksAt(m *gameMove) []int32 {
 	places, known := l.watched[m.or]
 	if !known {
@@ -266,6 +266,9 @@ func (l *netLowering) looksAt(m *gameMove) []int32 {
 			if busy := l.busyAt[t]; busy >= 0 {
 				places = append(places, busy)
 			}
+		}
+		if len(places) > maxKey {
+			places = nil
 		}
 		l.watched[m.or] = places
 	}
@@ -315,10 +318,8 @@ func (l *netLowering) load(state []uint8) {
 
 // awaits reports whether a token in a place can matter to the or-join of a move.
 func (l *netLowering) awaits(m *gameMove, place int32) bool {
-	j := l.n.orJoin(TaskID(m.or))
 	if i := int(place) - len(l.n.conditions); i >= 0 {
-		t := l.busyTasks[i]
-		return t == TaskID(m.or) || j.cell[t] >= 0
+		return l.n.awaits(TaskID(m.or), len(l.n.conditions)+int(l.busyTasks[i]))
 	}
-	return j.spot[place] >= 0
+	return l.n.awaits(TaskID(m.or), int(place))
 }

@@ -50,15 +50,8 @@ func (m *Machine) sweep(id workitem.CaseID) step {
 			for _, t := range c.Net.Consumers(net.ConditionID(p)) {
 				again.Add(int(t))
 			}
-			for _, t := range c.Net.Watchers(net.ConditionID(p)) {
-				again.Add(int(t))
-			}
 		})
-		what.busy.Each(func(u int) {
-			for _, t := range c.Net.BusyWatchers(net.TaskID(u)) {
-				again.Add(int(t))
-			}
-		})
+		c.Net.AddWatchers(again, what.conditions, what.busy)
 		var steps []step
 		again.Each(func(t int) { steps = append(steps, m.try(id, net.TaskID(t))) })
 		m.then(steps...)
