@@ -74,6 +74,9 @@ func failed(err error) *runError {
 			f.Details, _ = json.Marshal(invalid.Fields) // strings only, which cannot fail
 		}
 	}
+	if errors.Is(err, domain.ErrTooLarge) && f.Code == workitem.CodeError {
+		f.Code = workitem.CodeTooLarge
+	}
 	return &runError{f, err}
 }
 

@@ -173,6 +173,9 @@ func (r Run[Out]) Restart(ctx context.Context, e Runs, opts ...RestartOption) (R
 	fresh := Run[Out]{d: r.d}
 	err := r.usable(e)
 	if err == nil {
+		err = spec.problem()
+	}
+	if err == nil {
 		fresh.ID, err = e.RestartRun(ctx, r.d, r.ID, spec.from, spec.call)
 	}
 	if err != nil {
@@ -187,16 +190,27 @@ type RestartOption interface{ ofRestart(*restartSpec) }
 type restartSpec struct {
 	call Call
 	from string
+	told int // how often from was given
+}
+
+func (s *restartSpec) problem() error {
+	switch {
+	case s.told > 1:
+		return errors.New("FromStep is given twice: name the first step that is to be done again")
+	case s.told == 1 && s.from == "":
+		return errors.New("FromStep names no step; leave it out to take over all that were finished")
+	}
+	return nil
 }
 
 func (o CallOption) ofRestart(s *restartSpec) { o(&s.call) }
 
 type fromStep string
 
-func (f fromStep) ofRestart(s *restartSpec) { s.from = string(f) }
+func (f fromStep) ofRestart(s *restartSpec) { s.from, s.told = string(f), s.told+1 }
 
 // FromStep has a restart take over the steps before this one only, which is so done again with all that came after it. An unknown
-// name is an error.
+// name is an error, and so is an empty one.
 func FromStep(step string) RestartOption { return fromStep(step) }
 
 // String names the run: "run 0197a3c4-… of charge".

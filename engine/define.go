@@ -13,18 +13,70 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// register takes a workflow and those that its composite tasks run.
-func (e *Engine) register(d *activities.Definition) {
+// registerAll takes the workflows that an engine is opened with, and those that their composite tasks run. Two that are built
+// apart under one name and version are refused: cases of the one would run the code of the other, now or when the engine is
+// opened next. Only of a child that two workflows have built alike, the first one serves for both.
+func (e *Engine) registerAll(workflows []Workflow) error {
+	for i, w := range workflows {
+		if w == nil || w.Untyped() == nil {
+			return fmt.Errorf("workflow %d of %d is nil: look at the error of its Build", i+1, len(workflows))
+		}
+		for _, other := range workflows[:i] {
+			if a, b := other.Untyped(), w.Untyped(); a != b && a.Fingerprint == b.Fingerprint {
+				return twins(a, b)
+			}
+		}
+		if err := e.register(w.Untyped()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) register(d *activities.Definition) error {
 	if d == nil || e.byPrint[d.Fingerprint] != nil {
-		return
+		return nil
+	}
+	if other := e.version(d.Name, d.Version); other != nil {
+		return twins(other, d)
 	}
 	e.byPrint[d.Fingerprint] = d
 	e.byName[d.Name] = d
 	for i := range d.Tasks {
 		for _, child := range d.Tasks[i].Of {
-			e.register(child)
+			if err := e.register(child); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+// version finds a version of a workflow that the engine was opened with; nil if there is none.
+func (e *Engine) version(name, version string) *activities.Definition {
+	for _, d := range e.byPrint {
+		if d.Name == name && d.Version == version {
+			return d
+		}
+	}
+	return nil
+}
+
+func twins(a, b *activities.Definition) error {
+	name := a.Name
+	if a.Version != "" {
+		name += " version " + a.Version
+	}
+	return fmt.Errorf("there are two workflows %s%s and %s%s: build one once and pass it to all who need it, or give the other "+
+		"another name, or another version if it follows it", name, origin(a), name, origin(b))
+}
+
+// origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if nobody knows.
+func origin(d *activities.Definition) string {
+	if len(d.Tasks) == 0 || d.Net.Task(0).Pos.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", d.Net.Task(0).Pos)
 }
 
 // Workflow finds a workflow that the engine was opened with, by name: the last one given, if there are several versions.
@@ -44,7 +96,8 @@ func (e *Engine) definitions() []*store.Definition {
 	return defs
 }
 
-// checkDrift refuses a definition that differs from the one of the same name and version that running cases depend on.
+// checkDrift refuses a definition that differs from the one of the same name and version that running cases depend on. Cases of
+// other versions and workflows are left alone, which their owner should know.
 func (e *Engine) checkDrift(ctx context.Context) error {
 	return e.store.View(ctx, func(r store.Reader) error {
 		stored, err := r.Definitions(ctx)
@@ -53,8 +106,7 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 		}
 		var drifts []error
 		for _, old := range stored {
-			d := e.byName[old.Name]
-			if d == nil || d.Version != old.Version || e.byPrint[old.Fingerprint] != nil {
+			if e.byPrint[old.Fingerprint] != nil {
 				continue
 			}
 			running, err := r.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
@@ -62,8 +114,14 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if len(running) > 0 {
+			d := e.version(old.Name, old.Version)
+			switch {
+			case len(running) == 0:
+			case d != nil:
 				drifts = append(drifts, drift(old, d, running[0]))
+			case e.cfg.Workers > 0: // otherwise it is not here to run anything
+				e.log.Warn("cases stand still, since the engine was not opened with their workflow",
+					"workflow", old.Name, "version", old.Version, "first", running[0].ID)
 			}
 		}
 		return errors.Join(drifts...)

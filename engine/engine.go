@@ -89,11 +89,8 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		closing: make(chan struct{}), stopped: make(chan struct{}),
 		trees: make(map[workitem.CaseID]*cached),
 	}
-	for i, w := range workflows {
-		if w == nil || w.Untyped() == nil {
-			return nil, fmt.Errorf("workflow %d of %d is nil: look at the error of its Build", i+1, len(workflows))
-		}
-		e.register(w.Untyped())
+	if err := e.registerAll(workflows); err != nil {
+		return nil, err
 	}
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")

@@ -57,5 +57,8 @@ func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) 
 	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Code == workitem.CodeError {
 		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
 	}
+	if errors.Is(err, ErrTooLarge) && f.Code == workitem.CodeError {
+		f.Code = workitem.CodeTooLarge
+	}
 	return f
 }

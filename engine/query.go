@@ -15,6 +15,9 @@ import (
 // View runs f on one consistent state of everything that was acknowledged before the call. f must not call the engine, which
 // may have to wait for the view to end.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
+	if f == nil {
+		return errors.New("View: there is no function to call: it is nil")
+	}
 	if err := notNested(ctx); err != nil {
 		return err
 	}

@@ -66,6 +66,9 @@ var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was gi
 // durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A command
 // that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
+	if f == nil {
+		return errors.New("Update: there is no function to call: it is nil")
+	}
 	return e.submit(ctx, &request{run: func(tx *Tx) error {
 		return tx.callback(func(context.Context) error { return f(tx) })
 	}})

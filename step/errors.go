@@ -42,7 +42,7 @@ var (
 
 // The codes of the failures that this package makes itself, beside those of package workitem.
 const (
-	CodeTooLarge = "too-large" // the result is longer than may be remembered; the message has both lengths
+	CodeTooLarge = workitem.CodeTooLarge // the result is longer than may be remembered; the message has both lengths
 )
 
 // mistake is an error of the code, not of the world. It is permanent: only other code can mend it.

@@ -3,6 +3,7 @@ package step_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -108,4 +109,14 @@ func TestAnEventOfAnotherTypeSaysSo(t *testing.T) {
 	out := job.Run(t.Context(), fn)
 	require.EqualError(t, out.Err, `step "paid": invalid: the value of event "paid" can't be read as the type that is asked for: `+
 		`read stored int: json: cannot unmarshal string into Go value of type int`)
+}
+
+// Only a step may say that the job is suspended.
+func TestAFunctionCannotSuspendItself(t *testing.T) {
+	out := steptest.New().Run(t.Context(), func(context.Context) error {
+		return fmt.Errorf("later: %w", step.ErrSuspended)
+	})
+	require.False(t, out.Suspended)
+	require.ErrorIs(t, out.Err, step.ErrUsage)
+	require.ErrorContains(t, out.Err, "none of its steps waits (later: the job is suspended)")
 }

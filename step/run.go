@@ -157,6 +157,9 @@ func (r *Run) outcome(over, err error) Outcome {
 		err = &besides{r.wrong, err}
 	case err == nil:
 		err = r.leftOver()
+	case errors.Is(err, ErrSuspended):
+		err = mistakef(ErrUsage, "the function returned ErrSuspended, but none of its steps waits (%v); "+
+			"return it only as a step has returned it in this run", err)
 	}
 	return Outcome{Err: err, Steps: r.pending}
 }

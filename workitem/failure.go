@@ -26,6 +26,8 @@ const (
 	CodeTimeout = "timeout" // the work took longer than it may
 	CodeCrash   = "crash"   // the work took its process down too often
 	CodeInvalid = "invalid" // the work returned an output that its own rules refuse
+
+	CodeTooLarge = "too-large" // the work returned an output that is too large to be kept; the message has both lengths
 )
 
 // String returns "code: message", or what there is of the two.

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The name was copied with the line. Without an error each mail would be a text message, since a fingerprint knows no code.
+func TestTwoWorkflowsOfOneNameAreRefused(t *testing.T) {
+	send := func(context.Context, string) (int, error) { return 1, nil }
+	mail, text := builder.MustAction("send", send), builder.MustAction("send", send)
+	_, err := engine.Open(t.Context(), sqlite.Memory(), mail, text)
+	require.Regexp(t, `^there are two workflows send \(define_test.go:\d+\) and send \(define_test.go:\d+\): `, err.Error())
+
+	other := builder.MustAction("send", send, builder.OnQueue("texts"))
+	_, err = engine.Open(t.Context(), sqlite.Memory(), mail, other)
+	require.ErrorContains(t, err, "give the other another name")
+
+	next := builder.MustAction("send", send, builder.Version("2"))
+	e, err := engine.Open(t.Context(), sqlite.Memory(), mail, next, mail)
+	require.NoError(t, err, "two versions are one workflow, and the same one may be given twice")
+	require.NoError(t, e.Close())
+}
+
+// A function that builds a workflow builds its children, too: they are alike, and one serves for all.
+func TestAChildThatIsBuiltTwiceIsOne(t *testing.T) {
+	parent := func(name string) *builder.Workflow[string] {
+		c := builder.New[string]("child")
+		c.Path(c.Start(), builder.Task(c, "work", builder.Work[string, string]{Input: builder.CaseInput(c)}), c.End())
+		child, err := c.Build()
+		require.NoError(t, err)
+		b := builder.New[string](name)
+		b.Path(b.Start(), builder.Composite(b, "sub", child, builder.Cases[string]{Input: builder.CaseInput(b)}), b.End())
+		w, err := b.Build()
+		require.NoError(t, err)
+		return w
+	}
+	e, err := engine.Open(t.Context(), sqlite.Memory(), parent("a"), parent("b"))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}
+
+// Whichever of the versions is given first, the one that changed under its cases is found; and cases of a version that is
+// not there at all are told of.
+func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
+	wait := func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "go") }
+	o := sqlite.Memory()
+	first := builder.MustAction("waiting", wait)
+	e, err := engine.Open(t.Context(), o, first)
+	require.NoError(t, err)
+	run, err := first.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+
+	changed := builder.MustAction("waiting", wait, builder.OnQueue("q"))
+	second := builder.MustAction("waiting", wait, builder.Version("2"))
+	_, err = engine.Open(t.Context(), o, changed, second)
+	require.ErrorIs(t, err, engine.ErrDrift)
+	_, err = engine.Open(t.Context(), o, second, changed)
+	require.ErrorIs(t, err, engine.ErrDrift)
+
+	var log bytes.Buffer
+	cfg := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e, err = cfg.Open(t.Context(), o, second)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Contains(t, log.String(), "cases stand still, since the engine was not opened with their workflow")
+	require.Contains(t, log.String(), "first="+run.ID.String())
+
+	log.Reset()
+	e, err = cfg.Open(t.Context(), o, second, first)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.Empty(t, log.String())
+}
+
+func TestFunctionsThatAreNilAreRefused(t *testing.T) {
+	e := enginetest.New(t)
+	require.ErrorContains(t, e.Update(t.Context(), nil), "it is nil")
+	require.ErrorContains(t, e.View(t.Context(), nil), "it is nil")
+}
+
+// An output that is too large fails its attempt with the same code as a step's.
+func TestAnOutputThatIsTooLargeHasACode(t *testing.T) {
+	a := builder.MustAction("long", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{MaxPayload: 100}, a)
+	for _, n := range []int{200, 2 << 20} {
+		run, err := a.Run(t.Context(), e, n)
+		require.NoError(t, err)
+		e.Advance(time.Minute)
+		s, err := run.Status(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, workitem.CodeTooLarge, s.Failure.Code, s.Failure)
+	}
+}
+
+func TestARestartFromNoStepIsRefused(t *testing.T) {
+	a := builder.MustAction("counting", func(ctx context.Context, _ int) (int, error) { return step.Do(ctx, "one", one) })
+	e := enginetest.New(t, a)
+	run, err := a.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	e.Drain()
+	var empty string
+	_, err = run.Restart(t.Context(), e, builder.FromStep(empty))
+	require.ErrorContains(t, err, "FromStep names no step; leave it out")
+	_, err = run.Restart(t.Context(), e, builder.FromStep("one"), builder.FromStep("one"))
+	require.ErrorContains(t, err, "FromStep is given twice")
+	n := 0
+	for range e.Cases(t.Context(), store.CaseFilter{}) {
+		n++
+	}
+	require.Equal(t, 1, n, "nothing was started")
+}
