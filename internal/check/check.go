@@ -176,9 +176,6 @@ func verify(m *model.Net, across []net.Problem, o Options) Net {
 	if len(n.Problems) > 0 {
 		return n
 	}
-	if n.Report = tooManyJoins(m.Definition); n.Report.Exhausted != net.NoLimit {
-		return n
-	}
 	compiled, err := net.Compile(m.Definition)
 	if refused := (*net.Error)(nil); errors.As(err, &refused) {
 		n.Problems = refused.Problems
@@ -186,25 +183,6 @@ func verify(m *model.Net, across []net.Problem, o Options) Net {
 	}
 	n.Report = net.Verify(compiled, opts)
 	return n
-}
-
-// maxJoins bounds the or-joins of a net times its elements: what preparing them costs, in memory and in time. Forty
-// thousand elements may have eight hundred or-joins.
-const maxJoins = 1 << 25
-
-// tooManyJoins gives up on a net with more or-joins than can be prepared; the zero report says that it is not such a
-// net.
-func tooManyJoins(d *net.Definition) net.Report {
-	joins := 0
-	for i := range d.Tasks {
-		if d.Tasks[i].Join == net.Or {
-			joins++
-		}
-	}
-	if joins*(len(d.Tasks)+len(d.Conditions)+len(d.Flows)) > maxJoins {
-		return net.Report{Net: d.Name, Exhausted: net.LimitOrJoin}
-	}
-	return net.Report{}
 }
 
 // ErrNoWitness says that no run shows the finding.
