@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,4 +80,31 @@ func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
+}
+
+// A loop in which each round is a command, and takes no time, ends on a clock that stands still: the tests would hang otherwise.
+func TestALoopThatTakesNoTime(t *testing.T) {
+	b := builder.New[any]("tick")
+	wait := builder.Task(b, "wait", builder.Work[any, any]{
+		Join: builder.Xor, Split: builder.Xor, Timers: []activities.Timer{activities.Timeout(0)},
+	})
+	b.Path(b.Start(), wait)
+	b.Flow(wait, wait).When(func(context.Context, *activities.Activation) (bool, error) { return true, nil })
+	b.Flow(wait, b.End()).Otherwise()
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.New(t, w)
+	id, err := w.Start(t.Context(), e, nil)
+	require.NoError(t, err)
+	for _, moment := range []string{"2030-01-01T00:00:00.000Z", "2030-01-01T00:01:00.000Z"} {
+		err = e.Engine.Drain(t.Context())
+		require.ErrorIs(t, err, engine.ErrRunaway)
+		require.ErrorContains(t, err, "at one moment, "+moment+", case "+id.String()+" went round more than 5000 times: "+
+			"task wait was enabled 5000 times")
+		require.ErrorIs(t, e.Engine.Drain(t.Context()), engine.ErrRunaway, "it stands, and says so again")
+		e.Clock().Set(e.Clock().Now().Add(time.Minute)) // lets it go on, once somebody looks
+	}
+	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	e.Drain()
+	require.Equal(t, "canceled", outcome(t, e, id))
 }

@@ -24,6 +24,7 @@ type scheduler struct {
 	on       bool
 	stopping bool
 	beating  bool // a heartbeat is arranged
+	spin     spinning
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -112,7 +113,7 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *store.JobOpened:
-			changed = s.add(e.Job, false) || changed
+			changed = !s.spin.holds(e.Job) && s.add(e.Job, false) || changed
 		case *store.JobMoved:
 			s.woken(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != store.JobRunning {
@@ -205,6 +206,7 @@ func (s *scheduler) drop(e *store.JobMoved) {
 	if e.To != store.JobCanceled {
 		return
 	}
+	s.spin.forget(e.Job)
 	s.passOver(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
@@ -231,6 +233,9 @@ func (s *scheduler) turn() {
 		return
 	}
 	now := s.e.now().UnixMicro()
+	for _, j := range s.spin.release(now) {
+		s.add(j, false)
+	}
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
 		n := s.waiting.pop(byDue)
 		if _, gone := s.dropped[n.key()]; gone {

@@ -253,7 +253,8 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 	return fmt.Errorf("case %s: %w", id, ErrNotFound)
 }
 
-// Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays.
+// Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays. The error
+// wraps [ErrRunaway] if a case goes round and round while the engine's clock stands still, and names the tasks of the loop.
 func (e *Engine) Drain(ctx context.Context) error {
 	for {
 		e.sched.turn()
@@ -265,7 +266,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 		if due, ok := e.sched.nextDue(); !ok || due.After(e.now()) {
 			select {
 			case <-e.active.quiet():
-				return nil
+				return e.sched.spun()
 			default:
 			}
 		}
