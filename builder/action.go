@@ -176,7 +176,8 @@ func (f actionFunc) ofAction(s *actionSpec) { f(s) }
 func OnQueue(name string) ActionOption { return actionFunc(func(s *actionSpec) { s.queue = name }) }
 
 // AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0 leaves it
-// unbounded, which is the default.
+// unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the next: while the
+// function is suspended no time passes for it.
 func AttemptTimeout(d time.Duration) ActionOption {
 	return actionFunc(func(s *actionSpec) { s.timeout = d })
 }

@@ -43,13 +43,13 @@ func TestARetryHidesNoMistake(t *testing.T) {
 		}, "(and the function returned: no-funds: the account is empty)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed, runs := false, 0
+			changed, runs, did := false, 0, 0
 			a := builder.MustAction("changing", func(ctx context.Context, _ int) (int, error) {
 				runs++
 				if changed {
 					return 1, c.changed(ctx)
 				}
-				_, err := step.Do(ctx, "a", one)
+				_, err := step.Do(ctx, "a", func(context.Context) (int, error) { did++; return 1, nil })
 				return 1, errors.Join(err, step.Sleep(ctx, "night", time.Hour))
 			})
 			e := enginetest.New(t, a)
@@ -65,6 +65,15 @@ func TestARetryHidesNoMistake(t *testing.T) {
 			require.Equal(t, workitem.CodeError, s.Failure.Code)
 			require.False(t, s.Failure.Retryable)
 			require.Equal(t, 2, runs, "one until it slept, one with the new code")
+
+			changed = false // mended
+			again, err := run.Restart(t.Context(), e)
+			require.NoError(t, err)
+			e.Advance(2 * time.Hour)
+			got, err := again.Result(t.Context(), e)
+			require.NoError(t, err)
+			require.Equal(t, 1, got)
+			require.Equal(t, 1, did, "what was done is taken over")
 		})
 	}
 }

@@ -66,8 +66,8 @@ func IsFatal(err error) bool {
 	return errors.As(err, &f)
 }
 
-// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps its code and
-// details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
+// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's code,
+// message and details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
 //
 // A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
 // UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON string.
