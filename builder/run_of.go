@@ -28,7 +28,7 @@ type Runs interface {
 
 // Waiter is an engine that can wait for the end of a run, which a transaction cannot: *engine.Engine is one.
 type Waiter interface {
-	// WaitRun returns once a root case of the workflow has ended.
+	// WaitRun returns once a root case of the workflow has ended, or is stuck.
 	WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (RunInfo, error)
 }
 
@@ -41,6 +41,7 @@ const (
 	RunPending   RunState = "pending"   // it is due, and no worker has it yet
 	RunRunning   RunState = "running"   // a worker has it
 	RunWaiting   RunState = "waiting"   // for the next attempt, or in a step: for a time, an event, a child case
+	RunStuck     RunState = "stuck"     // its job was given up, and a person has to decide: see [ErrStuck]
 	RunCompleted RunState = "completed"
 	RunFailed    RunState = "failed"
 	RunCanceled  RunState = "canceled"
@@ -51,11 +52,12 @@ func (s RunState) Final() bool { return s == RunCompleted || s == RunFailed || s
 
 // RunInfo is what an engine knows of a run.
 type RunInfo struct {
+	Stuck   workitem.ID // the work item whose job was given up; zero if the run is not stuck
 	Case    activities.CaseInfo
 	State   RunState
 	Attempt int               // the present attempt, the latest one once the run has ended; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
-	Failure *workitem.Failure // why it failed or was canceled; while it goes on, why the latest attempt failed
+	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
 	Created time.Time
 	Ended   time.Time // zero before the end
 }
@@ -66,10 +68,16 @@ type Status[Out any] struct {
 	Attempt int               // the present attempt, the latest one once the run has ended; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
 	Value   Out               // once it has completed
-	Failure *workitem.Failure // why it failed or was canceled; while it goes on, why the latest attempt failed
+	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
 	Created time.Time
 	Ended   time.Time // zero before the end
 }
+
+// ErrStuck says that there is no result, and that there will be none before a person has decided: the run's job took its
+// process down too often, or neither its result nor its failure was accepted, so the engine has given it up. The work item of
+// the job is still started. Reset it (Engine.Do with workitem.Reset, tasq item reset), and it runs again; fail it, and the
+// process answers as to any failure; or cancel the run. The incident, a *workitem.Failure, is in the same error.
+var ErrStuck = errors.New("is stuck, and waits for a person")
 
 // ErrCanceled says that there is no result since the run was canceled. The reason, if one was given, is a *workitem.Failure
 // in the same error.
@@ -101,7 +109,8 @@ func (r Run[Out]) Status(ctx context.Context, e Runs) (Status[Out], error) {
 }
 
 // Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if the run
-// failed; it wraps [ErrCanceled] if the run was canceled, and engine.ErrNotFound if there is no such run, or it was removed.
+// failed; it wraps [ErrCanceled] if the run was canceled, [ErrStuck] if nothing more happens before a person has decided, and
+// engine.ErrNotFound if there is no such run, or it was removed.
 func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	var none Out
 	if e == nil || r.d == nil {
@@ -113,6 +122,9 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 		return none, fmt.Errorf("result of %s: %w", r, err)
 	case info.State == RunCanceled:
 		return none, fmt.Errorf("%s %w", r, reasoned(ErrCanceled, info.Failure))
+	case info.State == RunStuck:
+		return none, fmt.Errorf("%s %w; reset work item %s (tasq item reset) to run it again, or fail it", r,
+			reasoned(ErrStuck, info.Failure), info.Stuck)
 	case info.State == RunFailed:
 		return none, fmt.Errorf("%s failed: %w", r, orSilent(info.Failure))
 	}

@@ -19,14 +19,20 @@ import (
 // RunInfo implements [builder.Runs]; the handles of runs call it.
 func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	var info builder.RunInfo
+	var item workitem.ID
 	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
-		info, err = tx.RunInfo(tx.ctx, d, id)
+		if info, err = tx.RunInfo(tx.ctx, d, id); err == nil {
+			item = tx.abandoned(id)
+		}
 		return err
 	}})
+	if err == nil && !item.IsZero() {
+		err = e.tellStuck(ctx, &info, item)
+	}
 	return info, err
 }
 
-// RunInfo implements [builder.Runs].
+// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as running: it takes a query to find out.
 func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	leave, err := tx.enter()
 	if err != nil {
@@ -42,14 +48,34 @@ func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.C
 
 // WaitRun implements [builder.Waiter]; the handles of runs call it.
 func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
-	c, err := e.Wait(ctx, id)
-	if err != nil {
-		return builder.RunInfo{}, err
+	incident, leave := e.watch.joinIncidents(id)
+	defer leave()
+	item := workitem.ID{}
+	first := func(tx *Tx) bool {
+		item = tx.abandoned(id)
+		return !item.IsZero()
 	}
-	if err := isRunOf(d, c, id); err != nil {
-		return builder.RunInfo{}, err
+	for look := first; ; {
+		c, err := e.wait(ctx, id, incident, look)
+		if err != nil {
+			return builder.RunInfo{}, err
+		}
+		if err := isRunOf(d, c, id); err != nil {
+			return builder.RunInfo{}, err
+		}
+		info := runInfo(c, e.now())
+		if c.State.Final() {
+			return info, nil
+		}
+		if item.IsZero() { // an incident
+			look = first
+			continue
+		}
+		if err := e.tellStuck(ctx, &info, item); err != nil || info.State == builder.RunStuck {
+			return info, err
+		}
+		look, item = nil, workitem.ID{} // a person does the work; the next incident is told of
 	}
-	return runInfo(c, e.now()), nil
 }
 
 // openRun finds a root case of a workflow.

@@ -19,6 +19,7 @@ type watchers struct {
 	by     map[workitem.CaseID]map[chan struct{}]bool
 	all    map[chan struct{}]bool
 	ends   map[workitem.CaseID][]chan *store.Case
+	fails  map[workitem.CaseID][]chan struct{} // those who want to know of incidents
 	closed bool
 }
 
@@ -26,6 +27,7 @@ func (w *watchers) init() {
 	w.by = make(map[workitem.CaseID]map[chan struct{}]bool)
 	w.all = make(map[chan struct{}]bool)
 	w.ends = make(map[workitem.CaseID][]chan *store.Case)
+	w.fails = make(map[workitem.CaseID][]chan struct{})
 }
 
 // join returns a channel that is signaled at every change of the root case, or of any if root is zero; leave it when done.
@@ -82,7 +84,7 @@ func (w *watchers) leaveEnd(root workitem.CaseID, end chan *store.Case) {
 }
 
 // note signals what a committed command changed.
-func (w *watchers) note(tree *store.Tree) {
+func (w *watchers) note(tree *store.Tree, events []store.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, set := range []map[chan struct{}]bool{w.by[tree.Root], w.all} {
@@ -94,6 +96,7 @@ func (w *watchers) note(tree *store.Tree) {
 		}
 	}
 	if !tree.Ended() {
+		w.noteIncidents(tree.Root, events)
 		return
 	}
 	for _, c := range w.ends[tree.Root] {
@@ -125,11 +128,21 @@ func (w *watchers) close() {
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
+	return e.wait(ctx, id, nil, nil)
+}
+
+// wait returns a case that has not ended, too: if look says so at the first look at it, or when wake is signaled. Both may be nil.
+func (e *Engine) wait(
+	ctx context.Context, id workitem.CaseID, wake <-chan struct{}, look func(*Tx) bool,
+) (*store.Case, error) {
 	end := e.watch.joinEnd(id)
 	defer e.watch.leaveEnd(id, end)
 	var c *store.Case
+	enough := false
 	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
-		c, err = tx.Case(tx.ctx, id)
+		if c, err = tx.Case(tx.ctx, id); err == nil && look != nil && !c.State.Final() {
+			enough = look(tx)
+		}
 		return err
 	}})
 	select {
@@ -139,7 +152,7 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, err
 		}
 	default:
 	}
-	if err != nil || c.State.Final() {
+	if err != nil || c.State.Final() || enough {
 		return c, err
 	}
 	if !c.Parent.IsZero() {
@@ -150,6 +163,8 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, err
 		if c == nil {
 			return nil, ErrClosed
 		}
+		return c, nil
+	case <-wake:
 		return c, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

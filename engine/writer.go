@@ -234,7 +234,7 @@ func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
 		events := u.events()
 		e.sched.note(u.tree, events)
-		e.watch.note(u.tree)
+		e.watch.note(u.tree, events)
 		e.topics.note(u.tree, events)
 		e.keep.note(u.tree, events)
 		if u.tree.Ended() || sleepsLong(u) {

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A job that takes its process down too often is given up, and its work item stays started until a person decides. If nothing else
+// is left to do of its case, nobody else will ever end it: the run is stuck, and who waits for its result is told so.
+
+// abandoned finds a started item of a run of which nothing is under way any more, though the item's work is a function's; zero
+// if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.tellStuck].
+func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
+	u, err := tx.openAny(id)
+	if err != nil || u.tree.Ended() {
+		return found
+	}
+	moves := false
+	u.tree.Each(func(c *store.Case) {
+		d := tx.e.byPrint[c.Fingerprint]
+		moves = moves || d == nil || c.Jobs.Len() > 0
+		if moves {
+			return
+		}
+		for it := range c.Items.All() {
+			if !it.State.Live() {
+				continue
+			}
+			t, ok := c.Net.TaskByName(it.Task)
+			if moves = !ok || it.State != workitem.Started || d.Tasks[t].Run == nil; moves {
+				return // a person can go on with it
+			}
+			if found.IsZero() {
+				found = it.ID
+			}
+		}
+	})
+	if moves {
+		return workitem.ID{}
+	}
+	return found
+}
+
+// tellStuck says of a run that it is stuck, if the latest job of the item was given up.
+func (e *Engine) tellStuck(ctx context.Context, info *builder.RunInfo, item workitem.ID) error {
+	if item.IsZero() {
+		return nil
+	}
+	return e.View(ctx, func(r store.Reader) error {
+		jobs, err := r.Jobs(ctx, store.JobFilter{Item: item, Kind: store.JobRun, Page: store.Page{Desc: true, Limit: 1}})
+		if err == nil && len(jobs) == 1 && jobs[0].State == store.JobFailed {
+			info.State, info.Stuck, info.Failure = builder.RunStuck, item, jobs[0].Failure
+		}
+		return err
+	})
+}
+
+// joinIncidents returns a channel that is signaled when a job of the root case was given up; leave it when done.
+func (w *watchers) joinIncidents(root workitem.CaseID) (signal chan struct{}, leave func()) {
+	signal = make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return signal, func() {}
+	}
+	w.fails[root] = append(w.fails[root], signal)
+	return signal, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.closed {
+			return
+		}
+		list := slices.DeleteFunc(w.fails[root], func(c chan struct{}) bool { return c == signal })
+		if w.fails[root] = list; len(list) == 0 {
+			delete(w.fails, root)
+		}
+	}
+}
+
+// noteIncidents signals what a committed command gave up. The lock is held.
+func (w *watchers) noteIncidents(root workitem.CaseID, events []store.Event) {
+	if len(w.fails[root]) == 0 {
+		return
+	}
+	isIncident := func(e store.Event) bool {
+		n, ok := e.(*store.Noted)
+		return ok && n.Code == store.NoteIncident
+	}
+	if !slices.ContainsFunc(events, isIncident) {
+		return
+	}
+	for _, c := range w.fails[root] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

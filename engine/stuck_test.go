@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A run whose job has taken its process down too often says that it is stuck, with its incident and how to release it, instead
+// of being waited for without end. Reset, it goes on.
+func TestAStuckRunSaysSo(t *testing.T) {
+	ctx := t.Context()
+	begun := make(chan struct{}, 8)
+	var mended atomic.Bool
+	action := builder.MustAction("deadly", func(ctx context.Context, n int) (int, error) {
+		if mended.Load() {
+			return n + 1, nil
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	e := enginetest.New(t, action)
+	run, err := action.Run(ctx, e, 1)
+	require.NoError(t, err)
+	for range kernel.MaxCrashes + 1 {
+		<-begun
+		s, err := run.Status(ctx, e)
+		require.NoError(t, err)
+		require.Equal(t, builder.RunRunning, s.State)
+		e.Crash()
+	}
+	e.Drain()
+	s, err := run.Status(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, builder.RunStuck, s.State)
+	require.False(t, s.State.Final())
+	require.Equal(t, workitem.CodeCrash, s.Failure.Code)
+
+	item := live(t, e, run.ID, "run")
+	_, err = run.Result(ctx, e)
+	require.ErrorIs(t, err, builder.ErrStuck)
+	failure, ok := errors.AsType[*workitem.Failure](err)
+	require.True(t, ok)
+	require.Equal(t, workitem.CodeCrash, failure.Code)
+	require.ErrorContains(t, err, "is stuck, and waits for a person: crash: its worker died 4 times while it ran; "+
+		"reset work item "+item.ID.String()+" (tasq item reset) to run it again, or fail it")
+
+	mended.Store(true)
+	require.NoError(t, e.Do(ctx, item.ID, workitem.Reset, nil))
+	got, err := run.Result(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, 2, got)
+}
+
+// Who waits already is told as it happens. An item that a person has started, and works on, is not stuck.
+func TestWhoWaitsForARunThatGetsStuckIsTold(t *testing.T) {
+	ctx := t.Context()
+	b := builder.New[int]("stubborn")
+	release := make(chan struct{})
+	work := builder.Task(b, "work", builder.Work[int, int]{
+		Input: builder.CaseInput(b),
+		Run:   func(context.Context, int) (int, error) { <-release; return 1, nil },
+		OnWorkItemStateChanged: func(_ context.Context, c *activities.Change) error {
+			if c.To.Final() {
+				return errors.New("neither")
+			}
+			return nil
+		},
+	})
+	b.Path(b.Start(), work, b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	id, err := w.Start(ctx, e, 1)
+	require.NoError(t, err)
+	told := make(chan builder.RunInfo, 1)
+	go func() {
+		info, _ := e.WaitRun(ctx, w.Untyped(), id)
+		told <- info
+	}()
+	close(release)
+	info := <-told
+	require.Equal(t, builder.RunStuck, info.State)
+	require.Equal(t, live(t, e, id, "work").ID, info.Stuck)
+	require.Contains(t, info.Failure.Message, "neither")
+	e.Drain()
+}
+
+func TestAnItemThatAPersonHasStartedIsNotStuck(t *testing.T) {
+	ctx := t.Context()
+	action := builder.MustAction("slow", func(context.Context, int) (int, error) { return 1, nil })
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, action)
+	run, err := action.Run(ctx, e, 1)
+	require.NoError(t, err)
+	item := live(t, e, run.ID, "run")
+	require.NoError(t, e.Do(ctx, item.ID, workitem.Start, nil))
+	s, err := run.Status(ctx, e)
+	require.NoError(t, err)
+	require.NotEqual(t, builder.RunStuck, s.State)
+	got := make(chan int, 1)
+	go func() {
+		n, _ := run.Result(ctx, e)
+		got <- n
+	}()
+	require.NoError(t, e.Do(ctx, item.ID, workitem.Complete, json.RawMessage("3")))
+	require.Equal(t, 3, <-got)
+}
