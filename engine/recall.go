@@ -34,19 +34,26 @@ func (e *Engine) recallClaim(tx *Tx, n entry, steps []*workitem.Step) {
 	}
 }
 
-// recallNote takes in what a command did to the steps of the job. What is there already is there in the same state.
+// recallNote takes in what a transaction did to the steps of the job. What is there already is there in the same state.
 func (e *Engine) recallNote(c *cached, u *unit) {
+	for entry := range u.entries() {
+		e.recallEntry(c, entry)
+	}
+	e.recallTrim(c)
+}
+
+func (e *Engine) recallEntry(c *cached, entry *store.Entry) {
 	r := &c.recall
-	if r.seq == 0 || u.entry.Seq <= r.seq {
+	if r.seq == 0 || entry.Seq <= r.seq {
 		return
 	}
-	if u.entry.Prev != r.seq {
+	if entry.Prev != r.seq {
 		e.recallDrop(c)
 		return
 	}
-	r.seq = u.entry.Seq
+	r.seq = entry.Seq
 	before := len(r.steps)
-	for _, event := range u.entry.Events {
+	for _, event := range entry.Events {
 		switch event := event.(type) {
 		case *store.StepOpened:
 			if event.Step.Job == r.job {
@@ -65,7 +72,6 @@ func (e *Engine) recallNote(c *cached, u *unit) {
 		}
 	}
 	e.recalled += len(r.steps) - before
-	e.recallTrim(c)
 }
 
 func (r *recall) find(id workitem.StepID) (int, bool) {
@@ -124,7 +130,7 @@ func sleepsLong(u *unit) bool {
 		m, ok := e.(*store.JobMoved)
 		return ok && m.To == store.JobWaiting
 	}
-	if u.tree.Len() != 1 || root.Jobs.Len() > 8 || root.Steps.Len() > 8 || !slices.ContainsFunc(u.entry.Events, suspended) {
+	if u.tree.Len() != 1 || root.Jobs.Len() > 8 || root.Steps.Len() > 8 || !slices.ContainsFunc(u.events(), suspended) {
 		return false
 	}
 	until := u.entry.At.Add(longSleep)

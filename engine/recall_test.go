@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
@@ -91,6 +92,32 @@ func TestAResumeReadsNothing(t *testing.T) {
 	_, steps, err := engine.Cached(t.Context(), e.Engine)
 	require.NoError(t, err)
 	require.Zero(t, steps)
+	e.Check()
+}
+
+// A transaction may put several entries into the journal, of which each is taken in.
+func TestAResumeAfterATransactionOfManyCommandsReadsNothing(t *testing.T) {
+	reads := &stepReads{Opener: sqlite.Memory()}
+	w, _ := function(t, "errands", errands)
+	e := enginetest.Open(t, reads, engine.Config{}, w)
+	id := start(t, e, w, 4)
+	e.Drain()
+	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
+		for _, key := range []string{"a", "b", "c"} {
+			if err := tx.Send(t.Context(), id, "next", 0, builder.Key(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	e.Drain()
+	require.Zero(t, reads.n.Load())
+	n, err := engine.CheckRecalled(t.Context(), e.Engine)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.NoError(t, e.Send(t.Context(), id, "next", 0))
+	e.Drain()
+	require.Equal(t, "completed: 4", outcome(t, e, id))
 	e.Check()
 }
 
