@@ -139,7 +139,11 @@ func (f *findings) stuck(w *Witness, state []uint8) {
 		t := f.task(m.task)
 		missing := f.missing(m, state)
 		text += fmt.Sprintf("; %q waits for %s", t.Name, f.list1(missing))
-		fix = fmt.Sprintf("make the join of %q an xor- or or-join, or make sure that all its inputs get a token", t.Name)
+		better := "an xor- or or-join"
+		if m.or >= 0 {
+			better = "an xor-join"
+		}
+		fix = fmt.Sprintf("make the join of %q %s, or make sure that all its inputs get a token", t.Name, better)
 		elements = append([]Element{t}, elements...)
 	}
 	f.add(Finding{Code: NoOptionToComplete, Witness: w, Elements: elements, Text: text, Fix: fix})

@@ -94,15 +94,38 @@ func describe(f net.Finding) string {
 }
 
 // Scenario writes the run for which Build refused a workflow as a scenario file, to be looked at step by step with tasq
-// script. The error says that nothing in err is a [builder.UnsoundError] with a run, or that its net has a name that a
-// scenario file cannot hold.
+// script: that of the first finding that has one, for no run shows a task that can never start. The error says that nothing
+// in err is a [builder.UnsoundError] with a run, or that its net has a name that a scenario file cannot hold.
 func Scenario(err error) (string, error) {
-	unsound := (*builder.UnsoundError)(nil)
-	if !errors.As(err, &unsound) {
+	all := unsound(err)
+	if len(all) == 0 {
 		return "", fmt.Errorf("no scenario can be written: %w", errors.Join(errNotUnsound, err))
 	}
-	text, err := script.Witness(unsound.Net, unsound.Finding)
+	best := all[0]
+	if i := slices.IndexFunc(all, func(u *builder.UnsoundError) bool { return u.Witness != nil }); i >= 0 {
+		best = all[i]
+	}
+	text, err := script.Witness(best.Net, best.Finding)
 	return string(text), err
+}
+
+// unsound lists the findings in an error and all that it wraps.
+func unsound(err error) []*builder.UnsoundError {
+	if u, ok := err.(*builder.UnsoundError); ok {
+		return []*builder.UnsoundError{u}
+	}
+	var wrapped []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		wrapped = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		wrapped = e.Unwrap()
+	}
+	var all []*builder.UnsoundError
+	for _, w := range wrapped {
+		all = append(all, unsound(w)...)
+	}
+	return all
 }
 
 var errNotUnsound = errors.New("the error is not that a workflow is unsound")

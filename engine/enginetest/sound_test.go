@@ -46,6 +46,23 @@ func TestTheRefusalOfBuildRunsAsAScenario(t *testing.T) {
 	require.NoError(t, result.Broken)
 }
 
+// The first finding may be a task that can never start, which no run shows. Then the run is that of another.
+func TestAScenarioIsOfTheFirstFindingWithARun(t *testing.T) {
+	b := builder.New[any]("claims")
+	decide := builder.Task(b, "decide", work{Split: builder.Xor, RouteByCaller: true})
+	settle := builder.Task(b, "settle", work{Join: builder.And})
+	police, damage := builder.Task(b, "police", work{}), builder.Task(b, "damage", work{})
+	b.Path(b.Start(), decide, police, settle, b.End())
+	b.Path(decide, damage, settle)
+	_, err := b.Build()
+	first := (*builder.UnsoundError)(nil)
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, net.DeadTask, first.Code)
+	text, err := enginetest.Scenario(fmt.Errorf("at start: %w", errors.Join(errors.New("another"), err)))
+	require.NoError(t, err)
+	require.Contains(t, text, "do decide ")
+}
+
 func TestOtherErrorsAreNoScenario(t *testing.T) {
 	other := errors.New("something else")
 	for _, err := range []error{nil, other, &builder.Error{}} {
