@@ -125,7 +125,7 @@ func archive(name string, yield func(Entry) bool) bool {
 			return yield(broken(name, err))
 		}
 		e := Entry{Name: name + "/" + path.Clean(h.Name), Among: true, Size: int64(len(data))}
-		e.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(string(data))), nil }
+		e.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 		if !yield(e) {
 			return false
 		}

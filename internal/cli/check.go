@@ -31,7 +31,7 @@ func (a *app) check() *cobra.Command {
 			".tar.gz archives are read as a whole; a WORKFLOW is one of this program or of the database. Each net is "+
 			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document.") +
 			"\n\nExit codes, of which the worst counts, in this order:\n" +
-			"  2    a file cannot be read, or a net is not well-formed\n" +
+			"  2    a file cannot be read, a net is not well-formed, or there is no model at all\n" +
 			"  1    a net is unsound; with --verdicts, a verdict differs\n" +
 			"  3    a net is not decided: the budget ran out\n" +
 			"  0    all are sound, or weakly so; warnings count for nothing",
@@ -71,6 +71,7 @@ type checks struct {
 	states            int
 	time              time.Duration
 
+	models    int // files and workflows that were checked, or would be if they could be read
 	worst     check.Verdict
 	list      *check.Verdicts
 	written   map[string]bool // paths of scenario files
@@ -151,7 +152,9 @@ func (c *checks) run(ctx context.Context, args []string) error {
 		}
 	}
 	if err == nil && c.witness != "" {
-		err = os.MkdirAll(c.witness, 0o777)
+		if err = os.MkdirAll(c.witness, 0o777); err != nil {
+			return usagef("--witness %s: there is no such folder, and it cannot be made: %w", c.witness, err)
+		}
 	}
 	if err != nil {
 		return err
@@ -171,6 +174,9 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if c.models == 0 {
+		return usagef("nothing was checked: there is no model in %s", strings.Join(args, ", "))
 	}
 	return c.end()
 }
@@ -234,6 +240,7 @@ func allowedIn(document []byte) []net.Code {
 
 func (c *checks) file(f *check.File, out report) error {
 	if !f.Passed {
+		c.models++
 		listed := c.list != nil && c.list.Add(f)
 		if !listed || f.Err != nil {
 			c.worst = max(c.worst, f.Outcome())

@@ -78,8 +78,7 @@ func (p *parser) attributes(line int, name string) (empty bool, err error) {
 		rest := p.src[p.pos:]
 		switch {
 		case rest == "":
-			return false, p.errorAt(line, Malformed,
-				"the tag <"+Label(name)+"> is never closed: the file may have been cut short")
+			return false, p.cutShort(line, name)
 		case rest[0] == '>':
 			p.pos++
 			return false, nil
@@ -88,6 +87,9 @@ func (p *parser) attributes(line int, name string) (empty bool, err error) {
 			return true, nil
 		}
 		a, ok := p.attribute()
+		if !ok && !strings.Contains(p.src[p.pos:], ">") {
+			return false, p.cutShort(line, name)
+		}
 		if !ok {
 			return false, p.errorAt(p.here(), Malformed,
 				"the tag <"+Label(name)+"> holds something that is no attribute; its form is name=\"value\"")
@@ -100,6 +102,10 @@ func (p *parser) attributes(line int, name string) (empty bool, err error) {
 		}
 		p.keep(a)
 	}
+}
+
+func (p *parser) cutShort(line int, name string) error {
+	return p.errorAt(line, Malformed, "the tag <"+Label(name)+"> is never closed: the file may have been cut short")
 }
 
 // keep appends to the current block of attributes. Elements point into it, so a full block is left to them, and the
