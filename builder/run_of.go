@@ -103,9 +103,19 @@ func (r Run[Out]) Status(ctx context.Context, e Runs) (Status[Out], error) {
 	s := Status[Out]{State: info.State, Attempt: info.Attempt, Next: info.Next, Failure: info.Failure,
 		Created: info.Created, Ended: info.Ended}
 	if s.State == RunCompleted {
-		s.Value, err = restore[Out](info.Case.Output)
+		s.Value, err = r.value(info)
 	}
 	return s, err
+}
+
+// value reads what a completed run gave.
+func (r Run[Out]) value(info RunInfo) (Out, error) {
+	v, err := restore[Out](info.Case.Output)
+	if err != nil {
+		return v, fmt.Errorf("%s gave something else than the %T that is asked for; "+
+			"read it with the version of the action that it ran on: %w", r, v, err)
+	}
+	return v, nil
 }
 
 // Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if the run
@@ -128,7 +138,7 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	case info.State == RunFailed:
 		return none, fmt.Errorf("%s failed: %w", r, orSilent(info.Failure))
 	}
-	return restore[Out](info.Case.Output)
+	return r.value(info)
 }
 
 func reasoned(err error, reason *workitem.Failure) error {

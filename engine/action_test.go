@@ -335,6 +335,23 @@ func TestAnInputThatBreaksItsRules(t *testing.T) {
 	nothingLeft(t, c.e)
 }
 
+// The action gives something else by now. The run says so, and which it is.
+func TestAResultOfAnotherType(t *testing.T) {
+	text := builder.MustAction("a", func(context.Context, int) (string, error) { return "ten", nil })
+	number := builder.MustAction("a", echo, builder.Version("2"))
+	e := enginetest.New(t, text, number)
+	run, err := text.Run(t.Context(), e, 10)
+	require.NoError(t, err)
+	e.Drain()
+	want := fmt.Sprintf("run %s of a gave something else than the int that is asked for; "+
+		"read it with the version of the action that it ran on: read stored int", run.ID)
+	_, err = number.Of(run.ID).Result(t.Context(), e)
+	require.ErrorContains(t, err, want)
+	s, err := number.Of(run.ID).Status(t.Context(), e)
+	require.ErrorContains(t, err, want)
+	require.Equal(t, builder.RunCompleted, s.State)
+}
+
 // Case 36: a result that breaks its own rules fails the run, and no result is null.
 func TestAResultThatBreaksItsRules(t *testing.T) {
 	bad := builder.MustAction("bad", func(context.Context, any) (receipt, error) { return receipt{}, nil },
