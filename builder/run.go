@@ -75,7 +75,7 @@ func failed(err error) *runError {
 		}
 	}
 	if errors.Is(err, domain.ErrTooLarge) && f.Code == workitem.CodeError {
-		f.Code = workitem.CodeTooLarge
+		f.Code, f.Retryable = workitem.CodeTooLarge, false // another attempt would give as much
 	}
 	return &runError{f, err}
 }

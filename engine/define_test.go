@@ -106,6 +106,7 @@ func TestAnOutputThatIsTooLargeHasACode(t *testing.T) {
 		s, err := run.Status(t.Context(), e)
 		require.NoError(t, err)
 		require.Equal(t, workitem.CodeTooLarge, s.Failure.Code, s.Failure)
+		require.Equal(t, 1, s.Attempt, "another attempt would give as much")
 	}
 }
 

@@ -58,7 +58,7 @@ func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) 
 		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
 	}
 	if errors.Is(err, ErrTooLarge) && f.Code == workitem.CodeError {
-		f.Code = workitem.CodeTooLarge
+		f.Code, f.Retryable = workitem.CodeTooLarge, false // another attempt would give as much
 	}
 	return f
 }
