@@ -50,13 +50,35 @@ func (tx *Tx) tellAll(u *unit) error {
 			return err
 		}
 	}
-	for _, t := range now {
-		if err := tx.tellNow(u, d, c, t); err != nil {
+	switch len(now) {
+	case 0:
+		return nil
+	case 1:
+		return tx.tellNow(u, d, c, now[0])
+	}
+	err = tx.apart(func() error {
+		for _, t := range now {
+			if err := tx.tellNow(u, d, c, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, errRunGone) {
+		return err
+	}
+	for _, t := range now { // what they did is undone, and the run is there again
+		if err := tx.tellByJob(u, t, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errRunGone says that a completion handler failed after an earlier one had removed the run, by which a job could have told it
+// again. The handlers that were told are undone, and jobs tell them all: the command itself is not done again, since it may be
+// a part of an Update whose function must not be called twice.
+var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
 // tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
 func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, t activities.Telling) error {
@@ -69,8 +91,8 @@ func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, 
 	}
 	tx.e.log.Error("a completion handler failed; a job tells it again",
 		"handler", t.Handler, "workflow", c.Workflow, "case", c.ID, "error", err)
-	if u.tree.Removed() { // by an earlier handler: begin again, with a job for each
-		return fmt.Errorf("%w: %w", errLate, err)
+	if u.tree.Removed() { // by an earlier handler
+		return fmt.Errorf("%w: %w", errRunGone, err)
 	}
 	return tx.tellByJob(u, t, workitem.FailureOf(err))
 }

@@ -364,6 +364,44 @@ func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
 	nothingLeft(t, e)
 }
 
+// The function of an Update is called once, also if handlers of what it ends are to be told again.
+func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
+	var cleaned, failed atomic.Int32
+	first := builder.Handler("first", func(ctx context.Context, c *builder.Completion[any], _ any) error {
+		cleaned.Add(1)
+		return c.Run().Cleanup(ctx, c)
+	})
+	second := builder.Handler("second", func(context.Context, *builder.Completion[any], any) error {
+		if failed.Add(1) == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	b := builder.New[any]("quick", builder.Handles(first, second))
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Auto: true}), b.End())
+	w := b.MustBuild()
+	other := builder.MustAction("other", func(context.Context, int) (int, error) { return 0, nil })
+	e := enginetest.New(t, w, other)
+	calls := 0
+	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
+		calls++
+		if _, err := other.Run(t.Context(), tx, 1); err != nil {
+			return err
+		}
+		_, err := w.Start(t.Context(), tx, nil, builder.OnComplete(first, nil), builder.OnComplete(second, nil))
+		return err
+	}))
+	require.Equal(t, 1, calls)
+	require.EqualValues(t, 1, failed.Load())
+	e.Advance(time.Minute)
+	require.EqualValues(t, 2, failed.Load())
+	require.GreaterOrEqual(t, cleaned.Load(), int32(2), "what it did first was undone")
+	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+		require.NoError(t, err)
+		require.Equal(t, "other", c.Workflow)
+	}
+}
+
 // Handlers that start one another without end are stopped, and the runs that they were told of have ended all the same.
 func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 	var w *builder.Workflow[any]

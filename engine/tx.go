@@ -64,12 +64,12 @@ var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was gi
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
 // durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A command
-// that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened.
+// that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. f is called once at most.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")
 	}
-	return e.submit(ctx, &request{run: func(tx *Tx) error {
+	return e.submit(ctx, &request{once: true, run: func(tx *Tx) error {
 		return tx.callback(func(context.Context) error { return f(tx) })
 	}})
 }

@@ -18,6 +18,7 @@ type request struct {
 	accepted func()      // called by the writer when run has succeeded, before the commit; may be nil
 	ended    func(error) // called by the writer with the outcome, once durable; may be nil
 	lazy     bool        // its commit may wait a moment for company
+	once     bool        // run is the user's, and is not called again
 	reads    bool        // it changes nothing, so nothing waits for its commit
 	done     chan error  // gets the outcome, once durable; may be nil
 	err      error
@@ -194,7 +195,7 @@ func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
 		return
 	}
 	defer func() { r.tx.gate.End() }()
-	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) {
+	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) && !r.once {
 		r.tx.gate.End()
 		r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx), late: true}
 		r.err = r.tx.try(r.run)
