@@ -109,10 +109,11 @@ func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spe
 	}
 	var steps []step
 	for _, n := range cases {
-		_, begin, err := m.openChild(c.ID, t, generation, n)
+		id, begin, err := m.openChild(c.ID, t, generation, n)
 		if err != nil {
 			return err
 		}
+		m.room += childSteps * m.tree.Case(id).Net.NumTasks()
 		steps = append(steps, begin...)
 	}
 	m.then(steps...)
