@@ -408,3 +408,39 @@ func TestAnEventCanTellOfAFailure(t *testing.T) {
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, &workitem.Failure{Code: "refused", Message: "too dear"}, f)
 }
+
+// A child that has completed is done, for every later attempt of its parent; one that failed is run again.
+func TestTheNextAttemptKeepsAChildThatCompleted(t *testing.T) {
+	var ran tally
+	child := builder.MustAction("child", func(_ context.Context, name string) (int, error) {
+		if n := ran.add(name); name == "bad" && n == 1 {
+			return 0, workitem.Failf("busy", "not now")
+		}
+		return 7, nil
+	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	parent := builder.MustAction("parent", func(ctx context.Context, _ int) (int, error) {
+		good, err := step.Call[int](ctx, "good", "child", "good")
+		if err != nil {
+			return 0, err
+		}
+		bad, err := step.Call[int](ctx, "bad", "child", "bad")
+		if err != nil {
+			return 0, err
+		}
+		if ran.add("parent") == 1 {
+			return 0, errors.New("the disk is full")
+		}
+		return good + bad, nil
+	})
+	e := enginetest.New(t, parent, child)
+	run, err := parent.Run(t.Context(), e, 0)
+	require.NoError(t, err)
+	e.Advance(time.Minute)
+	s, err := run.Status(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, 14, s.Value)
+	require.Equal(t, 3, s.Attempt)
+	require.Equal(t, 1, ran.of("good"))
+	require.Equal(t, 2, ran.of("bad"))
+}

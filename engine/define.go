@@ -96,8 +96,7 @@ func (e *Engine) definitions() []*store.Definition {
 	return defs
 }
 
-// checkDrift refuses a definition that differs from the one of the same name and version that running cases depend on. Cases of
-// other versions and workflows are left alone, which their owner should know.
+// checkDrift refuses a definition that differs from the one of the same name and version that running cases depend on.
 func (e *Engine) checkDrift(ctx context.Context) error {
 	return e.store.View(ctx, func(r store.Reader) error {
 		stored, err := r.Definitions(ctx)
@@ -106,7 +105,8 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 		}
 		var drifts []error
 		for _, old := range stored {
-			if e.byPrint[old.Fingerprint] != nil {
+			d := e.version(old.Name, old.Version)
+			if d == nil || e.byPrint[old.Fingerprint] != nil {
 				continue
 			}
 			running, err := r.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
@@ -114,14 +114,8 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			d := e.version(old.Name, old.Version)
-			switch {
-			case len(running) == 0:
-			case d != nil:
+			if len(running) > 0 {
 				drifts = append(drifts, drift(old, d, running[0]))
-			case e.cfg.Workers > 0: // otherwise it is not here to run anything
-				e.log.Warn("cases stand still, since the engine was not opened with their workflow",
-					"workflow", old.Name, "version", old.Version, "first", running[0].ID)
 			}
 		}
 		return errors.Join(drifts...)

@@ -77,14 +77,19 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	cfg := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	e, err = cfg.Open(t.Context(), o, second)
 	require.NoError(t, err)
+	require.NoError(t, e.Send(t.Context(), run.ID, "go", 7))
+	require.NoError(t, e.Drain(t.Context()))
 	require.NoError(t, e.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
-	require.Contains(t, log.String(), "cases stand still, since the engine was not opened with their workflow")
-	require.Contains(t, log.String(), "first="+run.ID.String())
+	require.Contains(t, log.String(), "the engine was not opened with its workflow, or not with that version")
+	require.Contains(t, log.String(), "workflow=waiting case="+run.ID.String())
 
 	log.Reset()
 	e, err = cfg.Open(t.Context(), o, second, first)
 	require.NoError(t, err)
+	got, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
 	require.NoError(t, e.Close())
 	require.Empty(t, log.String())
 }

@@ -47,6 +47,7 @@ type Engine struct {
 	log     *slog.Logger
 	ids     *workitem.Generator
 	byPrint map[string]*activities.Definition
+	left    map[string]bool                   // the fingerprints of those that are left alone; the writer's
 	byName  map[string]*activities.Definition // the last one given of each name
 
 	queue   queue
@@ -87,7 +88,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
 		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
 		closing: make(chan struct{}), stopped: make(chan struct{}),
-		trees: make(map[workitem.CaseID]*cached),
+		trees: make(map[workitem.CaseID]*cached), left: make(map[string]bool),
 	}
 	if err := e.registerAll(workflows); err != nil {
 		return nil, err

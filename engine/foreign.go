@@ -25,11 +25,23 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 			return err
 		}
 		if c, _ := u.tree.Job(n.job); c != nil && e.byPrint[c.Fingerprint] == nil {
+			e.leave(c)
 			return errForeign
 		}
 		return run(tx)
 	}
 	return r
+}
+
+// leave says, once for each definition, that work of it is due and left alone: the program may have lost an old version
+// whose cases were not at their ends. It is for the writer only. An engine without workers does not work anyway.
+func (e *Engine) leave(c *store.Case) {
+	if e.left[c.Fingerprint] || e.cfg.Workers < 0 {
+		return
+	}
+	e.left[c.Fingerprint] = true
+	e.log.Warn("work is due that is left alone, since the engine was not opened with its workflow, or not with that version",
+		"workflow", c.Workflow, "case", c.ID)
 }
 
 // foreign reports whether a command is about a workflow that this engine was not opened with, but that the database
