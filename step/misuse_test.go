@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,4 +120,17 @@ func TestAFunctionCannotSuspendItself(t *testing.T) {
 	require.False(t, out.Suspended)
 	require.ErrorIs(t, out.Err, step.ErrUsage)
 	require.ErrorContains(t, out.Err, "none of its steps waits (later: the job is suspended)")
+}
+
+// A mistake is final: the job does not wait first, and is not told after a month what was wrong at once.
+func TestAMistakeWaitsForNothing(t *testing.T) {
+	job := steptest.New()
+	out := job.Run(t.Context(), func(ctx context.Context) error {
+		_ = step.Sleep(ctx, "back", -1)
+		return step.Sleep(ctx, "a month", 30*24*time.Hour)
+	})
+	require.False(t, out.Suspended)
+	require.ErrorIs(t, out.Err, step.ErrUsage)
+	require.ErrorContains(t, out.Err, `step "back"`)
+	require.Empty(t, job.Steps())
 }

@@ -218,6 +218,10 @@ func (r *Run) suspend() {
 		if t.count[running]+t.count[gated]+t.count[working] > 0 || r.over != nil {
 			return
 		}
+		if r.wrong != nil { // it is final, so let nobody wait a month for it
+			r.stop(r.wrong)
+			return
+		}
 		if t.waits == 0 {
 			r.stop(mistakef(ErrUsage, "every branch waits for another one, so none can go on; "+
 				"let a branch wait only for those that don't wait for it"))
