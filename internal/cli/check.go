@@ -29,13 +29,15 @@ func (a *app) check() *cobra.Command {
 		Long: paragraph("Verify that every case can complete, completes with nothing left over, and that every task can start. "+
 			"Files are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; folders and "+
 			".tar.gz archives are read as a whole; a WORKFLOW is one of this program or of the database. Each net is "+
-			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document.") +
+			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document. "+
+			"Warnings are shown and do not count; --silence all leaves them out, so that only what is wrong is shown.") +
 			"\n\nExit codes, of which the worst counts, in this order:\n" +
 			"  2    a file cannot be read, a net is not well-formed, or there is no model at all\n" +
 			"  1    a net is unsound; with --verdicts, a verdict differs\n" +
 			"  3    a net is not decided: the budget ran out\n" +
 			"  0    all are sound, or weakly so; warnings count for nothing",
 		Example: `  tasq check claims.net models.tar.gz
+  tasq check --silence all processes
   tasq check --silence or-join-is-xor -o sarif processes > tasq.sarif
   tasq check --witness stuck claims.bpmn && tasq script stuck
   tasq check --explain improper-completion`,
@@ -43,7 +45,7 @@ func (a *app) check() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&c.explain, "explain", false, "explain the `CODE`s given, each with an example, or list all of them")
 	f.Var(words[net.Code]{&c.silence, warningCode, warningWords()}, "silence",
-		"no warnings with this `code`; \"all\" for none at all")
+		"leave out warnings with this `code`, and with further ones after commas; all leaves every warning out")
 	f.StringVar(&c.verdicts, "verdicts", "", "compare with the list in a `file`: CSV with \"file,sound\", or an archive with one in it")
 	f.StringVar(&c.witness, "witness", "", "write the run of each finding as a scenario file into a `folder`")
 	f.IntVar(&c.states, "states", 0, "look at this many states of a net at most (default 200000)")
