@@ -103,10 +103,7 @@ func (a *app) caseStart() *cobra.Command {
 			return err
 		}
 		q.command.Do, q.command.Workflow, q.command.After = engine.RemoteStart, args[0], time.Duration(after)
-		if err := o.prepare(ctx, q.command); err != nil {
-			return err
-		}
-		result, err := o.ask(ctx, q)
+		result, err := o.do(ctx, q)
 		if err != nil || q.queue {
 			return err
 		}
@@ -144,10 +141,7 @@ func (a *app) caseCancel() *cobra.Command {
 		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
 			return err
 		}
-		if err := o.prepare(ctx, q.command); err != nil {
-			return err
-		}
-		if _, err = o.ask(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {
@@ -186,10 +180,7 @@ func (a *app) caseRemove() *cobra.Command {
 		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
 			return err
 		}
-		if err := o.prepare(ctx, q.command); err != nil {
-			return err
-		}
-		if _, err = o.ask(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err
 		}
 		if a.output == "json" {
@@ -258,10 +249,7 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 		if q.command.Item, err = parseID(workitem.ParseID, "work item", args[0]); err != nil {
 			return err
 		}
-		if err := o.prepare(ctx, q.command); err != nil {
-			return err
-		}
-		if _, err = o.ask(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {

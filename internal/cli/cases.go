@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 var (
@@ -18,7 +17,6 @@ var (
 func (a *app) cases() *cobra.Command {
 	l := listing{a: a, what: "cases"}
 	var f store.CaseFilter
-	var of string
 	cmd := &cobra.Command{
 		Use: "cases", Short: "list cases",
 		Long: paragraph("List cases, oldest first: those that were started, and the child cases of composite tasks."),
@@ -33,20 +31,8 @@ func (a *app) cases() *cobra.Command {
 	flags.Var(words[store.CaseState]{&f.States, store.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
 	flags.BoolVar(&f.RootOnly, "root-only", false, "no child cases")
-	flags.StringVar(&of, "case", "", "only the case with this `id`, and, if it is a root case, its descendants")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := l.check(cmd); err != nil {
-			return err
-		}
-		if of != "" {
-			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
-				return err
-			}
-		}
-		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return l.cases(ctx, r, f) })
-		})(cmd, args)
-	}
+	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
+	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.cases(ctx, r, f) })
 	return cmd
 }
 
@@ -71,20 +57,13 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		f.Page = p
 		return r.Cases(ctx, f)
 	}
-	return pages(l, read, func(c *store.Case) string { return c.ID.String() }, func(rows []*store.Case) error {
-		for _, c := range rows {
-			if l.a.output == "json" {
-				if err := l.a.object(rowOfCase(c)); err != nil {
-					return err
-				}
-				continue
-			}
-			part := ""
-			if !c.Parent.IsZero() {
-				part = c.Label() + " of " + c.Parent.String()
-			}
-			t.add(c.ID.String(), c.Workflow, c.State.String(), ago(at.Sub(c.Created)), iso(c.Created), part, failed(c.Failure))
+	id := func(c *store.Case) string { return c.ID.String() }
+	return rows(l, t, read, id, rowOfCase, func(c *store.Case) ([]string, error) {
+		part := ""
+		if !c.Parent.IsZero() {
+			part = c.Label() + " of " + c.Parent.String()
 		}
-		return t.flush()
+		return []string{c.ID.String(), c.Workflow, c.State.String(), ago(at.Sub(c.Created)), iso(c.Created), part,
+			failed(c.Failure)}, nil
 	})
 }

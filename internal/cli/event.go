@@ -73,10 +73,7 @@ func (a *app) eventBroadcast() *cobra.Command {
 
 // send has the owner of the database do it, and says what was done.
 func (a *app) send(ctx context.Context, o owning, q *asking, done string) error {
-	if err := o.prepare(ctx, q.command); err != nil {
-		return err
-	}
-	result, err := o.ask(ctx, q)
+	result, err := o.do(ctx, q)
 	if err != nil || q.queue {
 		return err
 	}

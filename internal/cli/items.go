@@ -12,7 +12,7 @@ import (
 func (a *app) items() *cobra.Command {
 	l := listing{a: a, what: "work items", apart: []string{"task"}}
 	var f store.ItemFilter
-	var of, queue string
+	var queue string
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
 		Long: paragraph("List work items, oldest first. An item is named after its task, the activation of the task, and " +
@@ -31,24 +31,14 @@ func (a *app) items() *cobra.Command {
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.IntVar(&f.Attempt, "attempt", 0, "only those of this attempt or a later one: a `number` from 1")
 	flags.StringVar(&f.Code, "code", "", "only those whose failure has this `code`")
-	flags.StringVar(&of, "case", "",
-		"only those of the case with this `id`, and, if it is a root case, of its descendants")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := l.check(cmd); err != nil {
-			return err
-		}
-		if of != "" {
-			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
-				return err
-			}
-		}
-		if cmd.Flags().Changed("queue") {
+	l.caseFlag(cmd, ofCase)
+	more := func() error {
+		if flags.Changed("queue") {
 			f.Queue = &queue
 		}
-		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return l.items(ctx, r, f) })
-		})(cmd, args)
+		return nil
 	}
+	l.runs(cmd, &f.Root, nil, more, func(ctx context.Context, r store.Reader) error { return l.items(ctx, r, f) })
 	return cmd
 }
 
@@ -73,18 +63,10 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 		f.Page = p
 		return r.Items(ctx, f)
 	}
-	return pages(l, read, func(it *store.ItemRow) string { return it.ID.String() }, func(rows []*store.ItemRow) error {
-		for _, it := range rows {
-			if l.a.output == "json" {
-				if err := l.a.object(rowOfItem(it)); err != nil {
-					return err
-				}
-				continue
-			}
-			t.add(it.ID.String(), it.Workflow, it.Label(), it.State.String(), number(int64(it.Attempt)), it.Queue,
-				ago(at.Sub(it.Created)), iso(it.Created), it.By, failed(it.Failure))
-		}
-		return t.flush()
+	id := func(it *store.ItemRow) string { return it.ID.String() }
+	return rows(l, t, read, id, rowOfItem, func(it *store.ItemRow) ([]string, error) {
+		return []string{it.ID.String(), it.Workflow, it.Label(), it.State.String(), number(int64(it.Attempt)), it.Queue,
+			ago(at.Sub(it.Created)), iso(it.Created), it.By, failed(it.Failure)}, nil
 	})
 }
 

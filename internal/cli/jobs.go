@@ -2,18 +2,18 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 func (a *app) jobs() *cobra.Command {
 	l := listing{a: a, what: "jobs", apart: []string{"task"}}
 	var f store.JobFilter
-	var of, item, queue string
+	var queue string
 	var soon age
 	cmd := &cobra.Command{
 		Use: "jobs", Short: "list jobs: work that runs outside, timers and waits",
@@ -33,49 +33,25 @@ func (a *app) jobs() *cobra.Command {
 	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call, start, tell")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.Var(&soon, "due", "only those that are due within this time: 90s, 5m, 2h, 3d; 0s for those that are due now")
-	flags.StringVar(&of, "case", "",
-		"only those of the case with this `id`, and, if it is a root case, of its descendants")
-	flags.StringVar(&item, "item", "", "only those of the work item with this `id`")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := l.checkJobs(cmd, f.Kind); err != nil {
-			return err
-		}
-		if of != "" {
-			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
-				return err
-			}
-		}
-		if item != "" {
-			if f.Item, err = parseID(workitem.ParseID, "work item", item); err != nil {
-				return err
-			}
-		}
-		if cmd.Flags().Changed("queue") {
+	l.caseFlag(cmd, ofCase)
+	l.itemFlag(cmd)
+	more := func() error {
+		if flags.Changed("queue") {
 			f.Queue = &queue
 		}
-		if cmd.Flags().Changed("due") {
+		if flags.Changed("due") {
 			f.Due = now().Add(time.Duration(soon))
 		}
-		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return l.jobs(ctx, r, f) })
-		})(cmd, args)
+		if f.Kind != "" && !slices.Contains(jobKinds, f.Kind) {
+			return usagef("--kind %q is not one; %s", f.Kind, hint(f.Kind, jobKinds))
+		}
+		return nil
 	}
+	l.runs(cmd, &f.Root, &f.Item, more, func(ctx context.Context, r store.Reader) error { return l.jobs(ctx, r, f) })
 	return cmd
 }
 
 var jobKinds = []string{store.JobRun, store.JobTimer, store.JobWake, store.JobCall, store.JobStart, store.JobTell}
-
-func (l *listing) checkJobs(cmd *cobra.Command, kind string) error {
-	if err := l.check(cmd); err != nil {
-		return err
-	}
-	for _, k := range jobKinds {
-		if kind == k || kind == "" {
-			return nil
-		}
-	}
-	return usagef("--kind %q is not one; %s", kind, hint(kind, jobKinds))
-}
 
 func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) error {
 	known, err := namesOf(ctx, r)
@@ -103,33 +79,22 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) e
 		f.Page = p
 		return r.Jobs(ctx, f)
 	}
-	return pages(l, read, func(j *store.Job) string { return j.ID.String() }, func(rows []*store.Job) error {
-		for _, j := range rows {
-			if l.a.output == "json" {
-				if err := l.a.object(rowOfJob(j)); err != nil {
-					return err
-				}
-				continue
-			}
-			owner, err := ownerOf(ctx, r, j)
-			if err != nil {
-				return err
-			}
-			in := ""
-			if j.State.Live() {
-				in = ago(j.Due.Sub(at))
-			}
-			kind := j.Kind
-			if j.Name != "" {
-				kind += " " + j.Name
-			}
-			if j.Due.IsZero() {
-				in = "" // only an event or a child case ends its wait
-			}
-			t.add(j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, iso(j.Due), number(int64(j.Attempt)),
-				j.Queue, j.Owner, failed(j.Failure))
+	id := func(j *store.Job) string { return j.ID.String() }
+	return rows(l, t, read, id, rowOfJob, func(j *store.Job) ([]string, error) {
+		owner, err := ownerOf(ctx, r, j)
+		if err != nil {
+			return nil, err
 		}
-		return t.flush()
+		in := ""
+		if j.State.Live() && !j.Due.IsZero() { // without a time, only an event or a child case ends its wait
+			in = ago(j.Due.Sub(at))
+		}
+		kind := j.Kind
+		if j.Name != "" {
+			kind += " " + j.Name
+		}
+		return []string{j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, iso(j.Due), number(int64(j.Attempt)),
+			j.Queue, j.Owner, failed(j.Failure)}, nil
 	})
 }
 

@@ -22,6 +22,8 @@ type listing struct {
 	newer    age
 	workflow string
 	task     string
+	caseID   string   // flag --case
+	itemID   string   // flag --item
 	apart    []string // the flags that go together with --counts
 }
 
@@ -43,6 +45,47 @@ func (l *listing) pageFlags(cmd *cobra.Command) {
 func (l *listing) ageFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&l.older, "older", "only those created at least so long ago: 90s, 5m, 2h, 3d")
 	cmd.Flags().Var(&l.newer, "newer", "only those created not longer ago than this")
+}
+
+const ofCase = "only those of the case with this `id`, and, if it is a root case, of its descendants"
+
+// caseFlag and itemFlag declare what [listing.runs] parses.
+func (l *listing) caseFlag(cmd *cobra.Command, text string) {
+	cmd.Flags().StringVar(&l.caseID, "case", "", text)
+}
+
+func (l *listing) itemFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.itemID, "item", "", "only those of the work item with this `id`")
+}
+
+// runs gives a command its body: the flags are checked, then the database is read. Where the command has --case and --item,
+// their ids are put into root and item, which may be nil where it has not; more checks the flags of its own, and may be nil.
+func (l *listing) runs(
+	cmd *cobra.Command, root *workitem.CaseID, item *workitem.ID, more func() error, body func(context.Context, store.Reader) error,
+) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := l.check(cmd); err != nil {
+			return err
+		}
+		if l.caseID != "" {
+			if *root, err = parseID(workitem.ParseCaseID, "case", l.caseID); err != nil {
+				return err
+			}
+		}
+		if l.itemID != "" {
+			if *item, err = parseID(workitem.ParseID, "work item", l.itemID); err != nil {
+				return err
+			}
+		}
+		if more != nil {
+			if err := more(); err != nil {
+				return err
+			}
+		}
+		return l.a.run(func(ctx context.Context, _ []string) error {
+			return l.a.view(ctx, func(r store.Reader) error { return body(ctx, r) })
+		})(cmd, args)
+	}
 }
 
 // check looks at what flags cannot check one by one.
@@ -102,6 +145,28 @@ func pages[T any](
 		l.a.remark("no %s", l.what)
 	}
 	return nil
+}
+
+// rows lists what is read, each as a row of the table or, for programs, as an object.
+func rows[T, O any](
+	l *listing, t *table, read func(store.Page) ([]T, error), id func(T) string, object func(T) O, cells func(T) ([]string, error),
+) error {
+	return pages(l, read, id, func(found []T) error {
+		for _, v := range found {
+			if l.a.output == "json" {
+				if err := l.a.object(object(v)); err != nil {
+					return err
+				}
+				continue
+			}
+			row, err := cells(v)
+			if err != nil {
+				return err
+			}
+			t.add(row...)
+		}
+		return t.flush()
+	})
 }
 
 // more says how to go on, if there is more.

@@ -32,6 +32,14 @@ type owning struct {
 	target string            // the workflow to be started
 }
 
+// do has a command done, and returns when it is; with --queue, once it is left.
+func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+	if err := o.prepare(ctx, q.command); err != nil {
+		return engine.RemoteResult{}, err
+	}
+	return o.ask(ctx, q)
+}
+
 // prepare reads what the command is about, without changing anything.
 func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error) {
 	if o.path, err = o.a.path(); err != nil {

@@ -16,7 +16,6 @@ var stepWords = []string{"waiting", "done", "failed", "canceled"}
 func (a *app) steps() *cobra.Command {
 	l := listing{a: a, what: "steps"}
 	var f store.StepFilter
-	var of, item string
 	cmd := &cobra.Command{
 		Use: "steps", Short: "list durable steps of jobs: what was done, and what is waited for",
 		Long: paragraph("List the steps that jobs have recorded, oldest first: functions that were called (do, tx), sleeps, " +
@@ -29,27 +28,9 @@ func (a *app) steps() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var(words[workitem.StepState]{&f.States, workitem.ParseStepState, stepWords}, "state",
 		"only those in these states: waiting, done, failed, canceled")
-	flags.StringVar(&of, "case", "",
-		"only those of the case with this `id`, and, if it is a root case, of its descendants")
-	flags.StringVar(&item, "item", "", "only those of the work item with this `id`")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := l.check(cmd); err != nil {
-			return err
-		}
-		if of != "" {
-			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
-				return err
-			}
-		}
-		if item != "" {
-			if f.Item, err = parseID(workitem.ParseID, "work item", item); err != nil {
-				return err
-			}
-		}
-		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return l.steps(ctx, r, f) })
-		})(cmd, args)
-	}
+	l.caseFlag(cmd, ofCase)
+	l.itemFlag(cmd)
+	l.runs(cmd, &f.Root, &f.Item, nil, func(ctx context.Context, r store.Reader) error { return l.steps(ctx, r, f) })
 	return cmd
 }
 
@@ -68,27 +49,18 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		f.Page = p
 		return r.Steps(ctx, f)
 	}
-	return pages(l, read, func(s *workitem.Step) string { return s.ID.String() }, func(rows []*workitem.Step) error {
-		for _, s := range rows {
-			s = withoutSecret(s)
-			if l.a.output == "json" {
-				if err := l.a.object(rowOfStep(s)); err != nil {
-					return err
-				}
-				continue
-			}
-			of, err := stepOwner(ctx, r, s, labels)
-			if err != nil {
-				return err
-			}
-			state := s.State.String()
-			if s.Copied {
-				state += " before" // by the attempt, or the run, that this one goes on from
-			}
-			t.add(of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
-				brief(s.Result, 40), failed(s.Failure))
+	id := func(s *workitem.Step) string { return s.ID.String() }
+	return rows(l, t, read, id, rowOfStep, func(s *workitem.Step) ([]string, error) {
+		of, err := stepOwner(ctx, r, s, labels)
+		if err != nil {
+			return nil, err
 		}
-		return t.flush()
+		state := s.State.String()
+		if s.Copied {
+			state += " before" // by the attempt, or the run, that this one goes on from
+		}
+		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
+			brief(withoutSecret(s).Result, 40), failed(s.Failure)}, nil
 	})
 }
 
@@ -132,6 +104,7 @@ type stepRow struct {
 }
 
 func rowOfStep(s *workitem.Step) stepRow {
+	s = withoutSecret(s)
 	return stepRow{
 		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
 		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
@@ -152,7 +125,6 @@ func withoutSecret(s *workitem.Step) *workitem.Step {
 func (a *app) events() *cobra.Command {
 	l := listing{a: a, what: "events"}
 	var f store.MessageFilter
-	var of string
 	cmd := &cobra.Command{
 		Use: "events", Short: "list the events that were sent to cases",
 		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. " +
@@ -165,21 +137,8 @@ func (a *app) events() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Name, "name", "", "only those of this `name`")
 	flags.BoolVar(&f.Unread, "unread", false, "only those that nobody has taken")
-	flags.StringVar(&of, "case", "",
-		"only those of the case with this `id`, and, if it is a root case, of its descendants")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := l.check(cmd); err != nil {
-			return err
-		}
-		if of != "" {
-			if f.Root, err = parseID(workitem.ParseCaseID, "case", of); err != nil {
-				return err
-			}
-		}
-		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return l.events(ctx, r, f) })
-		})(cmd, args)
-	}
+	l.caseFlag(cmd, ofCase)
+	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.events(ctx, r, f) })
 	return cmd
 }
 
@@ -192,17 +151,9 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 		f.Page = p
 		return r.Messages(ctx, f)
 	}
-	return pages(l, read, func(m *store.Message) string { return m.ID.String() }, func(rows []*store.Message) error {
-		for _, m := range rows {
-			if l.a.output == "json" {
-				if err := l.a.object(rowOfEvent(m)); err != nil {
-					return err
-				}
-				continue
-			}
-			t.add(m.ID.String(), m.Name, m.Case.String(), iso(m.Sent), m.By, iso(m.Taken), brief(m.Value, 40))
-		}
-		return t.flush()
+	id := func(m *store.Message) string { return m.ID.String() }
+	return rows(l, t, read, id, rowOfEvent, func(m *store.Message) ([]string, error) {
+		return []string{m.ID.String(), m.Name, m.Case.String(), iso(m.Sent), m.By, iso(m.Taken), brief(m.Value, 40)}, nil
 	})
 }
 
