@@ -17,8 +17,9 @@ var (
 // endings are those of files by form.
 var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
 
-// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else the
-// default: dot, since older scripts rely on it, or none if that is no choice.
+// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else, if that has
+// no ending, the default: dot, since older scripts rely on it, or none if that is no choice. Nobody who writes "-o
+// net.png" wants text for Graphviz in there.
 func chooseForm(flag, form, to string, forms []string) (string, error) {
 	if to == "json" || to == "table" {
 		return "", usagef("-o names the file to write, and %s is a form of other commands; write ./%[1]s for such a file", to)
@@ -29,6 +30,9 @@ func chooseForm(flag, form, to string, forms []string) (string, error) {
 				return known, nil
 			}
 		}
+	}
+	if ending := filepath.Ext(to); form == "" && !isFolder(to) && ending != "" && ending != ".gv" {
+		return "", usagef("-o %s: no form is known by the ending %q; say with %s which one is wanted: %s", to, ending, flag, list(forms))
 	}
 	if form == "" && slices.Equal(forms, drawForms) {
 		form = "dot"
