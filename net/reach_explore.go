@@ -117,7 +117,7 @@ func (x *explorer) resume(states, bytes int) {
 		switch {
 		case looked > states || x.s.len() > fit || x.stop > 0 && looked > x.stop:
 			x.limit = LimitStates
-		case x.done&15 == 15 && x.lim.late != nil && x.lim.late():
+		case (x.done&15 == 15 || len(x.g.moves) > 1<<14) && x.lim.late != nil && x.lim.late():
 			x.limit = LimitTime
 		default:
 			x.expand(x.done)

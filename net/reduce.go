@@ -26,6 +26,7 @@ type reducer struct {
 	queued []bool  // transitions, then places
 	stamp  []int32 // scratch, for sets of places or of transitions
 	round  int32
+	work   int           // arcs moved about
 	joins  []removedJoin // what became of the or-joins that were removed
 	trace  *trace        // nil unless runs must be translated back
 }
@@ -116,17 +117,21 @@ func (r *reducer) pushPlace(p int32) {
 	}
 }
 
+// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth. What has been reduced by then
+// stays so, for every rule is right by itself.
+const maxReduction = 1 << 32
+
 // run applies the rules until none fits.
 func (r *reducer) run() {
 	r.drain()
-	for r.removeOrJoins() {
+	for r.work <= maxReduction && r.removeOrJoins() {
 		r.drain()
 	}
 }
 
 // drain applies the rules for what is on the queue, and for what that leads to.
 func (r *reducer) drain() {
-	for len(r.queue) > 0 {
+	for len(r.queue) > 0 && r.work <= maxReduction {
 		x := r.queue[len(r.queue)-1]
 		r.queue = r.queue[:len(r.queue)-1]
 		if x >= 0 {
@@ -297,14 +302,13 @@ func (r *reducer) seriesTransitions(u, p, t int32) bool {
 	if (from.orSplit || to.orSplit) && len(from.out) > 1 {
 		return false
 	}
-	r.round++
-	for _, a := range from.out {
-		r.stamp[a.place] = r.round
-	}
 	for _, a := range to.out {
-		if r.stamp[a.place] == r.round || !r.emptiedAlike(pl, &r.places[a.place]) {
+		if !r.emptiedAlike(pl, &r.places[a.place]) {
 			return false
 		}
+	}
+	if r.work += len(from.out); r.shareOutput(u, from, to) {
+		return false
 	}
 	if from.orSplit {
 		r.freeze(from)
@@ -321,4 +325,20 @@ func (r *reducer) seriesTransitions(u, p, t int32) bool {
 	pl.dead, to.dead = true, true
 	r.push(u)
 	return true
+}
+
+// shareOutput reports whether both transitions put into one place. Where one has very many outputs and the other few, it
+// asks the places of the few.
+func (r *reducer) shareOutput(u int32, from, to *rtrans) bool {
+	if len(from.out) > 64 && len(to.out) < 8 {
+		return slices.ContainsFunc(to.out, func(a rarc) bool {
+			r.work += len(r.places[a.place].in)
+			return slices.Contains(r.places[a.place].in, u)
+		})
+	}
+	r.round++
+	for _, a := range from.out {
+		r.stamp[a.place] = r.round
+	}
+	return slices.ContainsFunc(to.out, func(a rarc) bool { return r.stamp[a.place] == r.round })
 }

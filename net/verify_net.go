@@ -47,8 +47,8 @@ type netLowering struct {
 type netMove struct {
 	task   TaskID
 	moment Moment
-	input  int16  // which input an xor-join takes from; -1 otherwise
-	output int16  // which output an xor-split marks; -1 otherwise
+	input  int32  // which input an xor-join takes from; -1 otherwise
+	output int32  // which output an xor-split marks; -1 otherwise
 	chosen uint64 // the outputs that an or-split marks, as bits
 }
 
@@ -96,12 +96,12 @@ type wayIn struct {
 	takes []gameArc
 	empty []int32
 	or    int32
-	input int16
+	input int32
 }
 
 type wayOut struct {
 	puts   []gameArc
-	output int16
+	output int32
 	chosen uint64
 }
 
@@ -158,7 +158,7 @@ func (l *netLowering) waysIn(t TaskID) []wayIn {
 		ways, earlier := make([]wayIn, len(inputs)), make([]int32, len(inputs))
 		for i, c := range inputs {
 			earlier[i] = int32(c) // one list for all ways: thousands of inputs would make millions of entries
-			ways[i] = wayIn{takes: arcs[i : i+1], empty: earlier[:i:i], or: -1, input: int16(i)}
+			ways[i] = wayIn{takes: arcs[i : i+1], empty: earlier[:i:i], or: -1, input: int32(i)}
 		}
 		return ways
 	}
@@ -178,7 +178,7 @@ func (l *netLowering) waysOut(t TaskID) []wayOut {
 	switch l.n.def.Tasks[t].Split {
 	case Xor:
 		for i := range outputs {
-			ways = append(ways, wayOut{puts: arcs[i : i+1], output: int16(i)})
+			ways = append(ways, wayOut{puts: arcs[i : i+1], output: int32(i)})
 		}
 	case Or:
 		for set := uint64(1); set < 1<<len(outputs); set++ {

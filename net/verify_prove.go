@@ -15,7 +15,7 @@ import "slices"
 func (l *netLowering) reducer(traced bool) (*reducer, int32) {
 	for i := range l.n.tasks {
 		if t := TaskID(i); l.choosesAmongShared(t) || !l.mergeableInputs(t) || !l.plainRouting(t) || !l.plainMember(t) ||
-			len(l.n.tasks[t].outputs) > 64 {
+			l.n.def.Tasks[t].Split == Or && len(l.n.tasks[t].outputs) > 64 {
 			return nil, -1
 		}
 	}
@@ -187,7 +187,7 @@ func (b *reducerBuilder) addJoined(t TaskID, in []int32) bool {
 	}
 	for i := range out {
 		tr := rtrans{in: slices.Clone(in), out: out[i : i+1 : i+1], orTask: orTask, resets: b.resets(t)}
-		b.add(netMove{task: t, moment: moment, output: int16(i)}, tr)
+		b.add(netMove{task: t, moment: moment, output: int32(i)}, tr)
 	}
 	return true
 }
