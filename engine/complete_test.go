@@ -392,7 +392,6 @@ func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, 1, calls)
-	require.EqualValues(t, 1, failed.Load())
 	e.Advance(time.Minute)
 	require.EqualValues(t, 2, failed.Load())
 	require.GreaterOrEqual(t, cleaned.Load(), int32(2), "what it did first was undone")
