@@ -1,6 +1,9 @@
 package sqlite
 
-import "os"
+import (
+	"io"
+	"os"
+)
 
 // logFile keeps room at the end of the write-ahead log. A commit that makes the file longer waits for the file system's
 // own journal too: 220 us instead of 125 where this was measured. SQLite writes over what is there once it has moved the
@@ -41,6 +44,9 @@ func (l *logFile) keepRoom() {
 	}
 }
 
+// length seeks the end instead of asking for the file's attributes: who asks Linux (since 6.13) for the time of the last change
+// has the next write note it anew, at full resolution, and the sync that follows store that as well. Syncs took 178 us
+// instead of 110 where this was measured.
 func (l *logFile) length() (int64, error) {
 	if l.f == nil {
 		f, err := os.OpenFile(l.path, os.O_WRONLY, 0)
@@ -49,11 +55,7 @@ func (l *logFile) length() (int64, error) {
 		}
 		l.f = f
 	}
-	info, err := l.f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	return l.f.Seek(0, io.SeekEnd)
 }
 
 // close lets go of the file, and keeps no more room.
