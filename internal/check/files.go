@@ -63,6 +63,11 @@ func Files(arg string) iter.Seq[Entry] {
 	}
 }
 
+// Reader is the entry of a file that is already open. It is read once, and not closed.
+func Reader(name string, r io.Reader) Entry {
+	return Entry{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }}
+}
+
 func onDisk(path string, among bool) Entry {
 	return Entry{Name: path, Among: among, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
@@ -124,8 +129,8 @@ func archive(name string, yield func(Entry) bool) bool {
 		if err != nil {
 			return yield(broken(name, err))
 		}
-		e := Entry{Name: name + "/" + path.Clean(h.Name), Among: true, Size: int64(len(data))}
-		e.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+		e := Reader(name+"/"+path.Clean(h.Name), bytes.NewReader(data))
+		e.Among, e.Size = true, int64(len(data))
 		if !yield(e) {
 			return false
 		}
@@ -169,7 +174,8 @@ func (e Entry) check(o Options) *File {
 const inline = 4 << 20
 
 // Run checks files, several at a time, and hands them to the function in their order, one at a time. It ends with the
-// context, or with the first error of the function.
+// context, or with the first error of the function; searches that are under way then go on unheard until their budget
+// is spent.
 func Run(ctx context.Context, entries iter.Seq[Entry], o Options, each func(*File) error) error {
 	queue := make(chan chan *File, 2*runtime.GOMAXPROCS(0))
 	quit := make(chan struct{})
@@ -197,11 +203,13 @@ func Run(ctx context.Context, entries iter.Seq[Entry], o Options, each func(*Fil
 	}()
 	defer close(quit)
 	for done := range queue {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := each(<-done); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case f := <-done:
+			if err := each(f); err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()

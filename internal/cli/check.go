@@ -27,8 +27,8 @@ func (a *app) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check FILE|FOLDER|ARCHIVE|WORKFLOW...", Short: "verify nets before they run, and show the run that gets stuck",
 		Long: paragraph("Verify that every case can complete, completes with nothing left over, and that every task can start. "+
-			"Files are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; folders and "+
-			".tar.gz archives are read as a whole; a WORKFLOW is one of this program or of the database. Each net is "+
+			"Files are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; - is standard input; "+
+			"folders and .tar.gz archives are read as a whole; a WORKFLOW is one of this program or of the database. Each net is "+
 			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document. "+
 			"Warnings are shown and do not count; --silence all leaves them out, so that only what is wrong is shown.") +
 			"\n\nExit codes, of which the worst counts, in this order:\n" +
@@ -38,6 +38,7 @@ func (a *app) check() *cobra.Command {
 			"  0    all are sound, or weakly so; warnings count for nothing",
 		Example: `  tasq check claims.net models.tar.gz
   tasq check --silence all processes
+  git show HEAD:order.bpmn | tasq check -
   tasq check --silence or-join-is-xor -o sarif processes > tasq.sarif
   tasq check --witness stuck claims.bpmn && tasq script stuck
   tasq check --explain improper-completion`,
@@ -120,7 +121,7 @@ func (c *checks) usable(cmd *cobra.Command, args []string) error {
 	if slices.Contains(c.silence, "all") {
 		c.silence = net.WarningCodes()
 	}
-	return nil
+	return stdinOnce(args)
 }
 
 func (c *checks) explainCodes(args []string) error {
@@ -187,6 +188,10 @@ func (c *checks) run(ctx context.Context, args []string) error {
 func (c *checks) entries(ctx context.Context, args []string) (iter.Seq[check.Entry], error) {
 	var parts []iter.Seq[check.Entry]
 	for _, arg := range args {
+		if arg == "-" {
+			parts = append(parts, slices.Values([]check.Entry{check.Reader(stdinName, c.a.stdin)}))
+			continue
+		}
 		if isFile(arg) {
 			parts = append(parts, check.Files(arg))
 			continue

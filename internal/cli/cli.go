@@ -32,6 +32,7 @@ type Registry struct {
 // app is one call of the command.
 type app struct {
 	Streams
+	stdin  *input // In, until the command is interrupted
 	reg    Registry
 	db     string // flag --db; see path
 	output string // flag -o
@@ -41,7 +42,7 @@ type app struct {
 
 // Main runs the command with the arguments that follow its name, and returns the exit code.
 func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
-	a := &app{Streams: s, reg: reg, paint: terminal(s.Out)}
+	a := &app{Streams: s, stdin: &input{ctx: ctx, from: s.In}, reg: reg, paint: terminal(s.Out)}
 	root := a.root()
 	root.SetArgs(a.normalize(root, args))
 	err := root.ExecuteContext(ctx)
@@ -55,10 +56,15 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 	if !a.ran {
 		err = usage(err)
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(s.Err, "tasq: "+plainLines(text))
-	}
+	a.complain(err)
 	return exitCode(err)
+}
+
+// complain tells an error. One without a text has been told already, and has only a code.
+func (a *app) complain(err error) {
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(a.Err, "tasq: "+plainLines(text))
+	}
 }
 
 func terminal(w io.Writer) bool {

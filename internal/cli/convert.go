@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,16 +26,18 @@ func (a *app) convert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "convert FILE...", Short: "turn models of other tools into net notation, PNML or pictures",
 		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (what a file is shows in its content) and write " +
-			"them in another form. PNML and net notation hold all nets of a file, and a picture one. What has no place in a net, " +
-			"or not in the form that is written, is listed on standard error, with its line."),
+			"them in another form; - is standard input. PNML and net notation hold all nets of a file, and a picture one. What " +
+			"has no place in a net, or not in the form that is written, is listed on standard error, with its line. A file " +
+			"that cannot be converted does not keep the others from it."),
 		Example: `  tasq convert order.bpmn -o order.net
   tasq convert models/*.yawl -t pnml -o nets/
-  tasq convert order.bpmn -t svg --net Customer > customer.svg`,
+  tasq convert order.bpmn -t svg --net Customer > customer.svg
+  git show HEAD:order.bpmn | tasq convert - -t net`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("tasq convert needs a FILE; see tasq convert -h")
 			}
-			return nil
+			return stdinOnce(args)
 		},
 	}
 	f := cmd.Flags()
@@ -53,56 +55,78 @@ func (a *app) convert() *cobra.Command {
 }
 
 func (c *conversion) run(ctx context.Context, args []string) error {
+	if err := room(len(args), c.to); err != nil { // before any file is read
+		return err
+	}
 	var outputs []output
+	var failed []error
 	for _, path := range args {
-		if err := ctx.Err(); err != nil {
+		made, err := c.file(path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && len(args) == 1 {
 			return err
 		}
-		f, err := c.a.readModel(path)
 		if err != nil {
-			return err
-		}
-		nets, err := chooseNets(f, c.net)
-		if err != nil {
-			return err
-		}
-		made, err := c.outputs(f, nets)
-		if err != nil {
-			return err
+			c.a.complain(err)
+			failed = append(failed, err)
 		}
 		outputs = append(outputs, made...)
-		c.report(f, nets)
 	}
-	return c.a.write(c.to, outputs, args)
+	if err := c.a.write(c.to, outputs, args); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return exit(exitCode(failed[0]), "%d of %d files are not converted", len(failed), len(args))
+	}
+	return nil
+}
+
+// file converts one model, and lists what did not come across. It has no outputs if it fails.
+func (c *conversion) file(path string) ([]output, error) {
+	f, err := c.a.readModel(path)
+	if err != nil {
+		return nil, err
+	}
+	nets, err := chooseNets(f, c.net)
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.outputs(f, nets)
+	if err != nil {
+		return nil, err
+	}
+	c.report(f, nets)
+	return made, nil
 }
 
 // outputs are the files that one model becomes.
 func (c *conversion) outputs(f *model.File, nets []*model.Net) ([]output, error) {
-	switch c.form {
-	case "pnml":
-		write, err := asPNML(f.Name, nets)
-		return []output{{name: baseName(f.Name) + endings[c.form], write: write}}, err
-	case "net":
-		text, err := asNotation(f.Name, nets)
-		write := func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		}
-		return []output{{name: baseName(f.Name) + endings[c.form], write: write}}, err
+	if slices.Contains(modelForms, c.form) {
+		o, err := render(baseName(f.Name)+endings[c.form], func(w io.Writer) error {
+			if c.form == "pnml" {
+				return writePNML(w, f.Name, nets)
+			}
+			return writeNotation(w, f.Name, nets)
+		})
+		return []output{o}, err
 	}
-	var all []output
-	for _, n := range nets {
+	all := make([]output, len(nets))
+	for i, n := range nets {
 		p, err := pictureOf(f.Name, n)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, output{name: outputName(f, n) + endings[c.form], write: p.pen(c.form)})
+		if all[i], err = render(outputName(f, n)+endings[c.form], p.pen(c.form)); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
 
-// asPNML writes workflows, or the plain nets of a file in PNML that no workflows can be made of.
-func asPNML(path string, nets []*model.Net) (func(w io.Writer) error, error) {
+// writePNML writes workflows, or the plain nets of a file in PNML that no workflows can be made of.
+func writePNML(w io.Writer, path string, nets []*model.Net) error {
 	var defs []*net.Definition
 	var plain []*net.Petri
 	for _, n := range nets {
@@ -113,41 +137,42 @@ func asPNML(path string, nets []*model.Net) (func(w io.Writer) error, error) {
 			plain = append(plain, n.Petri)
 		}
 	}
-	refused := func(err error) error {
-		if err != nil {
-			err = usagef("%s: %w", path, err)
-		}
-		return err
-	}
+	var err error
 	switch len(nets) {
 	case len(defs):
-		return func(w io.Writer) error { return refused(pnml.Encode(w, defs...)) }, nil
+		err = pnml.Encode(w, defs...)
 	case len(plain):
-		return func(w io.Writer) error { return refused(pnml.EncodePetri(w, plain...)) }, nil
+		err = pnml.EncodePetri(w, plain...)
+	default:
+		return usagef("%s has nets that are no workflows beside others that are nothing else; choose one with --net", path)
 	}
-	return nil, usagef("%s has nets that are no workflows beside others that are nothing else; choose one with --net",
-		path)
+	if err != nil {
+		return usagef("%s: %w", path, err)
+	}
+	return nil
 }
 
-// asNotation writes workflows; those that were text before keep all that the notation says of them.
-func asNotation(path string, nets []*model.Net) (string, error) {
-	var b strings.Builder
+// writeNotation writes workflows; those that were text before keep all that the notation says of them.
+func writeNotation(w io.Writer, path string, nets []*model.Net) error {
 	for _, n := range nets {
+		var text string
+		var err error
 		switch {
 		case n.Workflow != nil:
-			b.WriteString(script.Format([]*script.Workflow{n.Workflow}))
+			text = script.Format([]*script.Workflow{n.Workflow})
 		case n.Definition == nil:
-			return "", usagef("%s: no workflow can be made of net %s: %s", path, n.Name, "net notation has no weights, no "+
+			return usagef("%s: no workflow can be made of net %s: %s", path, n.Name, "net notation has no weights, no "+
 				"tasks without a flow in and no nets without an end")
 		default:
-			text, err := script.Encode(n.Definition)
-			if err != nil {
-				return "", usagef("%s: %w", path, err)
+			if text, err = script.Encode(n.Definition); err != nil {
+				return usagef("%s: %w", path, err)
 			}
-			b.WriteString(text)
+		}
+		if _, err = io.WriteString(w, text); err != nil {
+			return err
 		}
 	}
-	return b.String(), nil
+	return nil
 }
 
 // report lists what did not come across: when the model was read, and now that it is written.

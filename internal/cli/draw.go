@@ -59,7 +59,9 @@ func (a *app) draw() *cobra.Command {
 			}
 			outputs := make([]output, len(pictures))
 			for i, p := range pictures {
-				outputs[i] = output{name: p.file + endings[d.format], write: p.pen(d.format)}
+				if outputs[i], err = render(p.file+endings[d.format], p.pen(d.format)); err != nil {
+					return err
+				}
 			}
 			return a.write(d.to, outputs, args)
 		})(cmd, args)
@@ -105,11 +107,11 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 	}
 	if len(nets) > 1 && !isFolder(d.to) {
 		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with -o for a file each",
-			path, len(nets), list(f.Names()))
+			f.Name, len(nets), list(f.Names()))
 	}
 	pictures := make([]picture, len(nets))
 	for i, n := range nets {
-		if pictures[i], err = pictureOf(path, n); err != nil {
+		if pictures[i], err = pictureOf(f.Name, n); err != nil {
 			return nil, err
 		}
 		pictures[i].file = outputName(f, n)

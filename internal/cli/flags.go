@@ -173,7 +173,7 @@ func (d *data) Set(s string) error {
 	text := []byte(s)
 	var err error
 	if s == "-" {
-		text, err = io.ReadAll(d.a.In)
+		text, err = io.ReadAll(d.a.stdin)
 	} else if file, ok := strings.CutPrefix(s, "@"); ok {
 		text, err = os.ReadFile(file)
 	}

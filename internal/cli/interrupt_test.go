@@ -54,6 +54,33 @@ func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
 	require.Contains(t, out, " started ")
 }
 
+// waiting is a terminal at which nobody types: reading from it, the command is interrupted, and nothing ever comes.
+type waiting struct {
+	interrupt context.CancelFunc
+	end       <-chan struct{}
+}
+
+func (w waiting) Read([]byte) (int, error) {
+	w.interrupt()
+	<-w.end
+	return 0, io.EOF
+}
+
+func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	for _, args := range [][]string{
+		{"check", "-"}, {"draw", "-"}, {"convert", "-", "-t", "net"}, {"case", "start", "article", "--data", "-", "--db", "none.db"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, errs bytes.Buffer
+		code := cli.Main(ctx, args, cli.Streams{In: waiting{cancel, end}, Out: &out, Err: &errs}, cli.Registry{})
+		require.Equal(t, cli.ExitInterrupted, code, args)
+		require.Empty(t, out.String(), args)
+		require.Equal(t, "tasq: interrupted\n", errs.String(), args)
+	}
+}
+
 func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	path, id, _ := stuck(t)
 	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "30ms")

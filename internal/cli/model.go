@@ -35,9 +35,20 @@ func (a *app) readModel(path string) (*model.File, error) {
 
 func (a *app) openModel(path string) (*model.File, error) {
 	if path == "-" {
-		return model.Read("-", a.In)
+		return model.Read(stdinName, a.stdin)
 	}
 	return model.Open(path)
+}
+
+// stdinName is what the model on standard input is called, in messages and by the files that are made of it.
+const stdinName = "stdin"
+
+// stdinOnce refuses arguments of which several are standard input: the second would find it empty.
+func stdinOnce(args []string) error {
+	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+		return usagef("- stands there twice, and standard input can be read once")
+	}
+	return nil
 }
 
 // chooseNets is the net of a name, or all nets of a file for no name.
@@ -90,9 +101,6 @@ func outputName(f *model.File, n *model.Net) string {
 
 // baseName is the name of a file without its folder and its ending.
 func baseName(path string) string {
-	if path == "-" {
-		return "model"
-	}
 	base := filepath.Base(path)
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }

@@ -57,40 +57,67 @@ func isFolder(path string) bool {
 
 // output is a file to be written.
 type output struct {
-	name  string // in the folder, if -o names one
-	write func(io.Writer) error
+	name string // in the folder, if -o names one
+	data []byte
 }
 
-// write writes outputs to standard output, into one file, or into a folder. Everything is made before anything is
-// written. What was read is never written over.
-func (a *app) write(to string, outputs []output, read []string) error {
-	folder := isFolder(to)
-	if len(outputs) > 1 && !folder {
-		return usagef("there are %d files to write; name a folder with -o, like -o %s/", len(outputs), firstWord(to, "out"))
+// render makes an output of what a function writes.
+func render(name string, write func(io.Writer) error) (output, error) {
+	var b bytes.Buffer
+	err := write(&b)
+	return output{name, b.Bytes()}, err
+}
+
+// room refuses a number of files for which -o leaves no room: only a folder takes several.
+func room(files int, to string) error {
+	if files > 1 && !isFolder(to) {
+		return usagef("there are %d files to write; name a folder with -o, like -o %s/", files, firstWord(to, "out"))
 	}
-	taken := make(map[string]bool)
-	made := make([]bytes.Buffer, len(outputs))
+	return nil
+}
+
+// write writes outputs to standard output, into one file, or into a folder. What was read is never written over, and
+// nothing is written if something would be.
+func (a *app) write(to string, outputs []output, read []string) error {
+	if err := room(len(outputs), to); err != nil {
+		return err
+	}
+	folder := isFolder(to)
+	paths := make([]string, len(outputs))
 	for i, o := range outputs {
-		if taken[o.name] {
+		paths[i] = to
+		if folder {
+			paths[i] = filepath.Join(to, o.name)
+		}
+		if slices.Contains(paths[:i], paths[i]) {
 			return usagef("two files would be called %s; convert them one by one", o.name)
 		}
-		taken[o.name] = true
-		if err := o.write(&made[i]); err != nil {
+		if err := spare(paths[i], read); err != nil {
 			return err
 		}
 	}
-	if folder {
+	if folder && len(outputs) > 0 {
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return unwritable(to, err)
 		}
 	}
 	for i, o := range outputs {
-		path := to
-		if folder {
-			path = filepath.Join(to, o.name)
-		}
-		if err := a.writeFile(path, made[i].Bytes(), read); err != nil {
+		if err := a.writeFile(paths[i], o.data); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// spare refuses to write a file that was read.
+func spare(path string, read []string) error {
+	there, err := os.Stat(path)
+	if err != nil {
+		return nil // it is not there, or writing will tell
+	}
+	for _, in := range read {
+		if info, err := os.Stat(in); err == nil && os.SameFile(there, info) {
+			return usagef("%s would be written over itself; name another file with -o", in)
 		}
 	}
 	return nil
@@ -100,16 +127,10 @@ func firstWord(words ...string) string {
 	return words[slices.IndexFunc(words, func(w string) bool { return w != "" && w != "-" })]
 }
 
-func (a *app) writeFile(path string, data []byte, read []string) error {
+func (a *app) writeFile(path string, data []byte) error {
 	if path == "" || path == "-" {
 		_, err := a.Out.Write(data)
 		return err
-	}
-	there, err := os.Stat(path)
-	for _, in := range read {
-		if info, inErr := os.Stat(in); err == nil && inErr == nil && os.SameFile(there, info) {
-			return usagef("%s would be written over itself; name another file with -o", in)
-		}
 	}
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		return unwritable(path, err)
