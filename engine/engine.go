@@ -69,7 +69,7 @@ type Engine struct {
 	close  sync.Once
 	jobs   sync.WaitGroup
 	keep   sweeper
-	inbox  sync.WaitGroup  // who looks for commands of other processes
+	inbox  inbox
 	ctx    context.Context // of jobs; canceled when the grace is over
 	cancel context.CancelFunc
 }
@@ -136,7 +136,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 	}
 	e.sched.start()
 	e.keep.start(e)
-	e.openInbox()
+	e.inbox.start(e)
 	return nil
 }
 
@@ -267,7 +267,7 @@ func (e *Engine) shutDown() error {
 	<-e.stopped
 	e.runner.stop()
 	e.cancel()
-	e.inbox.Wait()
+	e.inbox.wait.Wait()
 	e.keep.wait.Wait()
 	e.watch.close()
 	return e.store.Close()
@@ -288,7 +288,7 @@ func (e *Engine) Kill() error {
 		e.queue.close()
 		<-e.stopped
 		e.cancel()
-		e.inbox.Wait()
+		e.inbox.wait.Wait()
 		e.keep.wait.Wait()
 		e.runner.stop()
 		e.watch.close()

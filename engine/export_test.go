@@ -50,3 +50,12 @@ func Cached(ctx context.Context, e *Engine) (cases, steps int, err error) {
 	}})
 	return cases, steps, err
 }
+
+// InboxBatch is how many commands of other processes are read at a time.
+const InboxBatch = inboxBatch
+
+// Inbox returns a function that looks into the inbox of an engine as it does now and then, for a store that hides it.
+func Inbox(e *Engine, w store.Watcher) (look func() error) {
+	i := &inbox{e: e, w: w}
+	return i.look
+}

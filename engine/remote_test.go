@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,4 +217,78 @@ func TestCodesAreStable(t *testing.T) {
 	}
 	require.ErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrNotFound)
 	require.NotErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrInactive)
+}
+
+// More commands may be left than are read at a time, and those of another program stay where they are: none of them hides the
+// ones behind it.
+func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
+	a, b := oneTask("ours"), oneTask("theirs")
+	path := filepath.Join(t.TempDir(), "many.db")
+	e, err := engine.Open(t.Context(), sqlite.File(path), a, b)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	for _, workflow := range []string{"theirs", "ours"} {
+		for range engine.InboxBatch + 1 {
+			leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)})
+		}
+	}
+
+	opened := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
+	opened.Drain()
+	require.Equal(t, engine.InboxBatch+1, cases(t, opened))
+}
+
+func oneTask(name string) *builder.Workflow[prompt] {
+	b := builder.New[prompt](name)
+	b.Path(b.Start(), builder.Task(b, "task", builder.Work[prompt, draft]{Input: builder.CaseInput(b)}), b.End())
+	return b.MustBuild()
+}
+
+// hint is a watcher that says once that a command was left.
+type hint struct{ left bool }
+
+// Changed implements store.Watcher.
+func (h *hint) Changed(context.Context) (bool, error) {
+	changed := h.left
+	h.left = false
+	return changed, nil
+}
+
+// A command that could not be taken is asked for again, though nothing has changed in the meantime.
+func TestACommandThatCouldNotBeTakenIsTriedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "again.db")
+	b := &broken{Opener: sqlite.File(path)} // which hides the inbox from the engine
+	e := enginetest.Open(t, b, engine.Config{}, oneTask("ours"))
+	look := engine.Inbox(e.Engine, &hint{left: true})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
+	b.begin.Store(true)
+	require.ErrorIs(t, look(), errDisk)
+	b.begin.Store(false)
+	require.NoError(t, look())
+	require.Equal(t, 1, cases(t, e))
+}
+
+// A completion handler that takes too long is told by a job, whoever gave the command that ended the run.
+func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	var calls atomic.Int32
+	h := builder.Handler("h", func(context.Context, *builder.Completion[int], string) error {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+		return nil
+	})
+	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		<-ctx.Done()
+		return n, ctx.Err()
+	}, builder.Handles(h))
+	path := filepath.Join(t.TempDir(), "handler.db")
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{CallbackTimeout: 2 * time.Second}, a)
+	run, err := a.Run(t.Context(), e, 1, builder.OnComplete(h, "x"))
+	require.NoError(t, err)
+	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: run.ID})
+	require.NoError(t, err)
+	e.Drain()
+	require.EqualValues(t, 2, calls.Load())
 }

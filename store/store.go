@@ -83,8 +83,9 @@ type Tx interface {
 	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function returns.
 	DB() domain.DB
 
-	// Requests takes up to max commands that other processes left, oldest first. They stay until they are replied to.
-	Requests(ctx context.Context, max int) ([]Request, error)
+	// Requests lists up to max commands that other processes left, oldest first: those whose ids are above the given one, 0
+	// for all. They stay until they are replied to.
+	Requests(ctx context.Context, after int64, max int) ([]Request, error)
 
 	// Reply records the answer to a request, for the process that waits for it.
 	Reply(ctx context.Context, id int64, a Answer) error

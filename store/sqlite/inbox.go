@@ -11,7 +11,7 @@ import (
 )
 
 // Requests implements [store.Tx].
-func (tx *transaction) Requests(_ context.Context, max int) ([]store.Request, error) {
+func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
@@ -20,8 +20,8 @@ func (tx *transaction) Requests(_ context.Context, max int) ([]store.Request, er
 		answered[r.id] = true
 	}
 	var all []store.Request
-	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL ORDER BY id LIMIT ?",
-		args(int64(max+len(answered))), func(r *row) error {
+	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL AND id > ? ORDER BY id LIMIT ?",
+		args(after, int64(max+len(answered))), func(r *row) error {
 			q := store.Request{ID: r.number(), At: r.time(), Command: r.json()}
 			if len(all) < max && !answered[q.ID] {
 				all = append(all, q)
@@ -70,9 +70,12 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	if err != nil || version == s.version {
 		return false, explain(s.path, err)
 	}
-	s.version = version
 	_, found, err := s.w.number("SELECT id FROM requests WHERE replied IS NULL LIMIT 1")
-	return found, explain(s.path, err)
+	if err != nil {
+		return false, explain(s.path, err)
+	}
+	s.version = version
+	return found, nil
 }
 
 // pollReply is how often Post looks for its reply.

@@ -329,7 +329,7 @@ type Poster interface {
 func requests(w *World) {
 	ctx := context.Background()
 	w.Update(func(b *Batch) {
-		list, err := b.Tx.Requests(ctx, 10)
+		list, err := b.Tx.Requests(ctx, 0, 10)
 		require.NoError(w.T, err)
 		require.Empty(w.T, list)
 		require.ErrorIs(w.T, b.Tx.Reply(ctx, 7, store.Answer{}), store.ErrNotFound)
@@ -354,6 +354,11 @@ func requests(w *World) {
 	go post(`2`)
 	both := w.await(2)
 	require.Equal(w.T, first.ID, both[0].ID, "the oldest first")
+	w.Update(func(b *Batch) {
+		list, err := b.Tx.Requests(ctx, first.ID, 10)
+		require.NoError(w.T, err)
+		require.Equal(w.T, both[1:], list, "those behind the one that is named")
+	})
 
 	err := w.TryUpdate(func(b *Batch) error {
 		require.NoError(w.T, b.Tx.Reply(ctx, first.ID, store.Answer{Code: "lost"}))
@@ -361,12 +366,12 @@ func requests(w *World) {
 	})
 	require.ErrorIs(w.T, err, errUndo)
 	w.Update(func(b *Batch) {
-		list, err := b.Tx.Requests(ctx, 1)
+		list, err := b.Tx.Requests(ctx, 0, 1)
 		require.NoError(w.T, err)
 		require.Len(w.T, list, 1)
 		require.Equal(w.T, first.ID, list[0].ID, "an undone reply leaves the request")
 		require.NoError(w.T, b.Tx.Reply(ctx, first.ID, store.Answer{Result: json.RawMessage(`{"id": 1}`)}))
-		list, err = b.Tx.Requests(ctx, 10)
+		list, err = b.Tx.Requests(ctx, 0, 10)
 		require.NoError(w.T, err)
 		require.Len(w.T, list, 1)
 		require.Equal(w.T, both[1].ID, list[0].ID, "an answered request is not handed out again")
@@ -395,7 +400,7 @@ func takenBack(w *World, p Poster) {
 	cancel()
 	require.ErrorIs(w.T, <-done, context.Canceled)
 	w.Update(func(b *Batch) {
-		list, err := b.Tx.Requests(context.Background(), 10)
+		list, err := b.Tx.Requests(context.Background(), 0, 10)
 		require.NoError(w.T, err)
 		require.Empty(w.T, list)
 	})
@@ -416,7 +421,7 @@ func (w *World) await(n int) []store.Request {
 		var list []store.Request
 		w.Update(func(b *Batch) {
 			var err error
-			list, err = b.Tx.Requests(context.Background(), 10)
+			list, err = b.Tx.Requests(context.Background(), 0, 10)
 			require.NoError(w.T, err)
 		})
 		if len(list) >= n {
