@@ -125,10 +125,11 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.topics.init()
 	e.active.init()
 	e.queue.init()
-	e.runner = newRunner(e.cfg.CallbackTimeout)
 	if err := e.topics.load(ctx, e.store); err != nil {
+		e.cancel()
 		return fmt.Errorf("find who waits for topics: %w", err)
 	}
+	e.runner = newRunner(e.cfg.CallbackTimeout)
 	go e.write()
 	if err := e.recover(ctx); err != nil {
 		e.shutDown()

@@ -140,3 +140,37 @@ func TestABroadcastIsKnownByItsKey(t *testing.T) {
 	e.Drain()
 	require.Equal(t, "completed: 7", outcome(t, e, id))
 }
+
+// A key belongs to one token: used with another one of the same case it is refused, and that token is still good.
+func TestAKeyBelongsToOneToken(t *testing.T) {
+	ctx := t.Context()
+	tokens := make(chan string, 2)
+	w, _ := function(t, "hooks", func(ctx context.Context, _ int) (sum int, err error) {
+		for _, name := range []string{"one", "two"} {
+			token, err := step.Token(ctx, "token "+name, name)
+			if err != nil {
+				return 0, err
+			}
+			if _, err := step.Do(ctx, "tell "+name, func(context.Context) (int, error) { tokens <- token; return 0, nil }); err != nil {
+				return 0, err
+			}
+		}
+		for _, name := range []string{"one", "two"} {
+			n, err := step.Await[int](ctx, name)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	})
+	e := enginetest.New(t, w)
+	id := start(t, e, w, 0)
+	one, two := <-tokens, <-tokens
+	require.NoError(t, e.SendToken(ctx, one, 1, builder.Key("k")))
+	require.NoError(t, e.SendToken(ctx, one, 1, builder.Key("k")), "the first answer again")
+	require.ErrorIs(t, e.SendToken(ctx, two, 2, builder.Key("k")), engine.ErrKeyReused)
+	require.NoError(t, e.SendToken(ctx, two, 2, builder.Key("l")))
+	e.Drain()
+	require.Equal(t, "completed: 3", outcome(t, e, id))
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -13,30 +14,27 @@ import (
 // topics knows which root cases may hold a step that waits for a topic. It may name one too many: the kernel looks.
 type topics struct {
 	mu    sync.Mutex
-	waits map[string]map[workitem.CaseID]int
+	waits map[string]map[workitem.CaseID]bool
+	of    map[workitem.CaseID]map[string]bool // the same the other way round
 }
 
-func (t *topics) init() { t.waits = make(map[string]map[workitem.CaseID]int) }
+func (t *topics) init() {
+	t.waits = make(map[string]map[workitem.CaseID]bool)
+	t.of = make(map[workitem.CaseID]map[string]bool)
+}
 
 // roots lists the root cases for a topic, the oldest first.
 func (t *topics) roots(topic string) []workitem.CaseID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []workitem.CaseID
-	for root := range t.waits[topic] {
-		all = append(all, root)
-	}
-	slices.SortFunc(all, func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
-	return all
+	return slices.SortedFunc(maps.Keys(t.waits[topic]), func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
 }
 
 func (t *topics) add(topic string, root workitem.CaseID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waits[topic] == nil {
-		t.waits[topic] = make(map[workitem.CaseID]int)
-	}
-	t.waits[topic][root]++
+	addTo(t.waits, topic, root)
+	addTo(t.of, root, topic)
 }
 
 // note takes up what a committed command did.
@@ -61,22 +59,36 @@ func (t *topics) note(tree *store.Tree, events []store.Event) {
 func (t *topics) forget(tree *store.Tree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for topic, roots := range t.waits {
-		if roots[tree.Root] == 0 {
-			continue
-		}
-		waits := false
-		tree.Each(func(c *store.Case) {
-			for s := range c.Steps.All() {
-				waits = waits || s.Topic && s.Target == topic
+	if len(t.of[tree.Root]) == 0 {
+		return
+	}
+	still := make(map[string]bool)
+	tree.Each(func(c *store.Case) {
+		for s := range c.Steps.All() {
+			if s.Topic {
+				still[s.Target] = true
 			}
-		})
-		if waits {
-			continue
 		}
-		if delete(roots, tree.Root); len(roots) == 0 {
-			delete(t.waits, topic)
+	})
+	for topic := range t.of[tree.Root] {
+		if !still[topic] {
+			takeFrom(t.waits, topic, tree.Root)
+			takeFrom(t.of, tree.Root, topic)
 		}
+	}
+}
+
+func addTo[K, V comparable](sets map[K]map[V]bool, k K, v V) {
+	if sets[k] == nil {
+		sets[k] = make(map[V]bool)
+	}
+	sets[k][v] = true
+}
+
+// takeFrom takes a value out of a set, and the set away that is empty then.
+func takeFrom[K, V comparable](sets map[K]map[V]bool, k K, v V) {
+	if delete(sets[k], v); len(sets[k]) == 0 {
+		delete(sets, k)
 	}
 }
 
