@@ -36,12 +36,8 @@ func (a *app) cases() *cobra.Command {
 	return cmd
 }
 
-func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter) error {
-	known, err := namesOf(ctx, r)
-	if err == nil {
-		err = known.check(l.workflow, "")
-	}
-	if err != nil {
+func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter) (err error) {
+	if err := l.known(ctx, r); err != nil {
 		return err
 	}
 	if l.counts {

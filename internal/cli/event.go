@@ -30,7 +30,6 @@ func (a *app) eventSend() *cobra.Command {
 	}
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.complete()
 		q.command.Do, q.command.Event = engine.RemoteSend, args[1]
 		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
 			return err
@@ -49,7 +48,6 @@ func (a *app) eventToken() *cobra.Command {
 	}
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.complete()
 		q.command.Do, q.command.Token = engine.RemoteToken, args[0]
 		return a.send(ctx, o, q, "event sent by token")
 	})
@@ -64,7 +62,6 @@ func (a *app) eventBroadcast() *cobra.Command {
 	}
 	q.flags(cmd, "the value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.complete()
 		q.command.Do, q.command.Event = engine.RemoteBroadcast, args[0]
 		return a.send(ctx, o, q, "")
 	})

@@ -42,12 +42,8 @@ func (a *app) items() *cobra.Command {
 	return cmd
 }
 
-func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter) error {
-	known, err := namesOf(ctx, r)
-	if err == nil {
-		err = known.check(l.workflow, l.task)
-	}
-	if err != nil {
+func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter) (err error) {
+	if err := l.known(ctx, r); err != nil {
 		return err
 	}
 	if l.counts {

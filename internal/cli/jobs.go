@@ -53,12 +53,8 @@ func (a *app) jobs() *cobra.Command {
 
 var jobKinds = []string{store.JobRun, store.JobTimer, store.JobWake, store.JobCall, store.JobStart, store.JobTell}
 
-func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) error {
-	known, err := namesOf(ctx, r)
-	if err == nil {
-		err = known.check(l.workflow, l.task)
-	}
-	if err != nil {
+func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (err error) {
+	if err := l.known(ctx, r); err != nil {
 		return err
 	}
 	if l.counts {

@@ -110,6 +110,15 @@ func (l *listing) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// known refuses a --workflow and a --task of which the database knows nothing: an empty list would not tell.
+func (l *listing) known(ctx context.Context, r store.Reader) error {
+	names, err := namesOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	return names.check(l.workflow, l.task)
+}
+
 // pageSize is how many rows are read and printed at a time.
 const pageSize = 1000
 

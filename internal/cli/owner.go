@@ -15,7 +15,6 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/script"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -34,6 +33,9 @@ type owning struct {
 
 // do has a command done, and returns when it is; with --queue, once it is left.
 func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+	if err := q.complete(); err != nil {
+		return engine.RemoteResult{}, err
+	}
 	if err := o.prepare(ctx, q.command); err != nil {
 		return engine.RemoteResult{}, err
 	}
@@ -54,35 +56,36 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 		if err != nil {
 			return err
 		}
-		var on *store.Case
-		switch c.Do {
-		case engine.RemoteItem:
-			it, err := findItem(ctx, r, c.Item)
-			if err != nil {
-				return err
-			}
-			on, err = findCase(ctx, r, it.Case)
-			if err != nil {
-				return err
-			}
-		case engine.RemoteCancel, engine.RemoteRemove, engine.RemoteSend:
-			if on, err = findCase(ctx, r, c.Case); err != nil {
-				return err
-			}
-		case engine.RemoteToken:
-			root, err := engine.TokenCase(c.Token)
-			if err != nil {
-				return err
-			}
-			if on, err = findCase(ctx, r, root); err != nil {
-				return err
-			}
-		}
 		if c.Do == engine.RemoteBroadcast {
 			return o.gatherAll(known.defs)
 		}
+		on, err := caseOf(ctx, r, c)
+		if err != nil {
+			return err
+		}
 		return o.gather(known.defs, on)
 	})
+}
+
+// caseOf finds the case that a command acts on; nil for one that is about no case that is there.
+func caseOf(ctx context.Context, r store.Reader, c engine.RemoteCommand) (*store.Case, error) {
+	id := c.Case
+	switch c.Do {
+	case engine.RemoteStart:
+		return nil, nil
+	case engine.RemoteItem:
+		it, err := findItem(ctx, r, c.Item)
+		if err != nil {
+			return nil, err
+		}
+		id = it.Case
+	case engine.RemoteToken:
+		var err error
+		if id, err = engine.TokenCase(c.Token); err != nil {
+			return nil, err
+		}
+	}
+	return findCase(ctx, r, id)
 }
 
 // read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command acts, so it
@@ -120,45 +123,35 @@ func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
 	if err != nil {
 		return err
 	}
-	byPrint := make(map[string]bool)
-	add := func(d *activities.Definition) {
-		byPrint[d.Fingerprint] = true
+	for _, d := range texts {
 		o.defs = append(o.defs, d)
 	}
-	for _, d := range texts {
-		add(d)
-	}
-	var builtIn, known []string
+	all := names{stored}.workflows()
 	for _, w := range o.a.reg.Workflows {
 		d := w.Untyped()
-		builtIn = append(builtIn, d.Name)
+		all = append(all, d.Name)
 		if slices.ContainsFunc(stored, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint }) ||
 			d.Name == o.target && o.net == "" {
-			add(d)
+			o.defs = append(o.defs, d)
 		}
 	}
-	for _, s := range stored {
-		known = append(known, s.Name)
+	runs := func(is func(*activities.Definition) bool) bool {
+		return slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return is(w.Untyped()) })
 	}
-	if on != nil {
-		if !byPrint[on.Fingerprint] {
-			o.lacks = on.Workflow
-		}
-		return nil
-	}
-	if o.net != "" {
+	switch {
+	case on != nil && runs(func(d *activities.Definition) bool { return d.Fingerprint == on.Fingerprint }):
+	case on != nil:
+		o.lacks = on.Workflow
+	case o.net != "":
 		return o.fromFile(stored, texts)
-	}
-	if slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return w.Untyped().Name == o.target }) {
-		return nil
-	}
-	if slices.Contains(known, o.target) {
+	case runs(func(d *activities.Definition) bool { return d.Name == o.target }):
+	case slices.Contains(all, o.target):
 		o.lacks = o.target
-		return nil
+	default:
+		slices.Sort(all)
+		return exit(ExitNotFound, "there is no workflow %q; %s", o.target, hint(o.target, slices.Compact(all)))
 	}
-	all := append(known, builtIn...)
-	slices.Sort(all)
-	return exit(ExitNotFound, "there is no workflow %q; %s", o.target, hint(o.target, slices.Compact(all)))
+	return nil
 }
 
 // gatherAll is like gather for a command that is about everybody: this process must be able to start all that subscribe.
@@ -183,92 +176,6 @@ func (o *owning) gatherAll(stored []*store.Definition) error {
 		}
 	}
 	return nil
-}
-
-// rebuild makes definitions of those that the database holds as text, the newest of each name last.
-func rebuild(stored []*store.Definition) ([]*activities.Definition, error) {
-	var texts []*script.Workflow
-	var from []*store.Definition
-	for _, s := range stored {
-		var document struct {
-			Notation string `json:"notation"`
-		}
-		if s.Code || json.Unmarshal(s.Document, &document) != nil || document.Notation == "" {
-			continue
-		}
-		parsed, err := script.ParseNotation(posOf("database"), document.Notation)
-		if err != nil || len(parsed) != 1 {
-			continue // written by a version that knows another notation: its program has to do it
-		}
-		texts, from = append(texts, parsed[0]), append(from, s)
-	}
-	return compileAll(texts, from)
-}
-
-// compileAll compiles the newest of each name together, and then the older ones, whose composite tasks run the newest.
-func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activities.Definition, error) {
-	newest := make(map[string]int)
-	for i, s := range from {
-		if old, ok := newest[s.Name]; !ok || from[old].Created.Compare(s.Created) <= 0 {
-			newest[s.Name] = i
-		}
-	}
-	var order []int
-	for _, i := range newest {
-		order = append(order, i)
-	}
-	slices.Sort(order)
-	order = complete(texts, order)
-	var latest []*script.Workflow
-	for _, i := range order {
-		latest = append(latest, texts[i])
-	}
-	known := make(map[string]*activities.Definition)
-	defs, problems, err := script.Compile(latest, nil)
-	if err != nil || len(problems) > 0 {
-		return nil, err
-	}
-	for k, d := range defs {
-		d.Version = from[order[k]].Version
-		known[d.Name] = d
-	}
-	var older []*activities.Definition
-	for i, s := range from {
-		if newest[s.Name] == i {
-			continue
-		}
-		old, problems, err := script.Compile([]*script.Workflow{texts[i]}, known)
-		if err == nil && len(problems) == 0 {
-			old[0].Version = s.Version
-			older = append(older, old[0])
-		}
-	}
-	// A text that no longer gives the definition it was stored for is of a version that reads it otherwise.
-	changed := func(d *activities.Definition) bool {
-		return !slices.ContainsFunc(from, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint })
-	}
-	return slices.DeleteFunc(append(older, defs...), changed), nil
-}
-
-// complete leaves out the workflows whose composite tasks run one that is not a text: that is code, and only the program
-// that has it can run them. Without those, others may be left out in their turn.
-func complete(texts []*script.Workflow, order []int) []int {
-	for {
-		names := make(map[string]bool)
-		for _, i := range order {
-			names[texts[i].Def.Name] = true
-		}
-		lacks := func(t net.Task) bool {
-			return slices.ContainsFunc(t.Of, func(name string) bool { return !names[name] })
-		}
-		rest := slices.DeleteFunc(slices.Clone(order), func(i int) bool {
-			return slices.ContainsFunc(texts[i].Def.Tasks, lacks)
-		})
-		if len(rest) == len(order) {
-			return rest
-		}
-		order = rest
-	}
 }
 
 // fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// kase is the command "case".
+func (a *app) kase() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "case", Short: "start, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
+	}
+	cmd.AddCommand(a.caseStart(), a.caseCancel(), a.caseRemove())
+	return cmd
+}
+
+func (a *app) caseStart() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "start WORKFLOW", Short: "start a case and print its id",
+		Long: paragraph("Start a case of a workflow, and print the id of the case. The workflow is one that this program " +
+			"has, one that the database holds as text, or one of a file in net notation (--net)."),
+		Example: `  tasq case start article --data '{"text":"Why Petri nets?"}'
+  tasq case start article --data '{"text":"Why not?"}' --after 2h --priority 5
+  tasq case start review --net review.net --db new.db --create`,
+		Args: exactly("the name of a WORKFLOW"),
+	}
+	q.flags(cmd, "input of the case")
+	var after age
+	cmd.Flags().Var(&after, "after", "the case is there at once, and begins so much later: 90s, 5m, 2h, 3d")
+	cmd.Flags().IntVar(&q.command.Priority, "priority", 0, "`number` of its jobs and work items where their task gives none; higher goes first")
+	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
+	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Do, q.command.Workflow, q.command.After = engine.RemoteStart, args[0], time.Duration(after)
+		result, err := o.do(ctx, q)
+		if err != nil || q.queue {
+			return err
+		}
+		if a.output == "json" {
+			return a.view(ctx, func(r store.Reader) error {
+				c, err := findCase(ctx, r, result.Case)
+				if err != nil {
+					return err
+				}
+				return a.object(rowOfCase(c))
+			})
+		}
+		_, err = fmt.Fprintln(a.Out, result.Case)
+		return err
+	})
+	return cmd
+}
+
+func (a *app) caseCancel() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "cancel CASE", Short: "cancel a case with all that it owns",
+		Long: paragraph("Cancel a case with its work items, jobs and child cases. The data say why: an object with code, " +
+			"message and details."),
+		Example: `  tasq case cancel 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"code":"withdrawn"}'`,
+		Args:    exactly("the id of a CASE"),
+	}
+	q.flags(cmd, "the reason")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
+		q.command.Do = engine.RemoteCancel
+		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
+			return err
+		}
+		if _, err = o.do(ctx, q); err != nil || q.queue {
+			return err
+		}
+		return a.view(ctx, func(r store.Reader) error {
+			c, err := findCase(ctx, r, q.command.Case)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.object(rowOfCase(c))
+			}
+			_, err = fmt.Fprintf(a.Out, "case %s of %s is %s\n", c.ID, c.Workflow, c.State)
+			return err
+		})
+	})
+	return cmd
+}
+
+func (a *app) caseRemove() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "remove CASE", Short: "remove a case that has ended",
+		Long: paragraph("Remove a root case that has ended, with its child cases, work items, jobs, steps, events, history, and " +
+			"the idempotency keys of its commands. It is gone for good. Cases whose workflow does not keep them for ever are " +
+			"removed by the engine itself."),
+		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
+  tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
+		Args: exactly("the id of a CASE"),
+	}
+	q.patience(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
+		q.command.Do = engine.RemoteRemove
+		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
+			return err
+		}
+		if _, err = o.do(ctx, q); err != nil || q.queue {
+			return err
+		}
+		if a.output == "json" {
+			return a.object(removedRow{ID: q.command.Case, State: "removed"})
+		}
+		_, err = fmt.Fprintf(a.Out, "case %s is removed\n", q.command.Case)
+		return err
+	})
+	return cmd
+}
+
+// removedRow is what is left to tell of a case.
+type removedRow struct {
+	ID    workitem.CaseID `json:"id"`
+	State string          `json:"state"`
+}

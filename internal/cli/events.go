@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (a *app) events() *cobra.Command {
+	l := listing{a: a, what: "events"}
+	var f store.MessageFilter
+	cmd := &cobra.Command{
+		Use: "events", Short: "list the events that were sent to cases",
+		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. " +
+			"One that nobody has taken waits for the first step that asks for it."),
+		Example: `  tasq events --unread
+  tasq events --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071`,
+		Args: exactly(),
+	}
+	l.pageFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Name, "name", "", "only those of this `name`")
+	flags.BoolVar(&f.Unread, "unread", false, "only those that nobody has taken")
+	l.caseFlag(cmd, ofCase)
+	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.events(ctx, r, f) })
+	return cmd
+}
+
+func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFilter) (err error) {
+	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
+		return err
+	}
+	t := l.a.table("EVENT", "NAME", "CASE", "SENT", "BY", "TAKEN", "VALUE")
+	read := func(p store.Page) ([]*store.Message, error) {
+		f.Page = p
+		return r.Messages(ctx, f)
+	}
+	id := func(m *store.Message) string { return m.ID.String() }
+	return rows(l, t, read, id, rowOfEvent, func(m *store.Message) ([]string, error) {
+		return []string{m.ID.String(), m.Name, m.Case.String(), iso(m.Sent), m.By, iso(m.Taken), brief(m.Value, 40)}, nil
+	})
+}
+
+// eventRow is the JSON form of an event that was sent.
+type eventRow struct {
+	ID    workitem.MessageID `json:"id"`
+	Name  string             `json:"name"`
+	Topic bool               `json:"topic,omitempty"`
+	Case  workitem.CaseID    `json:"case"`
+	By    string             `json:"by,omitempty"`
+	Sent  time.Time          `json:"sent"`
+	Step  workitem.StepID    `json:"step,omitzero"` // that took it
+	Taken time.Time          `json:"taken,omitzero"`
+	Value json.RawMessage    `json:"value,omitempty"`
+}
+
+func rowOfEvent(m *store.Message) eventRow {
+	return eventRow{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
+		Taken: m.Taken, Value: m.Value}
+}

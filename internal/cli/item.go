@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// item is the command "item".
+func (a *app) item() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "item", Short: "start, complete, fail, cancel or reset a work item", Args: cobra.ArbitraryArgs, RunE: a.group,
+	}
+	for _, action := range []struct {
+		do          workitem.Action
+		short, more string
+		data        string
+		ends        bool // the action may complete the task
+	}{
+		{workitem.Start, "start a work item", "The item must be initialized.", "payload of the action", false},
+		{workitem.Complete, "complete a work item", "The item must be started. What the task does next is up to its policy.",
+			"output of the item", true},
+		{workitem.Fail, "fail a work item", "The item must be started. The data say why: an object with code, message and " +
+			"details, and with retryable, which is true unless said otherwise. A process with a policy to retry makes a " +
+			"fresh item then.",
+			"the failure", true},
+		{workitem.Cancel, "cancel a work item", "The item must not be final. The data say why: an object with code, message " +
+			"and details.", "the reason", true},
+		{workitem.Reset, "take a work item back", "The item must be started, and is initialized afterwards.",
+			"payload of the action", false},
+	} {
+		sub := a.itemAction(action.do, action.data, action.ends)
+		sub.Short = action.short
+		sub.Long = paragraph(strings.ToUpper(action.short[:1]) + action.short[1:] + ". " + action.more)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use:  do.String() + " ITEM",
+		Args: exactly("the id of a work ITEM"),
+	}
+	q.flags(cmd, what)
+	if ends {
+		cmd.Flags().StringSliceVar(&q.command.To, "to", nil,
+			"`names` of the tasks or conditions that the task's xor- or or-split goes to, if this ends the task")
+	}
+	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
+		q.command.Do, q.command.Action = engine.RemoteItem, do.String()
+		if q.command.Item, err = parseID(workitem.ParseID, "work item", args[0]); err != nil {
+			return err
+		}
+		if _, err = o.do(ctx, q); err != nil || q.queue {
+			return err
+		}
+		return a.view(ctx, func(r store.Reader) error {
+			it, err := findItem(ctx, r, q.command.Item)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.object(rowOfItem(it))
+			}
+			_, err = fmt.Fprintf(a.Out, "work item %s (%s/%s) is %s\n", it.ID, it.Workflow, it.Label(), it.State)
+			return err
+		})
+	})
+	return cmd
+}
