@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -385,7 +386,7 @@ func TestPriorityOfARun(t *testing.T) {
 	idle, err := engine.Config{Workers: -1}.Open(t.Context(), o, a)
 	require.NoError(t, err)
 	for i, name := range []string{"c", "b", "d", "a"} {
-		_, err := a.Run(t.Context(), idle, name, builder.Priority([]int{0, 5, 0, 9}[i]))
+		_, err := a.Run(t.Context(), idle, name, builder.Priority([]int{0, 5, 0, math.MaxInt}[i]))
 		require.NoError(t, err)
 	}
 	require.NoError(t, idle.Close())
@@ -395,7 +396,7 @@ func TestPriorityOfARun(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d"}, done)
 	for row, err := range one.Items(t.Context(), store.ItemFilter{Workflow: "a"}) {
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{`"a"`: 9, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
+		require.Equal(t, map[string]int{`"a"`: math.MaxInt, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
 	}
 	require.NoError(t, one.Close())
 }

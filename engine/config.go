@@ -22,7 +22,7 @@ type Config struct {
 	CallbackTimeout time.Duration
 	// Grace is how long Close waits for running jobs before it cancels their contexts. Default: 10 s.
 	Grace time.Duration
-	// CacheCases is how many root cases are kept in memory between commands. Default: 20,000.
+	// CacheCases is how many root cases are kept in memory between commands. Default: 10,000.
 	CacheCases int
 	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB.
 	MaxPayload int
@@ -43,6 +43,6 @@ const (
 	DefaultLease           = 30 * time.Second
 	DefaultCallbackTimeout = 10 * time.Second
 	DefaultGrace           = 10 * time.Second
-	DefaultCacheCases      = 20_000
+	DefaultCacheCases      = 10_000
 	DefaultMaxPayload      = 1 << 20
 )

@@ -44,7 +44,17 @@ func (h *entries) pop(before order) entry {
 	list[0], list[last] = list[last], entry{}
 	*h = list[:last]
 	h.sink(0, before)
+	h.shrink()
 	return first
+}
+
+// shrink gives back what a heap no longer needs. A file that is opened with a million jobs that are due would otherwise keep
+// them twice: those that wait for their time leave that heap at once for the one of their queue.
+func (h *entries) shrink() {
+	const least = 1024
+	if n := len(*h); cap(*h) > least && n < cap(*h)/4 {
+		*h = append(make(entries, 0, 2*n), *h...)
+	}
 }
 
 // sink moves an entry down to where it belongs.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -150,7 +151,7 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 	if s.stopping || j.State != store.JobPending && (j.State != store.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
-	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: int32(j.Priority), cautious: cautious}
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
 	if j.Kind == store.JobRun || j.Kind == store.JobCall {
 		n.queue = s.queueOf(j.Queue)
 		if n.queue.limit <= 0 {
@@ -164,6 +165,9 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 	s.waiting.push(n, byDue)
 	return true
 }
+
+// shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
+func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
 // takeUp is add for one job that nothing else tells of.
 func (s *scheduler) takeUp(j *store.Job) {

@@ -48,7 +48,7 @@ func openFile(t *testing.T) *Store {
 func TestDurabilityIsSetByHand(t *testing.T) {
 	s := openFile(t)
 	check := func() {
-		for pragma, want := range map[string]int64{"synchronous": 2, "page_size": 4096, "cache_size": -65536,
+		for pragma, want := range map[string]int64{"synchronous": 2, "page_size": 4096, "cache_size": -32768,
 			"wal_autocheckpoint": 10000, "application_id": applicationID} {
 			got, _, err := s.w.number("PRAGMA " + pragma)
 			require.NoError(t, err)

@@ -112,7 +112,7 @@ func dsn(path, mode string) string {
 // openFile makes the connections of an owner, and brings the database up to date.
 func (s *Store) openFile(ctx context.Context) error {
 	var err error
-	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-65536",
+	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-32768",
 		"temp_store=MEMORY",
 		"application_id="+strconv.Itoa(applicationID), "journal_mode=WAL", "synchronous="+s.set.synchronous,
 		"wal_autocheckpoint=10000")
@@ -259,7 +259,7 @@ func (m *memory) Open(ctx context.Context, o store.Options) (store.Store, error)
 		return nil, fmt.Errorf("in-memory database: %w: another store of this process", store.ErrOwned)
 	}
 	if m.c == nil {
-		c, err := connect(ctx, ":memory:", "cache_size=-65536", "temp_store=MEMORY")
+		c, err := connect(ctx, ":memory:", "cache_size=-32768", "temp_store=MEMORY")
 		if err != nil {
 			return nil, err
 		}
