@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -63,6 +66,41 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	got, err := run.Result(ctx, e)
 	require.NoError(t, err)
 	require.Equal(t, 2, got)
+}
+
+// A long function outlives any number of crashes, as long as it comes further in between: only a part that takes the process
+// down again and again is given up.
+func TestCrashesOfAJobThatComesFurtherAreForgotten(t *testing.T) {
+	ctx := t.Context()
+	const parts = 3 * kernel.MaxCrashes
+	begun := make(chan int, 1)
+	var seen sync.Map
+	action := builder.MustAction("long", func(ctx context.Context, _ int) (int, error) {
+		for i := range parts {
+			_, err := step.Do(ctx, fmt.Sprint("part ", i), func(ctx context.Context) (int, error) {
+				if _, again := seen.LoadOrStore(i, true); again {
+					return i, nil
+				}
+				begun <- i
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		return parts, nil
+	})
+	e := enginetest.New(t, action)
+	run, err := action.Run(ctx, e, 1)
+	require.NoError(t, err)
+	for i := range parts {
+		require.Equal(t, i, <-begun)
+		e.Crash()
+	}
+	got, err := run.Result(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, parts, got)
 }
 
 // Who waits already is told as it happens. An item that a person has started, and works on, is not stuck.

@@ -223,11 +223,14 @@ func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
 		line = s.job(known)
 		renewed = known.State == store.JobRunning && e.To == store.JobRunning
 		next := *known
-		next.State = e.To
+		next.State, next.Crashes = e.To, e.Crashes
 		s.jobs[e.Job] = &next
 	}
 	switch e.To {
 	case store.JobRunning:
+		if renewed && e.Crashes < known.Crashes {
+			return line + " has come further: its crashes are forgotten"
+		}
 		if renewed {
 			return line + " goes on: lease renewed by " + e.Owner
 		}

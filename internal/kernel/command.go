@@ -200,7 +200,7 @@ func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure)
 }
 
 // Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its worker
-// down more than [MaxCrashes] times is given up.
+// down more than [MaxCrashes] times, and records no step in between, is given up.
 func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {

@@ -51,7 +51,7 @@ const (
 	childSteps     = 100 // beyond that for each task of each child case; an automatic task with callbacks takes some twenty
 )
 
-// MaxCrashes is how often a job may take its worker down before it is given up.
+// MaxCrashes is how often a job may take its worker down before it is given up, without a step recorded in between.
 const MaxCrashes = 3
 
 // Host is what the kernel needs of the engine.

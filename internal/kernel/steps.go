@@ -12,11 +12,17 @@ import (
 
 // RecordSteps writes steps of a running job: new ones, which have no id yet, and new states of waiting ones. It returns
 // them as stored. A wait for an event that was sent before is done at once; a child case is started; a token is made. A step
-// that has ended in the meantime stays as it ended, and comes back so.
+// that has ended in the meantime stays as it ended, and comes back so. A job that records something has come further, so what
+// took its process down before is forgotten.
 func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
 	c, j, err := m.held(id, fence)
 	if err != nil {
 		return nil, err
+	}
+	if j.Crashes > 0 && len(steps) > 0 {
+		if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.Crashes = 0 }); err != nil {
+			return nil, err
+		}
 	}
 	stored := make([]*workitem.Step, len(steps))
 	for i, s := range steps {
