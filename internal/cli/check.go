@@ -163,7 +163,13 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	sarif := &check.SARIF{Version: versionOf(debug.ReadBuildInfo()).Version}
 	out := map[string]report{"table": text, "json": check.JSON{W: c.a.Out}, "sarif": sarif}[c.a.output]
 	o := check.Options{States: c.states, Time: c.time, Now: now, Silence: c.silence}
-	if err := check.Run(ctx, entries, o, func(f *check.File) error { return c.file(f, out) }); err != nil {
+	each := func(f *check.File) error {
+		if err := ctx.Err(); err != nil {
+			return err // what was being read says nothing of the file
+		}
+		return c.file(f, out)
+	}
+	if err := check.Run(ctx, entries, o, each); err != nil {
 		return err
 	}
 	switch out {

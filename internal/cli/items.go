@@ -33,6 +33,9 @@ func (a *app) items() *cobra.Command {
 	flags.StringVar(&f.Code, "code", "", "only those whose failure has this `code`")
 	l.caseFlag(cmd, ofCase)
 	more := func() error {
+		if flags.Changed("attempt") && f.Attempt < 1 {
+			return usagef("--attempt %d: attempts are counted from 1", f.Attempt)
+		}
 		if flags.Changed("queue") {
 			f.Queue = &queue
 		}
