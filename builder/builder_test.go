@@ -114,7 +114,8 @@ func TestHandlesActAndRead(t *testing.T) {
 	require.NoError(t, err)
 	err = a.draft.Cancel(ctx, m, m.item("draft").ID, nil)
 	require.ErrorContains(t, err, "input of article/review")
-	require.ErrorContains(t, err, "has given no output", "the task would complete, and its output is needed")
+	require.ErrorContains(t, err, "has given no output; an input that may be missing is made by builder.From",
+		"the task would complete, and its output is needed")
 	require.Error(t, a.draft.Start(ctx, nil, it.ID))
 	_, err = a.Start(ctx, nil, Prompt{Text: "x"})
 	require.ErrorContains(t, err, "no runtime")
@@ -334,4 +335,22 @@ func TestBuiltIsBuilt(t *testing.T) {
 	_, err = b.Build()
 	require.ErrorContains(t, err, `already-built: condition late is declared after Build; workflow "w" cannot change`)
 	require.Panics(t, func() { b.MustBuild() })
+}
+
+// A result that only one of two ways leads to keeps a case from ending the other way, and says what to do.
+func TestAResultThatNotEveryCaseHas(t *testing.T) {
+	b := builder.New[any]("w")
+	draft := builder.Task(b, "draft", builder.Work[any, Draft]{})
+	withdraw := builder.Task(b, "withdraw", builder.Work[any, any]{})
+	b.Path(b.Start(), draft, b.End())
+	b.Path(b.Start(), withdraw, b.End())
+	b.Result(builder.Output(draft))
+	w := b.MustBuild()
+	m := newMemory(w)
+	_, err := w.Start(t.Context(), m, nil)
+	require.NoError(t, err)
+	it := m.item("withdraw")
+	require.NoError(t, withdraw.Start(t.Context(), m, it.ID))
+	require.ErrorContains(t, withdraw.Complete(t.Context(), m, it.ID, nil),
+		"has given no output; a result that not every case has is made by builder.FromCase")
 }

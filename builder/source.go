@@ -68,14 +68,22 @@ func CaseInput[C any](b *Builder[C]) Source[C] {
 }
 
 // Output is the output of the work item of a task that completed last. Reading it is an error before the first has
-// completed, which rolls the command back.
+// completed, which rolls the command back. So where a case may come there without that task, as a result does if another way
+// leads to the end, use From or FromCase, and ask CaseInfo.Outputs whether there is one.
 func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	n := t.node()
 	if n == nil {
 		return Source[Out]{}
 	}
 	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
-		return outputOf[Out](infoOf(a, c), n.name)
+		raw, err := outputOf[Out](infoOf(a, c), n.name)
+		if err != nil && a == nil {
+			return nil, fmt.Errorf("%w; a result that not every case has is made by builder.FromCase", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w; an input that may be missing is made by builder.From", err)
+		}
+		return raw, nil
 	}
 	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
 }
