@@ -24,7 +24,6 @@ type slice struct {
 	groups  []group
 	at      [][]int32 // by cell: the groups that take from it
 	into    [][]int32 // by cell: the moves that put something into it
-	far     [][]int32 // by input and move: how many moves there are from it to the input
 	busy    Bits      // the tasks, by TaskID
 }
 

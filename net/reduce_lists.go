@@ -20,6 +20,16 @@ func (r *reducer) kill(t int32) {
 	tr.dead = true
 }
 
+// starve takes the place, which is about to go, from the outputs of the transitions that feed it.
+func (r *reducer) starve(p int32) {
+	for _, t := range r.places[p].in {
+		tr := &r.trans[t]
+		at := indexArc(tr.out, p)
+		tr.out = slices.Delete(tr.out, at, at+1)
+		r.push(t)
+	}
+}
+
 // unreset says that no transition empties the place any more, because it is about to go.
 func (r *reducer) unreset(p int32) {
 	for _, t := range r.places[p].resetBy {

@@ -2,8 +2,8 @@ package net
 
 import "slices"
 
-// dropResets takes the resets away from a transition that empties only places that it takes from. In a safe net nothing is
-// left there, and whether the net is safe shows when a second token comes.
+// dropResets takes the resets away from a transition that empties only places that it takes from. In a safe net nothing
+// is left there, and whether the net is safe shows when a second token comes.
 func (r *reducer) dropResets(t int32) {
 	tr := &r.trans[t]
 	for _, p := range tr.resets {
@@ -13,11 +13,12 @@ func (r *reducer) dropResets(t int32) {
 	tr.resets = nil
 }
 
-// racingPlaces keeps one of two places with the same producers and first token where whoever takes from the one takes from
-// or empties the other, and whoever empties the one does so too: branches of which the first to go on cancels the other.
+// racingPlaces keeps one of two places with the same producers and first token where whoever takes from the one takes
+// from or empties the other, and whoever empties the one does so too: branches of which the first to go on cancels the
+// other.
 //
-// In a safe net they always hold the same: both get a token together, and both lose it together. So it is one place, from
-// which either may go on.
+// In a safe net they always hold the same: both get a token together, and both lose it together. So it is one place,
+// from which either may go on.
 func (r *reducer) racingPlaces(p int32) {
 	pl := &r.places[p]
 	if pl.dead || pl.fixed || len(pl.resetBy) == 0 || len(pl.in) == 0 {
@@ -61,12 +62,7 @@ func (r *reducer) racing(p, q int32) bool {
 func (r *reducer) mergeRacing(p, q int32) {
 	r.trace.dropPlace(r, p, q)
 	a, b := &r.places[p], &r.places[q]
-	for _, t := range b.in {
-		tr := &r.trans[t]
-		at := indexArc(tr.out, q)
-		tr.out = slices.Delete(tr.out, at, at+1)
-		r.push(t)
-	}
+	r.starve(q)
 	for _, t := range b.out {
 		tr := &r.trans[t]
 		if tr.in = remove(tr.in, q); !slices.Contains(tr.in, p) {

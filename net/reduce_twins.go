@@ -69,8 +69,8 @@ func (r *reducer) twins(a, b *rtrans) bool {
 
 // twinPlaces keeps one of the places with the same producers, consumers, first token and resets.
 //
-// They always hold the same, so the ones removed neither forbid nor allow anything. (An or-split marks some outputs without
-// the others, so it may not be among the producers.)
+// They always hold the same, so the ones removed neither forbid nor allow anything. (An or-split marks some outputs
+// without the others, so it may not be among the producers.)
 func (r *reducer) twinPlaces(p int32) {
 	pl := &r.places[p]
 	if pl.fixed || len(pl.in)+len(pl.out) == 0 {
@@ -129,12 +129,7 @@ func (r *reducer) dropTwin(p, q int32) {
 		}
 	}
 	r.trace.dropPlace(r, p, q)
-	for _, t := range b.in {
-		tr := &r.trans[t]
-		at := indexArc(tr.out, q)
-		tr.out = slices.Delete(tr.out, at, at+1)
-		r.push(t)
-	}
+	r.starve(q)
 	for _, t := range b.out {
 		tr := &r.trans[t]
 		tr.in, tr.alike = remove(tr.in, q), tr.orTask >= 0
