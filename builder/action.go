@@ -20,12 +20,12 @@ const (
 	DefaultKeep      = 7 * 24 * time.Hour     // how long a run is kept after its end
 )
 
-// DefaultRetry is the policy of an action that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between, without
-// jitter.
+// DefaultRetry is the policy of an action that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between,
+// without jitter.
 func DefaultRetry() retry.Policy { return retry.Exponential(DefaultAttempts, DefaultFirstWait) }
 
-// ActionRef is the handle of an action: a workflow of one task, whose one function is tried until it succeeds or its policy
-// gives up.
+// ActionRef is the handle of an action: a workflow of one task, whose one function is tried until it succeeds or its
+// policy gives up.
 type ActionRef[In, Out any] struct {
 	*Workflow[In]
 	retry retry.Policy
@@ -39,24 +39,24 @@ func (a *ActionRef[In, Out]) Untyped() *activities.Definition {
 	return a.Workflow.Untyped()
 }
 
-// Action defines a function that is worth trying again: it runs in a worker, outside any transaction, and after a failure
-// again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over attempts. A run
-// that has ended is kept for a week, see [Keep].
+// Action defines a function that is worth trying again: it runs in a worker, outside any transaction, and after a
+// failure again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over
+// attempts. A run that has ended is kept for a week, see [Keep].
 //
 //	charge, err := builder.Action("charge", func(ctx context.Context, o Order) (Receipt, error) { ... })
 //	run, err := charge.Run(ctx, e, order)
 //	receipt, err := run.Result(ctx, e)
 //
-// The error is an [*Error] with every problem. The function is called at least once for a run, so let it be one that can be
-// called twice: give the service behind it an idempotency key, such as the run's id (see [WorkFrom]).
+// The error is an [*Error] with every problem. The function is called at least once for a run, so let it be one that
+// can be called twice: give the service behind it an idempotency key, such as the run's id (see [WorkFrom]).
 func Action[In, Out any](
 	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
 ) (*ActionRef[In, Out], error) {
 	return newAction(name, caller(), run, opts)
 }
 
-// MustAction is like [Action] but panics if the definition has a problem. It is for actions that are variables of a package,
-// and for tests.
+// MustAction is like [Action] but panics if the definition has a problem. It is for actions that are variables of a
+// package, and for tests.
 func MustAction[In, Out any](
 	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
 ) *ActionRef[In, Out] {
@@ -116,9 +116,9 @@ func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 	}
 }
 
-// Run starts a run, at once or as [After] or [At] say, and returns its handle. Nothing has happened yet then but that the run
-// is stored; with an *engine.Tx it is part of that transaction. The error wraps a *domain.InvalidError if the input breaks its
-// own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be; nothing is stored then.
+// Run starts a run, at once or as [After] or [At] say, and returns its handle. Nothing has happened yet then but that
+// the run is stored; with an *engine.Tx it is part of that transaction. The error wraps a *domain.InvalidError if the
+// input breaks its own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be; nothing is stored then.
 func (a *ActionRef[In, Out]) Run(ctx context.Context, rt Runtime, input In, opts ...RunOption) (Run[Out], error) {
 	if a == nil || a.Workflow == nil {
 		return Run[Out]{}, fmt.Errorf("run an action: %w", errNotBuilt)
@@ -154,8 +154,8 @@ func (a *ActionRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
 	return Run[Out]{ID: id, d: a.Definition}
 }
 
-// ActionOption sets something of an action: every [Option] of a workflow is one ([Version], [Describe], [Keep], [Handles]),
-// and [Retry], [OnQueue], [AttemptTimeout].
+// ActionOption sets something of an action: every [Option] of a workflow is one ([Version], [Describe], [Keep],
+// [Handles]), and [Retry], [OnQueue], [AttemptTimeout].
 type ActionOption interface{ ofAction(*actionSpec) }
 
 type actionSpec struct {
@@ -171,13 +171,13 @@ type actionFunc func(*actionSpec)
 
 func (f actionFunc) ofAction(s *actionSpec) { f(s) }
 
-// OnQueue has the action's jobs run in this queue, of which a configuration of the engine may bound the workers. The default
-// is the default queue, "".
+// OnQueue has the action's jobs run in this queue, of which a configuration of the engine may bound the workers. The
+// default is the default queue, "".
 func OnQueue(name string) ActionOption { return actionFunc(func(s *actionSpec) { s.queue = name }) }
 
-// AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0 leaves it
-// unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the next: while the
-// function is suspended no time passes for it.
+// AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0
+// leaves it unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the
+// next: while the function is suspended no time passes for it.
 func AttemptTimeout(d time.Duration) ActionOption {
 	return actionFunc(func(s *actionSpec) { s.timeout = d })
 }
@@ -201,8 +201,8 @@ func (o CallOption) ofRun(s *runSpec) {
 // RetryOption is an option of an action, and of one run of it.
 type RetryOption struct{ change func(*retry.Policy) }
 
-// Retry changes the retry policy of an action, or of one run of it, field by field: what the function leaves alone stays as it
-// is, in an action as [DefaultRetry] has it, in a run as the action has it.
+// Retry changes the retry policy of an action, or of one run of it, field by field: what the function leaves alone
+// stays as it is, in an action as [DefaultRetry] has it, in a run as the action has it.
 //
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
@@ -223,8 +223,8 @@ func (o RetryOption) ofRun(s *runSpec) {
 	o.change(&s.retry)
 	s.changed = true
 	if s.retry.Filter != nil || s.retry.Rand != nil {
-		s.call.problem(fmt.Errorf("%w: Filter and Rand are functions, which a run cannot be stored with: give them to the action",
-			retry.ErrInvalid))
+		s.call.problem(fmt.Errorf("%w: Filter and Rand are functions, which a run cannot be stored with: "+
+			"give them to the action", retry.ErrInvalid))
 	}
 }
 

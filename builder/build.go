@@ -42,7 +42,8 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 
 func (d *draft) build() (*activities.Definition, error) {
 	nd := d.net()
-	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.named(nd.Check()), net.CheckAll(d.family(nd)))
+	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.named(nd.Check()),
+		net.CheckAll(d.family(nd)))
 	if len(found) > 0 {
 		return nil, &Error{Workflow: d.name, Pos: d.pos, Problems: sorted(found)}
 	}
@@ -55,8 +56,8 @@ func (d *draft) build() (*activities.Definition, error) {
 		return nil, err
 	}
 	def := &activities.Definition{
-		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(), Output: d.output(),
-		Verification: verified,
+		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(),
+		Output: d.output(), Verification: verified,
 	}
 	d.handlersOf(def)
 	def.Sweep, def.Keep = d.sweep, d.keep

@@ -39,8 +39,8 @@ func CallWith(opts ...CallOption) Call {
 	return c
 }
 
-// Key makes a command idempotent: another one with the same key does nothing, and gets the first one's answer. A key lives
-// as long as the case that the command was about: once that is removed (see [Keep]), it is free again.
+// Key makes a command idempotent: another one with the same key does nothing, and gets the first one's answer. A key
+// lives as long as the case that the command was about: once that is removed (see [Keep]), it is free again.
 func Key(key string) CallOption { return func(c *Call) { c.Key = key } }
 
 // By names who acts, for the history.
@@ -61,8 +61,9 @@ func After(d time.Duration) CallOption {
 // At is like [After] with a moment; one that is over is at once. To give both is an error.
 func At(t time.Time) CallOption { return func(c *Call) { c.At, c.timings = t, c.timings+1 } }
 
-// Priority says what goes first: of the jobs that are due, and of the work items in a list, those with the higher number. It
-// holds for the tasks of the case that give no priority of their own, and for its child cases. The default is 0.
+// Priority says what goes first: of the jobs that are due, and of the work items in a list, those with the higher
+// number. It holds for the tasks of the case that give no priority of their own, and for its child cases. The default
+// is 0.
 func Priority(n int) CallOption { return func(c *Call) { c.Priority = n } }
 
 // Begins says when a case that is started now begins. The error says what is wrong with the options of a start.

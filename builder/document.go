@@ -76,7 +76,7 @@ type document struct {
 	Tasks      []documentTask      `json:"tasks"`
 	Flows      []documentFlow      `json:"flows"`
 	Jobs       []documentJob       `json:"jobs,omitempty"`
-	Handlers   []string            `json:"handlers,omitempty"` // of the end of a case; one that is a job, too, is called later
+	Handlers   []string            `json:"handlers,omitempty"` // of a case's end; one that is a job, too, is called later
 	Topics     []string            `json:"topics,omitempty"`
 	Notes      []string            `json:"notes,omitempty"`
 	Code       []string            `json:"code,omitempty"` // which functions there are

@@ -20,8 +20,8 @@ type Ended[Out any] struct {
 	Failure *workitem.Failure // why it failed, or was canceled; nil if nobody said
 }
 
-// Completion is what a handler is given in the transaction in which the run ends. Through it the handler runs its own SQL,
-// starts other runs, and cleans this one up, all of it part of that transaction.
+// Completion is what a handler is given in the transaction in which the run ends. Through it the handler runs its own
+// SQL, starts other runs, and cleans this one up, all of it part of that transaction.
 type Completion[Out any] struct {
 	InTx
 	Ended[Out]
@@ -65,22 +65,23 @@ type handler struct {
 	problems []func(d *draft)
 }
 
-// Handler declares a function that answers the end of a run in the transaction in which the run ends: exactly once, whether it
-// completed, failed or was canceled, and never for an attempt that is followed by another. The name is part of every
-// workflow that [Handles] it. What the handler is given is the run, as it ended, and the value that [OnComplete] was given.
+// Handler declares a function that answers the end of a run in the transaction in which the run ends: exactly once,
+// whether it completed, failed or was canceled, and never for an attempt that is followed by another. The name is part
+// of every workflow that [Handles] it. What the handler is given is the run, as it ended, and the value that
+// [OnComplete] was given.
 //
 //	saved := builder.Handler("saved", func(ctx context.Context, c *builder.Completion[Receipt], order Order) error {
 //		return orders.Put(ctx, c.DB(), order.ID, order.With(c.State, c.Value))
 //	})
 //
-// If it fails, what it did is undone alone, and the run stays as it ended; the handler is then called again by a job, with a
-// backoff, up to ten times in all. A job that gives up is listed among the failed ones. The function must be short: the
-// transaction waits for it.
+// If it fails, what it did is undone alone, and the run stays as it ended; the handler is then called again by a job,
+// with a backoff, up to ten times in all. A job that gives up is listed among the failed ones. The function must be
+// short: the transaction waits for it.
 func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], V) error) *HandlerRef[V] {
 	h := newHandler[Out, V](name, caller(), f == nil)
 	accept := acceptor[V]()
 	h.spec = func(d *activities.Definition) *activities.Handler {
-		return &activities.Handler{Accept: accept, Run: func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error {
+		run := func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error {
 			tx, ok := ctx.Value(txKey{}).(InTx)
 			if !ok {
 				return fmt.Errorf("handler %s: its context carries no transaction: %w", name, errNoRuntime)
@@ -90,14 +91,15 @@ func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], 
 				return fmt.Errorf("handler %s: %w", name, err)
 			}
 			return f(ctx, &Completion[Out]{InTx: tx, Ended: ended, d: d}, v)
-		}}
+		}
+		return &activities.Handler{Accept: accept, Run: run}
 	}
 	return &HandlerRef[V]{h}
 }
 
-// LaterHandler declares a function that answers the end of a run in a worker, outside any transaction, for what takes long or
-// goes over the network. It is called at least once, again after a failure as its retry policy says, and after a crash. A
-// job that gives up is listed among the failed ones.
+// LaterHandler declares a function that answers the end of a run in a worker, outside any transaction, for what takes
+// long or goes over the network. It is called at least once, again after a failure as its retry policy says, and after
+// a crash. A job that gives up is listed among the failed ones.
 func LaterHandler[Out, V any](
 	name string, f func(context.Context, Ended[Out], V) error, o JobOptions,
 ) *LaterRef[V] {
@@ -147,8 +149,8 @@ func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[
 }
 
 // Handles declares who may be told of the end of the workflow's cases; a start chooses among them with [OnComplete] and
-// [OnCompleteLater]. For an action, or a workflow with a result of a known type, the handler's type of result must be that,
-// or json.RawMessage.
+// [OnCompleteLater]. For an action, or a workflow with a result of a known type, the handler's type of result must be
+// that, or json.RawMessage.
 func Handles(handlers ...AnyHandler) Option {
 	return func(d *draft) {
 		for _, given := range handlers {
@@ -163,7 +165,8 @@ func Handles(handlers ...AnyHandler) Option {
 
 func (d *draft) handle(h *handler) {
 	if h == nil {
-		d.problem(NilHandle, d.name, d.pos, "a completion handler of workflow %q is nil; declare it before it is used", d.name)
+		d.problem(NilHandle, d.name, d.pos, "a completion handler of workflow %q is nil; declare it before it is used",
+			d.name)
 		return
 	}
 	for _, old := range d.handlers {
@@ -215,9 +218,9 @@ func (d *draft) handlersOf(def *activities.Definition) {
 	}
 }
 
-// OnComplete has a handler told of the end of the run that is started, with this value, in the transaction in which the run
-// ends. The workflow must know the handler, see [Handles]. Several are told in the order in which they are given; [Only]
-// chooses the outcomes.
+// OnComplete has a handler told of the end of the run that is started, with this value, in the transaction in which the
+// run ends. The workflow must know the handler, see [Handles]. Several are told in the order in which they are given;
+// [Only] chooses the outcomes.
 func OnComplete[V any](h *HandlerRef[V], value V, opts ...TellOption) CallOption {
 	return telling("OnComplete", h.declared(), value, opts)
 }
@@ -230,8 +233,8 @@ func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...TellOption) CallOpt
 // TellOption changes what a handler is told of.
 type TellOption func(*activities.Telling)
 
-// Only has a handler told of these outcomes only: [RunCompleted], [RunFailed], [RunCanceled]. A state that is no outcome is
-// an error of the start.
+// Only has a handler told of these outcomes only: [RunCompleted], [RunFailed], [RunCanceled]. A state that is no
+// outcome is an error of the start.
 func Only(outcomes ...RunState) TellOption {
 	return func(t *activities.Telling) {
 		for _, o := range outcomes {

@@ -128,8 +128,8 @@ func acceptFailure(payload json.RawMessage) (json.RawMessage, error) {
 }
 
 // DecodeFailure reads a failure, or the reason of a cancellation, that comes from outside as JSON: an object with the
-// fields of a [workitem.Failure], or plain words in quotes, which are its message. Where it does not say whether another
-// attempt may help, one may, as everywhere else. Nothing and null are no failure: nil. The error is a
+// fields of a [workitem.Failure], or plain words in quotes, which are its message. Where it does not say whether
+// another attempt may help, one may, as everywhere else. Nothing and null are no failure: nil. The error is a
 // [*domain.InvalidError].
 func DecodeFailure(payload json.RawMessage) (*workitem.Failure, error) {
 	if absent(payload) {

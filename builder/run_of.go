@@ -11,19 +11,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Runs is what the handles of runs need of an engine: *engine.Engine and *engine.Tx have it. An error about a run that is
-// not there, was removed, or is one of another workflow wraps engine.ErrNotFound.
+// Runs is what the handles of runs need of an engine: *engine.Engine and *engine.Tx have it. An error about a run that
+// is not there, was removed, or is one of another workflow wraps engine.ErrNotFound.
 type Runs interface {
 	Runtime
 	// RunInfo says where a root case of the workflow stands.
 	RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (RunInfo, error)
 	// CancelRun cancels a root case of the workflow, and reports whether there was anything to cancel.
-	CancelRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, c Call) (bool, error)
+	CancelRun(
+		ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, c Call,
+	) (bool, error)
 	// RemoveRun removes a root case of the workflow that has ended, with all that it had.
 	RemoveRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, c Call) error
-	// RestartRun starts a fresh root case with the input and the options of one that has ended. Steps that its last job had
-	// done are taken over: all of them if from is "", otherwise those before the last one of that name.
-	RestartRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, c Call) (workitem.CaseID, error)
+	// RestartRun starts a fresh root case with the input and the options of one that has ended. Steps that its last job
+	// had done are taken over: all of them if from is "", otherwise those before the last one of that name.
+	RestartRun(
+		ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, c Call,
+	) (workitem.CaseID, error)
 }
 
 // Waiter is an engine that can wait for the end of a run, which a transaction cannot: *engine.Engine is one.
@@ -73,18 +77,19 @@ type Status[Out any] struct {
 	Ended   time.Time // zero before the end
 }
 
-// ErrStuck says that there is no result, and that there will be none before a person has decided: the run's job took its
-// process down too often, or neither its result nor its failure was accepted, so the engine has given it up. The work item of
-// the job is still started. Reset it (Engine.Do with workitem.Reset, tasq item reset), and it runs again; fail it, and the
-// process answers as to any failure; or cancel the run. The incident, a *workitem.Failure, is in the same error.
+// ErrStuck says that there is no result, and that there will be none before a person has decided: the run's job took
+// its process down too often, or neither its result nor its failure was accepted, so the engine has given it up. The
+// work item of the job is still started. Reset it (Engine.Do with workitem.Reset, tasq item reset), and it runs again;
+// fail it, and the process answers as to any failure; or cancel the run. The incident, a *workitem.Failure, is in the
+// same error.
 var ErrStuck = errors.New("is stuck, and waits for a person")
 
-// ErrCanceled says that there is no result since the run was canceled. The reason, if one was given, is a *workitem.Failure
-// in the same error.
+// ErrCanceled says that there is no result since the run was canceled. The reason, if one was given, is a
+// *workitem.Failure in the same error.
 var ErrCanceled = errors.New("was canceled")
 
-// Run is the handle of one run of an action, or of a workflow, which gives an Out. It is a small value: keep its ID, and make
-// it again with [ActionRef.Of].
+// Run is the handle of one run of an action, or of a workflow, which gives an Out. It is a small value: keep its ID,
+// and make it again with [ActionRef.Of].
 type Run[Out any] struct {
 	ID workitem.CaseID
 	d  *activities.Definition
@@ -118,9 +123,9 @@ func (r Run[Out]) value(info RunInfo) (Out, error) {
 	return v, nil
 }
 
-// Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if the run
-// failed; it wraps [ErrCanceled] if the run was canceled, [ErrStuck] if nothing more happens before a person has decided, and
-// engine.ErrNotFound if there is no such run, or it was removed.
+// Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if
+// the run failed; it wraps [ErrCanceled] if the run was canceled, [ErrStuck] if nothing more happens before a person
+// has decided, and engine.ErrNotFound if there is no such run, or it was removed.
 func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	var none Out
 	if e == nil || r.d == nil {
@@ -156,8 +161,8 @@ func orSilent(f *workitem.Failure) *workitem.Failure {
 }
 
 // Cancel cancels the run with all that it owns: its function's context is canceled, and whatever that hands in later is
-// refused. The reason may be nil. It reports whether the run was canceled: false, and no error, if there is no such run or it
-// has ended already.
+// refused. The reason may be nil. It reports whether the run was canceled: false, and no error, if there is no such run
+// or it has ended already.
 func (r Run[Out]) Cancel(ctx context.Context, e Runs, reason *workitem.Failure, opts ...CallOption) (bool, error) {
 	if err := r.usable(e); err != nil {
 		return false, fmt.Errorf("cancel %s: %w", r, err)
@@ -169,9 +174,9 @@ func (r Run[Out]) Cancel(ctx context.Context, e Runs, reason *workitem.Failure, 
 	return done, nil
 }
 
-// Cleanup removes a run that has ended, with its result, its history and its steps. It is an error if the run goes on, or a
-// handler has still to be told of its end in a job; the error wraps engine.ErrUnfinished then, and engine.ErrNotFound if
-// there is no such run, as after a Cleanup.
+// Cleanup removes a run that has ended, with its result, its history and its steps. It is an error if the run goes on,
+// or a handler has still to be told of its end in a job; the error wraps engine.ErrUnfinished then, and
+// engine.ErrNotFound if there is no such run, as after a Cleanup.
 func (r Run[Out]) Cleanup(ctx context.Context, e Runs) error {
 	if err := r.usable(e); err != nil {
 		return fmt.Errorf("clean up %s: %w", r, err)
@@ -182,9 +187,9 @@ func (r Run[Out]) Cleanup(ctx context.Context, e Runs) error {
 	return nil
 }
 
-// Restart runs again what has ended: a fresh run with the same input and the same options, linked to this one, which stays
-// as it is. The steps that this one had finished are taken over; with [FromStep] only those before one of them. The error wraps
-// engine.ErrUnfinished if the run has not ended.
+// Restart runs again what has ended: a fresh run with the same input and the same options, linked to this one, which
+// stays as it is. The steps that this one had finished are taken over; with [FromStep] only those before one of them.
+// The error wraps engine.ErrUnfinished if the run has not ended.
 func (r Run[Out]) Restart(ctx context.Context, e Runs, opts ...RestartOption) (Run[Out], error) {
 	var spec restartSpec
 	for _, opt := range opts {
@@ -231,8 +236,8 @@ type fromStep string
 
 func (f fromStep) ofRestart(s *restartSpec) { s.from, s.told = string(f), s.told+1 }
 
-// FromStep has a restart take over the steps before this one only, which is so done again with all that came after it. An unknown
-// name is an error, and so is an empty one.
+// FromStep has a restart take over the steps before this one only, which is so done again with all that came after it.
+// An unknown name is an error, and so is an empty one.
 func FromStep(step string) RestartOption { return fromStep(step) }
 
 // String names the run: "run 0197a3c4-… of charge".
@@ -244,7 +249,8 @@ func (r Run[Out]) String() string {
 	return fmt.Sprintf("run %s of %s", r.ID, name)
 }
 
-var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of of an action, and give the engine")
+var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of of an action, " +
+	"and give the engine")
 
 func (r Run[Out]) usable(e Runs) error {
 	if e == nil || r.d == nil {

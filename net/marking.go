@@ -21,8 +21,8 @@ type Decision struct {
 	Undecided bool
 }
 
-// Enabled decides whether the join of a task is satisfied. A busy task is never enabled. The tokens stay where they are;
-// [Net.Consumes] says which ones a start takes.
+// Enabled decides whether the join of a task is satisfied. A busy task is never enabled. The tokens stay where they
+// are; [Net.Consumes] says which ones a start takes.
 func (n *Net) Enabled(t TaskID, m Marking, busy Bits) Decision {
 	d, _ := n.enabled(t, m, busy)
 	return d

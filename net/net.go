@@ -14,9 +14,9 @@
 // tasks that it cancels when it completes.
 //
 // A [Definition] is what an author writes, [Definition.Check] says all that is wrong with it, and [Compile] makes the
-// [Net] of small integers that everything else works on. A [Net] holds no state: a [Marking] and the set of busy tasks are
-// passed in, so every answer is a function of its arguments. The package does no I/O and knows neither work items nor
-// cases.
+// [Net] of small integers that everything else works on. A [Net] holds no state: a [Marking] and the set of busy tasks
+// are passed in, so every answer is a function of its arguments. The package does no I/O and knows neither work items
+// nor cases.
 package net
 
 import (

@@ -21,8 +21,9 @@ import (
 // What counts as a future. Tasks start and complete as they do in a case, whatever their predicates, with these rules:
 //
 //   - The join itself does not start.
-//   - What counts is the marking that is reached: a marked input that a region empties on the way may be marked again by
-//     then, and has kept its token. So YAWL defines it: the marked inputs and one more can be covered in the reset net.
+//   - What counts is the marking that is reached: a marked input that a region empties on the way may be marked again
+//     by then, and has kept its token. So YAWL defines it: the marked inputs and one more can be covered in the reset
+//     net.
 //   - A busy task does not start again before it completes or is canceled.
 //   - An xor-join may take any one of its tokens. Other or-joins are treated as xor-joins: so a join waits for a token
 //     that stands before another or-join.
@@ -34,8 +35,8 @@ import (
 // So fewer tokens never make more possible, which [slice] and the searches rely on. A task being busy is worth at
 // least as much as the tokens that it took: idle, it could only take them and be busy.
 
-// orJoin is what is known of an or-join before any case runs. It is worked out when the join is first asked about: in a large
-// net with many or-joins it is much, and verification, or a short case, never asks about most of them.
+// orJoin is what is known of an or-join before any case runs. It is worked out when the join is first asked about: in a
+// large net with many or-joins it is much, and verification, or a short case, never asks about most of them.
 type orJoin struct {
 	slice
 	task  TaskID
@@ -44,8 +45,8 @@ type orJoin struct {
 	ready sync.Once // the searches need more than the rungs before them; most joins never need one
 }
 
-// orJoins is what a net knows of its or-joins. A large net with thousands of them has thousands of large slices: so much
-// is kept at a time, and what was given up is worked out again when it is asked for.
+// orJoins is what a net knows of its or-joins. A large net with thousands of them has thousands of large slices: so
+// much is kept at a time, and what was given up is worked out again when it is asked for.
 type orJoins struct {
 	known []atomic.Pointer[orJoin] // by task
 	mu    sync.Mutex

@@ -115,9 +115,9 @@ func (s *search) follow() answer {
 	}
 }
 
-// pick chooses what runs next; -1 if nothing can, or the plan costs more than it is worth. What empties something runs as
-// soon as there is nothing for it to empty, and else when nothing else is left. The rest runs in the order in which it was
-// found, from some run on.
+// pick chooses what runs next; -1 if nothing can, or the plan costs more than it is worth. What empties something runs
+// as soon as there is nothing for it to empty, and else when nothing else is left. The rest runs in the order in which
+// it was found, from some run on.
 func (s *search) pick(from int) int {
 	desperate := -1
 	for _, i := range s.wary {

@@ -109,8 +109,8 @@ func TestOrJoinRungs(t *testing.T) {
 	}
 }
 
-// A plan makes tasks with regions run when they do least harm: K before q is marked, which it empties, and L after W, which
-// it cancels, has completed. It does without M, which empties what J has.
+// A plan makes tasks with regions run when they do least harm: K before q is marked, which it empties, and L after W,
+// which it cancels, has completed. It does without M, which empties what J has.
 func TestOrJoinPlansAroundRegions(t *testing.T) {
 	n := MustCompile(notation(`
 start i

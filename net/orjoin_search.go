@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The budgets of the searches. A full one takes some milliseconds, however large the net is: a state of a large net is long, and
-// copying and comparing such states is counted too.
+// The budgets of the searches. A full one takes some milliseconds, however large the net is: a state of a large net is
+// long, and copying and comparing such states is counted too.
 const (
 	forwardBudget  = 1000    // states
 	backwardBudget = 1000    // minimal pasts
@@ -72,7 +72,9 @@ type states struct {
 }
 
 func (l *states) reset(size int) {
-	*l = states{size: size, bytes: l.bytes[:0], traits: l.traits[:0], parent: l.parent[:0], moves: l.moves[:0], from: l.from[:0]}
+	*l = states{
+		size: size, bytes: l.bytes[:0], traits: l.traits[:0], parent: l.parent[:0], moves: l.moves[:0], from: l.from[:0],
+	}
 }
 
 func (l *states) len() int { return len(l.parent) }

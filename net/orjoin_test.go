@@ -279,7 +279,8 @@ cancel T: U, x`
 	})
 }
 
-// A region may take a marked input away, and what follows may put it back: the join waits if both are marked in the end.
+// A region may take a marked input away, and what follows may put it back: the join waits if both are marked in the
+// end.
 func TestOrJoinTokensGoAndComeBack(t *testing.T) {
 	const net = `
 start i

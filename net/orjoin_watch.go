@@ -8,8 +8,8 @@ import (
 // watches says which or-joins a change may matter to: those whose slice holds the condition or the busy task, so those
 // that can be reached from there. (Any way to an input of a join comes to one without passing the join first.)
 //
-// A row of bits for every node, made in one pass over the net, is small: a net of 3,000 or-joins and 27,000 nodes needs 10
-// MB, where lists of or-joins would take 160. Where it is not small either, each question is a walk through the net.
+// A row of bits for every node, made in one pass over the net, is small: a net of 3,000 or-joins and 27,000 nodes needs
+// 10 MB, where lists of or-joins would take 160. Where it is not small either, each question is a walk through the net.
 type watches struct {
 	made  sync.Once
 	joins []TaskID       // those with several inputs, as numbered in the rows

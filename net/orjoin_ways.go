@@ -10,8 +10,9 @@ type way struct {
 	reach Bits // by any path of flows
 }
 
-// maxWays bounds the inputs of a join times the cells of its slice: beyond, as with a join of ten thousand branches, the
-// ways are not kept but gone each time, those to all empty inputs at once. That also costs less than looking through them.
+// maxWays bounds the inputs of a join times the cells of its slice: beyond, as with a join of ten thousand branches,
+// the ways are not kept but gone each time, those to all empty inputs at once. That also costs less than looking
+// through them.
 const maxWays = 1 << 18
 
 // look is the rungs walk and reach: a few bit operations, mostly.
@@ -61,9 +62,9 @@ func (s *search) lookAround(n *Net) answer {
 	return no
 }
 
-// wayTo collects the cells from which a token can get to one of some inputs. With lone set, only through tasks that need
-// no other token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too: then that
-// task is the nearer source.
+// wayTo collects the cells from which a token can get to one of some inputs. With lone set, only through tasks that
+// need no other token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too:
+// then that task is the nearer source.
 func (s *search) wayTo(n *Net, found Bits, lone bool, inputs ...int32) {
 	j := s.j
 	s.emptied = cleared(s.emptied, len(j.places)) // the places that were queued, and are not inputs

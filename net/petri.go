@@ -1,17 +1,17 @@
 package net
 
-// Petri is a plain place/transition net with weights, an initial marking and reset arcs: what a PNML file holds and what
-// verification works on. Unlike a [Definition] it needs no single start and end, knows no gates, and its transitions
-// fire in one step. It is plain data; the numbers in it are indexes into its own slices.
+// Petri is a plain place/transition net with weights, an initial marking and reset arcs: what a PNML file holds and
+// what verification works on. Unlike a [Definition] it needs no single start and end, knows no gates, and its
+// transitions fire in one step. It is plain data; the numbers in it are indexes into its own slices.
 //
-// Firing a transition needs Weight tokens in the place of each of its In arcs. In this order it takes them, empties
-// the places of Resets, and puts Weight tokens into the place of each of its Out arcs. So a transition may empty a place and
-// then mark it, and resets never matter for what is enabled.
+// Firing a transition needs Weight tokens in the place of each of its In arcs. In this order it takes them, empties the
+// places of Resets, and puts Weight tokens into the place of each of its Out arcs. So a transition may empty a place
+// and then mark it, and resets never matter for what is enabled.
 //
-// Final markings. A sink is a place that no transition takes from, see [Petri.Sinks]. A run is complete when every place
-// that is not a sink is empty, whatever the sinks hold: a process model with several ends reaches one of them in one run and
-// another in the next, or two together. A net with a single sink is the classical workflow net if that sink then holds
-// exactly one token.
+// Final markings. A sink is a place that no transition takes from, see [Petri.Sinks]. A run is complete when every
+// place that is not a sink is empty, whatever the sinks hold: a process model with several ends reaches one of them in
+// one run and another in the next, or two together. A net with a single sink is the classical workflow net if that sink
+// then holds exactly one token.
 //
 // The zero value is a net without any node. Slices of the net may be shared by copies of it; treat them as immutable
 // once the net has been passed on.

@@ -1,9 +1,9 @@
 package net
 
 // A game is what verification plays: places that hold counted tokens, and moves that fire in one step. A [Net] and a
-// [Petri] are both lowered to it, and so is what is left of either after reduction. It knows no joins and splits any more:
-// an xor-split is several moves with the same input, an or-split one move for every set of outputs, an xor-join one move
-// for every input that holds only while the earlier inputs are empty (the engine takes the first marked one).
+// [Petri] are both lowered to it, and so is what is left of either after reduction. It knows no joins and splits any
+// more: an xor-split is several moves with the same input, an or-split one move for every set of outputs, an xor-join
+// one move for every input that holds only while the earlier inputs are empty (the engine takes the first marked one).
 type game struct {
 	places int
 	start  []uint8
@@ -50,8 +50,8 @@ func (g *game) spent() int {
 	return g.ask.spent()
 }
 
-// gameMove is one atomic change: if the places of in hold enough and those of empty hold nothing, it takes, spares, resets and
-// puts, in this order.
+// gameMove is one atomic change: if the places of in hold enough and those of empty hold nothing, it takes, spares,
+// resets and puts, in this order.
 type gameMove struct {
 	in, out []gameArc
 	resets  []int32
@@ -184,7 +184,8 @@ func (g *game) play(m *gameMove, state []uint8) outcome {
 	return res
 }
 
-// complete reports whether the run is over, and whether it is so properly: nothing is left but the one token at the end.
+// complete reports whether the run is over, and whether it is so properly: nothing is left but the one token at the
+// end.
 func (g *game) complete(state []uint8) (over, proper bool) {
 	if g.end < 0 {
 		zero := isZero(state)

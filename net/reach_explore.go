@@ -6,9 +6,10 @@ import "slices"
 // says what the whole says: moves that never fire, states from which no run can complete.
 //
 // Unbounded nets. A state that holds all of an ancestor's tokens and more, reached by moves that would do the same with
-// the extra tokens there, can be reached again and again: the places that grew get the count unbounded (Karp and Miller).
-// What would do otherwise with more tokens is a reset of such a place, a test for its emptiness, an or-join that looks at
-// it; with one of those on the way nothing is concluded, and the search goes on until it is done or out of budget.
+// the extra tokens there, can be reached again and again: the places that grew get the count unbounded (Karp and
+// Miller). What would do otherwise with more tokens is a reset of such a place, a test for its emptiness, an or-join
+// that looks at it; with one of those on the way nothing is concluded, and the search goes on until it is done or out
+// of budget.
 type explorer struct {
 	g   *game
 	s   *stateSpace

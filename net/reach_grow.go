@@ -2,8 +2,8 @@ package net
 
 import "slices"
 
-// accelerate looks for ancestors of the next state, which move k makes of state i, that hold no more anywhere and less somewhere,
-// and sets the count of the places that grew to unbounded where the way from there can be repeated for ever.
+// accelerate looks for ancestors of the next state, which move k makes of state i, that hold no more anywhere and less
+// somewhere, and sets the count of the places that grew to unbounded where the way from there can be repeated for ever.
 func (x *explorer) accelerate(i, k int32) pump {
 	var found pump
 	var grown []int32
@@ -34,8 +34,8 @@ func (x *explorer) accelerate(i, k int32) pump {
 	return found
 }
 
-// maxPumpTries bounds how many loops that end in one state are looked at; the way back is bounded too. A loop that is missed so
-// comes round again, a little longer, and if it is missed for ever the search ends by its own budget.
+// maxPumpTries bounds how many loops that end in one state are looked at; the way back is bounded too. A loop that is
+// missed so comes round again, a little longer, and if it is missed for ever the search ends by its own budget.
 const maxPumpTries = 16
 
 // repeatable reports whether the moves from state from to state i, and then move k, do the same when the grown places
@@ -82,8 +82,8 @@ func (g *game) disturbs(m *gameMove, grown []int32) bool {
 	return false
 }
 
-// exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested was
-// taken for unbounded.
+// exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested
+// was taken for unbounded.
 func (x *explorer) exact() bool {
 	if !x.whole || len(x.crowds) > 0 {
 		return false
@@ -98,9 +98,9 @@ func (x *explorer) exact() bool {
 	return true
 }
 
-// conclusive reports whether the search shows which states can be completed from. A safe game with a crowded state is not
-// looked behind there, so nothing is said about it; nor where completion means that no token is left and counts were taken for
-// unbounded, which never come to nothing again.
+// conclusive reports whether the search shows which states can be completed from. A safe game with a crowded state is
+// not looked behind there, so nothing is said about it; nor where completion means that no token is left and counts
+// were taken for unbounded, which never come to nothing again.
 func (x *explorer) conclusive() bool { return x.exact() && (len(x.pumps) == 0 || x.g.end >= 0) }
 
 // findDoomed looks from the complete states backwards: a state that is not met cannot be completed from.

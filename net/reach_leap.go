@@ -1,8 +1,8 @@
 package net
 
-// Long searches make most of their moves by masks. A move that only takes and puts, in a safe game of few places, clears some
-// bits of a few words and sets others: one pass over the words makes it, sees whether a place gets a second token, and hashes the
-// result.
+// Long searches make most of their moves by masks. A move that only takes and puts, in a safe game of few places,
+// clears some bits of a few words and sets others: one pass over the words makes it, sees whether a place gets a second
+// token, and hashes the result.
 const (
 	leapWords = 8   // the widest states for which it pays
 	leapAfter = 256 // states to look at before masks are made, since most searches end before
@@ -45,8 +45,8 @@ func (l *leaps) of(k int32, width int) (take, put []uint64) {
 	return l.masks[at : at+width], l.masks[at+width : at+2*width]
 }
 
-// leap makes a move from state i into the room behind the last state, and keeps the result if it is new. It does nothing, and
-// says so, if a place would get a second token.
+// leap makes a move from state i into the room behind the last state, and keeps the result if it is new. It does
+// nothing, and says so, if a place would get a second token.
 func (x *explorer) leap(i, k int32) (id int32, ok bool) {
 	take, put := x.leaps.of(k, x.s.width)
 	next := x.s.room()

@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// What comes after many states is found as well as what comes early, by a shortest run: so many branches run side by side that
-// there are a thousand states before they meet.
+// What comes after many states is found as well as what comes early, by a shortest run: so many branches run side by
+// side that there are a thousand states before they meet.
 func TestManyStatesBeforeTheFault(t *testing.T) {
 	const branches = 10
 	meet := func(behind ...[3][]string) *net.Petri {

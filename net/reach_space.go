@@ -81,8 +81,8 @@ func (s *stateSpace) loadSafe(dst []int32, i int32, counts []uint8) []int32 {
 	return dst
 }
 
-// scratch returns room for a state behind the last one, holding a copy of state i. [stateSpace.add] keeps it there if it is
-// new.
+// scratch returns room for a state behind the last one, holding a copy of state i. [stateSpace.add] keeps it there if
+// it is new.
 func (s *stateSpace) scratch(i int32) []uint64 {
 	next := s.room()
 	for w, word := range s.packed(i) {
@@ -131,8 +131,8 @@ func push(list []int32, v int32) []int32 {
 	return append(list, v)
 }
 
-// find returns the slot of a state in the table, or the free one where it belongs. Most slots on the way are told apart by
-// their hash, without a look at the states.
+// find returns the slot of a state in the table, or the free one where it belongs. Most slots on the way are told apart
+// by their hash, without a look at the states.
 func (s *stateSpace) find(state []uint64, hash uint32) (slot uint32, found bool) {
 	for slot = hash & s.mask; ; slot = (slot + 1) & s.mask {
 		switch e := s.table[slot]; {

@@ -9,13 +9,13 @@ import "slices"
 //
 //   - every run of N' is a run of N in which the removed transitions fire at once, so that what goes wrong in N' can be
 //     shown in N;
-//   - if N' is safe and can always complete, so is and can N; and a transition that was removed can fire in N if those that
-//     are left can fire in N'.
+//   - if N' is safe and can always complete, so is and can N; and a transition that was removed can fire in N if those
+//     that are left can fire in N'.
 //
-// Reset arcs. A transition may empty places. Two places are "emptied alike" when the same transitions empty them; the rules
-// that merge places ask for it. Murata's rules and, with resets, those of Wynn, Verbeek, van der Aalst, ter Hofstede and
-// Edmond ("Soundness-preserving reduction rules for reset workflow nets") have the same shapes; the conditions here are
-// those that the short proofs need.
+// Reset arcs. A transition may empty places. Two places are "emptied alike" when the same transitions empty them; the
+// rules that merge places ask for it. Murata's rules and, with resets, those of Wynn, Verbeek, van der Aalst, ter
+// Hofstede and Edmond ("Soundness-preserving reduction rules for reset workflow nets") have the same shapes; the
+// conditions here are those that the short proofs need.
 //
 // Or-joins and or-splits stay symbolic; see reduce_or.go for the rule that removes them. As long as an or-join is left,
 // the result decides nothing.
@@ -117,8 +117,8 @@ func (r *reducer) pushPlace(p int32) {
 	}
 }
 
-// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth. What has been reduced by then
-// stays so, for every rule is right by itself.
+// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth. What has been reduced by
+// then stays so, for every rule is right by itself.
 const maxReduction = 1 << 32
 
 // run applies the rules until none fits.
@@ -201,9 +201,9 @@ func (r *reducer) visitTransition(t int32) {
 
 // selfLoop removes t if it puts back what it takes, and nothing else.
 //
-// Firing t changes nothing, so runs of N and N' are the same but for t. It can fire in some run if something else shows that
-// its inputs can be marked together: for a single input a first token or another producer, for more another transition that
-// takes from all of them.
+// Firing t changes nothing, so runs of N and N' are the same but for t. It can fire in some run if something else shows
+// that its inputs can be marked together: for a single input a first token or another producer, for more another
+// transition that takes from all of them.
 func (r *reducer) selfLoop(t int32) bool {
 	tr := &r.trans[t]
 	if len(tr.in) != len(tr.out) || len(tr.in) == 0 || len(tr.resets) > 0 || tr.orTask >= 0 || tr.orSplit {
@@ -227,10 +227,10 @@ func (r *reducer) selfLoop(t int32) bool {
 // seriesPlaces removes p and t where p -> t -> q, t is the only one to take from p, and p and q are emptied alike: what
 // marked p marks q.
 //
-// Move the token of p to q: a marking of N becomes one of N', the firing of t nothing, every other firing itself. N' fires
-// what N fires, and N what N' does with t fired at once. p and q together hold in N what q holds in N', so safe N' means
-// safe N; the runs to the end are the same; t fires since p is marked at the start or by a transition that is left. A producer
-// of both p and q would need an arc of weight two in N', so it forbids the rule.
+// Move the token of p to q: a marking of N becomes one of N', the firing of t nothing, every other firing itself. N'
+// fires what N fires, and N what N' does with t fired at once. p and q together hold in N what q holds in N', so safe
+// N' means safe N; the runs to the end are the same; t fires since p is marked at the start or by a transition that is
+// left. A producer of both p and q would need an arc of weight two in N', so it forbids the rule.
 //
 // For the or-joins that are left: while p is marked, an or-join behind q waits for it just as t can always bring it.
 func (r *reducer) seriesPlaces(p, t int32) bool {
@@ -285,15 +285,16 @@ func (r *reducer) moveProducers(p, q int32) {
 	r.places[p].in = nil
 }
 
-// seriesTransitions removes p and t where u -> p -> t and there is no other way into p, out of p or into t: u puts what t
-// would.
+// seriesTransitions removes p and t where u -> p -> t and there is no other way into p, out of p or into t: u puts what
+// t would.
 //
-// Fire t as soon as p is marked: a marking of N becomes one of N' by moving the token of p to the outputs of t, which are
-// all emptied exactly when p is. N' fires what N fires, since nothing but t takes from p. Some output of t (there must be one,
-// or a second token in p would go unseen) holds in N' what it and p hold in N, so safe N' means safe N. t fires when u has.
+// Fire t as soon as p is marked: a marking of N becomes one of N' by moving the token of p to the outputs of t, which
+// are all emptied exactly when p is. N' fires what N fires, since nothing but t takes from p. Some output of t (there
+// must be one, or a second token in p would go unseen) holds in N' what it and p hold in N, so safe N' means safe N. t
+// fires when u has.
 //
-// An or-split keeps its meaning only if nothing else leaves u. Choosing early is no loss: an or-join that may fire before the
-// choice may fire after it, since less can still come.
+// An or-split keeps its meaning only if nothing else leaves u. Choosing early is no loss: an or-join that may fire
+// before the choice may fire after it, since less can still come.
 func (r *reducer) seriesTransitions(u, p, t int32) bool {
 	from, pl, to := &r.trans[u], &r.places[p], &r.trans[t]
 	if u == t || pl.marked || len(to.in) != 1 || len(to.resets) > 0 || len(to.out) == 0 {
@@ -327,8 +328,8 @@ func (r *reducer) seriesTransitions(u, p, t int32) bool {
 	return true
 }
 
-// shareOutput reports whether both transitions put into one place. Where one has very many outputs and the other few, it
-// asks the places of the few.
+// shareOutput reports whether both transitions put into one place. Where one has very many outputs and the other few,
+// it asks the places of the few.
 func (r *reducer) shareOutput(u int32, from, to *rtrans) bool {
 	if len(from.out) > 64 && len(to.out) < 8 {
 		return slices.ContainsFunc(to.out, func(a rarc) bool {

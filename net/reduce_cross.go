@@ -2,9 +2,10 @@ package net
 
 import "slices"
 
-// crossProduct removes a place p with several transitions before or behind it, each of which takes from p alone: every pair
-// of one before and one behind becomes a transition. It is the rule for series of transitions once more: fire one of those
-// behind as soon as p is marked. Which one is open until then and depends on nothing, so it may as well be chosen when p is marked.
+// crossProduct removes a place p with several transitions before or behind it, each of which takes from p alone: every
+// pair of one before and one behind becomes a transition. It is the rule for series of transitions once more: fire one
+// of those behind as soon as p is marked. Which one is open until then and depends on nothing, so it may as well be
+// chosen when p is marked.
 //
 // It is done only where there are not more pairs than there were transitions.
 func (r *reducer) crossProduct(p int32) bool {

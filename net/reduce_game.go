@@ -2,8 +2,8 @@ package net
 
 import "slices"
 
-// reducedFiring is what a move of a reduced game stands for: a transition, and the outputs that it marks, as bits, if it is
-// an or-split.
+// reducedFiring is what a move of a reduced game stands for: a transition, and the outputs that it marks, as bits, if
+// it is an or-split.
 type reducedFiring struct {
 	trans   int32
 	outputs uint32
@@ -12,9 +12,9 @@ type reducedFiring struct {
 // maxOrOutputs bounds the outputs of an or-split in a search: it has a move for every set of them.
 const maxOrOutputs = 10
 
-// game makes a game of what is left of the net. The labels of its moves are numbers of the firings. It returns nil if an
-// or-split is too wide, or if an or-join is left and those are not to be guessed, see [patience]. The end is the place that must
-// keep the last token, or -1.
+// game makes a game of what is left of the net. The labels of its moves are numbers of the firings. It returns nil if
+// an or-split is too wide, or if an or-join is left and those are not to be guessed, see [patience]. The end is the
+// place that must keep the last token, or -1.
 func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 	g := &game{end: -1, safe: true, most: maxCount}
 	number := make([]int32, len(r.places))
@@ -66,8 +66,8 @@ func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 	return g, firings
 }
 
-// patience is a guess at or-joins where nobody can be asked: they start when nothing else can happen. It is a good one, but what a
-// search shows that relies on it has to be seen in the net itself.
+// patience is a guess at or-joins where nobody can be asked: they start when nothing else can happen. It is a good one,
+// but what a search shows that relies on it has to be seen in the net itself.
 type patience struct{ g *game }
 
 func (p patience) orEnabled(_ *gameMove, state []uint8) bool {
@@ -79,8 +79,8 @@ func (patience) awaits(*gameMove, int32) bool           { return true }
 func (patience) spent() int                             { return 0 }
 func (patience) guesses() int                           { return 0 }
 
-// oneTokenSound reports whether what is left is a state machine that holds one token, every transition of which lies on a way
-// from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.
+// oneTokenSound reports whether what is left is a state machine that holds one token, every transition of which lies on
+// a way from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.
 func (r *reducer) oneTokenSound(end int32) bool {
 	start := int32(-1)
 	for p := range r.places {

@@ -25,29 +25,31 @@ func (r *reducer) removeJoin(tr *rtrans, kind joinKind) {
 // removeOrJoins merges the inputs of or-joins that never have to wait once one of them is marked, and reports whether
 // there was such a join.
 //
-// An or-join is a candidate if its inputs P feed it alone, are empty at first, are emptied alike, and every or-split that puts
-// into P can put nowhere else. Let N' be the net in which P is one place z for every candidate, marked when any of P is: the
-// join takes from z, and whoever puts into some of P puts into z. A candidate j is free to fire if there is a set of places K
-// of N' with z in it and at most one first token, such that every transition that puts into K takes from K and puts only
-// one token there. An or-join that is no candidate may fire by any of its inputs here, as the engine's own analysis has it, so all
-// of them must be in K if an output is. If every candidate is free, N and N' are equally sound.
+// An or-join is a candidate if its inputs P feed it alone, are empty at first, are emptied alike, and every or-split
+// that puts into P can put nowhere else. Let N' be the net in which P is one place z for every candidate, marked when
+// any of P is: the join takes from z, and whoever puts into some of P puts into z. A candidate j is free to fire if
+// there is a set of places K of N' with z in it and at most one first token, such that every transition that puts into
+// K takes from K and puts only one token there. An or-join that is no candidate may fire by any of its inputs here, as
+// the engine's own analysis has it, so all of them must be in K if an output is. If every candidate is free, N and N'
+// are equally sound.
 //
-// Proof. Follow a run of N, and suppose that so far every candidate fired exactly when some input was marked, and took all: then
-// the run is one of N', in which K never holds more than one token. Let some of P be marked for a candidate j. Then nothing
-// else in K is, and no transition but j can put anything there, not even by the rules of the engine's analysis, in which a
-// candidate too fires by any one input: its inputs are in K all or none. So no other input of j can get a token before j
-// fires: j may fire at once. And with no input marked it may not. So the supposition holds one step further.
+// Proof. Follow a run of N, and suppose that so far every candidate fired exactly when some input was marked, and took
+// all: then the run is one of N', in which K never holds more than one token. Let some of P be marked for a candidate
+// j. Then nothing else in K is, and no transition but j can put anything there, not even by the rules of the engine's
+// analysis, in which a candidate too fires by any one input: its inputs are in K all or none. So no other input of j
+// can get a token before j fires: j may fire at once. And with no input marked it may not. So the supposition holds one
+// step further.
 //
-// Joins that were removed before, and places merged by the other rules, do not disturb this: in the net before, K is the set
-// of all places that were merged into those of K.
+// Joins that were removed before, and places merged by the other rules, do not disturb this: in the net before, K is
+// the set of all places that were merged into those of K.
 //
-// Worked case: in a loop, an or-block within a branch of another has no such K. The outer join, fired by one branch alone,
-// would come round the loop and start the inner block again while that is still marked: K holds the inner block, the way
-// from the outer split, the loop, and so the outer join with all its branches, of which the split marks several. The engine
-// sees it the same way: both joins wait for each other for ever.
+// Worked case: in a loop, an or-block within a branch of another has no such K. The outer join, fired by one branch
+// alone, would come round the loop and start the inner block again while that is still marked: K holds the inner block,
+// the way from the outer split, the loop, and so the outer join with all its branches, of which the split marks
+// several. The engine sees it the same way: both joins wait for each other for ever.
 //
-// A candidate that is free even if the others count as none is removed at once, in the order of the flow, so that what lies
-// before the next one is already small. Only what is left after that is looked at together.
+// A candidate that is free even if the others count as none is removed at once, in the order of the flow, so that what
+// lies before the next one is already small. Only what is left after that is looked at together.
 func (r *reducer) removeOrJoins() bool {
 	return r.removeOneByOne() || r.removeTogether()
 }
@@ -131,8 +133,8 @@ func (r *reducer) removeTogether() bool {
 	return len(candidates) > 0
 }
 
-// guessOrJoins takes the or-joins that are left for such as never have to wait, where their inputs can be merged. That is not
-// always so: what a search shows after this has to be seen in the net itself.
+// guessOrJoins takes the or-joins that are left for such as never have to wait, where their inputs can be merged. That
+// is not always so: what a search shows after this has to be seen in the net itself.
 func (r *reducer) guessOrJoins() {
 	for t := range r.trans {
 		tr := &r.trans[t]

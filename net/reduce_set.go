@@ -2,9 +2,10 @@ package net
 
 import "slices"
 
-// tokenSet is the attempt to find a set K that proves an or-join free to fire, see [reducer.removeOrJoins]. It begins with
-// the join's inputs and takes in what their producers take from, and so on backwards. Where a producer has several inputs
-// any of them may serve; the one that is nearest behind the join is tried first, for that is the way round a loop.
+// tokenSet is the attempt to find a set K that proves an or-join free to fire, see [reducer.removeOrJoins]. It begins
+// with the join's inputs and takes in what their producers take from, and so on backwards. Where a producer has several
+// inputs any of them may serve; the one that is nearest behind the join is tried first, for that is the way round a
+// loop.
 type tokenSet struct {
 	r      *reducer
 	groups []int32 // by place, the candidate whose input it is; -1 if none
@@ -129,8 +130,8 @@ func (k *tokenSet) choose(tr *rtrans, i int) bool {
 	return false
 }
 
-// putsOne reports whether a transition puts no more than one token into the set. All that it puts into the inputs of one
-// candidate counts as one.
+// putsOne reports whether a transition puts no more than one token into the set. All that it puts into the inputs of
+// one candidate counts as one.
 func (k *tokenSet) putsOne(tr *rtrans) bool {
 	one, group := false, int32(-1)
 	for _, a := range tr.out {

@@ -1,8 +1,8 @@
 package net
 
-// trace remembers what the transitions of a reduced net stand for, so that a run of it can be told as a run of the net that
-// it came from. It is kept only when such a run is wanted. Sequences of moves are ropes: firing a transition stands for its
-// own sequence and then that of each output that it marked.
+// trace remembers what the transitions of a reduced net stand for, so that a run of it can be told as a run of the net
+// that it came from. It is kept only when such a run is wanted. Sequences of moves are ropes: firing a transition
+// stands for its own sequence and then that of each output that it marked.
 //
 // The methods do nothing on a nil trace.
 type trace struct {

@@ -9,7 +9,8 @@ type Verdict uint8
 const (
 	// Unknown: the budget ran out before the question was decided. [Report.Exhausted] says which one.
 	Unknown Verdict = iota
-	// Sound: from every state a case can complete, it always completes with nothing left over, and every task can start.
+	// Sound: from every state a case can complete, it always completes with nothing left over, and every task can
+	// start.
 	Sound
 	// WeaklySound: a case can always complete, and properly, but some task can never start. It is said of nets with
 	// cancellation regions or or-joins, where asking for more is too strict; elsewhere such a net is Unsound.
@@ -61,8 +62,8 @@ func (l Limit) String() string {
 	return [...]string{"nothing", "states", "time", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
 }
 
-// VerifyOptions bounds a verification. The zero value bounds it by states alone, so that equal nets get equal reports on
-// every machine.
+// VerifyOptions bounds a verification. The zero value bounds it by states alone, so that equal nets get equal reports
+// on every machine.
 type VerifyOptions struct {
 	// States bounds how many states one search may look at. Default 200,000. Whatever it says, a search takes at most
 	// about 100 MiB.

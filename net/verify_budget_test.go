@@ -11,8 +11,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// TestSmallBudgetsNeverMislead verifies nets with budgets that are far too small for a search. A verdict that is given all the same is
-// the right one, what is found is there, and a run of moderate length often shows what the search could not come to.
+// TestSmallBudgetsNeverMislead verifies nets with budgets that are far too small for a search. A verdict that is given
+// all the same is the right one, what is found is there, and a run of moderate length often shows what the search could
+// not come to.
 func TestSmallBudgetsNeverMislead(t *testing.T) {
 	tally := map[string]int{}
 	for seed := range rounds() / 8 {

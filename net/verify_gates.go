@@ -34,7 +34,8 @@ func (f *warner) mismatches() {
 	}
 }
 
-// split describes an element as a split: what chooses its branches, and the nodes that they begin with; none if it has just one.
+// split describes an element as a split: what chooses its branches, and the nodes that they begin with; none if it has
+// just one.
 func (f *warner) split(node int) (Element, Gate, []int) {
 	if t := node - len(f.n.conditions); t >= 0 {
 		outputs := f.n.tasks[t].outputs

@@ -1,7 +1,7 @@
 package net
 
-// knots numbers the sets of nodes that can reach each other, and says for each node which one it is in (Tarjan's algorithm,
-// without recursion). Conditions are numbered first, then tasks.
+// knots numbers the sets of nodes that can reach each other, and says for each node which one it is in (Tarjan's
+// algorithm, without recursion). Conditions are numbered first, then tasks.
 func knots(n *Net) []int {
 	size := len(n.conditions) + len(n.tasks)
 	k := &knotting{n: n, knot: make([]int, size), low: make([]int, size), order: make([]int, size)}

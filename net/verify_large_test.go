@@ -31,8 +31,8 @@ func largeNet(seed int64, nodes int, orBlocks, regions bool) *net.Net {
 	return net.MustCompile(g.d)
 }
 
-// largePetri grows a sound plain workflow net: places and transitions are refined into pieces, side by side or one after the
-// other, with loops, and a few places that couple what runs in parallel.
+// largePetri grows a sound plain workflow net: places and transitions are refined into pieces, side by side or one
+// after the other, with loops, and a few places that couple what runs in parallel.
 func largePetri(seed int64, nodes int) *net.Petri {
 	rng := rand.New(rand.NewSource(seed))
 	p := &net.Petri{Name: fmt.Sprintf("grown-%d", nodes)}

@@ -7,17 +7,17 @@ import "slices"
 // reasons. Both turn any run with separate moments into one without that shows the same: the same markings once nobody
 // is busy, the same tasks started, the same improper ends.
 //
-// Late start. Put the start of t off until just before its completion. In between, the tokens that t took are still there.
-// Nobody may mind: whatever region empties them cancels t, and the other way round; no member of a region is thought enabled
-// by them, to its loss; no routing task can use them (it would, at once); no xor-join of shared inputs chooses by them. An
-// or-join that looks at the inputs of t may
-// only do so if t alone can use them: then a token there is worth as much, in what can still come of it, as t being busy; and t
-// must not be an or-join itself, which the analysis lets fire once for every token.
+// Late start. Put the start of t off until just before its completion. In between, the tokens that t took are still
+// there. Nobody may mind: whatever region empties them cancels t, and the other way round; no member of a region is
+// thought enabled by them, to its loss; no routing task can use them (it would, at once); no xor-join of shared inputs
+// chooses by them. An or-join that looks at the inputs of t may only do so if t alone can use them: then a token there
+// is worth as much, in what can still come of it, as t being busy; and t must not be an or-join itself, which the
+// analysis lets fire once for every token.
 //
-// Early completion. Put the completion of t right behind its start. In between, the tokens that t puts are there already.
-// Nobody may mind: no region empties them or cancels t, t has no region itself, they are not the end of the case, and
-// neither members of regions nor routing tasks nor xor-joins of shared inputs look at them. Or-joins that could start with t
-// busy still can, since less can come once its choice is made.
+// Early completion. Put the completion of t right behind its start. In between, the tokens that t puts are there
+// already. Nobody may mind: no region empties them or cancels t, t has no region itself, they are not the end of the
+// case, and neither members of regions nor routing tasks nor xor-joins of shared inputs look at them. Or-joins that
+// could start with t busy still can, since less can come once its choice is made.
 //
 // Routing tasks are one move always: the engine lets nothing happen in between.
 type moments struct {
@@ -84,8 +84,8 @@ func (m *moments) orJoin(t TaskID) bool {
 	return m.n.def.Tasks[t].Join == Or && len(m.n.tasks[t].inputs) > 1
 }
 
-// choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. Which of its inputs
-// such a join takes matters; of inputs that feed it alone it doesn't.
+// choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. Which of its
+// inputs such a join takes matters; of inputs that feed it alone it doesn't.
 func (m *moments) choosesAmongShared(t TaskID) bool {
 	at := &m.n.tasks[t]
 	return m.n.def.Tasks[t].Join == Xor && len(at.inputs) > 1 && len(at.private) < len(at.inputs)
@@ -139,8 +139,8 @@ func (m *moments) feedsRouting(c ConditionID, t TaskID) bool {
 	})
 }
 
-// lookAhead finds two or-joins behind every condition. (Which two doesn't matter: the question is whether there is one other
-// than a given one.)
+// lookAhead finds two or-joins behind every condition. (Which two doesn't matter: the question is whether there is one
+// other than a given one.)
 func (m *moments) lookAhead() {
 	m.behind = make([][2]TaskID, len(m.n.conditions))
 	for c := range m.behind {

@@ -2,15 +2,16 @@ package net
 
 import "slices"
 
-// Verify decides whether a workflow net is sound: whether every case, from every state, can complete (or else: stuck, or
-// going round for ever), completes with nothing left over, and every task can start in some case. A condition in which
-// tokens can pile up for ever is a finding too.
+// Verify decides whether a workflow net is sound: whether every case, from every state, can complete (or else: stuck,
+// or going round for ever), completes with nothing left over, and every task can start in some case. A condition in
+// which tokens can pile up for ever is a finding too.
 //
-// The states are those of the engine. A case ends with the first token in the end condition. A task starts, which takes its
-// tokens, is busy, when it cannot start again, and completes, which empties its cancellation region and puts tokens out. An
-// xor-join takes from its first marked input. Or-joins start when [Net.Enabled] says so. Routing tasks run as soon as they
-// can, before anything else. What data decides is taken as free: any flow of an xor-split may be followed, any non-empty set
-// of flows of an or-split. A composite task counts as a task: that its child cases end is for the verification of their nets.
+// The states are those of the engine. A case ends with the first token in the end condition. A task starts, which takes
+// its tokens, is busy, when it cannot start again, and completes, which empties its cancellation region and puts tokens
+// out. An xor-join takes from its first marked input. Or-joins start when [Net.Enabled] says so. Routing tasks run as
+// soon as they can, before anything else. What data decides is taken as free: any flow of an xor-split may be followed,
+// any non-empty set of flows of an or-split. A composite task counts as a task: that its child cases end is for the
+// verification of their nets.
 func Verify(n *Net, opts VerifyOptions) Report {
 	l := &netLowering{n: n, moments: newMoments(n)}
 	w := newNetWatcher(l)
@@ -79,8 +80,8 @@ func (l *netLowering) game() (*game, Limit) {
 	return g, NoLimit
 }
 
-// maxBesideOrJoins bounds the tokens of a condition in a net with or-joins. What an or-join must think of grows fast with
-// them, and a net that piles up more will hardly be meant to.
+// maxBesideOrJoins bounds the tokens of a condition in a net with or-joins. What an or-join must think of grows fast
+// with them, and a net that piles up more will hardly be meant to.
 const maxBesideOrJoins = 8
 
 func filledWith(n int, x int32) []int32 {
@@ -196,8 +197,8 @@ func (l *netLowering) waysOut(t TaskID) []wayOut {
 	return ways
 }
 
-// regionOf is what a completion of the task empties: the conditions of its region, the busy places of the members, and, of
-// members that are enabled, the tokens in their private inputs.
+// regionOf is what a completion of the task empties: the conditions of its region, the busy places of the members, and,
+// of members that are enabled, the tokens in their private inputs.
 func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 	tasks, conditions := l.n.Region(t)
 	for _, c := range conditions {
@@ -223,7 +224,8 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 	return resets, spares
 }
 
-// orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one answer.
+// orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one
+// answer.
 func (l *netLowering) orEnabled(m *gameMove, state []uint8) bool {
 	places := l.looksAt(m)
 	if len(places) == 0 {
@@ -294,8 +296,8 @@ func (l *netLowering) guesses() int { return l.undecided }
 
 func (l *netLowering) spent() int { return l.work / workPerState }
 
-// workPerState is how many words of work, see [search], count as much as one state: a search that asks or-joins much may look at
-// fewer states, so that it takes no longer than others.
+// workPerState is how many words of work, see [search], count as much as one state: a search that asks or-joins much
+// may look at fewer states, so that it takes no longer than others.
 const workPerState = 2048
 
 // manyTokens stands for an unbounded count where the engine is asked.

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// interpreter plays a net by the rules of the engine, one moment at a time, and knows nothing of how verification works.
-// It asks the net only for its structure, and for the decisions of or-joins.
+// interpreter plays a net by the rules of the engine, one moment at a time, and knows nothing of how verification
+// works. It asks the net only for its structure, and for the decisions of or-joins.
 type interpreter struct{ n *net.Net }
 
 // state of a case: tokens by condition, and the tasks that are started.

@@ -5,12 +5,13 @@ import "slices"
 // VerifyPetri decides whether a plain net is sound.
 //
 // A net with a single sink is judged like a workflow net: a run is over with the first token in the sink, and then
-// nothing else may be marked. In any other net a run is complete when every place but the sinks is empty, whatever the sinks hold.
+// nothing else may be marked. In any other net a run is complete when every place but the sinks is empty, whatever the
+// sinks hold.
 //
 // A net of ordinary arcs whose places begin with at most one token must also stay so: a second token in a place is the
-// finding [Unsafe], for it means that branches are not synchronised. That is asked of nets with several sinks, as it is in the
-// literature on them, and of free-choice workflow nets, where soundness implies it. Other nets may hold any number of tokens
-// in a place, as long as there is a bound.
+// finding [Unsafe], for it means that branches are not synchronised. That is asked of nets with several sinks, as it is
+// in the literature on them, and of free-choice workflow nets, where soundness implies it. Other nets may hold any
+// number of tokens in a place, as long as there is a bound.
 func VerifyPetri(p *Petri, opts VerifyOptions) Report {
 	l := newPetriLowering(p)
 	return report(l, p.Name, judge(l, nil, opts.limits(defaultMorePetri)))
@@ -57,9 +58,9 @@ func (l *petriLowering) count(n int) {
 	l.tooLarge = l.tooLarge || n > maxCount/2 || n < 0
 }
 
-// freeChoice reports whether the net is a free-choice workflow net: one source, with the only token, and transitions that
-// share an input share them all. If such a net is sound, it is safe (van der Aalst 1997; it is then covered by state
-// machines that hold one token each).
+// freeChoice reports whether the net is a free-choice workflow net: one source, with the only token, and transitions
+// that share an input share them all. If such a net is sound, it is safe (van der Aalst 1997; it is then covered by
+// state machines that hold one token each).
 func (l *petriLowering) freeChoice() bool {
 	marked := 0
 	for i := range l.p.Places {

@@ -11,9 +11,9 @@ type longRun struct {
 	repeats int     // so many of the last moves can be repeated for ever, and let the places grow
 }
 
-// probe tries single runs until one shows that something is wrong: first, if the rules of reduction could be applied, a run
-// to what was found in the reduced net, and then runs at random. All together they may be as long as the search may look
-// at states.
+// probe tries single runs until one shows that something is wrong: first, if the rules of reduction could be applied, a
+// run to what was found in the reduced net, and then runs at random. All together they may be as long as the search may
+// look at states.
 func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
 	if j.g.tests() > maxTests {
 		return
@@ -34,8 +34,8 @@ func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
 	}
 }
 
-// maxTests bounds the tests for emptiness of a game that is walked. An xor-join of n inputs has n²/2 of them, and the walker
-// knows every one by itself: 50,000 inputs would take ten gigabytes.
+// maxTests bounds the tests for emptiness of a game that is walked. An xor-join of n inputs has n²/2 of them, and the
+// walker knows every one by itself: 50,000 inputs would take ten gigabytes.
 const maxTests = 1 << 23
 
 // tests counts the places that moves ask to be empty.
@@ -115,8 +115,8 @@ func (p *prober) begin(l lowered) (ended, int32) {
 	return going, -1
 }
 
-// next finds the move of the exact game to make, and brings what it stands for to the front: the first one, or the first
-// urgent one if an urgent move must come first.
+// next finds the move of the exact game to make, and brings what it stands for to the front: the first one, or the
+// first urgent one if an urgent move must come first.
 func (p *prober) next(l lowered, moves []tracedMove, byTask map[int32][]int32) int32 {
 	urgent := slices.ContainsFunc(p.w.ready[1], p.w.can)
 	for i, t := range moves {
@@ -146,8 +146,8 @@ func (j *judgement) hopeless(state []uint8) bool {
 
 const maxHopeless = 20_000
 
-// translated looks for what is wrong in the reduced net, and tells the runs to it in terms of the net itself. What is wrong in the
-// one need not be so in the other: they are ways to where something may be wrong.
+// translated looks for what is wrong in the reduced net, and tells the runs to it in terms of the net itself. What is
+// wrong in the one need not be so in the other: they are ways to where something may be wrong.
 func (j *judgement) translated(l lowered, lim searchLimits) [][]tracedMove {
 	r, end := l.reducer(true)
 	r.run()

@@ -4,14 +4,15 @@ import "slices"
 
 // reducer lowers the net for the reduction rules. It differs from the exact game in this:
 //
-//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference. If
-//     the region of the join empties them all, they stay apart instead, and the join may take from any: nothing is left anyway.
-//   - A busy task may be started again, into a second token in its busy place. The rules look for safe nets, so a net in
-//     which that can happen is not shown to be sound.
+//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference.
+//     If the region of the join empties them all, they stay apart instead, and the join may take from any: nothing is
+//     left anyway.
+//   - A busy task may be started again, into a second token in its busy place. The rules look for safe nets, so a net
+//     in which that can happen is not shown to be sound.
 //   - A member of a region with one input of its own is one move: the region takes its token, whether waiting or being
 //     worked on, and with two at once the net is not safe. Other members with inputs of their own are beyond the rules.
-//   - Routing tasks take their time like others. That is no difference if they compete with nobody and no region is near:
-//     then a run in which they take their time can be changed into one in which they go first.
+//   - Routing tasks take their time like others. That is no difference if they compete with nobody and no region is
+//     near: then a run in which they take their time can be changed into one in which they go first.
 func (l *netLowering) reducer(traced bool) (*reducer, int32) {
 	for i := range l.n.tasks {
 		if t := TaskID(i); l.choosesAmongShared(t) || !l.mergeableInputs(t) || !l.plainRouting(t) || !l.plainMember(t) ||
@@ -90,14 +91,15 @@ func (l *netLowering) plainMember(u TaskID) bool {
 	return true
 }
 
-// singleMember reports whether the task is a member of regions that waits for tokens in one place of its own (or in several
-// that are merged), which no region empties without canceling the task too.
+// singleMember reports whether the task is a member of regions that waits for tokens in one place of its own (or in
+// several that are merged), which no region empties without canceling the task too.
 func (l *netLowering) singleMember(u TaskID) bool {
 	at := &l.n.tasks[u]
 	if len(l.memberOf[u]) == 0 || len(at.private) != len(at.inputs) || len(at.inputs) > 1 && !l.merged(u) {
 		return false
 	}
-	return !slices.ContainsFunc(l.emptiedBy[at.inputs[0]], func(o TaskID) bool { return !slices.Contains(l.memberOf[u], o) })
+	other := func(o TaskID) bool { return !slices.Contains(l.memberOf[u], o) }
+	return !slices.ContainsFunc(l.emptiedBy[at.inputs[0]], other)
 }
 
 // merged reports whether the task is an xor-join whose inputs become one place.

@@ -122,7 +122,8 @@ func (g *grower) block(size int, gate net.Gate, in context) (split, join string)
 	return split, join
 }
 
-// choice is a condition with several tasks behind it: whoever starts first. A routing task would leave the others no chance.
+// choice is a condition with several tasks behind it: whoever starts first. A routing task would leave the others no
+// chance.
 func (g *grower) choice(size int, in context) (split, join string) {
 	split, join = g.task(net.And, net.And), g.task(net.Xor, net.And)
 	c := g.condition()
@@ -252,8 +253,8 @@ func codesOf(rep net.Report) []string {
 	return list
 }
 
-// TestRandomNetsAgainstOracle compares every finding, for sound nets by construction and for mutants of them, with a walk
-// over all states.
+// TestRandomNetsAgainstOracle compares every finding, for sound nets by construction and for mutants of them, with a
+// walk over all states.
 func TestRandomNetsAgainstOracle(t *testing.T) {
 	tally := map[string]int{}
 	for seed := range rounds() {

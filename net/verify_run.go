@@ -3,8 +3,8 @@ package net
 // lowered is a net in the form that verification works on.
 type lowered interface {
 	// reducer makes the net for the reduction rules, and says which place holds the last token (-1: none must be left
-	// anywhere). It is nil if the rules would not preserve what this net means. With a trace, what is left of the net can
-	// be translated back.
+	// anywhere). It is nil if the rules would not preserve what this net means. With a trace, what is left of the net
+	// can be translated back.
 	reducer(traced bool) (r *reducer, end int32)
 	// game makes the net for the search that is exact, or says why there is none.
 	game() (*game, Limit)
@@ -26,11 +26,12 @@ type judgement struct {
 	late   func() bool // as in searchLimits
 }
 
-// judge verifies a net: by reduction first, and where that does not show it to be sound, by a search of the net as it is,
-// which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
+// judge verifies a net: by reduction first, and where that does not show it to be sound, by a search of the net as it
+// is, which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
 //
-// A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too deep
-// for it. So single runs are tried before it goes on: if one of them shows something, all that is left is to find a shorter.
+// A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too
+// deep for it. So single runs are tried before it goes on: if one of them shows something, all that is left is to find
+// a shorter.
 func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)

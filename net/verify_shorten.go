@@ -108,8 +108,8 @@ func (p *prober) below(path []int32, last []uint8) []int {
 	return froms
 }
 
-// repeatable reports whether moves do the same when the places hold more: nothing on the way depends on what they hold, and
-// nobody asks whether they are empty.
+// repeatable reports whether moves do the same when the places hold more: nothing on the way depends on what they hold,
+// and nobody asks whether they are empty.
 func (p *prober) repeatable(moves []int32, places []int32) bool {
 	g := p.j.g
 	return len(places) > 0 && !slices.ContainsFunc(places, func(q int32) bool { return p.j.x.touchy.Has(int(q)) }) &&

@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// shortestPetri walks over the markings of a plain net in rings, and says in how few firings each kind of violation can be
-// shown. Nothing is looked for behind a second token in a place, if that is a violation itself.
+// shortestPetri walks over the markings of a plain net in rings, and says in how few firings each kind of violation can
+// be shown. Nothing is looked for behind a second token in a place, if that is a violation itself.
 func shortestPetri(p *net.Petri, strict bool, limit int) (least map[net.Code]int, whole bool) {
 	sinks := p.Sinks()
 	least = map[net.Code]int{}
@@ -71,8 +71,8 @@ func packed(m []int) string {
 	return string(key)
 }
 
-// Every witness of the IBM nets is as short as one can be. What a walk over all markings cannot come to within its bound is
-// not compared.
+// Every witness of the IBM nets is as short as one can be. What a walk over all markings cannot come to within its
+// bound is not compared.
 func TestIBMWitnessesAreShortest(t *testing.T) {
 	l := ibmLibrary(t)
 	limit := 500
@@ -85,7 +85,8 @@ func TestIBMWitnessesAreShortest(t *testing.T) {
 			continue
 		}
 		p := l.nets[name]
-		// One net is no workflow net, for a second source is never marked: what is said of safe nets is not asked of it.
+		// One net is no workflow net, for a second source is never marked: what is said of safe nets is not asked of
+		// it.
 		least, whole := shortestPetri(p, len(p.Sinks()) > 1 || len(p.Sources()) == 1, limit)
 		shortest, known := 0, 0
 		for _, f := range net.VerifyPetri(p, net.VerifyOptions{}).Findings {
@@ -132,8 +133,8 @@ func loops(p *net.Petri, f net.Finding) bool {
 	return slices.ContainsFunc(p.Transitions, func(t net.PetriTransition) bool { return firePetri(slices.Clone(m), &t) })
 }
 
-// shortestRuns walks over the states of a workflow net in rings, and says in how few steps each kind of violation can be shown.
-// A step starts a task, completes one, or does both at once; a routing task always does both.
+// shortestRuns walks over the states of a workflow net in rings, and says in how few steps each kind of violation can
+// be shown. A step starts a task, completes one, or does both at once; a routing task always does both.
 func shortestRuns(n *net.Net, limit int) (least map[net.Code]int, whole bool) {
 	in := interpreter{n}
 	least = map[net.Code]int{}
@@ -188,7 +189,8 @@ func (in interpreter) steps(s caseState) []caseState {
 	return list
 }
 
-// TestWitnessesAreShortest compares the witnesses of random nets with a walk that knows nothing of moments and reduction.
+// TestWitnessesAreShortest compares the witnesses of random nets with a walk that knows nothing of moments and
+// reduction.
 func TestWitnessesAreShortest(t *testing.T) {
 	tally := map[net.Code]int{}
 	for seed := range rounds() / 4 {

@@ -68,8 +68,8 @@ func (f *warner) circles() {
 	f.list = slices.DeleteFunc(f.list, func(w Finding) bool { return w.Code == OrJoinCircle && len(w.Elements) == 1 })
 }
 
-// routingCycles repeats what [Definition.Check] says of cycles of routing tasks alone, which do not keep a net from being
-// compiled.
+// routingCycles repeats what [Definition.Check] says of cycles of routing tasks alone, which do not keep a net from
+// being compiled.
 func (f *warner) routingCycles() {
 	if !slices.ContainsFunc(f.n.def.Tasks, func(t Task) bool { return t.Kind == Routing }) {
 		return
@@ -95,7 +95,8 @@ func (f *warner) simplified(joins []removedJoin) {
 
 func (f *warner) isAnd(t TaskID) {
 	e := f.task(int32(t))
-	f.add(OrJoinIsAnd, e, fmt.Sprintf("the or-join of %q always gets a token in every input", e.Name), "make it an and-join")
+	f.add(OrJoinIsAnd, e, fmt.Sprintf("the or-join of %q always gets a token in every input", e.Name),
+		"make it an and-join")
 }
 
 func (f *warner) isXor(t TaskID) {
@@ -104,7 +105,8 @@ func (f *warner) isXor(t TaskID) {
 		"make it an xor-join")
 }
 
-// maxLookAgain bounds the search of a sound net for the sake of warnings about its regions alone, in states and in bytes.
+// maxLookAgain bounds the search of a sound net for the sake of warnings about its regions alone, in states and in
+// bytes.
 const (
 	maxLookAgain      = 3000
 	maxLookAgainBytes = 2 << 20
@@ -146,7 +148,8 @@ func (f *warner) watched(w *netWatcher) {
 	}
 	for t := range f.n.tasks {
 		if e := f.task(int32(t)); w.twice.Has(t) {
-			f.add(XorJoinTwice, e, fmt.Sprintf("the xor-join of %q can hold two tokens at once, and then runs once for each", e.Name),
+			f.add(XorJoinTwice, e,
+				fmt.Sprintf("the xor-join of %q can hold two tokens at once, and then runs once for each", e.Name),
 				"make it an and- or or-join if it is meant to run once")
 		}
 		if w.whole && w.fired.Has(t) {

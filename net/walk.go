@@ -1,9 +1,9 @@
 package net
 
-// walker plays a game at random, one run after the other, until something goes wrong. It proves nothing, but it is fast: a
-// move costs what changes, not what the net holds. Where the states are too many for a search, most of what is wrong
-// with a net shows in a few runs, for a join that cannot be satisfied is met by every run that comes there. The moves that
-// were made least often go first, so that the runs do not repeat each other.
+// walker plays a game at random, one run after the other, until something goes wrong. It proves nothing, but it is
+// fast: a move costs what changes, not what the net holds. Where the states are too many for a search, most of what is
+// wrong with a net shows in a few runs, for a join that cannot be satisfied is met by every run that comes there. The
+// moves that were made least often go first, so that the runs do not repeat each other.
 //
 // The choices are those of a generator with a fixed seed: equal nets get equal runs.
 type walker struct {
@@ -15,7 +15,7 @@ type walker struct {
 	tokens  int                               // in all places together
 	lacks   []int32                           // by move: places that hold too little
 	bars    []int32                           // by move: places that hold something and must not
-	ready   [2][]int32                        // moves that may be made, other ones and urgent ones; or-joins among them may have to wait
+	ready   [2][]int32                        // moves that may be made, other and urgent ones; or-joins may have to wait
 	at      []int32                           // by move: where it stands in its list, or -1
 	uses    []int32                           // by move: how often it was made
 	path    []int32                           // the moves of this run
@@ -123,8 +123,8 @@ func (w *walker) sort(k int32) {
 	*list, w.at[k] = (*list)[:len(*list)-1], -1
 }
 
-// choose picks a move that can be made; -1 if there is none. Or-joins that may have to wait are mostly left until nothing else can
-// be done: by then there is less to wait for, and the answer costs less.
+// choose picks a move that can be made; -1 if there is none. Or-joins that may have to wait are mostly left until
+// nothing else can be done: by then there is less to wait for, and the answer costs less.
 func (w *walker) choose() int32 {
 	for _, list := range [][]int32{w.ready[1], w.ready[0]} {
 		w.rest = append(w.rest[:0], list...)

@@ -12,7 +12,8 @@ type Witness struct {
 	Marking []Tokens // what is marked in the end, in the order of the conditions
 	Busy    []string // tasks that are started and not completed in the end, in the order of their definition
 	// Repeats says that the last so many steps can be repeated for ever, each round adding tokens. It is 0 for other
-	// findings, and where tokens pile up in several stages, of which a later one lives on what an earlier one has piled up.
+	// findings, and where tokens pile up in several stages, of which a later one lives on what an earlier one has piled
+	// up.
 	Repeats int
 	// Long says that the run is not known to be a shortest one: the state space was too large to search it whole.
 	Long bool

@@ -2,8 +2,8 @@ package net
 
 import "slices"
 
-// witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken for
-// unbounded on the way and no run of moderate length does the same.
+// witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken
+// for unbounded on the way and no run of moderate length does the same.
 func (f *findings) witness(to int32, shows func(state []uint8) bool) *Witness {
 	moves := f.x.runTo(to)
 	if len(f.x.pumps) > 0 {
@@ -19,9 +19,9 @@ func (f *findings) state(i int32) []uint8 {
 	return counts
 }
 
-// unroll makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more and
-// more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles up, so the
-// earlier ones go round more often, by a power for each stage.
+// unroll makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more
+// and more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles
+// up, so the earlier ones go round more often, by a power for each stage.
 func (f *findings) unroll(path, moves []int32, shows func(state []uint8) bool) *Witness {
 	stages := 0
 	for _, state := range path {
@@ -74,8 +74,8 @@ func (f *findings) goRound(path, moves []int32, base, stages int) []int32 {
 	return run
 }
 
-// repeats reports whether the loop of a pump can be gone round on the way itself, each time adding to the place. It cannot
-// if it lives on what an earlier loop has piled up.
+// repeats reports whether the loop of a pump can be gone round on the way itself, each time adding to the place. It
+// cannot if it lives on what an earlier loop has piled up.
 func (f *findings) repeats(p pump, place int32) bool {
 	path := f.x.s.path(p.state)
 	run := f.x.runTo(p.state)

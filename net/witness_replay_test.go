@@ -9,7 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// replayPetri plays a witness on a plain net by the definition of firing alone, and checks that it shows what it claims.
+// replayPetri plays a witness on a plain net by the definition of firing alone, and checks that it shows what it
+// claims.
 func replayPetri(t *testing.T, p *net.Petri, f net.Finding) {
 	t.Helper()
 	byName := map[string]*net.PetriTransition{}

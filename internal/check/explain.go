@@ -61,7 +61,9 @@ var explanations = sync.OnceValue(func() []Explanation {
 			all = append(all, explanation(e.Name(), string(text)))
 		}
 	}
-	slices.SortFunc(all, func(a, b Explanation) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code)) })
+	slices.SortFunc(all, func(a, b Explanation) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code))
+	})
 	return all
 })
 

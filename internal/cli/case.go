@@ -36,7 +36,8 @@ func (a *app) caseStart() *cobra.Command {
 	q.flags(cmd, "input of the case")
 	var after age
 	cmd.Flags().Var(&after, "after", "the case is there at once, and begins so much later: 90s, 5m, 2h, 3d")
-	cmd.Flags().IntVar(&q.command.Priority, "priority", 0, "`number` of its jobs and work items where their task gives none; higher goes first")
+	cmd.Flags().IntVar(&q.command.Priority, "priority", 0,
+		"`number` of its jobs and work items where their task gives none; higher goes first")
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {

@@ -34,9 +34,10 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
-// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, joiner with
-// a function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind, which starts the functions
-// for its arguments and does what is to be done now; and owner, a service that runs the first on a database until it is interrupted.
+// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, joiner with a
+// function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind,
+// which starts the functions for its arguments and does what is to be done now; and owner, a service that runs the
+// first on a database until it is interrupted.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"tasq":   func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },

@@ -84,7 +84,9 @@ func definitionRows(ctx context.Context, r store.Reader, defs []*store.Definitio
 	rows := make([]*definitionRow, 0, len(defs))
 	byPrint := make(map[string]*definitionRow, len(defs))
 	for _, d := range defs {
-		row := &definitionRow{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Code: d.Code, Registered: d.Created}
+		row := &definitionRow{
+			Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Code: d.Code, Registered: d.Created,
+		}
 		for i := range d.Net.Tasks {
 			row.Tasks = append(row.Tasks, d.Net.Tasks[i].Name)
 		}
@@ -100,7 +102,8 @@ func definitionRows(ctx context.Context, r store.Reader, defs []*store.Definitio
 	return rows, countCases(ctx, r, byPrint)
 }
 
-// countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow together.
+// countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow
+// together.
 func countCases(ctx context.Context, r store.Reader, byPrint map[string]*definitionRow) (err error) {
 	found, err := r.DB().QueryContext(ctx, "SELECT fingerprint, state, count(*) FROM cases GROUP BY fingerprint, state")
 	if err != nil {

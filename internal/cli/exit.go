@@ -9,7 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/internal/demo"
 )
 
-// The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see [check.Verdict.ExitCode].
+// The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see
+// [check.Verdict.ExitCode].
 const (
 	ExitOK          = 0
 	ExitNo          = 1   // the answer is no: a scenario's output differs, a database is not whole
@@ -59,7 +60,8 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case "invalid-payload", "too-large", "bad-command":
 		return ExitUsage
-	case "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed", "definition-changed":
+	case "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed",
+		"definition-changed":
 		return ExitRefused
 	}
 	return ExitDatabase

@@ -66,8 +66,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
 }
 
-// wanted says what the value of a flag should have been, where the flag's type is one of Go's: its own error speaks of the
-// function that could not read it.
+// wanted says what the value of a flag should have been, where the flag's type is one of Go's: its own error speaks of
+// the function that could not read it.
 func wanted(invalid *pflag.InvalidValueError) error {
 	err := errors.Unwrap(invalid)
 	switch kind := invalid.GetFlag().Value.Type(); {

@@ -92,8 +92,8 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 	require.Contains(t, errs, "left in "+path)
 }
 
-// An owner that goes without an answer, as another call of tasq does that has done its own command, leaves the command to
-// who asked.
+// An owner that goes without an answer, as another call of tasq does that has done its own command, leaves the command
+// to who asked.
 func TestAnOwnerThatGoes(t *testing.T) {
 	path, id, owner := stuck(t)
 	asked := make(chan struct{})

@@ -58,10 +58,12 @@ func (l *listing) itemFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.itemID, "item", "", "only those of the work item with this `id`")
 }
 
-// runs gives a command its body: the flags are checked, then the database is read. Where the command has --case and --item,
-// their ids are put into root and item, which may be nil where it has not; more checks the flags of its own, and may be nil.
+// runs gives a command its body: the flags are checked, then the database is read. Where the command has --case and
+// --item, their ids are put into root and item, which may be nil where it has not; more checks the flags of its own,
+// and may be nil.
 func (l *listing) runs(
-	cmd *cobra.Command, root *workitem.CaseID, item *workitem.ID, more func() error, body func(context.Context, store.Reader) error,
+	cmd *cobra.Command, root *workitem.CaseID, item *workitem.ID, more func() error,
+	body func(context.Context, store.Reader) error,
 ) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := l.check(cmd); err != nil {
@@ -158,7 +160,8 @@ func pages[T any](
 
 // rows lists what is read, each as a row of the table or, for programs, as an object.
 func rows[T, O any](
-	l *listing, t *table, read func(store.Page) ([]T, error), id func(T) string, object func(T) O, cells func(T) ([]string, error),
+	l *listing, t *table, read func(store.Page) ([]T, error), id func(T) string, object func(T) O,
+	cells func(T) ([]string, error),
 ) error {
 	return pages(l, read, id, func(found []T) error {
 		for _, v := range found {

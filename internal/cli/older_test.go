@@ -13,8 +13,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// older makes a file as the first version made it, older FILE, or owns one as a program of that version does until the script
-// ends, older --own FILE.
+// older makes a file as the first version made it, older FILE, or owns one as a program of that version does until the
+// script ends, older --own FILE.
 func older(ts *testscript.TestScript, _ bool, args []string) {
 	if args[0] == "--own" {
 		lock := flock.New(ts.MkAbs(args[1]) + ".lock")

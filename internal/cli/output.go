@@ -17,8 +17,8 @@ var (
 // endings are those of files by form.
 var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
 
-// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else, if that has
-// no ending, the default: dot, since older scripts rely on it, or none if that is no choice. Nobody who writes "-o
+// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else, if that
+// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. Nobody who writes "-o
 // net.png" wants text for Graphviz in there.
 func chooseForm(flag, form, to string, forms []string) (string, error) {
 	if to == "json" || to == "table" {
@@ -32,7 +32,8 @@ func chooseForm(flag, form, to string, forms []string) (string, error) {
 		}
 	}
 	if ending := filepath.Ext(to); form == "" && !isFolder(to) && ending != "" && ending != ".gv" {
-		return "", usagef("-o %s: no form is known by the ending %q; say with %s which one is wanted: %s", to, ending, flag, list(forms))
+		return "", usagef("-o %s: no form is known by the ending %q; say with %s which one is wanted: %s",
+			to, ending, flag, list(forms))
 	}
 	if form == "" && slices.Equal(forms, drawForms) {
 		form = "dot"

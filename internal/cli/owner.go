@@ -88,8 +88,8 @@ func caseOf(ctx context.Context, r store.Reader, c engine.RemoteCommand) (*store
 	return findCase(ctx, r, id)
 }
 
-// read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command acts, so it
-// may change the file, and another process that owns it could not do this command.
+// read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command
+// acts, so it may change the file, and another process that owns it could not do this command.
 func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	err := o.a.view(ctx, f)
 	if !errors.Is(err, store.ErrOlder) {
@@ -154,7 +154,8 @@ func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
 	return nil
 }
 
-// gatherAll is like gather for a command that is about everybody: this process must be able to start all that subscribe.
+// gatherAll is like gather for a command that is about everybody: this process must be able to start all that
+// subscribe.
 func (o *owning) gatherAll(stored []*store.Definition) error {
 	if len(stored) == 0 {
 		return nil
@@ -259,7 +260,9 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 }
 
 // execute does the command as the owner of the database.
-func (o *owning) execute(ctx context.Context, e *engine.Engine, c engine.RemoteCommand) (result engine.RemoteResult, err error) {
+func (o *owning) execute(
+	ctx context.Context, e *engine.Engine, c engine.RemoteCommand,
+) (result engine.RemoteResult, err error) {
 	if o.lacks != "" {
 		err = exit(ExitRefused, "workflow %s is code that this program does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
@@ -272,8 +275,8 @@ func (o *owning) execute(ctx context.Context, e *engine.Engine, c engine.RemoteC
 	return result, errors.Join(err, e.Close())
 }
 
-// patience is how long a command waits for the owner of the database before it looks whether there is one still: the owner
-// may have been another call of tasq, which is gone after its own command.
+// patience is how long a command waits for the owner of the database before it looks whether there is one still: the
+// owner may have been another call of tasq, which is gone after its own command.
 const patience = time.Second
 
 // post leaves the command for the process that owns the database, and waits a while for its answer. The error wraps

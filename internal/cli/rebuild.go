@@ -75,8 +75,8 @@ func compileAll(texts []*script.Workflow, from []*store.Definition) ([]*activiti
 	return slices.DeleteFunc(append(older, defs...), changed), nil
 }
 
-// complete leaves out the workflows whose composite tasks run one that is not a text: that is code, and only the program
-// that has it can run them. Without those, others may be left out in their turn.
+// complete leaves out the workflows whose composite tasks run one that is not a text: that is code, and only the
+// program that has it can run them. Without those, others may be left out in their turn.
 func complete(texts []*script.Workflow, order []int) []int {
 	for {
 		names := make(map[string]bool)

@@ -48,8 +48,8 @@ type taskRow struct {
 
 func rowOfCase(c *store.Case) caseRow {
 	row := caseRow{
-		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation, Workflow: c.Workflow,
-		Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
+		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation,
+		Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
 		Options: c.Options, Priority: c.Priority, Predecessor: c.Predecessor, KeepUntil: c.KeepUntil,
 	}
@@ -134,8 +134,8 @@ func rowOfJob(j *store.Job) jobRow {
 	return jobRow{
 		ID: j.ID, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item, Kind: j.Kind,
 		Name: j.Name, Queue: j.Queue, Priority: j.Priority, State: j.State.String(), Due: j.Due, Attempt: j.Attempt,
-		Crashes: j.Crashes, Owner: j.Owner, Lease: j.Lease, Detached: j.Detached, Created: j.Created, Ended: j.Ended, Input: j.Input,
-		Failure: j.Failure,
+		Crashes: j.Crashes, Owner: j.Owner, Lease: j.Lease, Detached: j.Detached, Created: j.Created, Ended: j.Ended,
+		Input: j.Input, Failure: j.Failure,
 	}
 }
 

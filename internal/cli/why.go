@@ -119,7 +119,8 @@ func waitsOf(ctx context.Context, r store.Reader, id workitem.CaseID) (waits, er
 			w.item[s.Item] = append(w.item[s.Item], text)
 		}
 	}
-	items, err := r.Items(ctx, store.ItemFilter{Case: id, States: []workitem.State{workitem.Initialized, workitem.Started}})
+	open := []workitem.State{workitem.Initialized, workitem.Started}
+	items, err := r.Items(ctx, store.ItemFilter{Case: id, States: open})
 	for _, it := range items {
 		if len(w.item[it.ID]) > 0 {
 			w.task[it.Task] = true

@@ -1,5 +1,5 @@
-// Package modeltest gives tests and benchmarks the process models that others drew. They are no part of this repository:
-// a test that asks for an archive of them is skipped, and says so, where it is absent.
+// Package modeltest gives tests and benchmarks the process models that others drew. They are no part of this
+// repository: a test that asks for an archive of them is skipped, and says so, where it is absent.
 package modeltest
 
 import (
@@ -60,8 +60,8 @@ func Read(archive string, endings ...string) ([]File, error) {
 	return files, nil
 }
 
-// Find returns the path of an archive. It is looked for in the folder that the environment variable TASQ_MODELS names, or
-// else in "shared/models" beside a folder above the current one. The error names the archive, and wraps [ErrAbsent].
+// Find returns the path of an archive. It is looked for in the folder that the environment variable TASQ_MODELS names,
+// or else in "shared/models" beside a folder above the current one. The error names the archive, and wraps [ErrAbsent].
 func Find(archive string) (string, error) {
 	dirs := []string{os.Getenv("TASQ_MODELS")}
 	if dirs[0] == "" {
