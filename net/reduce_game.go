@@ -38,32 +38,39 @@ func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 		t := &r.trans[i]
 		switch {
 		case t.dead:
-			continue
 		case t.orTask >= 0 && !guess || t.orSplit && len(t.out) > maxOrOutputs:
 			return nil, nil
-		}
-		m := gameMove{in: make([]gameArc, len(t.in)), or: t.orTask, task: int32(i)}
-		for k, p := range t.in {
-			m.in[k] = gameArc{place: number[p], n: 1}
-		}
-		for _, p := range t.resets {
-			m.resets = append(m.resets, number[p])
-		}
-		for set := uint32(1); set == 1 || t.orSplit && set < 1<<len(t.out); set++ {
-			m.label = int32(len(firings))
-			m.out = make([]gameArc, 0, len(t.out))
-			for k, a := range t.out {
-				if !t.orSplit || set>>k&1 != 0 {
-					m.out = append(m.out, gameArc{place: number[a.place], n: 1})
-				}
-			}
-			g.moves = append(g.moves, m)
-			firings = append(firings, reducedFiring{trans: int32(i), outputs: set})
+		default:
+			firings = r.addMoves(g, int32(i), number, firings)
 		}
 	}
 	g.index()
 	g.ask = patience{g}
 	return g, firings
+}
+
+// addMoves adds the moves of a transition to a game: one, or for an or-split one for every set of its outputs.
+func (r *reducer) addMoves(g *game, i int32, number []int32, firings []reducedFiring) []reducedFiring {
+	t := &r.trans[i]
+	m := gameMove{in: make([]gameArc, len(t.in)), or: t.orTask, task: i}
+	for k, p := range t.in {
+		m.in[k] = gameArc{place: number[p], n: 1}
+	}
+	for _, p := range t.resets {
+		m.resets = append(m.resets, number[p])
+	}
+	for set := uint32(1); set == 1 || t.orSplit && set < 1<<len(t.out); set++ {
+		m.label = int32(len(firings))
+		m.out = make([]gameArc, 0, len(t.out))
+		for k, a := range t.out {
+			if !t.orSplit || set>>k&1 != 0 {
+				m.out = append(m.out, gameArc{place: number[a.place], n: 1})
+			}
+		}
+		g.moves = append(g.moves, m)
+		firings = append(firings, reducedFiring{trans: i, outputs: set})
+	}
+	return firings
 }
 
 // patience is a guess at or-joins where nobody can be asked: they start when nothing else can happen. It is a good one,

@@ -70,34 +70,7 @@ func (s *scope) canEnd() bool {
 // begin joins the entry to what runs first: one of the alternatives, or all that no flow leads to; and to the
 // conditions that arm the event sub-processes.
 func (e *emitter) begin(s *scope, entry string, handlers []handler) {
-	alternatives, all := s.starts()
-	var first []string
-	switch {
-	case len(alternatives) == 1:
-		first = append(first, alternatives[0].enter)
-	case len(alternatives) > 1:
-		choice := e.routing("begin", net.And, net.Xor, s.el)
-		for _, n := range alternatives {
-			e.flow(choice, n.enter, n.el)
-		}
-		first = append(first, choice)
-		e.note(Closed, s.el, sprintf("it has %d starts, of which one is taken; the routing task %s is added before them",
-			len(alternatives), choice))
-	default:
-		for _, n := range all {
-			first = append(first, n.enter)
-		}
-	}
-	if len(alternatives) > 0 {
-		for _, n := range all {
-			e.note(Disconnected, n.el, "no flow leads to it, and what it lies in begins with an event")
-		}
-	}
-	for _, n := range s.nodes {
-		if n.isLinkTarget() && len(n.in) == 0 && !n.linked {
-			e.note(Disconnected, n.el, "no flow and no link event leads to it")
-		}
-	}
+	first, together := e.first(s)
 	if len(first) == 0 && len(s.nodes) > len(handlers) {
 		e.note(Disconnected, s.el, "a flow leads to everything in it, so nothing can begin")
 	}
@@ -113,8 +86,8 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 		begin := e.routing("begin", net.And, net.And, s.el)
 		e.flow(entry, begin, s.el)
 		text := "something waits beside it from its start on"
-		if len(alternatives) == 0 && len(all) > 1 {
-			text = sprintf("%d of its elements begin at once", len(all))
+		if together > 1 {
+			text = sprintf("%d of its elements begin at once", together)
 		}
 		e.note(Closed, s.el, text+"; the routing task "+begin+" is added before them")
 		entry = begin
@@ -122,6 +95,40 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 	for _, name := range first {
 		e.flow(entry, name, s.el)
 	}
+}
+
+// first lists what of a scope runs first, and counts the elements among it that begin together, as no flow leads to
+// them. Where there are several alternatives, it is a routing task that chooses.
+func (e *emitter) first(s *scope) (first []string, together int) {
+	alternatives, all := s.starts()
+	switch {
+	case len(alternatives) == 1:
+		first = append(first, alternatives[0].enter)
+	case len(alternatives) > 1:
+		choice := e.routing("begin", net.And, net.Xor, s.el)
+		for _, n := range alternatives {
+			e.flow(choice, n.enter, n.el)
+		}
+		first = append(first, choice)
+		e.note(Closed, s.el, sprintf("it has %d starts, of which one is taken; the routing task %s is added before them",
+			len(alternatives), choice))
+	default:
+		for _, n := range all {
+			first = append(first, n.enter)
+		}
+		together = len(all)
+	}
+	if len(alternatives) > 0 {
+		for _, n := range all {
+			e.note(Disconnected, n.el, "no flow leads to it, and what it lies in begins with an event")
+		}
+	}
+	for _, n := range s.nodes {
+		if n.isLinkTarget() && len(n.in) == 0 && !n.linked {
+			e.note(Disconnected, n.el, "no flow and no link event leads to it")
+		}
+	}
+	return first, together
 }
 
 func (e *emitter) declareComposite(n *node) {

@@ -1,6 +1,7 @@
 package pnml
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
@@ -44,34 +45,21 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 	if err := d.checkType(el); err != nil {
 		return nil, err
 	}
-	var arcs []*xmlread.Element
-	var refs []*xmlread.Element
+	var arcs, refs []*xmlread.Element
 	ids := map[string]*xmlread.Element{}
 	tools := map[string]bool{}
-	open := []*xmlread.Element{el.FirstChild()}
-	for len(open) > 0 {
-		c := open[len(open)-1]
-		if c == nil {
-			open = open[:len(open)-1]
-			continue
-		}
-		open[len(open)-1] = c.Next()
-		switch c.Name {
-		case "page":
-			open = append(open, c.FirstChild())
-		case "place", "transition", "referencePlace", "referenceTransition", "arc":
-			if err := d.claim(ids, c); err != nil {
-				return nil, err
-			}
-		}
+	for c := range onPages(el) {
+		var err error
 		switch c.Name {
 		case "place", "transition":
-			if err := d.addNode(g, c); err != nil {
-				return nil, err
+			if err = d.claim(ids, c); err == nil {
+				err = d.addNode(g, c)
 			}
 		case "referencePlace", "referenceTransition":
+			err = d.claim(ids, c)
 			refs = append(refs, c)
 		case "arc":
+			err = d.claim(ids, c)
 			arcs = append(arcs, c)
 		case "toolspecific":
 			if c.Attr("tool") == tool {
@@ -82,10 +70,13 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 		case "finalmarkings":
 			d.noteFinalMarkings(c)
 		case "inhibitorArc":
-			return nil, d.refuse(Unsupported, c, noInhibitors)
+			err = d.refuse(Unsupported, c, noInhibitors)
 		case "page", "name", "labels", "tokenclass", "variables", "declaration", "feature", "queries", "query":
 		default:
 			d.noteUnknown(tools, c)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if len(g.nodes) == 0 {
@@ -95,6 +86,27 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 		return nil, err
 	}
 	return g, d.addArcs(g, arcs)
+}
+
+// onPages goes through what lies in a net, on its pages and on the pages of those, in the order of the file.
+func onPages(el *xmlread.Element) iter.Seq[*xmlread.Element] {
+	return func(yield func(*xmlread.Element) bool) {
+		next := []*xmlread.Element{el.FirstChild()} // of the net, and of each page that is open
+		for len(next) > 0 {
+			c := next[len(next)-1]
+			if c == nil {
+				next = next[:len(next)-1]
+				continue
+			}
+			next[len(next)-1] = c.Next()
+			if c.Name == "page" {
+				next = append(next, c.FirstChild())
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // checkType refuses the nets whose tokens are more than a count. Names of the plain type vary wildly, those of the
