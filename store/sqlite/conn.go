@@ -24,6 +24,7 @@ type conn struct {
 	raw   rawConn
 	ctx   context.Context // may interrupt a query; not a writer's, whose transaction would be undone
 	stmts map[string]*stmt
+	open  int // how many queries are under way, one within the other: their statements are in use
 
 	overlaid bool // a reader's transaction has newer rows than the tables; see makeOverlay
 
@@ -37,7 +38,8 @@ type rawConn interface {
 	driver.QueryerContext
 }
 
-// maxStmts bounds the prepared statements of a connection: a filter of many parts makes many texts.
+// maxStmts bounds the prepared statements of a connection, but for those that a query within another one adds: a filter of
+// many parts makes many texts.
 const maxStmts = 200
 
 func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
@@ -108,7 +110,7 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.60q: %w", query, err)
 	}
-	if len(c.stmts) >= maxStmts {
+	if len(c.stmts) >= maxStmts && c.open == 0 {
 		c.forget()
 	}
 	s := &stmt{raw: given.(rawStmt)}
@@ -158,6 +160,7 @@ func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err 
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.open--
 		err = errors.Join(err, rows.Close())
 	}()
 	r := row{values: make([]driver.Value, len(rows.Columns()))}
@@ -185,7 +188,11 @@ func (c *conn) query(query string, args []driver.Value) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.raw.QueryContext(c.ctx, s.bind(args))
+	rows, err := s.raw.QueryContext(c.ctx, s.bind(args))
+	if err == nil {
+		c.open++
+	}
+	return rows, err
 }
 
 // inTransactionLocked asks SQLite by trying to begin one.

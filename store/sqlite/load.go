@@ -1,9 +1,9 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
@@ -128,8 +128,12 @@ func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
 
 // fill reads the items of each task's latest activation, and the live jobs. No item of an older activation is live.
 func (l *loader) fill(c *store.Case) error {
+	latest, err := latestActivations(c)
+	if err != nil {
+		return err
+	}
 	var items []*workitem.Item
-	if latest := latestActivations(c); latest != "" {
+	if latest != "" {
 		err := l.c.each("SELECT "+itemsTable.list("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
 			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
@@ -143,7 +147,7 @@ func (l *loader) fill(c *store.Case) error {
 		}
 	}
 	var jobs []*store.Job
-	err := l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
+	err = l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
 		args(textOf(c.ID)), func(r *row) error {
 			j, err := readJob(r)
 			jobs = append(jobs, j)
@@ -192,22 +196,18 @@ func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.
-func latestActivations(c *store.Case) string {
-	var b []byte
+func latestActivations(c *store.Case) (string, error) {
+	latest := make(map[string]int)
 	for t := range c.Tasks {
-		if c.Tasks[t].Generation == 0 || c.Net.Task(net.TaskID(t)).Kind != net.Atomic {
-			continue
+		if c.Tasks[t].Generation > 0 && c.Net.Task(net.TaskID(t)).Kind == net.Atomic {
+			latest[c.Net.TaskName(net.TaskID(t))] = c.Tasks[t].Generation
 		}
-		b = append(b, ',')
-		b = strconv.AppendQuote(b, c.Net.TaskName(net.TaskID(t)))
-		b = append(b, ':')
-		b = strconv.AppendInt(b, int64(c.Tasks[t].Generation), 10)
 	}
-	if b == nil {
-		return ""
+	if len(latest) == 0 {
+		return "", nil
 	}
-	b[0] = '{'
-	return string(append(b, '}'))
+	text, err := json.Marshal(latest)
+	return string(text), err
 }
 
 // findRoot finds the root case of a case, item or job in the tables.
