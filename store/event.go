@@ -11,7 +11,7 @@ import (
 // Event is one thing that happened to a case. The set is closed: see the types that implement it. Events are what the
 // journal holds, so their JSON form is stable.
 type Event interface {
-	event()
+	of() workitem.CaseID // the case that it happened to
 }
 
 // CaseOpened says that a case was created, with one token in its start condition.
@@ -130,22 +130,22 @@ type Noted struct {
 	Text string
 }
 
-func (*CaseOpened) event()   {}
-func (*CaseBegun) event()    {}
-func (*CaseEnded) event()    {}
-func (*CaseRemoved) event()  {}
-func (*TaskMoved) event()    {}
-func (*Produced) event()     {}
-func (*Removed) event()      {}
-func (*ItemOpened) event()   {}
-func (*ItemMoved) event()    {}
-func (*JobOpened) event()    {}
-func (*JobMoved) event()     {}
-func (*StepOpened) event()   {}
-func (*StepMoved) event()    {}
-func (*MessageSent) event()  {}
-func (*MessageTaken) event() {}
-func (*Noted) event()        {}
+func (e *CaseOpened) of() workitem.CaseID   { return e.Case.ID }
+func (e *CaseBegun) of() workitem.CaseID    { return e.Case }
+func (e *CaseEnded) of() workitem.CaseID    { return e.Case }
+func (e *CaseRemoved) of() workitem.CaseID  { return e.Case }
+func (e *TaskMoved) of() workitem.CaseID    { return e.Case }
+func (e *Produced) of() workitem.CaseID     { return e.Case }
+func (e *Removed) of() workitem.CaseID      { return e.Case }
+func (e *ItemOpened) of() workitem.CaseID   { return e.Item.Case }
+func (e *ItemMoved) of() workitem.CaseID    { return e.Case }
+func (e *JobOpened) of() workitem.CaseID    { return e.Job.Case }
+func (e *JobMoved) of() workitem.CaseID     { return e.Case }
+func (e *StepOpened) of() workitem.CaseID   { return e.Step.Case }
+func (e *StepMoved) of() workitem.CaseID    { return e.Case }
+func (e *MessageSent) of() workitem.CaseID  { return e.Message.Case }
+func (e *MessageTaken) of() workitem.CaseID { return e.Case }
+func (e *Noted) of() workitem.CaseID        { return e.Case }
 
 // The codes of [Noted].
 const (

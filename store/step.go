@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/tasq-dev/tasq/workitem"
@@ -65,51 +64,4 @@ func (c *Case) LoadWaits(steps []*workitem.Step, mail []*Message) {
 // Step finds a waiting step; nil if it is not there.
 func (c *Case) Step(id workitem.StepID) *workitem.Step {
 	return c.Steps.get(sortKey{id})
-}
-
-func (t *Tree) openStep(c *Case, s *workitem.Step) {
-	if !s.State.Final() {
-		c.Steps.put(s)
-	}
-	t.steps.put(s)
-}
-
-func (t *Tree) moveStep(c *Case, e *StepMoved) error {
-	s := c.Step(e.Step)
-	if s == nil {
-		return fmt.Errorf("step %s of case %s does not wait", e.Step, c.ID)
-	}
-	n := e.Move(s)
-	if n.State.Final() {
-		c.Steps.remove(sortKey{n.ID})
-	} else {
-		c.Steps.put(n)
-	}
-	t.steps.put(n)
-	return nil
-}
-
-// Move returns the step as the event leaves it; the one given stays as it is.
-func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
-	n := *s
-	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
-	if e.Result != nil {
-		n.Result = e.Result
-	}
-	if e.To.Final() {
-		n.Ended = e.At
-	}
-	return &n
-}
-
-func (t *Tree) takeMessage(c *Case, e *MessageTaken) error {
-	m := c.Mail.get(sortKey{e.Message})
-	if m == nil {
-		return fmt.Errorf("event %s of case %s was taken before, or never sent", e.Message, c.ID)
-	}
-	n := *m
-	n.Step, n.Taken = e.Step, e.At
-	c.Mail.remove(sortKey{n.ID})
-	t.mail.put(&n)
-	return nil
 }

@@ -91,18 +91,6 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	return child.ID, begin, err
 }
 
-// caseHook tells a case's activity.
-func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Context, *activities.Case) error) step {
-	if hook == nil {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		s := activities.NewCaseScope(m.effects(), activities.Place{Case: id}, m.now, info(c))
-		return m.call(c, -1, what, func(ctx context.Context) error { return hook(ctx, s) })
-	}
-}
-
 // begin notes that the first work of a case starts: first the composite task that runs it, up to the root.
 func (m *Machine) begin(id workitem.CaseID) step {
 	return func() error {
@@ -209,7 +197,7 @@ func (m *Machine) closeCase(
 			hook = m.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
 			end.Leftover = leftover(c)
 			if d.Output != nil {
-				s := activities.NewCaseScope(m.effects(), activities.Place{Case: id}, m.now, info(c))
+				s := m.caseScope(c)
 				err := m.call(c, -1, "output", func(context.Context) (err error) {
 					end.Output, err = d.Output(s)
 					return err

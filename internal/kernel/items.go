@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -47,24 +45,37 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 			return nil, err
 		}
 	}
-	place := placeOf(it)
-	if action := spec.Actions[workitem.Initialize]; action != nil {
-		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
-		err := m.call(c, t, "initialize", func(ctx context.Context) error { return action(ctx, s, it.Input) })
-		if err != nil {
-			return nil, err
-		}
-	}
-	if hook := spec.ItemHooks.OnInitialized; hook != nil {
-		s := activities.NewItemScope(m.effects(), place, m.now, info(c), it)
-		if err := m.call(c, t, "item onInitialized", func(ctx context.Context) error { return hook(ctx, s) }); err != nil {
-			return nil, err
-		}
+	if err := m.tellInitialized(c, t, spec, it); err != nil {
+		return nil, err
 	}
 	if spec.Auto {
 		m.asked = append(m.asked, m.askedAct(id, it.ID, workitem.Start, nil))
 	}
 	return it, nil
+}
+
+// tellInitialized runs the initialize action of a fresh item, and tells its onInitialized.
+func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item) error {
+	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
+		return err
+	}
+	if hook := spec.ItemHooks.OnInitialized; hook != nil {
+		return m.callItem(c, t, it, "item onInitialized", hook)
+	}
+	return nil
+}
+
+// runAction runs what the task does when an action is asked of an item, if anything.
+func (m *Machine) runAction(
+	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
+) error {
+	action := spec.Actions[a]
+	if action == nil {
+		return nil
+	}
+	return m.callItem(c, t, it, a.String(), func(ctx context.Context, s *activities.Item) error {
+		return action(ctx, s, payload)
+	})
 }
 
 func (m *Machine) newItem(
@@ -85,16 +96,13 @@ func (m *Machine) newItem(
 		it.Priority = n.Priority
 	}
 	if n.After > 0 {
-		it.Due = after(m.now, n.After)
+		it.Due = m.now.Add(n.After)
 	}
 	if n.Predecessor != nil {
 		it.Attempt, it.Predecessor = n.Predecessor.Attempt+1, n.Predecessor.ID
 	}
 	return it
 }
-
-// after adds without running over: a wait of centuries ends at the last moment that the database can hold.
-func after(now time.Time, d time.Duration) time.Time { return now.Add(d) }
 
 // openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *workitem.Item) error {
@@ -114,7 +122,7 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *wo
 	}
 	for i := range spec.Timers {
 		if timer := &spec.Timers[i]; timer.Item != nil {
-			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: after(it.Created, timer.After)}
+			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: it.Created.Add(timer.After)}
 			if err := m.openJob(id, job, it); err != nil {
 				return err
 			}
@@ -188,11 +196,8 @@ func (m *Machine) moveItem(
 		if payload, err = accept(spec, a, payload); err != nil {
 			return fmt.Errorf("%s work item %s/%s (%s): %w", a, c.Workflow, it.Label(), it.ID, err)
 		}
-		if action := spec.Actions[a]; action != nil {
-			s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
-			if err := m.call(c, t, a.String(), func(ctx context.Context) error { return action(ctx, s, payload) }); err != nil {
-				return err
-			}
+		if err := m.runAction(c, t, spec, it, a, payload); err != nil {
+			return err
 		}
 		return m.moved(c, t, spec, it, a, payload, true)
 	}
@@ -295,163 +300,4 @@ func failureIn(payload json.RawMessage) *workitem.Failure {
 		return &workitem.Failure{Message: "see the details", Details: payload, Retryable: true}
 	}
 	return &f
-}
-
-// Hooks
-
-func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activities.Activation {
-	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
-	return activities.NewActivation(m.effects(), place, m.now, info(c), m.tally(c, t, generation))
-}
-
-func (m *Machine) taskHook(
-	id workitem.CaseID, t net.TaskID, generation int, what string, hook func(context.Context, *activities.Activation) error,
-) step {
-	if hook == nil {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		a := m.activation(c, t, generation)
-		return m.call(c, t, what, func(ctx context.Context) error { return hook(ctx, a) })
-	}
-}
-
-func (m *Machine) changeHook(
-	id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task, fill func(*activities.Change),
-) step {
-	hook := spec.Hooks.OnWorkItemStateChanged
-	if hook == nil {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		change := activities.NewChange(m.activation(c, t, generation))
-		fill(change)
-		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
-	}
-}
-
-func (m *Machine) itemHook(id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task) step {
-	var hook func(context.Context, *activities.Item) error
-	switch a {
-	case workitem.Start:
-		hook = spec.ItemHooks.OnStarted
-	case workitem.Complete:
-		hook = spec.ItemHooks.OnCompleted
-	case workitem.Fail:
-		hook = spec.ItemHooks.OnFailed
-	case workitem.Cancel:
-		hook = spec.ItemHooks.OnCanceled
-	case workitem.Reset:
-		hook = spec.ItemHooks.OnReset
-	}
-	if hook == nil {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		it := c.Item(item)
-		s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
-		return m.call(c, t, "item on"+past[a], func(ctx context.Context) error { return hook(ctx, s) })
-	}
-}
-
-var past = map[workitem.Action]string{
-	workitem.Start: "Started", workitem.Complete: "Completed", workitem.Fail: "Failed", workitem.Cancel: "Canceled",
-	workitem.Reset: "Reset",
-}
-
-// effects is what callbacks may do.
-func (m *Machine) effects() activities.Effects { return (*effects)(m) }
-
-type effects Machine
-
-func (e *effects) m() *Machine { return (*Machine)(e) }
-
-// DB implements activities.Effects.
-func (e *effects) DB() domain.DB {
-	if e.host.Gate().In() != nil {
-		return nil
-	}
-	defer e.host.Gate().Out()
-	return e.host.DB()
-}
-
-// Items implements activities.Effects.
-func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
-	if e.host.Gate().In() != nil {
-		return nil
-	}
-	defer e.host.Gate().Out()
-	c := e.tree.Case(id)
-	t, ok := c.Net.TaskByName(task)
-	if !ok {
-		return nil
-	}
-	var items []*workitem.Item
-	for it := range c.Items.All() {
-		if it.Task == task && it.Generation == c.Tasks[t].Generation {
-			items = append(items, it)
-		}
-	}
-	return items
-}
-
-// OpenItem implements activities.Effects.
-func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.NewItem) (*workitem.Item, error) {
-	if err := e.host.Gate().In(); err != nil {
-		return nil, err
-	}
-	defer e.host.Gate().Out()
-	c := e.tree.Case(at.Case)
-	t, ok := c.Net.TaskByName(at.Task)
-	if !ok || c.Net.Task(t).Kind != net.Atomic {
-		return nil, noItems(c, at.Task)
-	}
-	return e.m().openItem(at.Case, t, at.Generation, n)
-}
-
-// OpenCase implements activities.Effects. The child runs as far as it can before this returns.
-func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.NewCase) (workitem.CaseID, error) {
-	if err := e.host.Gate().In(); err != nil {
-		return workitem.CaseID{}, err
-	}
-	defer e.host.Gate().Out()
-	c := e.tree.Case(at.Case)
-	t, ok := c.Net.TaskByName(at.Task)
-	if !ok || c.Net.Task(t).Kind != net.Composite {
-		return workitem.CaseID{}, fmt.Errorf("child cases of task %q of workflow %s, which is no composite task: %w",
-			at.Task, c.Workflow, ErrNotFound)
-	}
-	m, base := e.m(), len(e.agenda)
-	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
-	if err != nil {
-		return id, err
-	}
-	m.then(begin...)
-	return id, m.run(base)
-}
-
-// OpenJob implements activities.Effects.
-func (e *effects) OpenJob(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
-	if err := e.host.Gate().In(); err != nil {
-		return workitem.JobID{}, err
-	}
-	defer e.host.Gate().Out()
-	return e.m().openCall(at, n)
-}
-
-// Ask implements activities.Effects.
-func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMessage) error {
-	if err := e.host.Gate().In(); err != nil {
-		return err
-	}
-	defer e.host.Gate().Out()
-	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, a, payload))
-	return nil
-}
-
-func callFailure(j *store.Job, f *workitem.Failure, now time.Time) retry.Failure {
-	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name, Input: j.Input}
 }

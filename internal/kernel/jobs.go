@@ -22,6 +22,14 @@ func (m *Machine) addJob(id workitem.CaseID, j *store.Job) error {
 	return m.emit(&store.JobOpened{Job: j})
 }
 
+// taskOf is the task that owns a job, itself or by an item of it; -1 if the case does.
+func taskOf(c *store.Case, j *store.Job) net.TaskID {
+	if t, ok := c.Net.TaskByName(j.Task); ok {
+		return t
+	}
+	return -1
+}
+
 // moveJob changes a job; fields that the caller does not set stay as they are.
 func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobMoved)) error {
 	e := &store.JobMoved{
@@ -66,7 +74,7 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 				continue
 			}
 			err := m.addJob(id, &store.Job{Kind: store.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
-				Generation: generation, Due: after(m.now, timer.After)})
+				Generation: generation, Due: m.now.Add(timer.After)})
 			if err != nil {
 				return err
 			}
@@ -87,8 +95,7 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 		if it == nil || !it.State.Live() {
 			return nil
 		}
-		s := activities.NewItemScope(m.effects(), placeOf(it), m.now, info(c), it)
-		return m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Item(ctx, s) })
+		return m.callItem(c, t, it, "timer "+timer.Name, timer.Item)
 	}
 }
 
@@ -108,7 +115,7 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
 	}
 	j := &store.Job{Kind: store.JobCall, Name: n.Name, Queue: call.Queue, Priority: c.Priority, Input: n.Input,
-		Due: after(m.now, n.After), Detached: n.Detached || c.State.Final()}
+		Due: m.now.Add(n.After), Detached: n.Detached || c.State.Final()}
 	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
 		j.Task, j.Generation = at.Task, at.Generation
 		if it := c.Item(at.Item); it != nil && it.State.Live() {

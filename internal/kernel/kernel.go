@@ -253,9 +253,7 @@ func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.
 }
 
 // Info says what a case is, as callbacks are told.
-func Info(c *store.Case) activities.CaseInfo { return info(c) }
-
-func info(c *store.Case) activities.CaseInfo {
+func Info(c *store.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
 		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, State: c.Stands(),

@@ -16,15 +16,15 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 	}
 	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
 		if j.Kind == store.JobRun {
-			return m.copySteps(id, j, finished(steps))
+			return m.copySteps(id, j, Finished(steps))
 		}
 	}
 	return nil
 }
 
-// finished chooses the steps that the last job of an owner had done. Tokens stand for events that are still to come, so they
-// are made anew.
-func finished(steps []*workitem.Step) []*workitem.Step {
+// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand for
+// events that are still to come, so they are made anew.
+func Finished(steps []*workitem.Step) []*workitem.Step {
 	var done []*workitem.Step
 	for _, s := range steps {
 		if len(done) > 0 && done[0].Job != s.Job {

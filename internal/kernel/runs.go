@@ -30,9 +30,6 @@ func (m *Machine) Start(
 	return m.run(0)
 }
 
-// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done.
-func Finished(steps []*workitem.Step) []*workitem.Step { return finished(steps) }
-
 // takeOver gives the run of an item the steps of the run that its case restarts.
 func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	steps := m.copied
@@ -53,7 +50,7 @@ func (m *Machine) Tell(t activities.Telling, failure *workitem.Failure, wait tim
 	if err != nil {
 		return err
 	}
-	j := &store.Job{Kind: store.JobTell, Name: t.Handler, Input: t.Value, Due: after(m.now, wait), Failure: failure,
+	j := &store.Job{Kind: store.JobTell, Name: t.Handler, Input: t.Value, Due: m.now.Add(wait), Failure: failure,
 		Priority: c.Priority, Detached: true}
 	if failure != nil {
 		j.Attempt = 1

@@ -268,9 +268,5 @@ func (m *Machine) CallStep(id workitem.JobID, fence int64, f func(context.Contex
 	if err != nil {
 		return err
 	}
-	t, ok := c.Net.TaskByName(j.Task)
-	if !ok {
-		t = -1
-	}
-	return m.call(c, t, "the transaction", f) // package step names the step
+	return m.call(c, taskOf(c, j), "the transaction", f) // package step names the step
 }

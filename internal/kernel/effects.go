@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// effects is what callbacks may do.
+func (m *Machine) effects() activities.Effects { return (*effects)(m) }
+
+type effects Machine
+
+func (e *effects) m() *Machine { return (*Machine)(e) }
+
+// DB implements activities.Effects.
+func (e *effects) DB() domain.DB {
+	if e.host.Gate().In() != nil {
+		return nil
+	}
+	defer e.host.Gate().Out()
+	return e.host.DB()
+}
+
+// Items implements activities.Effects.
+func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
+	if e.host.Gate().In() != nil {
+		return nil
+	}
+	defer e.host.Gate().Out()
+	c := e.tree.Case(id)
+	t, ok := c.Net.TaskByName(task)
+	if !ok {
+		return nil
+	}
+	var items []*workitem.Item
+	for it := range c.Items.All() {
+		if it.Task == task && it.Generation == c.Tasks[t].Generation {
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// OpenItem implements activities.Effects.
+func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.NewItem) (*workitem.Item, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return nil, err
+	}
+	defer e.host.Gate().Out()
+	c := e.tree.Case(at.Case)
+	t, ok := c.Net.TaskByName(at.Task)
+	if !ok || c.Net.Task(t).Kind != net.Atomic {
+		return nil, noItems(c, at.Task)
+	}
+	return e.m().openItem(at.Case, t, at.Generation, n)
+}
+
+// OpenCase implements activities.Effects. The child runs as far as it can before this returns.
+func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.NewCase) (workitem.CaseID, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return workitem.CaseID{}, err
+	}
+	defer e.host.Gate().Out()
+	c := e.tree.Case(at.Case)
+	t, ok := c.Net.TaskByName(at.Task)
+	if !ok || c.Net.Task(t).Kind != net.Composite {
+		return workitem.CaseID{}, fmt.Errorf("child cases of task %q of workflow %s, which is no composite task: %w",
+			at.Task, c.Workflow, ErrNotFound)
+	}
+	m, base := e.m(), len(e.agenda)
+	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
+	if err != nil {
+		return id, err
+	}
+	m.then(begin...)
+	return id, m.run(base)
+}
+
+// OpenJob implements activities.Effects.
+func (e *effects) OpenJob(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
+	if err := e.host.Gate().In(); err != nil {
+		return workitem.JobID{}, err
+	}
+	defer e.host.Gate().Out()
+	return e.m().openCall(at, n)
+}
+
+// Ask implements activities.Effects.
+func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMessage) error {
+	if err := e.host.Gate().In(); err != nil {
+		return err
+	}
+	defer e.host.Gate().Out()
+	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, a, payload))
+	return nil
+}

@@ -1,0 +1,95 @@
+package kernel
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activities.Activation {
+	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
+	return activities.NewActivation(m.effects(), place, m.now, Info(c), m.tally(c, t, generation))
+}
+
+func (m *Machine) taskHook(
+	id workitem.CaseID, t net.TaskID, generation int, what string, hook func(context.Context, *activities.Activation) error,
+) step {
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		a := m.activation(c, t, generation)
+		return m.call(c, t, what, func(ctx context.Context) error { return hook(ctx, a) })
+	}
+}
+
+func (m *Machine) changeHook(
+	id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task, fill func(*activities.Change),
+) step {
+	hook := spec.Hooks.OnWorkItemStateChanged
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		change := activities.NewChange(m.activation(c, t, generation))
+		fill(change)
+		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
+	}
+}
+
+func (m *Machine) itemHook(id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task) step {
+	what, hook := hookOf(&spec.ItemHooks, a)
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		return m.callItem(c, t, c.Item(item), what, hook)
+	}
+}
+
+// hookOf finds the hook that is told of an action, and its name.
+func hookOf(h *activities.ItemHooks, a workitem.Action) (what string, hook func(context.Context, *activities.Item) error) {
+	switch a {
+	case workitem.Start:
+		return "item onStarted", h.OnStarted
+	case workitem.Complete:
+		return "item onCompleted", h.OnCompleted
+	case workitem.Fail:
+		return "item onFailed", h.OnFailed
+	case workitem.Cancel:
+		return "item onCanceled", h.OnCanceled
+	case workitem.Reset:
+		return "item onReset", h.OnReset
+	}
+	return "", nil
+}
+
+// callItem runs a callback that is about a work item.
+func (m *Machine) callItem(
+	c *store.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
+) error {
+	s := activities.NewItemScope(m.effects(), placeOf(it), m.now, Info(c), it)
+	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
+}
+
+// caseHook tells a case's activity.
+func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Context, *activities.Case) error) step {
+	if hook == nil {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		s := m.caseScope(c)
+		return m.call(c, -1, what, func(ctx context.Context) error { return hook(ctx, s) })
+	}
+}
+
+func (m *Machine) caseScope(c *store.Case) *activities.Case {
+	return activities.NewCaseScope(m.effects(), activities.Place{Case: c.ID}, m.now, Info(c))
+}

@@ -1,0 +1,63 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not started
+// starts it first: so its tokens are consumed, and nothing is produced twice.
+func (m *Machine) judge(
+	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
+) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if m.ending[id] || m.mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
+			return nil
+		}
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		o.Tally = m.tally(c, t, generation)
+		verdict, err := m.decide(c, t, spec.Policy, o)
+		switch {
+		case err != nil:
+			return err
+		case verdict == workitem.CompleteTask:
+			m.then(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		case verdict == workitem.FailTask:
+			m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
+		case verdict != workitem.Continue:
+			return fmt.Errorf("policy %s of task %s: %w", spec.Policy.Name(), c.Net.TaskName(t),
+				errors.New("returned no verdict"))
+		}
+		return nil
+	}
+}
+
+// decide asks a policy. One that the user wrote is a callback like any other.
+func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
+	if p.BuiltIn() {
+		return p.Decide(o)
+	}
+	verdict := workitem.Continue
+	err := m.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
+		verdict, err = p.Decide(o)
+		return err
+	})
+	return verdict, err
+}
+
+// tally counts the items, or the child cases, of an activation.
+func (m *Machine) tally(c *store.Case, t net.TaskID, generation int) workitem.Tally {
+	if c.Net.Task(t).Kind == net.Composite {
+		return m.tree.Children(c.ID, c.Net.TaskName(t), generation)
+	}
+	return c.Items.Tally(c.Net.TaskName(t), generation)
+}

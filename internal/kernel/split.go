@@ -1,0 +1,179 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An enabled
+// member loses the tokens in its private inputs too, so that it cannot come back by tokens that nobody else can use.
+func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		tasks, conditions := c.Net.Region(t)
+		if len(tasks)+len(conditions) == 0 {
+			return nil
+		}
+		emptied := slices.Clone(conditions)
+		var steps []step
+		for _, u := range tasks {
+			switch c.Tasks[u].State {
+			case store.TaskStarted:
+				steps = append(steps, m.cancelTask(id, u))
+				m.touchedOf(c).retry.Add(int(u))
+			case store.TaskEnabled:
+				steps = append(steps, m.drop(id, u, store.TaskEnabled, store.TaskCanceled))
+				emptied = append(emptied, c.Net.PrivateInputs(u)...)
+				m.touchedOf(c).retry.Add(int(u))
+			}
+		}
+		steps = append(steps, func() error { return m.empty(id, t, emptied) })
+		m.then(steps...)
+		return nil
+	}
+}
+
+// empty takes every token out of the conditions, and withdraws the tasks that lived by them.
+func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.ConditionID) error {
+	var emptied []net.ConditionID
+	for _, p := range conditions {
+		tokens := m.tree.Case(id).Marking[p]
+		if tokens == 0 {
+			continue
+		}
+		if err := m.emit(&store.Removed{Case: id, Task: t, From: p, Tokens: tokens}); err != nil {
+			return err
+		}
+		emptied = append(emptied, p)
+	}
+	m.then(m.withdrawals(m.tree.Case(id), emptied)...)
+	return nil
+}
+
+// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once; the
+// task itself; every other join that was touched; the end.
+func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.State.Final() {
+			return nil
+		}
+		into, err := m.route(c, t, generation, spec)
+		if err != nil {
+			return err
+		}
+		if err := m.emit(&store.Produced{Case: id, Task: t, Into: into}); err != nil {
+			return err
+		}
+		for _, p := range into {
+			m.touch(c, p)
+		}
+		var steps []step
+		seen := net.NewBits(len(c.Tasks))
+		seen.Add(int(t))
+		for _, p := range c.Net.Outputs(t) {
+			for _, u := range c.Net.Consumers(p) {
+				if !seen.Has(int(u)) {
+					seen.Add(int(u))
+					steps = append(steps, m.try(id, u))
+				}
+			}
+		}
+		m.then(append(steps, m.try(id, t), m.sweep(id), m.endCheck(id))...)
+		return nil
+	}
+}
+
+// endCheck completes a case whose end condition is marked.
+func (m *Machine) endCheck(id workitem.CaseID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.Marking[c.Net.End()] > 0 {
+			m.then(m.endCase(id, store.CaseCompleted, nil, false))
+		}
+		return nil
+	}
+}
+
+// route says which outputs of a completed task get a token, in flow order.
+func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activities.Task) ([]net.ConditionID, error) {
+	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
+	if gate == net.And {
+		return outputs, m.checkChoice(c, t)
+	}
+	targets, given := []string(nil), false
+	if ch := m.choice; ch != nil && ch.at == c.ID && ch.t == t {
+		targets, given, m.choice = ch.to, true, nil
+	} else if spec.Route != nil {
+		given = true
+		a := m.activation(c, t, generation)
+		err := m.call(c, t, "route", func(ctx context.Context) (err error) {
+			targets, err = spec.Route(ctx, a)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !given {
+		if gate == net.Xor {
+			return outputs[:1], nil
+		}
+		return outputs, nil
+	}
+	return targetsOf(c, t, gate, targets)
+}
+
+// checkChoice refuses a route that the caller gave to an and-split, which has none to choose, if it names no flow.
+func (m *Machine) checkChoice(c *store.Case, t net.TaskID) error {
+	ch := m.choice
+	if ch == nil || ch.at != c.ID || ch.t != t {
+		return nil
+	}
+	m.choice = nil
+	_, err := targetsOf(c, t, net.And, ch.to)
+	return err
+}
+
+func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
+	chosen := make(map[net.ConditionID]bool, len(names))
+	for _, name := range names {
+		p, ok := c.Net.Target(t, name)
+		if !ok {
+			return nil, fmt.Errorf("%w: task %s of workflow %s has no flow to %q; it flows to %s",
+				ErrBadRoute, c.Net.TaskName(t), c.Workflow, name, flowsOf(c, t))
+		}
+		chosen[p] = true
+	}
+	if len(chosen) == 0 || gate == net.Xor && len(chosen) > 1 {
+		return nil, fmt.Errorf("%w: the %s-split of task %s of workflow %s was given %d flows (%s); it flows to %s",
+			ErrBadRoute, gate, c.Net.TaskName(t), c.Workflow, len(chosen), strings.Join(names, ", "), flowsOf(c, t))
+	}
+	var into []net.ConditionID
+	for _, p := range c.Net.Outputs(t) {
+		if chosen[p] {
+			into = append(into, p)
+		}
+	}
+	return into, nil
+}
+
+// flowsOf names what a task flows to as an author would: the task behind an implicit condition.
+func flowsOf(c *store.Case, t net.TaskID) string {
+	var names []string
+	for _, p := range c.Net.Outputs(t) {
+		name := c.Net.ConditionName(p)
+		if c.Net.Implicit(p) {
+			name = c.Net.TaskName(c.Net.Consumers(p)[0])
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Apply changes the tree as the event says. The error says that the event cannot follow from the present state, as in a corrupt
+// journal; what it changed all the same goes with the command, by [Tree.Rollback].
+func (t *Tree) Apply(e Event) error {
+	if o, ok := e.(*CaseOpened); ok {
+		return t.openCase(o.Case)
+	}
+	id := e.of()
+	c := t.own(id)
+	if c == nil {
+		return fmt.Errorf("%T names case %s, which is not there", e, id)
+	}
+	switch e := e.(type) {
+	case *CaseBegun:
+		before := c.Stands()
+		c.Begun = true
+		t.recount(c, before, c.Stands())
+	case *CaseEnded:
+		t.recount(c, c.Stands(), e.State.stands())
+		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
+	case *CaseRemoved:
+		return t.remove(c)
+	case *TaskMoved:
+		return c.moveTask(e)
+	case *Produced:
+		for _, p := range e.Into {
+			c.Marking[p]++
+		}
+	case *Removed:
+		c.Marking[e.From] -= e.Tokens
+		if c.Marking[e.From] < 0 {
+			return fmt.Errorf("condition %s of case %s would hold less than no token", c.Net.ConditionName(e.From), id)
+		}
+	case *ItemOpened:
+		return t.openItem(c, e.Item)
+	case *ItemMoved:
+		return t.moveItem(c, e)
+	case *JobOpened:
+		c.Jobs.put(e.Job)
+		t.jobs.put(e.Job)
+		t.noteOwner(e.Job.ID, id)
+	case *JobMoved:
+		return t.moveJob(c, e)
+	case *StepOpened:
+		t.openStep(c, e.Step)
+	case *StepMoved:
+		return t.moveStep(c, e)
+	case *MessageSent:
+		c.Mail.put(e.Message)
+		t.mail.put(e.Message)
+	case *MessageTaken:
+		return t.takeMessage(c, e)
+	}
+	return nil
+}
+
+// openCase adds a copy of the case, with its first token, and counts it at its parent.
+func (t *Tree) openCase(given *Case) error {
+	c := *given
+	c.State = CaseStarted
+	c.Marking = c.Net.InitialMarking()
+	c.Tasks = make([]Task, c.Net.NumTasks())
+	c.Items, c.Jobs, c.Children, c.Steps, c.Mail = Items{}, Jobs{}, nil, Steps{}, Mail{}
+	if c.Parent.IsZero() {
+		t.Root = c.ID
+	} else {
+		p := t.own(c.Parent)
+		if p == nil {
+			return fmt.Errorf("case %s has parent %s, which is not there", c.ID, c.Parent)
+		}
+		if c.Caller.IsZero() {
+			task, ok := p.Net.TaskByName(c.ParentTask)
+			if !ok {
+				return fmt.Errorf("case %s belongs to task %q, which workflow %s does not have", c.ID, c.ParentTask, p.Workflow)
+			}
+			p.Tasks[task].Created++
+		}
+		p.Children = append(p.Children, c.ID)
+	}
+	t.saved.add(c.ID, nil)
+	t.put(&c)
+	t.recount(&c, workitem.None, c.Stands())
+	return nil
+}
+
+func (c *Case) moveTask(e *TaskMoved) error {
+	task := &c.Tasks[e.Task]
+	task.State = e.To
+	if e.To == TaskEnabled {
+		// Nothing may ask for the final items of earlier activations but queries, which read the tables. A loop of ten
+		// thousand rounds so stays small.
+		c.Items.forget(c.Net.TaskName(e.Task))
+		task.Generation, task.Created = e.Generation, 0
+	}
+	for _, p := range e.Consumed {
+		if c.Marking[p]--; c.Marking[p] < 0 {
+			return fmt.Errorf("condition %s of case %s would hold less than no token", c.Net.ConditionName(p), c.ID)
+		}
+	}
+	return nil
+}
+
+func (t *Tree) openItem(c *Case, it *workitem.Item) error {
+	task, ok := c.Net.TaskByName(it.Task)
+	if !ok {
+		return fmt.Errorf("item %s belongs to task %q, which workflow %s does not have", it.ID, it.Task, c.Workflow)
+	}
+	c.Tasks[task].Created++
+	t.putItem(c, it)
+	t.noteOwner(it.ID, c.ID)
+	if it.Predecessor.IsZero() {
+		return nil
+	}
+	if p := c.Items.Get(it.Predecessor); p != nil {
+		n := *p
+		n.Successor = it.ID
+		t.putItem(c, &n)
+	}
+	return nil
+}
+
+func (t *Tree) putItem(c *Case, it *workitem.Item) {
+	c.Items.put(it)
+	t.items.put(it)
+}
+
+func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
+	it := c.Items.Get(e.Item)
+	if it == nil {
+		return fmt.Errorf("item %s of case %s is not there", e.Item, c.ID)
+	}
+	n := *it
+	n.State, n.By = e.To, e.By
+	switch {
+	case e.To == workitem.Started:
+		n.Started = e.At
+	case e.To == workitem.Initialized:
+		n.Started = n.Ended
+	case e.To.Final():
+		n.Ended, n.Output, n.Failure = e.At, e.Output, e.Failure
+	}
+	if e.To == workitem.Completed {
+		if task, ok := c.Net.TaskByName(n.Task); ok {
+			c.Tasks[task].Output = e.Output
+		}
+	}
+	t.putItem(c, &n)
+	return nil
+}
+
+func (t *Tree) moveJob(c *Case, e *JobMoved) error {
+	j := c.Jobs.Get(e.Job)
+	if j == nil {
+		return fmt.Errorf("job %s of case %s is not there", e.Job, c.ID)
+	}
+	n := *j
+	n.State, n.Due, n.Attempt, n.Crashes = e.To, e.Due, e.Attempt, e.Crashes
+	n.Fence, n.Owner, n.Lease, n.Failure = e.Fence, e.Owner, e.Lease, e.Failure
+	if e.To.Live() {
+		c.Jobs.put(&n)
+	} else {
+		n.Ended = e.At
+		c.Jobs.remove(&n)
+	}
+	t.jobs.put(&n)
+	return nil
+}
+
+func (t *Tree) openStep(c *Case, s *workitem.Step) {
+	if !s.State.Final() {
+		c.Steps.put(s)
+	}
+	t.steps.put(s)
+}
+
+func (t *Tree) moveStep(c *Case, e *StepMoved) error {
+	s := c.Step(e.Step)
+	if s == nil {
+		return fmt.Errorf("step %s of case %s does not wait", e.Step, c.ID)
+	}
+	n := e.Move(s)
+	if n.State.Final() {
+		c.Steps.remove(sortKey{n.ID})
+	} else {
+		c.Steps.put(n)
+	}
+	t.steps.put(n)
+	return nil
+}
+
+// Move returns the step as the event leaves it; the one given stays as it is.
+func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
+	n := *s
+	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
+	if e.Result != nil {
+		n.Result = e.Result
+	}
+	if e.To.Final() {
+		n.Ended = e.At
+	}
+	return &n
+}
+
+func (t *Tree) takeMessage(c *Case, e *MessageTaken) error {
+	m := c.Mail.get(sortKey{e.Message})
+	if m == nil {
+		return fmt.Errorf("event %s of case %s was taken before, or never sent", e.Message, c.ID)
+	}
+	n := *m
+	n.Step, n.Taken = e.Step, e.At
+	c.Mail.remove(sortKey{n.ID})
+	t.mail.put(&n)
+	return nil
+}

@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Savepoint implements [store.Tx].
+func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	seq, entries, replies, buf := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf)
+	level, user := tx.enter()
+	done := false
+	defer func() { // also when f panics
+		keep := done && err == nil
+		if !keep {
+			tx.seq, tx.replies, tx.buf = seq, tx.replies[:replies], tx.buf[:buf]
+			clear(tx.appended[entries:])
+			tx.appended = tx.appended[:entries]
+		}
+		err = errors.Join(err, tx.leave(level, user, keep))
+	}()
+	err = f()
+	done = true
+	return err
+}
+
+// enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left
+// behind cannot reach into the next command.
+func (tx *transaction) enter() (level int, user *userDB) {
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	// The savepoints of the functions around this one may still be to be made: they are not this one's to release.
+	level, user, tx.user = tx.depth, tx.user, nil
+	tx.depth++
+	return level, user
+}
+
+// leave ends a savepoint function, and keeps or undoes what it did to the database.
+func (tx *transaction) leave(level int, user *userDB, keep bool) error {
+	if tx.user != nil {
+		tx.user.end()
+	}
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	tx.user = user
+	tx.depth--
+	for tx.saved > level && tx.broken == nil {
+		if user != nil {
+			user.closeRowsLocked() // a query that is under way would stand in the way
+		}
+		if err := tx.leaveSavepoint(keep); err != nil {
+			return tx.failLocked(err)
+		}
+		tx.saved--
+	}
+	if keep {
+		return tx.broken
+	}
+	return nil
+}
+
+func (tx *transaction) leaveSavepoint(keep bool) error {
+	if !keep {
+		if _, err := tx.s.w.changeLocked("ROLLBACK TO tasq"); err != nil {
+			return err
+		}
+	}
+	_, err := tx.s.w.changeLocked("RELEASE tasq")
+	return err
+}
+
+// failLocked remembers that the transaction can only be rolled back.
+func (tx *transaction) failLocked(err error) error {
+	if tx.broken == nil {
+		tx.broken = fmt.Errorf("the whole transaction was undone: %w", explain(tx.s.path, err))
+	}
+	return tx.broken
+}
+
+// before implements scope: it is called, with the lock held, before each statement of the user's. It makes the
+// savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
+// undo.
+func (tx *transaction) before() error {
+	if err := tx.usableLocked(); err != nil {
+		return err
+	}
+	for tx.saved < tx.depth {
+		if _, err := tx.s.w.changeLocked("SAVEPOINT tasq"); err != nil {
+			return tx.failLocked(err)
+		}
+		tx.saved++
+	}
+	return nil
+}
+
+// after implements scope: it is called with the error of each statement of the user's. Some errors undo the transaction
+// and not only the statement, and what followed would then be committed one by one.
+func (tx *transaction) after(err error) error {
+	if err != nil && (undoesAll(err) || !tx.s.w.inTransactionLocked()) {
+		return tx.failLocked(err)
+	}
+	return err
+}

@@ -1,0 +1,285 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The definitions that the histories run on: an article is drafted and then reviewed; an issue holds articles as child
+// cases.
+var (
+	article = net.MustCompile(&net.Definition{
+		Name:       "article",
+		Conditions: []net.Condition{{Name: "begin", Role: net.Start}, {Name: "done", Role: net.End}},
+		Tasks:      []net.Task{{Name: "draft", Join: net.Xor}, {Name: "review", Split: net.Xor}},
+		Flows: []net.Flow{{From: "begin", To: "draft"}, {From: "draft", To: "review"}, {From: "review", To: "draft"},
+			{From: "review", To: "done"}},
+	})
+	issue = net.MustCompile(&net.Definition{
+		Name:       "issue",
+		Conditions: []net.Condition{{Name: "open", Role: net.Start}, {Name: "closed", Role: net.End}, {Name: "wörter"}},
+		Tasks: []net.Task{
+			{Name: "articles", Kind: net.Composite, Of: []string{"article"}},
+			{Name: "route", Kind: net.Routing, Join: net.Xor, Split: net.Or, Cancels: []string{"print",
+				"articles->print"}},
+			{Name: "print", Join: net.Or},
+		},
+		Flows: []net.Flow{{From: "open", To: "articles"}, {From: "articles", To: "print"}, {From: "articles",
+			To: "wörter"},
+			{From: "wörter", To: "route"}, {From: "route", To: "print"}, {From: "print", To: "closed"}},
+	})
+)
+
+// Definitions are what every world registers.
+func Definitions() []*store.Definition {
+	return []*store.Definition{
+		{Name: "article", Version: "1", Fingerprint: "fp-article", Net: article.Definition(),
+			Document: json.RawMessage(`{"name":"article"}`), Code: true, Created: epoch},
+		{Name: "issue", Fingerprint: "fp-issue", Net: issue.Definition(), Created: epoch.Add(time.Second)},
+	}
+}
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678_000, time.UTC)
+
+func netOf(workflow string) *net.Net {
+	if workflow == "issue" {
+		return issue
+	}
+	return article
+}
+
+// Batch is one transaction of a store.
+type Batch struct {
+	*World
+	Tx      store.Tx
+	entries []*store.Entry
+	removed []workitem.CaseID
+	Key     string          // idempotency key of the next command
+	Answer  json.RawMessage // what its caller was told
+}
+
+// do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and
+// appends.
+func (b *Batch) do(root workitem.CaseID, command string, events ...store.Event) *store.Entry {
+	b.T.Helper()
+	tree := b.tree(root)
+	tree.Begin()
+	for _, e := range events {
+		require.NoError(b.T, tree.Apply(e))
+	}
+	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: "tester", Key: b.Key, Answer: b.Answer,
+		Events: events}
+	b.Key, b.Answer = "", nil
+	require.NoError(b.T, b.Tx.Append(context.Background(), entry, tree))
+	b.entries = append(b.entries, entry)
+	return entry
+}
+
+func (b *Batch) tree(root workitem.CaseID) *store.Tree {
+	b.T.Helper()
+	if t := b.trees[root]; t != nil {
+		return t
+	}
+	t, err := b.Tx.Load(context.Background(), root)
+	require.NoError(b.T, err)
+	b.trees[root] = t
+	return t
+}
+
+// Start opens a root case of the article workflow: its first item, and the job that does it.
+func (b *Batch) Start(input string) workitem.CaseID {
+	b.T.Helper()
+	now := b.Now()
+	id := b.ids.NewCaseID(now)
+	t := store.NewTree()
+	t.Root = id
+	b.trees[id] = t
+	c := &store.Case{ID: id, Root: id, Number: 1}
+	if n := len(input); n%2 == 0 {
+		c.Options, c.Priority, c.Predecessor = json.RawMessage(`{"asked": ["for", 1]}`), n, workitem.CaseID{byte(n)}
+	}
+	b.do(id, "start article", b.openArticle(c, input)...)
+	return id
+}
+
+func (b *Batch) openArticle(c *store.Case, input string) []store.Event {
+	c.Workflow, c.Version, c.Fingerprint, c.Net = "article", "1", "fp-article", article
+	c.State, c.Input, c.Created = store.CaseStarted, json.RawMessage(input), b.clock
+	return append([]store.Event{&store.CaseOpened{Case: c}}, b.enable(c.ID, c.Root, "draft", 1, input)...)
+}
+
+// enable enables a task of an article, with one item and the job that does it.
+func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []store.Event {
+	t, _ := article.TaskByName(task)
+	it := &workitem.Item{ID: b.ids.NewID(b.clock), Case: id, Task: task, Generation: gen, Number: 1,
+		State: workitem.Initialized, Attempt: 1, Input: json.RawMessage(input), Queue: "editors", Priority: gen,
+		Created: b.clock}
+	job := &store.Job{ID: b.ids.NewJobID(b.clock), Case: id, Root: root, Task: task, Generation: gen, Item: it.ID,
+		Kind: store.JobRun, Queue: "editors", State: store.JobPending, Due: b.clock, Created: b.clock}
+	return []store.Event{&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: gen},
+		&store.ItemOpened{Item: it}, &store.JobOpened{Job: job}}
+}
+
+// live finds the item and the job of a case that are under way.
+func (b *Batch) live(root, id workitem.CaseID) (*store.Case, *workitem.Item, *store.Job) {
+	b.T.Helper()
+	c := b.tree(root).Case(id)
+	require.NotNil(b.T, c, "case %s", id)
+	items := c.Items.Slice()
+	i := slices.IndexFunc(items, func(it *workitem.Item) bool { return it.State.Live() })
+	require.GreaterOrEqual(b.T, i, 0, "case %s has no live item", id)
+	for j := range c.Jobs.All() {
+		if j.Item == items[i].ID {
+			return c, items[i], j
+		}
+	}
+	return c, items[i], nil
+}
+
+// Claim starts the live item of a case, and its job.
+func (b *Batch) Claim(root, id workitem.CaseID) {
+	b.T.Helper()
+	now := b.Now()
+	c, it, j := b.live(root, id)
+	t, _ := article.TaskByName(it.Task)
+	events := []store.Event{
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
+			Owner: "worker/1",
+			Lease: now.Add(time.Minute), At: now},
+	}
+	if c.Tasks[t].State == store.TaskEnabled {
+		events = append(events, &store.TaskMoved{Case: id, Task: t, To: store.TaskStarted, Generation: it.Generation,
+			Consumed: article.Consumes(nil, t, c.Marking)})
+	}
+	if !c.Begun {
+		events = append(events, &store.CaseBegun{Case: id})
+	}
+	b.do(root, "job claim", append(events,
+		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Start, To: workitem.Started, By: "worker/1",
+			At: now})...)
+}
+
+// Complete completes the started item of a case. A draft is reviewed next; a review ends the case, or with again has
+// another draft made.
+func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
+	b.T.Helper()
+	now := b.Now()
+	c, it, j := b.live(root, id)
+	t, _ := article.TaskByName(it.Task)
+	next := "review"
+	if it.Task == "review" {
+		next = "draft"
+	}
+	events := append(b.endSteps(c),
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+			At: now},
+		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
+			Output: json.RawMessage(output), By: "worker/1", At: now},
+		&store.TaskMoved{Case: id, Task: t, To: store.TaskCompleted, Generation: it.Generation})
+	target := next
+	if it.Task == "review" && !again {
+		target = "done"
+	}
+	into, ok := article.Target(t, target)
+	require.True(b.T, ok)
+	events = append(events, &store.Produced{Case: id, Task: t, Into: []net.ConditionID{into}})
+	if target == "done" {
+		end := &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output), At: now}
+		if id == root {
+			end.KeepUntil = now.Add(time.Hour)
+		}
+		events = append(events, end)
+	} else {
+		nt, _ := article.TaskByName(next)
+		events = append(events, b.enable(id, root, next, c.Tasks[nt].Generation+1, output)...)
+	}
+	b.do(root, "item complete", events...)
+}
+
+// Fail fails the started item of a case and has it tried again: a fresh item with a job that is due later.
+func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
+	b.T.Helper()
+	now := b.Now()
+	c, it, j := b.live(root, id)
+	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
+		Number: it.Number + 1,
+		State:  workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID, Input: it.Input, Queue: it.Queue,
+		Created: now, Due: now.Add(time.Hour)}
+	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
+		Item: again.ID,
+		Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
+	b.do(root, "item fail", append(b.endSteps(c),
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+			Failure: f, At: now},
+		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
+			At: now},
+		&store.ItemOpened{Item: again}, &store.JobOpened{Job: job},
+		&store.Noted{Case: id, Task: -1, Code: store.NoteIncident, Text: "a \"failure\" was\nnoted"})...)
+}
+
+// Cancel cancels a case with all that is live in it.
+func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
+	b.T.Helper()
+	now := b.Now()
+	c := b.tree(root).Case(id)
+	events := b.endSteps(c)
+	for j := range c.Jobs.All() {
+		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
+			Attempt: j.Attempt,
+			Fence:   j.Fence, At: now})
+	}
+	for it := range c.Items.All() {
+		if it.State.Live() {
+			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
+				To:      workitem.Canceled,
+				Failure: reason, At: now})
+		}
+	}
+	b.do(root, "case cancel", append(events, &store.CaseEnded{Case: id, State: store.CaseCanceled, Failure: reason,
+		At: now})...)
+}
+
+// Remove forgets a root case that has ended.
+func (b *Batch) Remove(root workitem.CaseID) {
+	b.T.Helper()
+	b.tree(root)
+	b.do(root, "case remove", &store.CaseRemoved{Case: root})
+	delete(b.trees, root)
+	b.removed = append(b.removed, root)
+}
+
+// StartIssue opens a root case with two child cases, and a job of the case's own.
+func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) {
+	b.T.Helper()
+	now := b.Now()
+	root = b.ids.NewCaseID(now)
+	t := store.NewTree()
+	t.Root = root
+	b.trees[root] = t
+	articles, _ := issue.TaskByName("articles")
+	events := []store.Event{
+		&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
+			Net: issue, State: store.CaseStarted, Created: now}},
+		&store.TaskMoved{Case: root, Task: articles, To: store.TaskEnabled, Generation: 1},
+		&store.JobOpened{Job: &store.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: store.JobCall,
+			Name:  "clean up",
+			Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending, Due: now.AddDate(100, 0, 0),
+			Created: now}},
+	}
+	for i := range 2 {
+		child := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
+			Number: i + 1}
+		children = append(children, child.ID)
+		events = append(events, b.openArticle(child, `{"n":1}`)...)
+	}
+	b.do(root, "start issue", events...)
+	return root, children
+}
