@@ -71,6 +71,8 @@ func (c *Call) Begins(now time.Time) (time.Time, error) {
 	switch {
 	case len(c.problems) > 0:
 		return now, errors.Join(c.problems...)
+	case c.Route != nil:
+		return now, errors.New("a start takes no Route, which is an option of what completes a work item; leave it out")
 	case c.timings > 1 || c.After != 0 && !c.At.IsZero():
 		return now, errors.New("when it begins is given twice: give After or At, once")
 	case c.After < 0:

@@ -258,6 +258,7 @@ func TestWhenARunBegins(t *testing.T) {
 		"both":           {builder.After(time.Second), builder.At(begin)},
 		"both, and zero": {builder.After(0), builder.At(begin.Add(time.Hour))},
 		"twice":          {builder.After(time.Second), builder.After(time.Hour)},
+		"a route":        {builder.Route("end")},
 	} {
 		_, err := c.Run(t.Context(), c.e, order{}, opts...)
 		require.Error(t, err, name)
