@@ -2,11 +2,12 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// guard refuses statements that would end or leave the transaction that they run in. It looks at the first word of each
-// statement of the text, so a column may be called as it likes.
+// guard refuses statements that would end or leave the transaction that they run in, or write to Tasq's own tables. It looks
+// at the first words of each statement of the text, so a column may be called as it likes.
 func guard(query string) error {
 	l := lexer{text: query}
 	for {
@@ -44,8 +45,51 @@ func refusal(word string, l *lexer) error {
 		if strings.Contains(rest, "=") || called && !reading[name] || acting[name] {
 			return refuse("PRAGMA " + name)
 		}
+	case "INSERT", "REPLACE", "UPDATE", "DELETE", "DROP", "ALTER":
+		if name := (&lexer{text: l.text, at: l.at}).target(word); ours[name] {
+			return fmt.Errorf("%s of %s is not allowed: that is one of Tasq's own tables, which follow from the journal; change "+
+				"cases and what they have by the methods of the engine", word, name)
+		}
 	}
 	return nil
+}
+
+// ours lists Tasq's own tables and views; that of the records is written by collections, in this way.
+var ours = map[string]bool{
+	"journal": true, "idempotency_keys": true, "meta": true, "definitions": true, "cases": true, "work_items": true, "jobs": true,
+	"counts": true, "requests": true, "steps": true, "messages": true, "tasks": true, "history": true,
+	"migrations": true,
+}
+
+// target returns the name of the table that a statement changes which begins with the word, in small letters; "" if there is
+// none, or it is a temporary one.
+func (l *lexer) target(word string) string {
+	name := l.name()
+	for skip := map[string][]string{
+		"INSERT": {"or", "rollback", "abort", "fail", "ignore", "replace", "into"}, "REPLACE": {"into"},
+		"UPDATE": {"or", "rollback", "abort", "fail", "ignore", "replace"}, "DELETE": {"from"},
+		"DROP": {"table", "view", "if", "exists"}, "ALTER": {"table"},
+	}[word]; slices.Contains(skip, name); {
+		name = l.name()
+	}
+	if schema := name; l.token() == "." {
+		if name = l.name(); schema != "main" {
+			return ""
+		}
+	}
+	return name
+}
+
+// name returns the next token in small letters, and a quoted one without its quotes.
+func (l *lexer) name() string {
+	start := l.at
+	t := l.token()
+	if t != "quoted" {
+		return strings.ToLower(t)
+	}
+	text := l.text[start:l.at]
+	text = text[strings.IndexAny(text, "'\"`[")+1:]
+	return strings.ToLower(strings.TrimRight(text, "'\"`]"))
 }
 
 // reading lists the pragmas whose argument says what to read.

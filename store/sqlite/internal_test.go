@@ -22,7 +22,8 @@ func TestGuardLooksAtFirstWords(t *testing.T) {
 		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT CASE WHEN 1 THEN 2 END; DELETE FROM u; END; SELECT 1",
 		"CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END", "WITH a AS (SELECT 1) SELECT * FROM a",
 		"EXPLAIN COMMIT",
-		"SELECT 'open",
+		"SELECT 'open", "SELECT * FROM jobs", "UPDATE records SET value = '{}'", "DELETE FROM my_jobs", "DROP INDEX jobs",
+		"INSERT INTO t SELECT id FROM cases", "UPDATE temp.jobs SET a = 1", "INSERT INTO t (jobs) VALUES ('jobs')", "DELETE", "DELETE; ",
 	} {
 		require.NoError(t, guard(query), query)
 	}
@@ -32,9 +33,22 @@ func TestGuardLooksAtFirstWords(t *testing.T) {
 		"RELEASE x", "ATTACH 'x' AS y", "DETACH y", "VACUUM", "PRAGMA synchronous=OFF", "PRAGMA synchronous = 0",
 		"PRAGMA journal_mode(DELETE)", "PRAGMA wal_checkpoint", "\ufeffCOMMIT",
 		"CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END; COMMIT",
+		"DELETE FROM jobs", "delete from \"jobs\" where 1", "UPDATE OR IGNORE main.Cases SET state = 1", "DROP TABLE IF EXISTS [steps]",
+		"INSERT OR REPLACE INTO work_items VALUES (1)", "REPLACE INTO `meta` VALUES (1)", "ALTER TABLE journal ADD x", "DROP VIEW tasks",
+		"SELECT 1; DELETE FROM jobs", "DELETE /* all */ FROM jobs", "INSERT INTO jobs DEFAULT VALUES", "DELETE FROM 'jobs'",
 	} {
 		require.Error(t, guard(query), query)
 	}
+}
+
+// Every table and view of the schema is Tasq's own, but for that of the records.
+func TestTheGuardKnowsTheSchema(t *testing.T) {
+	s := openFile(t)
+	found := map[string]bool{}
+	err := s.w.each("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "+
+		"AND name <> 'records'", nil, func(r *row) error { found[r.text()] = true; return nil })
+	require.NoError(t, err)
+	require.Equal(t, found, ours)
 }
 
 func openFile(t *testing.T) *Store {

@@ -95,7 +95,7 @@ func TestAReaderCannotWrite(t *testing.T) {
 	s := reader(t, path)
 	defer s.Close()
 	err := s.View(t.Context(), func(r store.Reader) error {
-		_, err := r.DB().ExecContext(t.Context(), "DELETE FROM journal")
+		_, err := r.DB().ExecContext(t.Context(), "DELETE FROM records")
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrReadOnly)
