@@ -1,17 +1,13 @@
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,31 +39,11 @@ func TestKillAtEveryCommit(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				path := filepath.Join(dir, "crash.db")
-				acknowledged := runVictim(t, path, n, moment)
+				acknowledged := killed(t, "TestVictim", "TASQ_VICTIM", path, n, moment, "ack ")
 				survive(t, path, acknowledged)
 			})
 		}
 	}
-}
-
-// runVictim runs the child until it dies, and returns the idempotency keys of the commands that it saw acknowledged.
-func runVictim(t *testing.T, path string, n int, moment string) []string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestVictim$", "-test.count=1")
-	cmd.Env = append(os.Environ(), "TASQ_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s%s", &out, &errs)
-	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s%s", &out, &errs)
-	var keys []string
-	for lines := bufio.NewScanner(&out); lines.Scan(); {
-		if key, ok := strings.CutPrefix(lines.Text(), "ack "); ok {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // survive opens what the victim left.
@@ -193,50 +169,4 @@ func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random
 			break
 		}
 	}
-}
-
-// cutter opens a store that kills the process at its n-th commit.
-type cutter struct {
-	store.Opener
-	n      int
-	before bool
-}
-
-func (c *cutter) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Opener.Open(ctx, o)
-	return &cutStore{Store: s, cutter: c}, err
-}
-
-type cutStore struct {
-	store.Store
-	cutter *cutter
-	done   int
-}
-
-func (s *cutStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	s.done++
-	last := s.done >= s.cutter.n
-	err := s.Store.Update(ctx, func(tx store.Tx) error {
-		err := f(tx)
-		if last && s.cutter.before {
-			die()
-		}
-		return err
-	})
-	if last {
-		die()
-	}
-	return err
-}
-
-// die is kill -9.
-func die() {
-	p, err := os.FindProcess(os.Getpid())
-	if err == nil {
-		err = p.Kill()
-	}
-	if err != nil {
-		panic(err)
-	}
-	select {}
 }

@@ -1,13 +1,11 @@
 package engine_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,23 +43,11 @@ func TestKillAtEveryCommitOfRuns(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(t.TempDir(), "runs.db")
-				runRunVictim(t, path, n, moment)
+				killed(t, "TestRunVictim", "TASQ_RUN_VICTIM", path, n, moment, "")
 				surviveRuns(t, path)
 			})
 		}
 	}
-}
-
-func runRunVictim(t *testing.T, path string, n int, moment string) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRunVictim$", "-test.count=1")
-	cmd.Env = append(os.Environ(), "TASQ_RUN_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s", &out)
-	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s", &out)
 }
 
 // victims are the actions of the victim: runs of one are kept, those of the other are swept almost at once.

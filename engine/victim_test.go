@@ -1,0 +1,82 @@
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// killed runs a test of this program in a child process that kills itself at its n-th commit, and returns what it said before it
+// died: the rest of each line that begins with the prefix. The variable tells the child its database.
+func killed(t *testing.T, test, variable, path string, n int, moment, prefix string) (said []string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), variable+"="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s%s", &out, &errs)
+	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s%s", &out, &errs)
+	for lines := bufio.NewScanner(&out); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+			said = append(said, rest)
+		}
+	}
+	return said
+}
+
+// cutter opens a store that kills the process at its n-th commit.
+type cutter struct {
+	store.Opener
+	n      int
+	before bool
+}
+
+func (c *cutter) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := c.Opener.Open(ctx, o)
+	return &cutStore{Store: s, cutter: c}, err
+}
+
+type cutStore struct {
+	store.Store
+	cutter *cutter
+	done   int
+}
+
+func (s *cutStore) Update(ctx context.Context, f func(store.Tx) error) error {
+	s.done++
+	last := s.done >= s.cutter.n
+	err := s.Store.Update(ctx, func(tx store.Tx) error {
+		err := f(tx)
+		if last && s.cutter.before {
+			die()
+		}
+		return err
+	})
+	if last {
+		die()
+	}
+	return err
+}
+
+// die is kill -9.
+func die() {
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {}
+}
