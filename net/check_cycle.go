@@ -56,26 +56,24 @@ func (c *checker) cycleNames(cycle []int) string {
 // cycles lists disjoint cycles of a graph, one for each of its knots: sets of nodes that reach each other. A cycle is a
 // shortest one through the first node of its knot, and begins there.
 func cycles(next [][]int) [][]int {
+	knot := knots(len(next), func(i int) []int { return next[i] })
+	done := make([]bool, len(next)+1) // by knot
 	var found [][]int
-	done := make([]bool, len(next))
 	for i := range next {
-		if done[i] {
+		if done[knot[i]] {
 			continue
 		}
-		cycle := shortestCycle(next, i)
-		if cycle == nil {
-			continue
-		}
-		found = append(found, cycle)
-		for _, j := range knot(next, i) {
-			done[j] = true
+		done[knot[i]] = true
+		if cycle := shortestCycle(next, knot, i); cycle != nil {
+			found = append(found, cycle)
 		}
 	}
 	return found
 }
 
-// shortestCycle returns the nodes of a shortest cycle through a node, which comes first; nil if there is none.
-func shortestCycle(next [][]int, start int) []int {
+// shortestCycle returns the nodes of a shortest cycle through a node, which comes first; nil if there is none. It does
+// not leave the node's knot, from outside of which no way leads back.
+func shortestCycle(next [][]int, knot []int, start int) []int {
 	parent := make(map[int]int)
 	queue := []int{start}
 	for len(queue) > 0 {
@@ -91,46 +89,13 @@ func shortestCycle(next [][]int, start int) []int {
 				slices.Reverse(cycle)
 				return cycle
 			}
-			if _, seen := parent[j]; !seen {
+			if _, seen := parent[j]; !seen && knot[j] == knot[start] {
 				parent[j] = i
 				queue = append(queue, j)
 			}
 		}
 	}
 	return nil
-}
-
-// knot lists the nodes that a node on a cycle reaches and that reach it.
-func knot(next [][]int, i int) []int {
-	prev := make([][]int, len(next))
-	for a, list := range next {
-		for _, b := range list {
-			prev[b] = append(prev[b], a)
-		}
-	}
-	to, from := closure(next, i), closure(prev, i)
-	var both []int
-	for k := range next {
-		if to[k] && from[k] {
-			both = append(both, k)
-		}
-	}
-	return both
-}
-
-// closure finds what is reached from a node by one step or more.
-func closure(next [][]int, start int) []bool {
-	seen := make([]bool, len(next))
-	queue := slices.Clone(next[start])
-	for len(queue) > 0 {
-		i := queue[0]
-		queue = queue[1:]
-		if !seen[i] {
-			seen[i] = true
-			queue = append(queue, next[i]...)
-		}
-	}
-	return seen
 }
 
 // CheckAll returns the problems that lie between workflows, sorted by code and subject; nil if there is none. It does
@@ -166,9 +131,10 @@ func CheckAll(defs []*Definition) []Problem {
 		}
 		next[i] = append(next[i], child)
 	})
+	knot := knots(len(next), func(i int) []int { return next[i] })
 	eachComposite(defs, func(i int, t *Task, name string) {
 		child, ok := byName[name]
-		if !ok || child != i && !closure(next, child)[i] {
+		if !ok || knot[child] != knot[i] {
 			return
 		}
 		text := fmt.Sprintf("composite task %q of workflow %q runs %q, which runs %[2]q again, and so without end",

@@ -62,7 +62,7 @@ func (w *watches) spread(n *Net) {
 
 // circles lists the sets of nodes that can reach each other, those that can be reached from others first.
 func circles(n *Net) [][]int {
-	knot := knots(n)
+	knot := netKnots(n)
 	sets := make([][]int, slices.Max(knot))
 	for x, k := range knot {
 		sets[k-1] = append(sets[k-1], x)

@@ -47,7 +47,7 @@ func (f *warner) circles() {
 	if !f.orJoins {
 		return
 	}
-	knot := knots(f.n)
+	knot := netKnots(f.n)
 	first := map[int]int{} // by knot, where its warning is
 	for t := range f.n.tasks {
 		if !f.orJoin(TaskID(t)) {

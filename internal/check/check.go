@@ -126,9 +126,9 @@ func Read(name string, r io.Reader, o Options) *File {
 		return f
 	}
 	f.Format, f.Notes = read.Format, read.Report
-	across := problemsAcross(read)
+	between := problemsAcross(read)
 	for i := range read.Nets {
-		f.Nets = append(f.Nets, verify(&read.Nets[i], across, o))
+		f.Nets = append(f.Nets, verify(&read.Nets[i], between, o))
 		if f.Format == model.BPMN {
 			f.Nets[i].dropInvented(read.Nets[i].IDs)
 		}
@@ -151,12 +151,36 @@ func Definition(d *net.Definition, allowed []net.Code, o Options) *File {
 	return &File{Name: cmp.Or(d.Pos.File, d.Name), Nets: []Net{n}, Defined: true}
 }
 
-// problemsAcross lists what is wrong between the workflows of a file: a name that two have, a composite task of a
-// workflow that is not there or that runs itself again.
-func problemsAcross(f *model.File) []net.Problem { return net.CheckAll(f.Definitions()) }
+// across holds what is wrong between the workflows of a file, by its place: a name that two have, a composite task of
+// a workflow that is not there or that runs itself again.
+type across map[net.Pos][]net.Problem
+
+func problemsAcross(f *model.File) across {
+	all := make(across)
+	for _, p := range net.CheckAll(f.Definitions()) {
+		all[p.Pos] = append(all[p.Pos], p)
+	}
+	return all
+}
+
+// of lists the problems of one workflow, each once: those where it stands, and those where its tasks do.
+func (a across) of(d *net.Definition) []net.Problem {
+	if len(a) == 0 {
+		return nil
+	}
+	problems := slices.Clone(a[d.Pos])
+	seen := map[net.Pos]bool{d.Pos: true}
+	for i := range d.Tasks {
+		if at := d.Tasks[i].Pos; !seen[at] {
+			seen[at] = true
+			problems = append(problems, a[at]...)
+		}
+	}
+	return problems
+}
 
 // verify verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
-func verify(m *model.Net, across []net.Problem, o Options) Net {
+func verify(m *model.Net, between across, o Options) Net {
 	n := Net{Name: m.Name, Label: m.Label, def: m.Definition, petri: m.Petri}
 	opts := net.VerifyOptions{States: o.States, Time: o.Time, Now: o.Now, Silence: o.Silence}
 	if m.Petri != nil {
@@ -165,12 +189,7 @@ func verify(m *model.Net, across []net.Problem, o Options) Net {
 		return n
 	}
 	n.Pos = m.Definition.Pos
-	n.Problems = m.Problems()
-	for _, p := range across {
-		if p.Pos == n.Pos || slices.ContainsFunc(m.Definition.Tasks, func(t net.Task) bool { return t.Pos == p.Pos }) {
-			n.Problems = append(n.Problems, p)
-		}
-	}
+	n.Problems = append(m.Problems(), between.of(m.Definition)...)
 	// A cycle of routing tasks does not keep a net from being verified, which tells of it too.
 	n.Problems = slices.DeleteFunc(n.Problems, func(p net.Problem) bool { return p.Code == net.RoutingCycle })
 	if len(n.Problems) > 0 {
