@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// guard refuses statements that would end or leave the transaction that they run in, or write to Tasq's own tables. It looks
-// at the first words of each statement of the text, so a column may be called as it likes.
+// guard refuses statements that would end or leave the transaction that they run in, or write to Tasq's own tables. It
+// looks at the first words of each statement of the text, so a column may be called as it likes.
 func guard(query string) error {
 	l := lexer{text: query}
 	for {
@@ -47,8 +47,8 @@ func refusal(word string, l *lexer) error {
 		}
 	case "INSERT", "REPLACE", "UPDATE", "DELETE", "DROP", "ALTER":
 		if name := (&lexer{text: l.text, at: l.at}).target(word); ours[name] {
-			return fmt.Errorf("%s of %s is not allowed: that is one of Tasq's own tables, which follow from the journal; change "+
-				"cases and what they have by the methods of the engine", word, name)
+			return fmt.Errorf("%s of %s is not allowed: that is one of Tasq's own tables, which follow from the "+
+				"journal; change cases and what they have by the methods of the engine", word, name)
 		}
 	}
 	return nil
@@ -56,13 +56,13 @@ func refusal(word string, l *lexer) error {
 
 // ours lists Tasq's own tables and views; that of the records is written by collections, in this way.
 var ours = map[string]bool{
-	"journal": true, "idempotency_keys": true, "meta": true, "definitions": true, "cases": true, "work_items": true, "jobs": true,
-	"counts": true, "requests": true, "steps": true, "messages": true, "tasks": true, "history": true,
-	"migrations": true,
+	"journal": true, "idempotency_keys": true, "meta": true, "migrations": true, "definitions": true, "requests": true,
+	"cases": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true,
+	"tasks": true, "history": true,
 }
 
-// target returns the name of the table that a statement changes which begins with the word, in small letters; "" if there is
-// none, or it is a temporary one.
+// target returns the name of the table that a statement changes which begins with the word, in small letters; "" if there
+// is none, or it is a temporary one.
 func (l *lexer) target(word string) string {
 	name := l.name()
 	for skip := map[string][]string{
