@@ -25,22 +25,24 @@ func TestARetryHidesNoMistake(t *testing.T) {
 	for name, c := range map[string]struct {
 		changed func(context.Context) error
 		want    string
+		code    string
 	}{
 		"steps are left over": {func(context.Context) error { return nil },
-			`the function returned without coming to what was recorded: "a" (the call of a function, done)`},
+			`the function returned without coming to what was recorded: "a" (the call of a function, done)`,
+			step.CodeHistory},
 		"a change is ignored": {func(ctx context.Context) error {
 			_, _ = step.Await[int](ctx, "a")
 			return nil
-		}, `step "a": it was recorded as the call of a function, and is now called as a wait for the event "a"`},
+		}, `step "a": it was recorded as the call of a function, and is now called as a wait for the event "a"`, step.CodeChanged},
 		"a name is used twice, and that is ignored": {func(ctx context.Context) error {
 			_, _ = step.Do(ctx, "a", one)
 			_, _ = step.Do(ctx, "a", one)
 			return step.Sleep(ctx, "night", time.Hour)
-		}, `step "a": its name is used twice in one run`},
+		}, `step "a": its name is used twice in one run`, step.CodeDuplicate},
 		"another error hides it": {func(ctx context.Context) error {
 			_, _ = step.Await[int](ctx, "a")
 			return workitem.Failf("no-funds", "the account is empty")
-		}, "(and the function returned: no-funds: the account is empty)"},
+		}, "(and the function returned: no-funds: the account is empty)", step.CodeChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed, runs, did := false, 0, 0
@@ -62,7 +64,7 @@ func TestARetryHidesNoMistake(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, builder.RunFailed, s.State)
 			require.Contains(t, s.Failure.Message, c.want)
-			require.Equal(t, workitem.CodeError, s.Failure.Code)
+			require.Equal(t, c.code, s.Failure.Code)
 			require.False(t, s.Failure.Retryable)
 			require.Equal(t, 2, runs, "one until it slept, one with the new code")
 

@@ -43,7 +43,17 @@ var (
 // The codes of the failures that this package makes itself, beside those of package workitem.
 const (
 	CodeTooLarge = workitem.CodeTooLarge // the result is longer than may be remembered; the message has both lengths
+
+	CodeDuplicate = "step-duplicate" // a run that failed for ErrDuplicate
+	CodeChanged   = "step-changed"   // for ErrChanged
+	CodeHistory   = "step-left-over" // for ErrHistory
+	CodeUsage     = "step-misuse"    // for ErrUsage
 )
+
+// codes says as what a mistake is recorded. The failure has no message of its own, so that of the error is taken whole.
+var codes = map[error]*workitem.Failure{
+	ErrDuplicate: {Code: CodeDuplicate}, ErrChanged: {Code: CodeChanged}, ErrHistory: {Code: CodeHistory}, ErrUsage: {Code: CodeUsage},
+}
 
 // mistake is an error of the code, not of the world. It is permanent: only other code can mend it.
 type mistake struct {
@@ -63,7 +73,7 @@ func (r *Run) misuse(format string, args ...any) error {
 }
 
 func (m *mistake) Error() string   { return m.text }
-func (m *mistake) Unwrap() error   { return m.kind }
+func (m *mistake) Unwrap() []error { return []error{m.kind, codes[m.kind]} }
 func (m *mistake) Permanent() bool { return true }
 
 // besides is a mistake that a function went on after, to end with another error.
@@ -75,11 +85,11 @@ func (b *besides) Error() string {
 func (b *besides) Unwrap() []error { return []error{b.wrong, b.err} }
 func (b *besides) Permanent() bool { return true }
 
-// As has the failure of the job be made of both, and not of the function's error alone, which may have a code.
+// As has the failure of the job be made of both, with the code of the mistake.
 func (b *besides) As(target any) bool {
 	f, ok := target.(**workitem.Failure)
 	if ok {
-		*f = &workitem.Failure{Code: workitem.CodeError, Message: b.Error()}
+		*f = &workitem.Failure{Code: workitem.FailureOf(b.wrong).Code, Message: b.Error()}
 	}
 	return ok
 }

@@ -50,7 +50,7 @@ func TestAMistakeCannotBeIgnored(t *testing.T) {
 		require.ErrorIs(t, out.Err, step.ErrUsage, text)
 		require.ErrorContains(t, out.Err, text)
 		require.ErrorContains(t, out.Err, "(and the function returned: connection refused)")
-		require.Equal(t, workitem.CodeError, workitem.FailureOf(out.Err).Code)
+		require.Equal(t, step.CodeUsage, workitem.FailureOf(out.Err).Code)
 	}
 }
 

@@ -381,3 +381,24 @@ func TestThreeThousandBranches(t *testing.T) {
 	job.Advance(1000 * time.Hour)
 	require.NoError(t, job.Run(t.Context(), fn).Err)
 }
+
+// What is kept of a mistake has a code, by which failed runs are told apart.
+func TestAMistakeHasACode(t *testing.T) {
+	nothing := func(context.Context) (int, error) { return 0, nil }
+	for code, fn := range map[string]func(context.Context) error{
+		step.CodeDuplicate: func(ctx context.Context) error {
+			_, err := step.Do(ctx, "a", nothing)
+			if err == nil {
+				_, err = step.Do(ctx, "a", nothing)
+			}
+			return fmt.Errorf("the order: %w", err)
+		},
+		step.CodeUsage: func(ctx context.Context) error { return step.Sleep(ctx, "nap", -1) },
+	} {
+		out := steptest.New().Run(t.Context(), fn)
+		require.Error(t, out.Err)
+		f := workitem.FailureOf(out.Err)
+		require.Equal(t, code, f.Code)
+		require.Equal(t, out.Err.Error(), f.Message)
+	}
+}
