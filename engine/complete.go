@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// errLate says that a completion handler took so long that it was left behind, and its transaction with it. The command is
-// done again, and the handler is told by a job: so the case ends in any case.
+// errLate says that a completion handler took so long that it was left behind, and its transaction with it. The command
+// is done again, and the handler is told by a job: so the case ends in any case.
 var errLate = errors.New("a completion handler was left behind")
 
 // maxNesting bounds how deep handlers end cases whose handlers end cases.
@@ -30,8 +30,8 @@ func (tx *Tx) complete(u *unit, events []store.Event) error {
 	return nil
 }
 
-// tellAll tells those who want to know of the end of a root case. Jobs are opened first, so that a handler which removes the
-// case is refused while somebody has still to be told.
+// tellAll tells those who want to know of the end of a root case. Jobs are opened first, so that a handler which
+// removes the case is refused while somebody has still to be told.
 func (tx *Tx) tellAll(u *unit) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
 	o, err := activities.OptionsOf(c)
@@ -75,9 +75,9 @@ func (tx *Tx) tellAll(u *unit) error {
 	return nil
 }
 
-// errRunGone says that a completion handler failed after an earlier one had removed the run, by which a job could have told it
-// again. The handlers that were told are undone, and jobs tell them all: the command itself is not done again, since it may be
-// a part of an Update whose function must not be called twice.
+// errRunGone says that a completion handler failed after an earlier one had removed the run, by which a job could have
+// told it again. The handlers that were told are undone, and jobs tell them all: the command itself is not done again,
+// since it may be a part of an Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
 // tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
@@ -123,8 +123,8 @@ func (tx *Tx) tell(d *activities.Definition, c activities.CaseInfo, t activities
 	return nil
 }
 
-// tellDue does what a job that tells a handler is for. The job is done already, in this transaction: so the handler may remove
-// the case.
+// tellDue does what a job that tells a handler is for. The job is done already, in this transaction: so the handler may
+// remove the case.
 func (tx *Tx) tellDue(u *unit, j *store.Job) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
 	d := tx.e.byPrint[c.Fingerprint]

@@ -19,8 +19,8 @@ import (
 )
 
 // Send sends an event to a case: to the step that has waited longest for one of that name (see step.Await), or, if none
-// waits, to the first that will. Events of one name are taken in the order in which they were sent, each by one step. The
-// value may be anything that has a JSON form, nil is null.
+// waits, to the first that will. Events of one name are taken in the order in which they were sent, each by one step.
+// The value may be anything that has a JSON form, nil is null.
 //
 // The error wraps [ErrNotFound] if there is no such case, [ErrInactive] if it has ended.
 func (e *Engine) Send(ctx context.Context, id workitem.CaseID, event string, value any, opts ...builder.CallOption) error {
@@ -36,17 +36,8 @@ func (tx *Tx) Send(_ context.Context, id workitem.CaseID, event string, value an
 		if err != nil {
 			return fmt.Errorf("send event %q to case %s: %w", event, id, err)
 		}
-		call := builder.CallWith(opts...)
-		command := fmt.Sprintf("event %s to %s", event, id)
-		if _, done, err := tx.answered(call.Key, command); done || err != nil {
-			return err
-		}
-		u, err := tx.openAny(id)
-		if err != nil {
-			return err
-		}
-		tx.mark(u, command, call)
-		return tx.do(u, call, func(m *kernel.Machine) error { return m.Send(id, mail) })
+		return tx.once(id, fmt.Sprintf("event %s to %s", event, id), builder.CallWith(opts...),
+			func(m *kernel.Machine) error { return m.Send(id, mail) })
 	})
 }
 
@@ -80,9 +71,9 @@ const maxEventName = 200
 var errEventName = errors.New("bad name")
 
 // Broadcast tells everybody of something: each step that waits for the topic at this moment goes on with the value (see
-// step.Topic), and each workflow that subscribes to it (see builder.On) starts a case with the value as its input. All of it
-// happens together, once each. It returns how many there were. Nothing is kept for those who come later; that is what
-// [Engine.Send] is for.
+// step.Topic), and each workflow that subscribes to it (see builder.On) starts a case with the value as its input. All
+// of it happens together, once each. It returns how many there were. Nothing is kept for those who come later; that is
+// what [Engine.Send] is for.
 func (e *Engine) Broadcast(ctx context.Context, topic string, value any, opts ...builder.CallOption) (int, error) {
 	var n int
 	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
@@ -116,7 +107,8 @@ func (tx *Tx) Broadcast(_ context.Context, topic string, value any, opts ...buil
 	return reached, err
 }
 
-// publish wakes those who wait, and starts those who subscribe. It returns how many there were, and the tree of the first.
+// publish wakes those who wait, and starts those who subscribe. It returns how many there were, and the tree of the
+// first.
 func (tx *Tx) publish(
 	topic string, mail *store.Message, command string, call builder.Call,
 ) (reached int, first *unit, err error) {
@@ -159,8 +151,8 @@ func (tx *Tx) publish(
 	return reached, first, nil
 }
 
-// remember keeps the idempotency key of a broadcast, with its answer, by the first case that it reached, in an entry of its own.
-// One that reached nobody did nothing, so there is nothing to remember.
+// remember keeps the idempotency key of a broadcast, with its answer, by the first case that it reached, in an entry of
+// its own. One that reached nobody did nothing, so there is nothing to remember.
 func (tx *Tx) remember(first *unit, command string, call builder.Call, reached int) (err error) {
 	if call.Key == "" || first == nil {
 		return nil
@@ -170,8 +162,8 @@ func (tx *Tx) remember(first *unit, command string, call builder.Call, reached i
 	return err
 }
 
-// SendToken sends the event that a token stands for (see step.Token) to the case that made it, and uses the token up. The
-// error wraps [ErrNotFound] if there is no such token, it was used before, or what made it has ended.
+// SendToken sends the event that a token stands for (see step.Token) to the case that made it, and uses the token up.
+// The error wraps [ErrNotFound] if there is no such token, it was used before, or what made it has ended.
 func (e *Engine) SendToken(ctx context.Context, token string, value any, opts ...builder.CallOption) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error {
 		return tx.SendToken(tx.ctx, token, value, opts...)
@@ -189,18 +181,10 @@ func (tx *Tx) SendToken(_ context.Context, token string, value any, opts ...buil
 		if err != nil {
 			return fmt.Errorf("send by a token: %w", err)
 		}
-		call := builder.CallWith(opts...)
 		// The journal must not give the token away; its hash tells it from another one of the same case.
 		command := fmt.Sprintf("event by token %.8x to %s", sha256.Sum256([]byte(token)), root)
-		if _, done, err := tx.answered(call.Key, command); done || err != nil {
-			return err
-		}
-		u, err := tx.open(root)
-		if err != nil {
-			return fmt.Errorf("send by a token: %w", err)
-		}
-		tx.mark(u, command, call)
-		return tx.do(u, call, func(m *kernel.Machine) error { return m.Redeem(token, mail) })
+		return tx.once(root, command, builder.CallWith(opts...),
+			func(m *kernel.Machine) error { return m.Redeem(token, mail) })
 	})
 }
 

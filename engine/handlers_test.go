@@ -20,7 +20,8 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// Case 7: a handler that fails undoes what it did, alone: the run stays as it ended. A job tells it again, with a backoff.
+// Case 7: a handler that fails undoes what it did, alone: the run stays as it ended. A job tells it again, with a
+// backoff.
 func TestAHandlerThatFailsIsToldAgain(t *testing.T) {
 	x := newTelling(t)
 	x.told.fail.Store(3)
@@ -41,7 +42,8 @@ func TestAHandlerThatFailsIsToldAgain(t *testing.T) {
 	require.NoError(t, run.Cleanup(t.Context(), x.e))
 }
 
-// A handler that never succeeds is given up after ten calls, and listed; so is one that a job calls, as its policy says.
+// A handler that never succeeds is given up after ten calls, and listed; so is one that a job calls, as its policy
+// says.
 func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 	x := newTelling(t)
 	x.told.fail.Store(1000)
@@ -222,8 +224,8 @@ func TestHandlersThatDoNotFit(t *testing.T) {
 	require.NotEqual(t, a.Fingerprint, b.Fingerprint, "handlers are part of the definition")
 }
 
-// Case 35, as it is here: a run whose first task cannot even begin fails when its time has come, after some tries, and tells of
-// its end.
+// Case 35, as it is here: a run whose first task cannot even begin fails when its time has come, after some tries, and
+// tells of its end.
 func TestARunThatCannotBegin(t *testing.T) {
 	var tries int
 	var lines []string

@@ -27,8 +27,8 @@ type inbox struct {
 	wait sync.WaitGroup
 }
 
-// start does the commands that were left while nobody owned the database, and then those that come. [Engine.Drain] waits for
-// the former. A store that nobody can leave commands in has no inbox.
+// start does the commands that were left while nobody owned the database, and then those that come. [Engine.Drain]
+// waits for the former. A store that nobody can leave commands in has no inbox.
 func (i *inbox) start(e *Engine) {
 	w, ok := e.store.(store.Watcher)
 	if !ok {
@@ -50,7 +50,8 @@ func (i *inbox) rest(err error) bool {
 	pace := inboxPace
 	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, context.Canceled) {
 		pace = inboxRetry
-		i.e.log.Error("commands of other processes could not be taken; they stay, and are tried again", "error", err, "in", pace)
+		i.e.log.Error("commands of other processes could not be taken; they stay, and are tried again",
+			"error", err, "in", pace)
 	}
 	timer := time.NewTimer(pace)
 	defer timer.Stop()
@@ -76,8 +77,8 @@ func (i *inbox) look() error {
 	return nil
 }
 
-// serveAll does every command that was left, page by page. Those for another program stay, so each page goes on behind the
-// one before.
+// serveAll does every command that was left, page by page. Those for another program stay, so each page goes on behind
+// the one before.
 func (e *Engine) serveAll() error {
 	for after := int64(0); ; {
 		var requests []store.Request

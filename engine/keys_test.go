@@ -15,7 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Each command of a transaction keeps its own key, and is known again by it, whatever else the transaction did to its case.
+// Each command of a transaction keeps its own key, and is known again by it, whatever else the transaction did to its
+// case.
 func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
 	ctx := t.Context()
 	taken := 0
@@ -110,7 +111,8 @@ func TestTheKeyOfACommandThatWasUndoneIsFree(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// A broadcast is known again, also one that only starts cases, and one of a transaction that had done something to them.
+// A broadcast is known again, also one that only starts cases, and one of a transaction that had done something to
+// them.
 func TestABroadcastIsKnownByItsKey(t *testing.T) {
 	ctx := t.Context()
 	starts, _ := function(t, "starts", func(context.Context, int) (int, error) { return 0, nil }, builder.On("started"))
@@ -151,7 +153,8 @@ func TestAKeyBelongsToOneToken(t *testing.T) {
 			if err != nil {
 				return 0, err
 			}
-			if _, err := step.Do(ctx, "tell "+name, func(context.Context) (int, error) { tokens <- token; return 0, nil }); err != nil {
+			tell := func(context.Context) (int, error) { tokens <- token; return 0, nil }
+			if _, err := step.Do(ctx, "tell "+name, tell); err != nil {
 				return 0, err
 			}
 		}

@@ -219,8 +219,8 @@ func TestCodesAreStable(t *testing.T) {
 	require.NotErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrInactive)
 }
 
-// More commands may be left than are read at a time, and those of another program stay where they are: none of them hides the
-// ones behind it.
+// More commands may be left than are read at a time, and those of another program stay where they are: none of them
+// hides the ones behind it.
 func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
 	a, b := oneTask("ours"), oneTask("theirs")
 	path := filepath.Join(t.TempDir(), "many.db")
@@ -229,7 +229,8 @@ func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
 	require.NoError(t, e.Close())
 	for _, workflow := range []string{"theirs", "ours"} {
 		for range engine.InboxBatch + 1 {
-			leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)})
+			leave(t, path, engine.RemoteCommand{
+				Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)})
 		}
 	}
 
@@ -260,7 +261,8 @@ func TestACommandThatCouldNotBeTakenIsTriedAgain(t *testing.T) {
 	b := &broken{Opener: sqlite.File(path)} // which hides the inbox from the engine
 	e := enginetest.Open(t, b, engine.Config{}, oneTask("ours"))
 	look := engine.Inbox(e.Engine, &hint{left: true})
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
+	leave(t, path, engine.RemoteCommand{
+		Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
 	b.begin.Store(true)
 	require.ErrorIs(t, look(), errDisk)
 	b.begin.Store(false)

@@ -32,7 +32,8 @@ func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id worki
 	return info, err
 }
 
-// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as running: it takes a query to find out.
+// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as running: it takes a query to find
+// out.
 func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	leave, err := tx.enter()
 	if err != nil {
@@ -220,9 +221,9 @@ func (tx *Tx) RemoveRun(_ context.Context, d *activities.Definition, id workitem
 	})
 }
 
-// Remove removes a root case that has ended, with its descendants and everything that they had: items, jobs, steps, events,
-// their part of the journal, and the idempotency keys of their commands. The error wraps [ErrUnfinished] if it has not ended, or
-// a job that it left behind is still to be done.
+// Remove removes a root case that has ended, with its descendants and everything that they had: items, jobs, steps,
+// events, their part of the journal, and the idempotency keys of their commands. The error wraps [ErrUnfinished] if it
+// has not ended, or a job that it left behind is still to be done.
 func (e *Engine) Remove(ctx context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.Remove(tx.ctx, id, opts...) }})
 }
@@ -286,8 +287,8 @@ func (tx *Tx) RestartRun(
 	return fresh, err
 }
 
-// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them. Only an
-// action has one job to speak of.
+// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
+// Only an action has one job to speak of.
 func (tx *Tx) stepsOf(old *store.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
 	if old.Net.NumTasks() == 1 && old.Net.Task(0).Kind == net.Atomic {

@@ -17,8 +17,8 @@ const sweepPage = 256
 // sweepRetry is how long the engine waits after it failed to remove what is due.
 const sweepRetry = time.Hour
 
-// sweeper removes root cases that need not be kept any longer. It knows when the next one is due, and has one timer for it: so
-// nothing runs while nothing is due.
+// sweeper removes root cases that need not be kept any longer. It knows when the next one is due, and has one timer for
+// it: so nothing runs while nothing is due.
 type sweeper struct {
 	e    *Engine
 	mu   sync.Mutex
@@ -47,8 +47,8 @@ func (s *sweeper) close() {
 	}
 }
 
-// note takes up what a committed command did: a case has ended that is kept for a while, or the last job of one that was kept
-// for it.
+// note takes up what a committed command did: a case has ended that is kept for a while, or the last job of one that
+// was kept for it.
 func (s *sweeper) note(tree *store.Tree, events []store.Event) {
 	if !tree.Ended() || tree.Removed() {
 		return
@@ -176,8 +176,8 @@ func (e *Engine) removable(f store.CaseFilter) (cases []*store.Case, err error) 
 	return cases, err
 }
 
-// removePage removes cases in one transaction, or, if that fails, those that can be, each in its own. It returns those that
-// stayed.
+// removePage removes cases in one transaction, or, if that fails, those that can be, each in its own. It returns those
+// that stayed.
 func (e *Engine) removePage(due []*store.Case) (stayed []workitem.CaseID, err error) {
 	err = e.submit(e.ctx, &request{run: func(tx *Tx) error {
 		stayed = stayed[:0]

@@ -27,7 +27,9 @@ func (t *topics) init() {
 func (t *topics) roots(topic string) []workitem.CaseID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(t.waits[topic]), func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(t.waits[topic]), func(a, b workitem.CaseID) int {
+		return bytes.Compare(a[:], b[:])
+	})
 }
 
 func (t *topics) add(topic string, root workitem.CaseID) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tx is one transaction of the engine: everything that is done through it happens together, or not at all. Workflows and
-// tasks take it in place of an [Engine].
+// Tx is one transaction of the engine: everything that is done through it happens together, or not at all. Workflows
+// and tasks take it in place of an [Engine].
 type Tx struct {
 	e     *Engine
 	s     store.Tx
@@ -32,8 +32,8 @@ type Tx struct {
 	nesting int     // how deep completion handlers have ended cases
 }
 
-// command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the code may
-// go on all the same.
+// command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the
+// code may go on all the same.
 func (tx *Tx) command(f func() error) error {
 	leave, err := tx.enter()
 	if err != nil {
@@ -62,9 +62,10 @@ func (tx *Tx) enter() (leave func(), err error) {
 
 var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
 
-// Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that is
-// durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A command
-// that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. f is called once at most.
+// Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that
+// is durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A
+// command that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. f is called
+// once at most.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")
@@ -204,8 +205,8 @@ func (tx *Tx) act(
 	return tx.do(u, call, func(m *kernel.Machine) error { return m.Act(item, a, payload, call.Route) })
 }
 
-// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it is
-// final.
+// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it
+// is final.
 func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
 	row, err := tx.s.Item(tx.ctx, item)
 	if err != nil {
@@ -214,8 +215,8 @@ func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
 	return &workitem.TransitionError{Item: item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: a}
 }
 
-// NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
-// neither.
+// NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task
+// is neither.
 func (tx *Tx) NewItem(
 	_ context.Context, id workitem.CaseID, task string, n activities.NewItem,
 ) (it *workitem.Item, err error) {
@@ -236,23 +237,29 @@ func (tx *Tx) NewItem(
 	return it, err
 }
 
-// CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.
+// CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has
+// ended.
 func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
 	return tx.command(func() error {
 		if err := tx.e.reasonFits(reason); err != nil {
 			return err
 		}
-		command := fmt.Sprintf("case cancel %s", id)
-		if _, done, err := tx.answered(call.Key, command); done || err != nil {
-			return err
-		}
-		u, err := tx.openAny(id)
-		if err != nil {
-			return err
-		}
-		tx.mark(u, command, call)
-		return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
+		return tx.once(id, fmt.Sprintf("case cancel %s", id), call,
+			func(m *kernel.Machine) error { return m.Cancel(id, reason) })
 	})
+}
+
+// once runs a command on the tree of a case, unless the command was done before with the same idempotency key.
+func (tx *Tx) once(id workitem.CaseID, command string, call builder.Call, f func(*kernel.Machine) error) error {
+	if _, done, err := tx.answered(call.Key, command); done || err != nil {
+		return err
+	}
+	u, err := tx.openAny(id)
+	if err != nil {
+		return err
+	}
+	tx.mark(u, command, call)
+	return tx.do(u, call, f)
 }
 
 // Case returns the state of a case as the transaction sees it.

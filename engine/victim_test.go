@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// killed runs a test of this program in a child process that kills itself at its n-th commit, and returns what it said before it
-// died: the rest of each line that begins with the prefix. The variable tells the child its database.
+// killed runs a test of this program in a child process that kills itself at its n-th commit, and returns what it said
+// before it died: the rest of each line that begins with the prefix. The variable tells the child its database.
 func killed(t *testing.T, test, variable, path string, n int, moment, prefix string) (said []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.count=1")

@@ -6,8 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Apply changes the tree as the event says. The error says that the event cannot follow from the present state, as in a corrupt
-// journal; what it changed all the same goes with the command, by [Tree.Rollback].
+// Apply changes the tree as the event says. The error says that the event cannot follow from the present state, as in a
+// corrupt journal; what it changed all the same goes with the command, by [Tree.Rollback].
 func (t *Tree) Apply(e Event) error {
 	if o, ok := e.(*CaseOpened); ok {
 		return t.openCase(o.Case)

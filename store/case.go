@@ -198,8 +198,8 @@ func (c *Case) Item(id workitem.ID) *workitem.Item { return c.Items.Get(id) }
 // Job finds a live job; nil if it is not there.
 func (c *Case) Job(id workitem.JobID) *Job { return c.Jobs.Get(id) }
 
-// Load gives a case that was read from a database the items and jobs that it holds in memory. Do this before the case is
-// part of a [Tree], which alone changes it from then on.
+// Load gives a case that was read from a database the items and jobs that it holds in memory. Do this before the case
+// is part of a [Tree], which alone changes it from then on.
 func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
 	c.Items, c.Jobs = Items{}, Jobs{}
 	for _, it := range items {
@@ -220,8 +220,8 @@ const (
 	JobTell  = "tell"  // a named handler of the workflow is told that the case has ended, in a transaction
 )
 
-// Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with its
-// owner.
+// Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with
+// its owner.
 type Job struct {
 	ID         workitem.JobID
 	Case       workitem.CaseID

@@ -1,5 +1,5 @@
-// Package store is the port between the engine and a database: the state of cases, the events that change it, and what a
-// database has to offer.
+// Package store is the port between the engine and a database: the state of cases, the events that change it, and what
+// a database has to offer.
 //
 // A case is a [Case]: a marking, the states of its tasks, its live work items, jobs and child cases. A case and all its
 // descendants form a [Tree], which changes as one. A command turns into a list of [Event] values, and [Tree.Apply] is

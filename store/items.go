@@ -20,8 +20,8 @@ type activation struct {
 	tally      workitem.Tally
 }
 
-// few is how many items are counted one by one. Of more, the tallies are kept: the policy asks for one at every end of an
-// item, and would so look at n items n times.
+// few is how many items are counted one by one. Of more, the tallies are kept: the policy asks for one at every end of
+// an item, and would so look at n items n times.
 const few = 64
 
 // Get finds an item; nil if it is not there.

@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// List is an ordered collection that a case holds: its work items, or its live jobs, in the order of their ids, which is
-// that of their creation. The zero value is empty.
+// List is an ordered collection that a case holds: its work items, or its live jobs, in the order of their ids, which
+// is that of their creation. The zero value is empty.
 //
 // A copy of a List is a snapshot, and costs nothing: what is changed later is copied first. It is kept in parts of at
 // most [partSize] elements, and a command copies the parts that it changes, with the list of the parts. So in a case of

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Message is an event that somebody sent to a case. It is kept until a step takes it, the first sent first; one that nobody
-// takes stays with the case, as part of what happened.
+// Message is an event that somebody sent to a case. It is kept until a step takes it, the first sent first; one that
+// nobody takes stays with the case, as part of what happened.
 type Message struct {
 	ID    workitem.MessageID
 	Case  workitem.CaseID

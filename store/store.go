@@ -37,11 +37,12 @@ type Options struct {
 
 // Store holds cases. It is safe for concurrent use, but Update calls run one after the other.
 type Store interface {
-	// Update runs f in one transaction, and returns once everything that f appended is durable. If f returns an error, or
-	// the commit fails, nothing of it happened.
+	// Update runs f in one transaction, and returns once everything that f appended is durable. If f returns an error,
+	// or the commit fails, nothing of it happened.
 	Update(ctx context.Context, f func(Tx) error) error
 
-	// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the store.
+	// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the
+	// store.
 	View(ctx context.Context, f func(Reader) error) error
 
 	// Register records definitions, so that other programs can read the cases that run on them.
@@ -56,8 +57,8 @@ type Store interface {
 
 // Tx is the transaction of one Update. It must not be used after the function it was given to has returned.
 type Tx interface {
-	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and may
-	// keep it for later transactions as long as it applies every event itself.
+	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and
+	// may keep it for later transactions as long as it applies every event itself.
 	Load(ctx context.Context, root workitem.CaseID) (*Tree, error)
 
 	// Root finds the root case of any case, item or job by its id, also of one that this transaction appended;
@@ -67,24 +68,26 @@ type Tx interface {
 	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
 	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
 
-	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for the run of
-	// one, and that of the job for every other; see [workitem.Step.Owner].
+	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for
+	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
 	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
 
 	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
 	Append(ctx context.Context, e *Entry, t *Tree) error
 
-	// Answered returns the entry that was committed, or appended, with the idempotency key; ErrNotFound if there is none.
+	// Answered returns the entry that was committed, or appended, with the idempotency key; ErrNotFound if there is
+	// none.
 	Answered(ctx context.Context, key string) (*Entry, error)
 
 	// Savepoint runs f and undoes alone what f did to the database, if f returns an error.
 	Savepoint(ctx context.Context, f func() error) error
 
-	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function returns.
+	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function
+	// returns.
 	DB() domain.DB
 
-	// Requests lists up to max commands that other processes left, oldest first: those whose ids are above the given one, 0
-	// for all. They stay until they are replied to.
+	// Requests lists up to max commands that other processes left, oldest first: those whose ids are above the given
+	// one, 0 for all. They stay until they are replied to.
 	Requests(ctx context.Context, after int64, max int) ([]Request, error)
 
 	// Reply records the answer to a request, for the process that waits for it.
@@ -181,9 +184,9 @@ type CaseFilter struct {
 	Before      time.Time // created before
 	Since       time.Time // created at or after
 
-	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the first
-	// is to be removed first. One with a job that is still to be done is left out, and one with a job that a teardown or
-	// a completion left behind and that failed, since a person should look at it.
+	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
+	// first is to be removed first. One with a job that is still to be done is left out, and one with a job that a
+	// teardown or a completion left behind and that failed, since a person should look at it.
 	Removable time.Time
 }
 
@@ -210,8 +213,8 @@ type ItemRow struct {
 	Workflow string
 }
 
-// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of their
-// creation, which is that of their ids.
+// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of
+// their creation, which is that of their ids.
 type JobFilter struct {
 	Page
 	ID     workitem.JobID
@@ -243,8 +246,8 @@ type Count struct {
 	N        int64
 }
 
-// Killer is a store that can be left as a killed process would leave it: nothing outstanding is written, and the database is
-// given free. It is for tests of recovery.
+// Killer is a store that can be left as a killed process would leave it: nothing outstanding is written, and the
+// database is given free. It is for tests of recovery.
 type Killer interface {
 	Kill() error
 }

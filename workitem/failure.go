@@ -43,7 +43,8 @@ func (f *Failure) String() string {
 	return f.Code + ": " + f.Message
 }
 
-// Error makes a failure usable as the error of the work, with its code kept: return &workitem.Failure{Code: "no-funds"}.
+// Error makes a failure usable as the error of the work, with its code kept: return &workitem.Failure{Code:
+// "no-funds"}.
 func (f *Failure) Error() string { return f.String() }
 
 // fatal marks an error that no further attempt can mend.
@@ -66,11 +67,12 @@ func IsFatal(err error) bool {
 	return errors.As(err, &f)
 }
 
-// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's code,
-// message and details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
+// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's
+// code, message and details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
 //
 // A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
-// UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON string.
+// UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON
+// string.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil

@@ -120,8 +120,8 @@ func (g *Generator) next(now time.Time) [16]byte {
 	return k
 }
 
-// Above makes every further key greater than the given one, such as the last that a database holds: so keys rise also from one
-// process to the next, and when the clock was set back in between.
+// Above makes every further key greater than the given one, such as the last that a database holds: so keys rise also
+// from one process to the next, and when the clock was set back in between.
 func (g *Generator) Above(key [16]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -129,8 +129,8 @@ func ContinueOnFailure() Policy {
 	})
 }
 
-// Quorum completes the task when k items completed, and cancels the live ones; it fails the task when the live ones can no
-// longer bring the number to k.
+// Quorum completes the task when k items completed, and cancels the live ones; it fails the task when the live ones can
+// no longer bring the number to k.
 func Quorum(k int) Policy {
 	return pure(fmt.Sprintf("quorum:%d", k), func(o Outcome) Verdict {
 		switch {

@@ -13,9 +13,6 @@ type stepKey struct{}
 // StepID names a step.
 type StepID = Key[stepKey]
 
-// ParseStepID reads the id of a step.
-func ParseStepID(s string) (StepID, error) { return parse[stepKey](s) }
-
 // NewStepID makes the id of a step recorded now.
 func (g *Generator) NewStepID(now time.Time) StepID { return g.next(now) }
 
@@ -75,8 +72,8 @@ func ParseStepState(w string) (StepState, error) {
 	return StepNone, fmt.Errorf("%q is not a state of a step; use one of %s", w, strings.Join(stepStateNames[1:], ", "))
 }
 
-// Step is the record of one named part of a job: what is remembered of it, so that a job that runs again goes on where it
-// was instead of doing it all twice. It is found by its name, which is unique within its job.
+// Step is the record of one named part of a job: what is remembered of it, so that a job that runs again goes on where
+// it was instead of doing it all twice. It is found by its name, which is unique within its job.
 type Step struct {
 	ID     StepID
 	Job    JobID

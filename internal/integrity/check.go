@@ -1,5 +1,5 @@
-// Package integrity proves that a database is what it says it is: every case is rebuilt from its journal alone, the rules
-// that every case must keep are checked on the way, and the result is compared with the tables.
+// Package integrity proves that a database is what it says it is: every case is rebuilt from its journal alone, the
+// rules that every case must keep are checked on the way, and the result is compared with the tables.
 //
 // The rules, with the numbers that they have in the reference of this field:
 //

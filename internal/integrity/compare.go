@@ -63,11 +63,12 @@ func marking(c *store.Case) string {
 	return s + " }"
 }
 
-// pageSize is how many rows are read at a time: many, since each page of a case's rows costs as much as the case is large.
+// pageSize is how many rows are read at a time: many, since each page of a case's rows costs as much as the case is
+// large.
 const pageSize = 10_000
 
-// compareAll holds the rows of one table against what the journal yields, page by page; same reports whether a row is as it
-// should be.
+// compareAll holds the rows of one table against what the journal yields, page by page; same reports whether a row is
+// as it should be.
 func compareAll[K comparable, V any](
 	c *checker, h *history, what string, journal map[K]*V, read func(store.Page) ([]*V, error), id func(*V) (K, string),
 	same func(got, want *V) bool,
@@ -104,7 +105,9 @@ func (c *checker) compareItems(ctx context.Context, r store.Reader, h *history) 
 			items = append(items, row.Item)
 		}
 		return items, err
-	}, func(it *workitem.Item) (workitem.ID, string) { return it.ID, it.ID.String() }, func(got, want *workitem.Item) bool {
+	}, func(it *workitem.Item) (workitem.ID, string) {
+		return it.ID, it.ID.String()
+	}, func(got, want *workitem.Item) bool {
 		return got.State == want.State && got.Attempt == want.Attempt && got.Successor == want.Successor &&
 			string(got.Output) == string(want.Output) && got.Failure.String() == want.Failure.String()
 	})
@@ -128,7 +131,9 @@ func (c *checker) compareSteps(ctx context.Context, r store.Reader, h *history) 
 	named := make(map[name]bool)
 	compareAll(c, h, "step", h.steps, func(page store.Page) ([]*workitem.Step, error) {
 		return r.Steps(ctx, store.StepFilter{Root: h.tree.Root, Page: page})
-	}, func(s *workitem.Step) (workitem.StepID, string) { return s.ID, s.ID.String() }, func(got, want *workitem.Step) bool {
+	}, func(s *workitem.Step) (workitem.StepID, string) {
+		return s.ID, s.ID.String()
+	}, func(got, want *workitem.Step) bool {
 		return got.State == want.State && got.Attempt == want.Attempt && got.Due.Equal(want.Due) &&
 			string(got.Result) == string(want.Result) && got.Failure.String() == want.Failure.String()
 	})
@@ -145,7 +150,9 @@ func (c *checker) compareSteps(ctx context.Context, r store.Reader, h *history) 
 func (c *checker) compareMessages(ctx context.Context, r store.Reader, h *history) {
 	compareAll(c, h, "event", h.messages, func(page store.Page) ([]*store.Message, error) {
 		return r.Messages(ctx, store.MessageFilter{Root: h.tree.Root, Page: page})
-	}, func(m *store.Message) (workitem.MessageID, string) { return m.ID, m.ID.String() }, func(got, want *store.Message) bool {
+	}, func(m *store.Message) (workitem.MessageID, string) {
+		return m.ID, m.ID.String()
+	}, func(got, want *store.Message) bool {
 		return got.Step == want.Step && string(got.Value) == string(want.Value)
 	})
 	for _, m := range h.messages {

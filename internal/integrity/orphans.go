@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// orphans finds what the tables hold and the journal does not know, as a removal that forgets half of a case would leave
-// behind, and counts that do not add up.
+// orphans finds what the tables hold and the journal does not know, as a removal that forgets half of a case would
+// leave behind, and counts that do not add up.
 func (c *checker) orphans(ctx context.Context, r store.Reader) {
 	want := make(map[store.Count]int64)
 	for _, h := range c.order {

@@ -149,8 +149,8 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 	}
 }
 
-// endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves, then its
-// parent is told. A teardown comes from above, so the parent's policy is not asked.
+// endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves,
+// then its parent is told. A teardown comes from above, so the parent's policy is not asked.
 func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *workitem.Failure, teardown bool) step {
 	return func() error {
 		c := m.tree.Case(id)

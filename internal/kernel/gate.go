@@ -10,8 +10,8 @@ import (
 var ErrAbandoned = errors.New("the transaction of this callback is over")
 
 // Gate keeps a callback that was left behind from touching what it no longer owns. One goroutine at a time works on a
-// transaction, either in the engine's code or in the user's; the engine's always comes to an end, the user's may not. So
-// the gate is open while the user's code has control, every call back into the engine closes it for its length, and
+// transaction, either in the engine's code or in the user's; the engine's always comes to an end, the user's may not.
+// So the gate is open while the user's code has control, every call back into the engine closes it for its length, and
 // the writer that gives up on a callback locks it for good while it is open.
 //
 // The zero value is closed: the engine's code has control.
@@ -40,8 +40,8 @@ func (g *Gate) End() { g.state.Store(gateLocked) }
 // Over reports whether the transaction is over.
 func (g *Gate) Over() bool { return g.state.Load() == gateLocked }
 
-// Lock ends the transaction for a callback that was left behind. It waits while that one is in the engine's code, which is
-// never for long.
+// Lock ends the transaction for a callback that was left behind. It waits while that one is in the engine's code, which
+// is never for long.
 func (g *Gate) Lock() {
 	for !g.state.CompareAndSwap(gateOpen, gateLocked) {
 		if g.state.Load() == gateLocked {

@@ -15,7 +15,8 @@ func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activ
 }
 
 func (m *Machine) taskHook(
-	id workitem.CaseID, t net.TaskID, generation int, what string, hook func(context.Context, *activities.Activation) error,
+	id workitem.CaseID, t net.TaskID, generation int, what string,
+	hook func(context.Context, *activities.Activation) error,
 ) step {
 	if hook == nil {
 		return nil
@@ -42,7 +43,9 @@ func (m *Machine) changeHook(
 	}
 }
 
-func (m *Machine) itemHook(id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task) step {
+func (m *Machine) itemHook(
+	id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task,
+) step {
 	what, hook := hookOf(&spec.ItemHooks, a)
 	if hook == nil {
 		return nil
@@ -54,7 +57,9 @@ func (m *Machine) itemHook(id workitem.CaseID, t net.TaskID, item workitem.ID, a
 }
 
 // hookOf finds the hook that is told of an action, and its name.
-func hookOf(h *activities.ItemHooks, a workitem.Action) (what string, hook func(context.Context, *activities.Item) error) {
+func hookOf(h *activities.ItemHooks, a workitem.Action) (
+	what string, hook func(context.Context, *activities.Item) error,
+) {
 	switch a {
 	case workitem.Start:
 		return "item onStarted", h.OnStarted

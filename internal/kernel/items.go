@@ -275,8 +275,8 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 	}
 }
 
-// redo has an item that was reset run again, from now. Its timers counted from its creation and are gone with the reset, as
-// all of its jobs are; the run is what its task is for.
+// redo has an item that was reset run again, from now. Its timers counted from its creation and are gone with the
+// reset, as all of its jobs are; the run is what its task is for.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *activities.Task) step {
 	if spec.Run == nil {
 		return nil

@@ -99,8 +99,8 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 	}
 }
 
-// openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves it to
-// the case, and a case that has ended, or a detached job, to nobody.
+// openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves
+// it to the case, and a case that has ended, or a detached job, to nobody.
 func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
 	c := m.tree.Case(at.Case)
 	d, err := m.definition(c)

@@ -25,7 +25,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The kinds of failure of a command, beside *workitem.TransitionError, activities.ErrInactive and the errors of callbacks.
+// The kinds of failure of a command, beside *workitem.TransitionError, activities.ErrInactive and the errors of
+// callbacks.
 var (
 	ErrNotFound  = store.ErrNotFound
 	ErrBadRoute  = errors.New("bad route")
@@ -42,9 +43,9 @@ var (
 
 // What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,
 // and meets MaxActivations, whatever else it does. MaxSteps is for what makes more and more within one activation, as a
-// callback that answers each item with another one. Both leave room for a task of a hundred thousand automatic items with
-// callbacks, each of which takes up to fifteen steps. Child cases that a composite task begins with are as many as its definition
-// says, so each makes more room, by the tasks that it has; those that a callback adds make none.
+// callback that answers each item with another one. Both leave room for a task of a hundred thousand automatic items
+// with callbacks, each of which takes up to fifteen steps. Child cases that a composite task begins with are as many as
+// its definition says, so each makes more room, by the tasks that it has; those that a callback adds make none.
 const (
 	MaxActivations = 10_000 // of one task of one case
 	MaxSteps       = 2_000_000
@@ -66,8 +67,8 @@ type Host interface {
 	Named(workflow string) *activities.Definition
 	// Steps lists the steps of a job by their owner; see [workitem.Step.Owner].
 	Steps(owner [16]byte) ([]*workitem.Step, error)
-	// Recalled lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice that is
-	// the caller's.
+	// Recalled lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
+	// that is the caller's.
 	Recalled(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
@@ -137,7 +138,8 @@ func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by str
 // Events lists what the command did.
 func (m *Machine) Events() []store.Event { return m.events }
 
-// run works the agenda off, down to the given length. The outermost run also looks again at the joins that were touched.
+// run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
+// touched.
 func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {

@@ -11,8 +11,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Claim gives a job to a worker: a pending one, or a suspended one whose time has come. The item of a run is started. The error
-// wraps [ErrNotDue] if a suspended job waits on, [ErrLeaseLost] if somebody has it, and [ErrNotFound] if it has ended.
+// Claim gives a job to a worker: a pending one, or a suspended one whose time has come. The item of a run is started.
+// The error wraps [ErrNotDue] if a suspended job waits on, [ErrLeaseLost] if somebody has it, and [ErrNotFound] if it
+// has ended.
 func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
 	c, j := m.tree.Job(id)
 	if j == nil {
@@ -153,8 +154,8 @@ func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure)
 	return m.run(0)
 }
 
-// Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its worker
-// down more than [MaxCrashes] times, and records no step in between, is given up.
+// Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its
+// worker down more than [MaxCrashes] times, and records no step in between, is given up.
 func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -229,8 +230,8 @@ func (m *Machine) PutOff(id workitem.JobID, wait time.Duration, maxAttempts int,
 	})
 }
 
-// GiveUp fails a job that the worker holds, without a word to its item: the transaction that should have taken its result
-// refuses every result, so a person has to look.
+// GiveUp fails a job that the worker holds, without a word to its item: the transaction that should have taken its
+// result refuses every result, so a person has to look.
 func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {

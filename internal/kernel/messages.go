@@ -109,8 +109,8 @@ func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
 	return len(waits), nil
 }
 
-// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it was
-// used, or its job has ended.
+// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it
+// was used, or its job has ended.
 func (m *Machine) Redeem(token string, message *store.Message) error {
 	text, err := json.Marshal(token)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not started
-// starts it first: so its tokens are consumed, and nothing is produced twice.
+// judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not
+// started starts it first: so its tokens are consumed, and nothing is produced twice.
 func (m *Machine) judge(
 	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
 ) step {

@@ -22,8 +22,8 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 	return nil
 }
 
-// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand for
-// events that are still to come, so they are made anew.
+// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand
+// for events that are still to come, so they are made anew.
 func Finished(steps []*workitem.Step) []*workitem.Step {
 	var done []*workitem.Step
 	for _, s := range steps {
@@ -52,8 +52,8 @@ func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workit
 	return nil
 }
 
-// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall, unless
-// it took steps over.
+// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall,
+// unless it took steps over.
 func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
 	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Start opens a root case in an empty tree. The case given has its id, and what was asked of it. It begins at the due time,
-// at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those of a run
-// that it restarts; the first item that a worker does takes them over.
+// Start opens a root case in an empty tree. The case given has its id, and what was asked of it. It begins at the due
+// time, at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those
+// of a run that it restarts; the first item that a worker does takes them over.
 func (m *Machine) Start(
 	c *store.Case, d *activities.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
@@ -42,8 +42,9 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	return nil
 }
 
-// Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow, otherwise in
-// a transaction. The failure is that of an attempt that was made already, nil if there was none; the job then waits.
+// Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow,
+// otherwise in a transaction. The failure is that of an attempt that was made already, nil if there was none; the job
+// then waits.
 func (m *Machine) Tell(t activities.Telling, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
@@ -61,8 +62,8 @@ func (m *Machine) Tell(t activities.Telling, failure *workitem.Failure, wait tim
 	return m.addJob(c.ID, j)
 }
 
-// Remove forgets a root case that has ended, with all that it had. The error wraps [ErrUnfinished] if it has not ended, or a
-// job that it left behind is still to be done.
+// Remove forgets a root case that has ended, with all that it had. The error wraps [ErrUnfinished] if it has not ended,
+// or a job that it left behind is still to be done.
 func (m *Machine) Remove() error {
 	root := m.tree.Case(m.tree.Root)
 	if !root.State.Final() {

@@ -12,8 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An enabled
-// member loses the tokens in its private inputs too, so that it cannot come back by tokens that nobody else can use.
+// region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An
+// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that nobody else can
+// use.
 func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -57,8 +58,8 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 	return nil
 }
 
-// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once; the
-// task itself; every other join that was touched; the end.
+// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once;
+// the task itself; every other join that was touched; the end.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
 	return func() error {
 		c := m.tree.Case(id)

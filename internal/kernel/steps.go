@@ -11,9 +11,9 @@ import (
 )
 
 // RecordSteps writes steps of a running job: new ones, which have no id yet, and new states of waiting ones. It returns
-// them as stored. A wait for an event that was sent before is done at once; a child case is started; a token is made. A step
-// that has ended in the meantime stays as it ended, and comes back so. A job that records something has come further, so what
-// took its process down before is forgotten.
+// them as stored. A wait for an event that was sent before is done at once; a child case is started; a token is made. A
+// step that has ended in the meantime stays as it ended, and comes back so. A job that records something has come
+// further, so what took its process down before is forgotten.
 func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -42,8 +42,8 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 	return stored, nil
 }
 
-// refresh replaces steps that waited when they were recorded, and that the same command has ended: a child case that never
-// waits is over by now.
+// refresh replaces steps that waited when they were recorded, and that the same command has ended: a child case that
+// never waits is over by now.
 func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	c := m.tree.Case(id)
 	for i, s := range stored {
@@ -131,9 +131,9 @@ func (m *Machine) moveStep(s *workitem.Step, set func(*store.StepMoved)) error {
 	return m.emit(e)
 }
 
-// Suspend records steps as [Machine.RecordSteps] does, and gives the running job up until one of its waiting steps ends. The
-// known ones are those that the run waits for as far as it has been told. If one of them, or of the new ones, has ended,
-// the job is kept and the answer is false.
+// Suspend records steps as [Machine.RecordSteps] does, and gives the running job up until one of its waiting steps
+// ends. The known ones are those that the run waits for as far as it has been told. If one of them, or of the new ones,
+// has ended, the job is kept and the answer is false.
 func (m *Machine) Suspend(
 	id workitem.JobID, fence int64, steps []*workitem.Step, known []workitem.StepID,
 ) (stored []*workitem.Step, suspended bool, err error) {
@@ -172,8 +172,8 @@ func (m *Machine) Suspend(
 	return stored, err == nil, err
 }
 
-// allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it does
-// not wait for.
+// allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
+// does not wait for.
 func allWait(c *store.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
 	for i, s := range given {
 		if s.State == workitem.StepWaiting && c.Step(stored[i].ID) == nil {
@@ -203,8 +203,8 @@ func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
 	return m.run(0)
 }
 
-// stepsDue decides what time decides: a sleep is over, a wait for an event or a child case was too long. A function that is
-// due for its next attempt goes on waiting until the job calls it.
+// stepsDue decides what time decides: a sleep is over, a wait for an event or a child case was too long. A function
+// that is due for its next attempt goes on waiting until the job calls it.
 func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job || s.Due.IsZero() || s.Due.After(m.now) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// try looks at a task's join: a satisfied one enables the task, and an enabled task whose join is satisfied no longer is
-// withdrawn.
+// try looks at a task's join: a satisfied one enables the task, and an enabled task whose join is satisfied no longer
+// is withdrawn.
 func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -90,8 +90,8 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 	}
 }
 
-// populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at once
-// sees its siblings.
+// populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at
+// once sees its siblings.
 func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *activities.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
@@ -157,7 +157,8 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 	}
 }
 
-// withdrawals lists steps that withdraw the enabled tasks next to the conditions, if their joins are satisfied no longer.
+// withdrawals lists steps that withdraw the enabled tasks next to the conditions, if their joins are satisfied no
+// longer.
 func (m *Machine) withdrawals(c *store.Case, conditions []net.ConditionID) []step {
 	var steps []step
 	seen := net.NewBits(len(c.Tasks))
@@ -203,8 +204,8 @@ func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure
 	})
 }
 
-// leave moves a started task to a final state and cancels what it still owns. Every way out checks state and generation,
-// so an activation ends once, and a late verdict is ignored.
+// leave moves a started task to a final state and cancels what it still owns. Every way out checks state and
+// generation, so an activation ends once, and a late verdict is ignored.
 func (m *Machine) leave(
 	id workitem.CaseID, t net.TaskID, generation int, to store.TaskState, rest func(*store.Case, *activities.Task) []step,
 ) step {

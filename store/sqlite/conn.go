@@ -38,8 +38,8 @@ type rawConn interface {
 	driver.QueryerContext
 }
 
-// maxStmts bounds the prepared statements of a connection, but for those that a query within another one adds: a filter of
-// many parts makes many texts.
+// maxStmts bounds the prepared statements of a connection, but for those that a query within another one adds: a filter
+// of many parts makes many texts.
 const maxStmts = 200
 
 func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {

@@ -24,7 +24,8 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tre
 
 // newer finds a case that the tables do not show as it is now; nil if there is none.
 func (tx *transaction) newer(id workitem.CaseID) *store.Case {
-	c := lastOf(tx, func(d *store.Dirty) []*store.Case { return d.Cases }, func(c *store.Case) bool { return c.ID == id })
+	c := lastOf(tx, func(d *store.Dirty) []*store.Case { return d.Cases },
+		func(c *store.Case) bool { return c.ID == id })
 	if c == nil {
 		c = tx.s.window.cases[id]
 	}
@@ -33,7 +34,8 @@ func (tx *transaction) newer(id workitem.CaseID) *store.Case {
 
 // newerItem is like newer for an item.
 func (tx *transaction) newerItem(id workitem.ID) *workitem.Item {
-	it := lastOf(tx, func(d *store.Dirty) []*workitem.Item { return d.Items }, func(it *workitem.Item) bool { return it.ID == id })
+	it := lastOf(tx, func(d *store.Dirty) []*workitem.Item { return d.Items },
+		func(it *workitem.Item) bool { return it.ID == id })
 	if it == nil {
 		it = tx.s.window.items[id]
 	}

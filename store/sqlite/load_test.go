@@ -10,7 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// The port leaves it to others how a task may be called: every name has a JSON form, and not all have that of a Go text.
+// The port leaves it to others how a task may be called: every name has a JSON form, and not all have that of a Go
+// text.
 func TestLatestActivationsAreJSON(t *testing.T) {
 	const odd = "bell\a, delete\x7f, tag\U000e0001"
 	n := net.MustCompile(&net.Definition{

@@ -106,8 +106,8 @@ func (tx *transaction) end() {
 	}
 }
 
-// textIn is bytes as a text, without a copy: it must be gone before the bytes change. The events of a command are most of
-// what it writes, and the driver copies them once more.
+// textIn is bytes as a text, without a copy: it must be gone before the bytes change. The events of a command are most
+// of what it writes, and the driver copies them once more.
 func textIn(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
 // write puts what was appended and replied into the database.
