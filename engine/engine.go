@@ -51,6 +51,7 @@ type Engine struct {
 	byName  map[string]*activities.Definition // the last one given of each name
 
 	queue   queue
+	answers sync.Pool // channels for the outcomes of requests, see answer
 	closing chan struct{}
 	stopped chan struct{} // the writer has ended
 

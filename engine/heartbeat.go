@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/workitem"
@@ -12,18 +13,22 @@ import (
 // long as anything runs.
 func (e *Engine) beat() {
 	e.sched.mu.Lock()
-	e.sched.beating = false
-	held := make(map[workitem.JobID]*running, len(e.sched.running))
-	for id, r := range e.sched.running {
-		held[id] = r
-	}
+	e.sched.beat = nil
+	held := maps.Clone(e.sched.running)
 	e.sched.mu.Unlock()
 	lease := e.now().Add(e.cfg.Lease)
+	asked := make(map[*request]*running, len(held)) // all of them at once, so that they share commits
 	for id, r := range held {
 		req := e.onJob(r.root, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.fence, lease) })
-		if err := e.submit(context.Background(), req); errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) {
+		if e.ask(context.Background(), req) == nil {
+			asked[req] = r
+		}
+	}
+	for req, r := range asked {
+		if err := <-req.done; errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) {
 			r.cancel()
 		}
+		e.answers.Put(req.done)
 	}
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
@@ -32,11 +37,10 @@ func (e *Engine) beat() {
 
 // keepBeating arranges the next heartbeat. The scheduler is locked.
 func (s *scheduler) keepBeating() {
-	if s.beating || s.stopping || len(s.running) == 0 {
+	if s.beat != nil || s.stopping || len(s.running) == 0 {
 		return
 	}
-	s.beating = true
-	s.e.clock.AfterFunc(s.e.cfg.Lease/3, s.e.beat)
+	s.beat = s.e.clock.AfterFunc(s.e.cfg.Lease/3, s.e.beat)
 }
 
 // Reclaim takes a running job away from its worker, for one that hangs: its context is canceled, the job is pending again,

@@ -24,7 +24,7 @@ type scheduler struct {
 	wakeAt   int64
 	on       bool
 	stopping bool
-	beating  bool // a heartbeat is arranged
+	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
 	spin     spinning
 }
 
@@ -85,6 +85,9 @@ func (s *scheduler) stop() {
 	s.stopping = true
 	if s.wake != nil {
 		s.wake()
+	}
+	if s.beat != nil {
+		s.beat()
 	}
 	s.hands.close()
 	for _, q := range s.queues {

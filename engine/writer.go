@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -42,7 +41,7 @@ func (e *Engine) submit(ctx context.Context, r *request) error {
 	}
 	select {
 	case err := <-r.done:
-		answers.Put(r.done) // its one answer is taken, so it can carry that of another request
+		e.answers.Put(r.done) // its one answer is taken, so it can carry that of another request
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("%w; the command was queued and may still happen", ctx.Err())
@@ -57,15 +56,21 @@ func (e *Engine) ask(ctx context.Context, r *request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.ctx, r.done = ctx, answers.Get().(chan error)
+	r.ctx, r.done = ctx, e.answer()
 	if !e.enqueue(r) {
 		return ErrClosed
 	}
 	return nil
 }
 
-// answers are channels for the outcomes of requests.
-var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
+// answer finds a channel for the outcome of a request. Each engine has its own: one that was made in a bubble of
+// testing/synctest is of no use outside.
+func (e *Engine) answer() chan error {
+	if ch, ok := e.answers.Get().(chan error); ok {
+		return ch
+	}
+	return make(chan error, 1)
+}
 
 // enqueue queues a request; false if the engine is closed.
 func (e *Engine) enqueue(r *request) bool {
