@@ -86,6 +86,7 @@ const (
 // index sorts the moves by the first place that they take from, so that a state need only look at moves whose first
 // input is marked.
 func (g *game) index() {
+	g.anytime, g.urgentAt = nil, false
 	g.firstOf = make([]int32, g.places+2)
 	for i := range g.moves {
 		if m := &g.moves[i]; m.or < 0 && len(m.in) > 0 {

@@ -116,37 +116,8 @@ func replayNet(t *testing.T, n *net.Net, f net.Finding) {
 		require.Contains(t, []net.Code{net.DeadTask, net.Unbounded}, f.Code, "%s has no witness: %s", f, describe(n))
 		return
 	}
-	in := interpreter{n}
-	s := in.first()
-	play := func(i int, step net.Step) {
-		task, ok := n.TaskByName(step.Task)
-		require.True(t, ok)
-		if step.Moment != net.Completes {
-			require.Contains(t, in.enabled(s), task, "%s: step %d of %s is not enabled: %s", f, i, f.Witness, describe(n))
-			if step.Input != "" {
-				taken := in.n.Consumes(nil, task, s.tokens)
-				require.Equal(t, step.Input, n.ConditionName(taken[0]))
-			}
-			s = in.do(s, event{task: task, start: true})
-		}
-		if step.Moment != net.Starts {
-			require.True(t, s.busy.Has(int(task)), "%s: step %d of %s completes what is not started", f, i, f.Witness)
-			into := n.Outputs(task)
-			if len(step.Outputs) > 0 {
-				into = nil
-				for _, name := range step.Outputs {
-					c, ok := n.Target(task, name)
-					require.True(t, ok, "%s is no target of %s", name, step.Task)
-					into = append(into, c)
-				}
-			}
-			s = in.do(s, event{task: task, into: into})
-		}
-	}
-	for i, step := range f.Witness.Steps {
-		play(i, step)
-	}
-	requireState(t, n, s, f.Witness)
+	r := replay(t, n, f.Witness)
+	in, s := r.in, r.state
 	over, proper := in.over(s)
 	switch f.Code {
 	case net.ImproperCompletion:
@@ -158,12 +129,60 @@ func replayNet(t *testing.T, n *net.Net, f net.Finding) {
 		c, _ := n.ConditionByName(f.Subject)
 		require.Greater(t, s.tokens[c], int32(1))
 		for range min(3, 3*f.Witness.Repeats) {
-			before := s.tokens[c]
-			for i, step := range f.Witness.Steps[len(f.Witness.Steps)-f.Witness.Repeats:] {
-				play(i, step)
+			before := r.state.tokens[c]
+			for _, step := range f.Witness.Steps[len(f.Witness.Steps)-f.Witness.Repeats:] {
+				r.play(step)
 			}
-			require.Greater(t, s.tokens[c], before, "%s does not grow: %s", f, f.Witness)
+			require.Greater(t, r.state.tokens[c], before, "%s does not grow: %s", f, f.Witness)
 		}
+	}
+}
+
+// replayed is a case that a witness was played in, step by step.
+type replayed struct {
+	t     *testing.T
+	in    interpreter
+	w     *net.Witness
+	state caseState
+}
+
+// replay plays a witness, and checks that it comes to where it says.
+func replay(t *testing.T, n *net.Net, w *net.Witness) *replayed {
+	t.Helper()
+	r := &replayed{t: t, in: interpreter{n}, w: w}
+	r.state = r.in.first()
+	for _, step := range w.Steps {
+		r.play(step)
+	}
+	requireState(t, n, r.state, w)
+	return r
+}
+
+func (r *replayed) play(step net.Step) {
+	r.t.Helper()
+	n := r.in.n
+	task, ok := n.TaskByName(step.Task)
+	require.True(r.t, ok)
+	if step.Moment != net.Completes {
+		require.Contains(r.t, r.in.enabled(r.state), task, "step %s of %s is not enabled: %s", step, r.w, describe(n))
+		if step.Input != "" {
+			taken := n.Consumes(nil, task, r.state.tokens)
+			require.Equal(r.t, step.Input, n.ConditionName(taken[0]))
+		}
+		r.state = r.in.do(r.state, event{task: task, start: true})
+	}
+	if step.Moment != net.Starts {
+		require.True(r.t, r.state.busy.Has(int(task)), "step %s of %s completes what is not started", step, r.w)
+		into := n.Outputs(task)
+		if len(step.Outputs) > 0 {
+			into = nil
+			for _, name := range step.Outputs {
+				c, ok := n.Target(task, name)
+				require.True(r.t, ok, "%s is no target of %s", name, step.Task)
+				into = append(into, c)
+			}
+		}
+		r.state = r.in.do(r.state, event{task: task, into: into})
 	}
 }
 

@@ -1,0 +1,134 @@
+package net_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// avoids is [net.Bypass] by a walk over all states: whether one was found, and the number of its moments.
+func (in interpreter) avoids(task, to net.TaskID, budget int) (found, decided bool) {
+	seen := map[string]bool{}
+	for todo := []caseState{in.first()}; len(todo) > 0; {
+		s := todo[0]
+		todo = todo[1:]
+		if seen[s.key()] {
+			continue
+		}
+		if seen[s.key()] = true; len(seen) > budget {
+			return false, false
+		}
+		over, _ := in.over(s)
+		if over && to < 0 || !over && to >= 0 && slices.Contains(in.enabled(s), to) {
+			return true, true
+		}
+		for _, e := range in.events(s) {
+			if e.task != task || e.start {
+				todo = append(todo, in.do(s, e))
+			}
+		}
+	}
+	return false, true
+}
+
+func TestBypass(t *testing.T) {
+	n := define(t, `
+		start s
+		end e
+		task choose split=xor
+		task write
+		task hurry
+		task read join=xor
+		task file split=and
+		task print
+		task last join=and
+		flow s -> choose
+		flow choose -> write hurry
+		flow write -> read
+		flow hurry -> read
+		flow read -> file
+		flow file -> print last
+		flow print -> last
+		flow last -> e`)
+	run := func(task, to string) string {
+		id, ok := n.TaskByName(task)
+		require.True(t, ok)
+		goal := net.TaskID(-1)
+		if to != "" {
+			goal, ok = n.TaskByName(to)
+			require.True(t, ok)
+		}
+		w := net.Bypass(n, id, goal, net.VerifyOptions{})
+		if w == nil {
+			return "none"
+		}
+		return w.String()
+	}
+	require.Equal(t, "choose to hurry; hurry; then hurry->read 1", run("write", "read"))
+	require.Equal(t, "choose to hurry; hurry; read; file; print; last; then e 1", run("write", ""))
+	require.Equal(t, "none", run("read", "file"), "every way leads through it")
+	require.Equal(t, "none", run("read", ""))
+	require.Equal(t, "none", run("print", "last"), "the join waits for it, though a way leads past it")
+	require.Equal(t, "none", run("print", ""))
+	require.Equal(t, "choose to write; write; read; then read->file 1", run("file", "file"), "what it gave itself before")
+}
+
+// On nets grown at random, sound ones, mutants and wild ones, runs are found where a walk over all states finds one, and play.
+func TestBypassOfRandomNets(t *testing.T) {
+	found, none := 0, 0
+	for seed := range int64(rounds() / 4) {
+		g := newGrower(seed)
+		g.grow(6 + int(seed%10))
+		if seed%3 == 1 {
+			g.mutate()
+		}
+		n := g.compile()
+		if seed%3 == 2 {
+			n = wild(seed)
+		}
+		if n == nil || n.NumTasks() == 0 {
+			continue
+		}
+		rng := rand.New(rand.NewSource(seed))
+		for range 4 {
+			task := net.TaskID(rng.Intn(n.NumTasks()))
+			to := net.TaskID(rng.Intn(n.NumTasks()+1) - 1)
+			if n.Task(task).Kind == net.Routing {
+				continue // it has no output, and cannot be held up
+			}
+			want, decided := interpreter{n}.avoids(task, to, 3000)
+			if !decided {
+				continue
+			}
+			w := net.Bypass(n, task, to, net.VerifyOptions{})
+			what := fmt.Sprintf("seed %d: task %d, to %d of %s", seed, task, to, describe(n))
+			require.Equal(t, want, w != nil, what)
+			if w == nil {
+				none++
+				continue
+			}
+			found++
+			require.NotContains(t, tasksThatComplete(w), n.TaskName(task), what)
+			end := replay(t, n, w)
+			over, _ := end.in.over(end.state)
+			require.True(t, over && to < 0 || to >= 0 && slices.Contains(end.in.enabled(end.state), to), what)
+		}
+	}
+	require.Greater(t, found, 100)
+	require.Greater(t, none, 100)
+}
+
+func tasksThatComplete(w *net.Witness) []string {
+	var names []string
+	for _, s := range w.Steps {
+		if s.Moment != net.Starts {
+			names = append(names, s.Task)
+		}
+	}
+	return names
+}
