@@ -337,7 +337,7 @@ func TestBuiltIsBuilt(t *testing.T) {
 	require.Panics(t, func() { b.MustBuild() })
 }
 
-// A result that only one of two ways leads to keeps a case from ending the other way, and says what to do.
+// A result that only one of two ways leads to keeps a case from ending the other way, and says what to do. Build warns of it.
 func TestAResultThatNotEveryCaseHas(t *testing.T) {
 	b := builder.New[any]("w")
 	draft := builder.Task(b, "draft", builder.Work[any, Draft]{})
@@ -346,6 +346,10 @@ func TestAResultThatNotEveryCaseHas(t *testing.T) {
 	b.Path(b.Start(), withdraw, b.End())
 	b.Result(builder.Output(draft))
 	w := b.MustBuild()
+	require.Len(t, w.Warnings(), 1)
+	require.Equal(t, builder.SkippedOutput, w.Warnings()[0].Code)
+	require.Contains(t, w.Warnings()[0].Text, `the result of workflow "w" is the output of "draft", which a case can end without`)
+	require.Equal(t, "withdraw; then end 1", w.Warnings()[0].Witness.String())
 	m := newMemory(w)
 	_, err := w.Start(t.Context(), m, nil)
 	require.NoError(t, err)
@@ -353,4 +357,25 @@ func TestAResultThatNotEveryCaseHas(t *testing.T) {
 	require.NoError(t, withdraw.Start(t.Context(), m, it.ID))
 	require.ErrorContains(t, withdraw.Complete(t.Context(), m, it.ID, nil),
 		"has given no output; a result that not every case has is made by builder.FromCase")
+}
+
+// An input that only one of two ways to its task gives is warned of, with the other way.
+func TestAnInputThatMayNotBeThere(t *testing.T) {
+	build := func(join builder.Rule, opts ...builder.Option) *builder.Workflow[any] {
+		b := builder.New[any]("w", opts...)
+		ask := builder.Task(b, "ask", builder.Work[any, any]{Split: join, RouteByCaller: join == builder.Xor})
+		draft := builder.Task(b, "draft", builder.Work[any, Draft]{})
+		check := builder.Task(b, "check", builder.Work[any, any]{})
+		print := builder.Task(b, "print", builder.Work[Draft, any]{Input: builder.Output(draft), Join: join})
+		b.Path(b.Start(), ask, draft, print, b.End())
+		b.Path(ask, check, print)
+		return b.MustBuild()
+	}
+	require.Empty(t, build(builder.And).Warnings(), "print waits for both")
+	require.Empty(t, build(builder.Xor, builder.Silence(builder.SkippedOutput)).Warnings())
+	all := build(builder.Xor).Warnings()
+	require.Len(t, all, 1)
+	require.Equal(t, "skipped-output print", all[0].String())
+	require.Equal(t, "ask to check; check; then check->print 1", all[0].Witness.String())
+	require.Equal(t, []string{"print", "draft"}, []string{all[0].Elements[0].Name, all[0].Elements[1].Name})
 }

@@ -38,7 +38,7 @@ func allowable() []net.Code {
 // sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
 	codes := slices.DeleteFunc(net.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
-	return append(codes, net.DeadTask)
+	return append(codes, net.DeadTask, SkippedOutput)
 }
 
 // AllowUnsound lets a workflow be built though its net is unsound in these ways: [net.NoOptionToComplete],
@@ -50,8 +50,8 @@ func AllowUnsound(codes ...net.Code) Option {
 }
 
 // Silence leaves warnings with these codes out of [Workflow.Warnings]: the warnings of package net such as
-// [net.OrJoinCircle], and [net.Undecided]; [net.DeadTask] too, where it leaves the net weakly sound. It is part of the
-// definition, and so of the fingerprint. A code that there is not is a problem.
+// [net.OrJoinCircle], [net.Undecided], and [SkippedOutput]; [net.DeadTask] too, where it leaves the net weakly sound. It is
+// part of the definition, and so of the fingerprint. A code that there is not is a problem.
 func Silence(codes ...net.Code) Option {
 	pos := caller()
 	return func(d *draft) { d.silenced = d.codes(d.silenced, "Silence", codes, silenceable(), pos) }
@@ -120,6 +120,7 @@ func (d *draft) verify(n *net.Net) (activities.Verification, error) {
 	if rep.Verdict == net.Unknown && !slices.Contains(d.silenced, net.Undecided) {
 		v.Warnings = append(v.Warnings, d.undecided(rep))
 	}
+	v.Warnings = append(v.Warnings, d.skipped(n)...)
 	return v, nil
 }
 

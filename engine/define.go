@@ -42,6 +42,7 @@ func (e *Engine) register(d *activities.Definition) error {
 	}
 	e.byPrint[d.Fingerprint] = d
 	e.byName[d.Name] = d
+	e.warn(d)
 	for i := range d.Tasks {
 		for _, child := range d.Tasks[i].Of {
 			if err := e.register(child); err != nil {
@@ -51,6 +52,23 @@ func (e *Engine) register(d *activities.Definition) error {
 	}
 	return nil
 }
+
+// warn logs what verification noticed of a workflow as it was built, where somebody sees it who did not ask.
+func (e *Engine) warn(d *activities.Definition) {
+	for _, w := range d.Verification.Warnings {
+		args := []any{"workflow", d.Name, "code", w.Code}
+		if len(w.Elements) > 0 {
+			args = append(args, "at", w.Elements[0].Pos.String())
+		}
+		if w.Witness != nil {
+			args = append(args, "run", w.Witness.Brief(maxLoggedSteps))
+		}
+		e.log.Warn(w.Text+"; builder.Silence leaves this out", args...)
+	}
+}
+
+// maxLoggedSteps bounds a run in the log; Workflow.Warnings has all of it.
+const maxLoggedSteps = 20
 
 // version finds a version of a workflow that the engine was opened with; nil if there is none.
 func (e *Engine) version(name, version string) *activities.Definition {

@@ -132,3 +132,27 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 	}
 	require.Equal(t, 1, n, "nothing was started")
 }
+
+// What Build only warns of is in the log of whoever opens the engine, once for each workflow, with the run that shows it.
+func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
+	opened := func(opts ...builder.Option) string {
+		b := builder.New[any]("article", opts...)
+		draft := builder.Task(b, "draft", builder.Work[any, string]{})
+		withdraw := builder.Task(b, "withdraw", builder.Work[any, any]{})
+		b.Path(b.Start(), draft, b.End())
+		b.Path(b.Start(), withdraw, b.End())
+		b.Result(builder.Output(draft))
+		w := b.MustBuild()
+		var log bytes.Buffer
+		e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}.Open(t.Context(), sqlite.Memory(), w, w)
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		return log.String()
+	}
+	text := opened()
+	require.Equal(t, 1, strings.Count(text, "level=WARN"), text)
+	require.Contains(t, text, "which a case can end without")
+	require.Contains(t, text, `workflow=article code=skipped-output at=define_test.go:`)
+	require.Contains(t, text, `run="withdraw; then end 1"`)
+	require.Empty(t, opened(builder.Silence(builder.SkippedOutput)))
+}
