@@ -83,8 +83,12 @@ func (c *Call) Begins(now time.Time) (time.Time, error) {
 	return now.Add(c.After).Truncate(time.Microsecond), nil
 }
 
-// Plain reports options that only a start can have, for engines, which refuse them in other commands.
+// Plain reports options that only a start can have, or an action on a work item, for engines, which refuse them in other
+// commands.
 func (c *Call) Plain() error {
+	if c.Route != nil {
+		return errors.New("Route is an option of an action on a work item; leave it out")
+	}
 	if c.timings > 0 || c.Priority != 0 || len(c.Options.OnComplete)+len(c.Options.Retry)+len(c.problems) > 0 {
 		return errors.New("After, At, Priority and OnComplete are options of a start; leave them out")
 	}

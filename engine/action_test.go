@@ -286,6 +286,11 @@ func TestWhenARunBegins(t *testing.T) {
 	require.Equal(t, 5, c.calls.count())
 
 	require.ErrorContains(t, c.e.Cancel(t.Context(), run.ID, nil, builder.After(time.Second)), "options of a start")
+	later, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour))
+	require.NoError(t, err)
+	const stray = "Route is an option of an action on a work item"
+	require.ErrorContains(t, c.e.Cancel(t.Context(), later.ID, nil, builder.Route("end")), stray)
+	require.ErrorContains(t, c.e.Send(t.Context(), later.ID, "paid", 1, builder.Route("end")), stray)
 }
 
 // Case 15: a run that is started in a transaction which is undone never was.

@@ -202,7 +202,9 @@ func (tx *Tx) act(
 			item, c.Workflow, it.Task, d.Name, task, ErrNotFound)
 	}
 	tx.mark(u, command, call)
-	return tx.do(u, call, func(m *kernel.Machine) error { return m.Act(item, a, payload, call.Route) })
+	route := call.Route
+	call.Route = nil
+	return tx.do(u, call, func(m *kernel.Machine) error { return m.Act(item, a, payload, route) })
 }
 
 // missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it
