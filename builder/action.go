@@ -87,8 +87,11 @@ func newAction[In, Out any](
 	if err := refusedRetry(spec.retry); err != nil {
 		b.d.problem(BadRetry, name, pos, "the retry policy of action %q is invalid: %s", name, oneLine(err))
 	}
+	if spec.timeout < 0 {
+		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of action %q is %s; give zero or more", name, spec.timeout)
+	}
 	task := newTask(b, actionTask, pos, Work[In, Out]{
-		Input: CaseInput(b), Run: run, RunTimeout: spec.timeout, Queue: spec.queue,
+		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
 		OnWorkItemStateChanged: retryOf(spec.retry),
 	})
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
