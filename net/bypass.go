@@ -9,9 +9,9 @@ import "slices"
 //	start -> write -> read -> end
 //	start -> hurry -> read
 //
-// it is the run "hurry". It returns a shortest one, after which the task to can start (or the case is complete); nil if there is
-// none, or if none was found within the budget. The states are those of [Verify], and so is the meaning of the options,
-// of which only States, Time and Now count here.
+// it is the run "hurry". It returns a shortest one, after which the task to can start (or the case is complete); nil
+// if there is none, or if none was found within the budget. The states are those of [Verify], and so is the meaning
+// of the options, of which only States, Time and Now count here.
 func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
 	if n.dominates(task, to) {
 		return nil
@@ -27,20 +27,33 @@ func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
 	})
 	g.index()
 	lim := opts.limits(defaultStates)
+	lim.more = lim.states // what is held up gets stuck, which says nothing of the rest
 	x := newExplorer(g, lim)
-	x.run(lim.states, maxArena)
 	f := findings{named: l, judgement: &judgement{g: g, x: x}}
-	for i := range int32(x.s.len()) {
-		if !arrived(f.state(i)) {
-			continue
+	next := int32(0)
+	for states := min(lim.states, firstLook); ; states = min(lim.states, 4*states) {
+		if next == 0 {
+			x.run(states, maxArena)
+		} else {
+			x.resume(states, maxArena)
 		}
-		run := x.runTo(i)
-		if end := f.play(run); end != nil && arrived(end) { // not so if tokens pile up on the way
-			return f.tell(run, end)
+		for ; next < int32(x.s.len()); next++ {
+			if !arrived(f.state(next)) {
+				continue
+			}
+			run := x.runTo(next)
+			if end := f.play(run); end != nil && arrived(end) { // not so if tokens pile up on the way
+				return f.tell(run, end)
+			}
+		}
+		if x.limit != LimitStates || states == lim.states {
+			return nil
 		}
 	}
-	return nil
 }
+
+// firstLook is how many states there are at the first look for an arrival. Each further look is at four times as many.
+const firstLook = 256
 
 // arrival returns what tells the states in which a task can start, or the case is complete if the task is negative.
 func (l *netLowering) arrival(g *game, to TaskID) func(state []uint8) bool {
@@ -55,23 +68,36 @@ func (l *netLowering) arrival(g *game, to TaskID) func(state []uint8) bool {
 	}
 }
 
-// dominates reports whether all ways from the start to a task, or to the end if to is negative, lead through another task:
-// then a token can only come there once that one has completed.
+// dominates reports whether a token can only come to a task, or to the end if to is negative, once another task has
+// completed: whether nothing comes there if that one never does, even where splits put tokens into all of their
+// flows, joins but and-joins take one for enough, and no token is ever taken away.
 func (n *Net) dominates(task, to TaskID) bool {
+	missing := make([]int, len(n.tasks)) // inputs without a token
+	for t := range missing {
+		if missing[t] = 1; n.Task(TaskID(t)).Join == And {
+			missing[t] = len(n.tasks[t].inputs)
+		}
+	}
 	seen := NewBits(len(n.conditions))
+	seen.Add(int(n.start))
 	for todo := []ConditionID{n.start}; len(todo) > 0; {
 		c := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if seen.Has(int(c)) {
-			continue
-		}
-		seen.Add(int(c))
 		for _, t := range n.Consumers(c) {
+			if missing[t]--; missing[t] != 0 {
+				continue
+			}
 			if t == to {
 				return false
 			}
-			if t != task {
-				todo = append(todo, n.tasks[t].outputs...)
+			if t == task {
+				continue
+			}
+			for _, out := range n.tasks[t].outputs {
+				if !seen.Has(int(out)) {
+					seen.Add(int(out))
+					todo = append(todo, out)
+				}
 			}
 		}
 	}

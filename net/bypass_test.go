@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +79,8 @@ func TestBypass(t *testing.T) {
 	require.Equal(t, "choose to write; write; read; then read->file 1", run("file", "file"), "what it gave itself before")
 }
 
-// On nets grown at random, sound ones, mutants and wild ones, runs are found where a walk over all states finds one, and play.
+// On nets grown at random, sound ones, mutants and wild ones, runs are found where a walk over all states finds one,
+// and play.
 func TestBypassOfRandomNets(t *testing.T) {
 	found, none := 0, 0
 	for seed := range int64(rounds() / 4) {
@@ -121,6 +123,41 @@ func TestBypassOfRandomNets(t *testing.T) {
 	}
 	require.Greater(t, found, 100)
 	require.Greater(t, none, 100)
+}
+
+// Branches that run side by side have more states than can be looked at. An and-join behind them needs none of those,
+// and neither does a way past a task that is in front of them.
+func TestBypassBesideManyBranches(t *testing.T) {
+	text := `
+		start s
+		end e
+		task choose split=xor
+		task write
+		task hurry
+		task read join=xor split=and
+		task last join=and
+		flow s -> choose
+		flow choose -> write hurry
+		flow write -> read
+		flow hurry -> read
+		flow last -> e`
+	for i := range 30 {
+		text += fmt.Sprintf("\ntask b%d\nflow read -> b%[1]d\nflow b%[1]d -> last", i)
+	}
+	n := define(t, text)
+	looks := func(task, to string) (*net.Witness, int) {
+		of, _ := n.TaskByName(task)
+		goal, _ := n.TaskByName(to)
+		asked := 0
+		now := func() time.Time { asked++; return time.Time{} }
+		return net.Bypass(n, of, goal, net.VerifyOptions{Time: time.Second, Now: now}), asked
+	}
+	w, asked := looks("b7", "last")
+	require.Nil(t, w)
+	require.Zero(t, asked, "no search has begun")
+	w, asked = looks("write", "read")
+	require.Equal(t, "choose to hurry; hurry; then hurry->read 1", w.String())
+	require.Less(t, asked, 100)
 }
 
 func tasksThatComplete(w *net.Witness) []string {
