@@ -337,7 +337,8 @@ func TestBuiltIsBuilt(t *testing.T) {
 	require.Panics(t, func() { b.MustBuild() })
 }
 
-// A result that only one of two ways leads to keeps a case from ending the other way, and says what to do. Build warns of it.
+// A result that only one of two ways leads to keeps a case from ending the other way, and says what to do. Build
+// warns of it.
 func TestAResultThatNotEveryCaseHas(t *testing.T) {
 	b := builder.New[any]("w")
 	draft := builder.Task(b, "draft", builder.Work[any, Draft]{})
@@ -357,6 +358,26 @@ func TestAResultThatNotEveryCaseHas(t *testing.T) {
 	require.NoError(t, withdraw.Start(t.Context(), m, it.ID))
 	require.ErrorContains(t, withdraw.Complete(t.Context(), m, it.ID, nil),
 		"has given no output; a result that not every case has is made by builder.FromCase")
+}
+
+// An output that may be nil is nil where its task was passed by: nothing fails, and nothing is warned of.
+func TestAnOutputThatMayBeNil(t *testing.T) {
+	b := builder.New[any]("w")
+	ask := builder.Task(b, "ask", builder.Work[any, any]{Split: builder.Xor, RouteByCaller: true})
+	list := builder.Task(b, "list", builder.Work[any, []string]{})
+	print := builder.Task(b, "print", builder.Work[[]string, any]{Input: builder.Output(list), Join: builder.Xor})
+	b.Path(b.Start(), ask, list, print, b.End())
+	b.Flow(ask, print)
+	b.Result(builder.Output(list))
+	w := b.MustBuild()
+	require.Empty(t, w.Warnings())
+	m := newMemory(w)
+	_, err := w.Start(t.Context(), m, nil)
+	require.NoError(t, err)
+	require.NoError(t, ask.Start(t.Context(), m, m.item("ask").ID))
+	require.NoError(t, ask.Complete(t.Context(), m, m.item("ask").ID, nil, builder.Route("print")))
+	require.NoError(t, print.Start(t.Context(), m, m.item("print").ID))
+	require.NoError(t, print.Complete(t.Context(), m, m.item("print").ID, nil))
 }
 
 // An input that only one of two ways to its task gives is warned of, with the other way.

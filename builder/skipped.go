@@ -9,12 +9,13 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// SkippedOutput is the code of a warning: an input or a result is the output of a task that a case may not have completed
-// by then. It is only a warning since what data decides is taken as free: a choice that is made twice by the same
-// data leads past the task either never or both times.
+// SkippedOutput is the code of a warning: an input or a result is the output of a task that a case may not have
+// completed by then, and of a type that cannot be nil. It is only a warning since what data decides is taken as free:
+// a choice that is made twice by the same data leads past the task either never or both times.
 const SkippedOutput net.Code = "skipped-output"
 
-// What is searched for runs past tasks in Build, all together.
+// What is searched for runs past tasks in Build: so long all together, and so many states for each. No search takes
+// more than half of the time that is left, so that one that is hard leaves some to the others.
 const (
 	skippedTime   = 50 * time.Millisecond
 	skippedStates = 20_000
@@ -33,10 +34,12 @@ func (d *draft) skipped(n *net.Net) []net.Finding {
 		if !ok || left <= 0 {
 			return nil
 		}
-		return net.Bypass(n, of, to, net.VerifyOptions{States: skippedStates, Time: left, Now: retry.SystemClock.Now})
+		return net.Bypass(n, of, to, net.VerifyOptions{
+			States: skippedStates, Time: (left + 1) / 2, Now: retry.SystemClock.Now,
+		})
 	}
 	for _, u := range d.sources {
-		if u.of == nil || u.d != d {
+		if u.of == nil || u.d != d || u.lacks {
 			continue
 		}
 		by, _ := n.TaskByName(u.by.name)
@@ -50,7 +53,7 @@ func (d *draft) skipped(n *net.Net) []net.Finding {
 			})
 		}
 	}
-	if r := d.result; r != nil && r.of != nil && r.d == d {
+	if r := d.result; r != nil && r.of != nil && r.d == d && !r.lacks {
 		if w := past(r.of, -1); w != nil {
 			found = append(found, net.Finding{
 				Code: SkippedOutput, Subject: d.name, Witness: w,

@@ -26,6 +26,7 @@ type sourceOf struct {
 	read  func(context.Context, *activities.Activation, *activities.Case) (json.RawMessage, error)
 	where where
 	of    *node  // the task whose output it is
+	lacks bool   // no output is a value of its type
 	d     *draft // whose case input it is
 	pos   net.Pos
 }
@@ -67,9 +68,10 @@ func CaseInput[C any](b *Builder[C]) Source[C] {
 	return Source[C]{sourceOf{read: read, d: b.d}}
 }
 
-// Output is the output of the work item of a task that completed last. Reading it is an error before the first has
-// completed, which rolls the command back. So where a case may come there without that task, as a result does if another way
-// leads to the end, use From or FromCase, and ask CaseInfo.Outputs whether there is one.
+// Output is the output of the work item of a task that completed last. Before the first has completed it is nil if it
+// is an interface, a map or a slice. Of any other type, reading it then is an error, which rolls the command back. So
+// where a case may come there without that task, as a result does if another way leads to the end, use From or
+// FromCase, and ask CaseInfo.Outputs whether there is one.
 func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	n := t.node()
 	if n == nil {
@@ -85,7 +87,7 @@ func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 		}
 		return raw, nil
 	}
-	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
+	return Source[Out]{sourceOf{read: read, of: n, lacks: mayLack(reflect.TypeFor[Out]()), d: n.d}}
 }
 
 // From computes the input of a task as the task is enabled, in the transaction.
