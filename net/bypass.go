@@ -3,13 +3,12 @@ package net
 import "slices"
 
 // Bypass finds a run that comes to a task, or to the end of the case if to is negative, without another task having
-// completed: the one that gives what the former reads. In a net where a reader can be passed on the left of
-// its writer,
+// completed: the one that gives what the former reads. In a net where a way leads past the writer,
 //
 //	start -> write -> read -> end
 //	start -> hurry -> read
 //
-// it is the run "hurry". It returns a shortest one, after which the task to can start (or the case is complete); nil
+// it is the run "hurry". It returns a shortest one, after which the task to is enabled (or the case is complete); nil
 // if there is none, or if none was found within the budget. The states are those of [Verify], and so is the meaning
 // of the options, of which only States, Time and Now count here.
 func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
@@ -55,7 +54,9 @@ func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
 // firstLook is how many states there are at the first look for an arrival. Each further look is at four times as many.
 const firstLook = 256
 
-// arrival returns what tells the states in which a task can start, or the case is complete if the task is negative.
+// arrival returns what tells the states in which a task is enabled, or the case is complete if the task is negative. A
+// task is enabled even if a routing task is to run first that may disable it again: which one is tried first is a
+// matter of the order of flows.
 func (l *netLowering) arrival(g *game, to TaskID) func(state []uint8) bool {
 	starts := slices.DeleteFunc(slices.Clone(g.moves), func(m gameMove) bool {
 		return TaskID(m.task) != to || l.moves[m.label].moment == Completes
