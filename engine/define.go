@@ -63,6 +63,9 @@ func (e *Engine) warn(d *activities.Definition) {
 		if w.Witness != nil {
 			args = append(args, "run", w.Witness.Brief(maxLoggedSteps))
 		}
+		if w.Fix != "" {
+			args = append(args, "fix", w.Fix)
+		}
 		e.log.Warn(w.Text+"; builder.Silence leaves this out", args...)
 	}
 }

@@ -154,5 +154,6 @@ func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	require.Contains(t, text, "which a case can end without")
 	require.Contains(t, text, `workflow=article code=skipped-output at=define_test.go:`)
 	require.Contains(t, text, `run="withdraw; then end 1"`)
+	require.Contains(t, text, `fix="make a result that not every case has with builder.FromCase`)
 	require.Empty(t, opened(builder.Silence(builder.SkippedOutput)))
 }
