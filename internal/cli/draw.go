@@ -155,7 +155,7 @@ func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 		known = append(known, d.Name)
 	}
 	if _, err := a.path(); err != nil {
-		return nil, exit(ExitNotFound, "there is no file %s, and this program has no workflow of that name; %s; to draw one "+
+		return nil, exit(ExitNotFound, "there is no file %s, and this program has no workflow of that name; %s; for one "+
 			"of a database, name that with --db", name, hint(name, known))
 	}
 	var n *net.Net
