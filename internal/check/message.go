@@ -67,15 +67,24 @@ func (n *Net) messages() []Message {
 		all = append(all, n.message(level, &n.Report.Findings[i]))
 	}
 	if len(n.Problems) == 0 && n.Report.Verdict == net.Unknown {
-		all = append(all, Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos,
-			Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
-				n.Report.States),
-			Fix: "give it more with --states or --time, or move a part of the net into a workflow of its own"})
+		all = append(all, n.undecided())
 	}
 	for i := range n.Report.Warnings {
 		all = append(all, n.message(Warning, &n.Report.Warnings[i]))
 	}
 	return all
+}
+
+// undecided is the message that the verdict is not known.
+func (n *Net) undecided() Message {
+	m := Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos,
+		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
+			n.Report.States),
+		Fix: "give it more with --states or --time, or move a part of the net into a workflow of its own"}
+	if n.Report.Exhausted == net.LimitSplit {
+		m.Fix = "divide the or-split into several with at most ten flows each; more states or time are of no use"
+	}
+	return m
 }
 
 // message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion
