@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"log/slog"
+	"slices"
 )
 
 // Log returns the job's logger, for a function that runs again and again: what it logged on an earlier run is not
@@ -83,6 +84,20 @@ func (h *onceHandler) WithGroup(name string) slog.Handler {
 func (c *call) said() {
 	c.lines = append(c.lines, c.branch.lines...)
 	c.branch.lines = nil
+}
+
+// unsaid takes the lines that are held back when the function has returned, but for those of branches that were not
+// chosen.
+func (r *Run) unsaid() (lines []line) {
+	r.mu.Lock() // goroutines that the run knows nothing of may still log
+	defer r.mu.Unlock()
+	for _, b := range slices.Concat(r.branches, []*branch{r.main}) {
+		if !b.canceled {
+			lines = append(lines, b.lines...)
+		}
+		b.lines = nil
+	}
+	return lines
 }
 
 // speak writes the lines that were taken.

@@ -128,11 +128,7 @@ func (r *Run) End(err error) Outcome {
 	over := r.over
 	r.mu.Unlock()
 	r.work.Wait()
-	for _, b := range append(r.branches, r.main) {
-		if !b.canceled {
-			emit(b.lines)
-		}
-	}
+	emit(r.unsaid())
 	return r.outcome(over, err)
 }
 

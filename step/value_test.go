@@ -3,8 +3,10 @@ package step_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,4 +199,27 @@ func TestALineIsLoggedOnce(t *testing.T) {
 		`msg="has waited" by=main`, "msg=ends by=main",
 	}, lines)
 	require.Equal(t, "msg=ends by=main", lines[6])
+}
+
+// A goroutine of the user's own may still log while the run takes what is held back. The race detector sees it.
+func TestAGoroutineMayLogAsTheRunEnds(t *testing.T) {
+	job := steptest.New()
+	job.Info.Log = slog.New(slog.NewTextHandler(io.Discard, nil)) // a handler that discards would not be asked
+	var logs sync.WaitGroup
+	fn := func(ctx context.Context) error {
+		if err := step.Sleep(ctx, "night", time.Hour); err != nil {
+			return err
+		}
+		begun := make(chan struct{})
+		logs.Go(func() {
+			close(begun)
+			for range 1000 {
+				step.Log(ctx).Info("still here")
+			}
+		})
+		<-begun
+		return nil
+	}
+	require.NoError(t, job.Drive(t.Context(), fn).Err)
+	logs.Wait()
 }
