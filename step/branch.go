@@ -81,14 +81,14 @@ func (b *Branch[T]) branch() *branch {
 // Outside a job, fn isn't called, and the branch's result is [ErrNoJob].
 func Go[T any](ctx context.Context, fn func(context.Context) (T, error)) *Branch[T] {
 	v := new(T)
-	if fn == nil {
-		return &Branch[T]{spawnNothing(ctx, here()), v}
+	var call func(context.Context) error
+	if fn != nil {
+		call = func(ctx context.Context) (err error) {
+			*v, err = fn(ctx)
+			return err
+		}
 	}
-	b := spawn(ctx, func(ctx context.Context) (err error) {
-		*v, err = fn(ctx)
-		return err
-	})
-	return &Branch[T]{b, v}
+	return &Branch[T]{spawn(ctx, here(), call), v}
 }
 
 // Wait returns what the branch has returned, once it has. If another branch was chosen by [Any] or [Race], or [All] had
@@ -107,16 +107,16 @@ func (b *Branch[T]) Wait(ctx context.Context) (T, error) {
 }
 
 // spawn starts a branch.
-func spawn(ctx context.Context, fn func(context.Context) error) *branch {
-	s := scopeOf(ctx)
-	switch {
-	case s == nil:
-		return stillborn(nil, fmt.Errorf("step.Go: %w: use the context that the job's function was given", ErrNoJob))
-	case s.inside != "":
-		return stillborn(s.run, s.run.misuse("step.Go is called in the function of step %q; "+
-			"call it beside that, with the context of the job's function", s.inside))
+func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *branch {
+	what := title{word: "step.Go"}
+	s, err := insider(ctx, what)
+	if err != nil {
+		return stillborn(nil, err)
 	}
 	r, parent := s.run, s.branch
+	if fn == nil {
+		return stillborn(r, r.nothingToCall(what, at))
+	}
 	r.load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,20 +125,12 @@ func spawn(ctx context.Context, fn func(context.Context) error) *branch {
 		return stillborn(r, err)
 	}
 	if parent.call != (title{}) {
-		return stillborn(r, r.hold(underWay(title{word: "step.Go"}, parent)))
+		return stillborn(r, r.hold(underWay(what, parent)))
 	}
 	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
 }
 
-// spawnNothing is for a branch without a function.
-func spawnNothing(ctx context.Context, at uintptr) *branch {
-	s, err := insider(ctx, title{word: "step.Go"})
-	if err != nil {
-		return stillborn(nil, err)
-	}
-	return stillborn(s.run, s.run.misuse("step.Go, at %s: there is no function to call: it is nil", place(at)))
-}
-
+// stillborn is a branch that was never started. One without a run belongs to no job, or was started where none may be.
 func stillborn(r *Run, err error) *branch {
 	return &branch{run: r, known: true, err: err, status: gone, cancel: func(error) {}}
 }
@@ -297,13 +289,22 @@ func (c *call) waitFor(b *branch) error {
 	r := c.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := c.follow(b); err != nil {
+		return err
+	}
+	return b.err
+}
+
+// follow waits for one branch, and takes over what that knew. The error is not that of the branch. The lock is held, but
+// not in between.
+func (c *call) follow(b *branch) error {
 	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
 	j.add(b)
 	if err := j.wait(c.ctx); err != nil {
 		return err
 	}
 	c.learnFrom(b)
-	return b.err
+	return nil
 }
 
 // learnFrom takes over what another branch knew when it returned. The lock is held.

@@ -72,6 +72,24 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 	return c, nil
 }
 
+// perform is a call of a step from its beginning to its value. What the step is about is what run does.
+func perform[T any](
+	ctx context.Context, at uintptr, ask workitem.Step, opts []Option, takes []string,
+	run func(*call) (*workitem.Step, error),
+) (T, error) {
+	var none T
+	c, err := begin(ctx, at, ask, opts, takes)
+	if err != nil {
+		return none, err
+	}
+	defer c.end()
+	s, err := run(c)
+	if err != nil {
+		return none, c.wrap(err)
+	}
+	return result[T](c.run, s)
+}
+
 // enter begins a call that is no step of its own, but looks at branches of the same run.
 func enter(ctx context.Context, what string, others ...AnyBranch) (*call, error) {
 	s, err := insider(ctx, title{word: what})

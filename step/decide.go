@@ -275,12 +275,9 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 	}
 	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
 	r.followed(c.entry)
-	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
-	j.add(bs[ch.Branch])
-	if err := j.wait(c.ctx); err != nil {
+	if err := c.follow(bs[ch.Branch]); err != nil {
 		return -1, err
 	}
-	c.learnFrom(bs[ch.Branch])
 	if s.State == workitem.StepFailed && bs[ch.Branch].err == nil {
 		return -1, errorOf(s) // only code that changed comes here
 	}

@@ -32,33 +32,26 @@ import (
 //
 // Options: [Retry], [Timeout], [Input], [Loose].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
-	var none T
-	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepDo}, opts, takesDo)
-	if err != nil {
-		return none, err
-	}
-	defer c.end()
-	if err := c.check(fn == nil); err != nil {
-		return none, err
-	}
-	s, err := c.do(func(ctx context.Context) (json.RawMessage, error) {
-		v, err := fn(ctx)
-		if err != nil {
+	ask := workitem.Step{Name: name, Kind: workitem.StepDo}
+	return perform[T](ctx, here(), ask, opts, takesDo, func(c *call) (*workitem.Step, error) {
+		if err := c.check(fn == nil); err != nil {
 			return nil, err
 		}
-		return c.encode(v)
+		return c.do(func(ctx context.Context) (json.RawMessage, error) {
+			v, err := fn(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c.encode(v)
+		})
 	})
-	if err != nil {
-		return none, c.wrap(err)
-	}
-	return result[T](c.run, s)
 }
 
 // check refuses a call of a function that cannot be made.
 func (c *call) check(noFn bool) error {
 	switch {
 	case noFn:
-		return c.run.misuse("step %q, at %s: there is no function to call: it is nil", c.ask.Name, place(c.place))
+		return c.run.nothingToCall(title{name: c.ask.Name}, c.place)
 	case c.opts.timed && c.opts.timeout == 0:
 		return c.run.misuse("step %q, at %s: a Timeout of 0 leaves no time; use more, or leave it out",
 			c.ask.Name, place(c.place))
@@ -127,7 +120,7 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 	if next.Created.IsZero() {
 		next.Created = start
 	}
-	raw, err, late := c.callFn(fn)
+	raw, late, err := c.callFn(fn)
 	if err := c.discarded(err); err != nil {
 		return nil, err
 	}
@@ -150,7 +143,7 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 }
 
 // callFn calls a step's function with its own context, and reports whether its time was over.
-func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, err error, late bool) {
+func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, late bool, err error) {
 	ctx := c.inner(c.ctx)
 	if c.opts.timed {
 		var cancel func()
@@ -158,7 +151,7 @@ func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw js
 		defer cancel()
 	}
 	raw, err = fn(ctx)
-	return raw, err, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return raw, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded), err
 }
 
 // inner marks a context as that of a step's function.
@@ -212,26 +205,19 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 func Tx[T any](
 	ctx context.Context, name string, fn func(ctx context.Context, db domain.DB) (T, error), opts ...Option,
 ) (T, error) {
-	var none T
-	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepTx}, opts, takesTx)
-	if err != nil {
-		return none, err
-	}
-	defer c.end()
-	if err := c.check(fn == nil); err != nil {
-		return none, err
-	}
-	s, err := c.tx(func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
-		v, err := fn(ctx, db)
-		if err != nil {
+	ask := workitem.Step{Name: name, Kind: workitem.StepTx}
+	return perform[T](ctx, here(), ask, opts, takesTx, func(c *call) (*workitem.Step, error) {
+		if err := c.check(fn == nil); err != nil {
 			return nil, err
 		}
-		return c.encode(v)
+		return c.tx(func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
+			v, err := fn(ctx, db)
+			if err != nil {
+				return nil, err
+			}
+			return c.encode(v)
+		})
 	})
-	if err != nil {
-		return none, c.wrap(err)
-	}
-	return result[T](c.run, s)
 }
 
 func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) (*workitem.Step, error) {
@@ -252,7 +238,7 @@ func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) 
 	ask.State, ask.Attempt, ask.Created = workitem.StepDone, 1, now
 	stored, err := r.journal.Tx(c.ctx, &ask, func(ctx context.Context, db domain.DB) (json.RawMessage, error) {
 		inner := func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, db) }
-		raw, err, late := c.within(ctx).callFn(inner)
+		raw, late, err := c.within(ctx).callFn(inner)
 		if err == nil {
 			return raw, nil
 		}

@@ -52,7 +52,8 @@ const (
 
 // codes says as what a mistake is recorded. The failure has no message of its own, so that of the error is taken whole.
 var codes = map[error]*workitem.Failure{
-	ErrDuplicate: {Code: CodeDuplicate}, ErrChanged: {Code: CodeChanged}, ErrHistory: {Code: CodeHistory}, ErrUsage: {Code: CodeUsage},
+	ErrDuplicate: {Code: CodeDuplicate}, ErrChanged: {Code: CodeChanged},
+	ErrHistory: {Code: CodeHistory}, ErrUsage: {Code: CodeUsage},
 }
 
 // mistake is an error of the code, not of the world. It is permanent: only other code can mend it.
@@ -70,6 +71,11 @@ func (r *Run) misuse(format string, args ...any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hold(mistakef(ErrUsage, format, args...))
+}
+
+// nothingToCall is the mistake of a call whose function is nil.
+func (r *Run) nothingToCall(what title, at uintptr) error {
+	return r.misuse("%v, at %s: there is no function to call: it is nil", what, place(at))
 }
 
 func (m *mistake) Error() string   { return m.text }
@@ -132,56 +138,6 @@ func (e *Error) Unwrap() error { return labelled(e.head(), e.Failure) }
 func (e *Error) Is(target error) bool {
 	return target == ErrTimeout && e.Failure.Code == workitem.CodeTimeout
 }
-
-// ChildError says that the child case of a [Call] did not complete. errors.As finds a *workitem.Failure in it if the
-// child failed; errors.Is finds ErrCanceled if it was canceled, and ErrTimeout if the Timeout of the call was over.
-type ChildError struct {
-	Step     string
-	Workflow string
-	Case     workitem.CaseID    // zero if the child could not be started
-	State    workitem.StepState // workitem.StepFailed or workitem.StepCanceled
-	Failure  *workitem.Failure  // the child's; nil if it was canceled
-	timeout  bool
-}
-
-func childErrorOf(s *workitem.Step) *ChildError {
-	e := &ChildError{Step: s.Name, Workflow: s.Target, Case: s.Child, State: s.State}
-	if s.State == workitem.StepFailed {
-		e.Failure = errorOf(s).Failure
-		// A child may fail with the same code long before the deadline.
-		e.timeout = e.Failure.Code == workitem.CodeTimeout && !s.Due.IsZero() && !s.Ended.Before(s.Due)
-	}
-	return e
-}
-
-// Error returns `step "ship": case 0197… of shipping failed: no-stock: none left`.
-func (e *ChildError) Error() string {
-	if e.Failure == nil {
-		return e.head()
-	}
-	return fmt.Sprintf("%s: %v", e.head(), e.Failure)
-}
-
-func (e *ChildError) head() string {
-	switch {
-	case e.Case.IsZero():
-		return fmt.Sprintf("step %q: no case of %s", e.Step, e.Workflow)
-	case e.timeout:
-		return fmt.Sprintf("step %q: case %v of %s was canceled", e.Step, e.Case, e.Workflow)
-	}
-	return fmt.Sprintf("step %q: case %v of %s %v", e.Step, e.Case, e.Workflow, e.State)
-}
-
-// Unwrap returns the child's failure with a message that names the step, or ErrCanceled.
-func (e *ChildError) Unwrap() error {
-	if e.Failure == nil {
-		return ErrCanceled
-	}
-	return labelled(e.head(), e.Failure)
-}
-
-// Is reports whether the target is ErrTimeout and the time of the call was over.
-func (e *ChildError) Is(target error) bool { return target == ErrTimeout && e.timeout }
 
 // labelled says in a failure's message where it comes from, since a failure is all that a job keeps of its error.
 func labelled(head string, f *workitem.Failure) *workitem.Failure {

@@ -20,32 +20,26 @@ func Map[In, Out any](
 	ctx context.Context, inputs []In, max int, fn func(ctx context.Context, i int, in In) (Out, error),
 ) ([]Out, error) {
 	results := make([]Out, len(inputs))
-	if fn == nil {
-		return nil, fanNothing(ctx, here())
+	var one func(context.Context, int) error
+	if fn != nil {
+		one = func(ctx context.Context, i int) (err error) {
+			results[i], err = fn(ctx, i, inputs[i])
+			return err
+		}
 	}
-	err := fan(ctx, here(), len(inputs), max, func(ctx context.Context, i int) (err error) {
-		results[i], err = fn(ctx, i, inputs[i])
-		return err
-	})
-	if err != nil {
+	if err := fan(ctx, here(), len(inputs), max, one); err != nil {
 		return nil, err
 	}
 	return results, nil
-}
-
-// fanNothing is for a Map without a function.
-func fanNothing(ctx context.Context, at uintptr) error {
-	s, err := insider(ctx, title{word: "step.Map"})
-	if err != nil {
-		return err
-	}
-	return s.run.misuse("step.Map, at %s: there is no function to call: it is nil", place(at))
 }
 
 func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, int) error) error {
 	s, err := insider(ctx, title{word: "step.Map"})
 	if err != nil {
 		return err
+	}
+	if fn == nil {
+		return s.run.nothingToCall(title{word: "step.Map"}, at)
 	}
 	if most < 0 {
 		return s.run.misuse("step.Map, at %s: %d at once is negative; use 0 for no limit", place(at), most)
@@ -119,7 +113,7 @@ func (f *fanOut) failed(j *join, free func() bool) (int, error) {
 	}
 	i := first(ruleAll, f.started)
 	c.learnFrom(f.started[i])
-	return i, f.fail(i)
+	return i, c.choose(i, f.started) // the next run starts that one only
 }
 
 // start starts the branch of one input, which is called by its index whenever it is started. The lock is held.
@@ -132,22 +126,6 @@ func (f *fanOut) start(i int) *branch {
 	return b
 }
 
-// fail records which one failed first, and drops the others: the next run starts that one only. The lock is held.
-func (f *fanOut) fail(i int) error {
-	ch := choice{Branch: i}
-	for k, b := range f.started {
-		if k == i {
-			continue
-		}
-		ch.Dropped = append(ch.Dropped, b.allNames()...)
-		if !b.known {
-			ch.Canceled = append(ch.Canceled, k)
-			f.call.run.drop(b)
-		}
-	}
-	return f.call.recordChoice(ch, f.started[i].err)
-}
-
 // failedBefore follows the record of an earlier run. The lock is held.
 func (f *fanOut) failedBefore(s *workitem.Step) (int, error) {
 	c, r := f.call, f.call.run
@@ -158,12 +136,9 @@ func (f *fanOut) failedBefore(s *workitem.Step) (int, error) {
 	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
 	r.followed(c.entry)
 	b := f.start(ch.Branch)
-	j := &join{by: c.branch, ready: ruleRace.ready}
-	j.add(b)
-	if err := j.wait(c.ctx); err != nil {
+	if err := c.follow(b); err != nil {
 		return -1, err
 	}
-	c.learnFrom(b)
 	if b.err == nil {
 		return -1, errorOf(s) // only code that changed comes here
 	}

@@ -18,26 +18,24 @@ import (
 // It has no commit of its own, but is recorded together with the next step. A process that dies between the two
 // asks again.
 func Now(ctx context.Context, name string) (time.Time, error) {
-	c, err := begin(ctx, here(), workitem.Step{Name: name, Kind: workitem.StepValue}, nil, nil)
+	ask := workitem.Step{Name: name, Kind: workitem.StepValue}
+	at, err := perform[time.Time](ctx, here(), ask, nil, nil, func(c *call) (*workitem.Step, error) {
+		now := c.run.journal.Now()
+		return c.value(func() (json.RawMessage, error) {
+			if c.run.latest.After(now) {
+				now = c.run.latest
+			}
+			return json.Marshal(now.Round(0).UTC())
+		})
+	})
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer c.end()
-	now := c.run.journal.Now()
-	s, err := c.value(func() (json.RawMessage, error) {
-		if c.run.latest.After(now) {
-			now = c.run.latest
-		}
-		return json.Marshal(now.Round(0).UTC())
-	})
-	if err != nil {
-		return time.Time{}, c.wrap(err)
-	}
-	at, err := result[time.Time](c.run, s)
-	c.run.mu.Lock()
-	defer c.run.mu.Unlock()
-	c.run.see(at)
-	return at, err
+	r := scopeOf(ctx).run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.see(at)
+	return at, nil
 }
 
 // Version lets code change while jobs of it are under way. It returns the latest version, remembered, for a job that
@@ -58,42 +56,38 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 // commit of its own.
 func Version(ctx context.Context, name string, latest int) (int, error) {
 	at := here()
-	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepValue}, nil, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	if latest < 0 {
-		return 0, c.run.misuse("step %q, at %s: the version %d is negative; count from 1",
-			name, place(at), latest)
-	}
-	s, err := c.value(func() (json.RawMessage, error) {
-		v := latest
-		c.run.turns.asking++
-		defer func() { c.run.turns.asking-- }()
-		if err := c.run.hush(ctx, c.branch, c.run.replayed); err != nil {
-			return nil, err
+	ask := workitem.Step{Name: name, Kind: workitem.StepValue}
+	v, err := perform[int](ctx, at, ask, nil, nil, func(c *call) (*workitem.Step, error) {
+		if latest < 0 {
+			return nil, c.run.misuse("step %q, at %s: the version %d is negative; count from 1", name, place(at), latest)
 		}
-		if c.run.unmet > 0 {
-			v = 0
-		}
-		return json.Marshal(v)
+		return c.value(func() (json.RawMessage, error) { return c.version(latest) })
 	})
-	if err != nil {
-		return 0, c.wrap(err)
-	}
-	v, err := result[int](c.run, s)
 	if err == nil && v > latest {
-		c.run.mu.Lock()
-		defer c.run.mu.Unlock()
-		return 0, c.run.hold(mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
+		r := scopeOf(ctx).run
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return 0, r.hold(mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
 			"run the newer code until its jobs are done", name, v, place(at), latest))
 	}
 	return v, err
 }
 
-// value remembers what f returns, with whatever is recorded next. f is called with the
-// lock held.
+// version is what is remembered of a [Version] that was not there before: the latest one, unless there is history behind
+// it. The lock is held, but not in between.
+func (c *call) version(latest int) (json.RawMessage, error) {
+	c.run.turns.asking++
+	defer func() { c.run.turns.asking-- }()
+	if err := c.run.hush(c.ctx, c.branch, c.run.replayed); err != nil {
+		return nil, err
+	}
+	if c.run.unmet > 0 {
+		latest = 0
+	}
+	return json.Marshal(latest)
+}
+
+// value remembers what f returns, with whatever is recorded next. f is called with the lock held.
 func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) {
 	r := c.run
 	defer c.speak()

@@ -35,21 +35,15 @@ func SleepUntil(ctx context.Context, name string, t time.Time) error {
 }
 
 func sleep(ctx context.Context, at uintptr, name string, until func(now time.Time) (time.Time, error)) error {
-	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepSleep}, nil, nil)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	now := c.run.journal.Now()
-	due, err := until(now)
-	if err != nil {
-		return c.run.misuse("step %q, at %s: %v", name, place(at), err)
-	}
-	s, err := c.sleep(now, due)
-	if err != nil {
-		return c.wrap(err)
-	}
-	_, err = result[any](c.run, s)
+	ask := workitem.Step{Name: name, Kind: workitem.StepSleep}
+	_, err := perform[any](ctx, at, ask, nil, nil, func(c *call) (*workitem.Step, error) {
+		now := c.run.journal.Now()
+		due, err := until(now)
+		if err != nil {
+			return nil, c.run.misuse("step %q, at %s: %v", name, place(at), err)
+		}
+		return c.sleep(now, due)
+	})
 	return err
 }
 
@@ -126,123 +120,12 @@ func await(ctx context.Context, at uintptr, event string, opts []Option) (*worki
 	return s, nil
 }
 
-// waitTimed is the record of a wait that begins now, with its deadline if it has one. It says when it began, since it is
-// stored a little later: a wait of 20ms is told to be one of 20ms, not of 19.988ms.
+// waitTimed is the record of a wait that begins now, with its deadline if it has one. It says when it began, since it
+// is stored a little later: a wait of 20ms is told to be one of 20ms, not of 19.988ms.
 func (c *call) waitTimed() *workitem.Step {
 	now := c.run.journal.Now()
 	if !c.opts.timed {
 		return c.waiting(now, time.Time{})
 	}
 	return c.waiting(now, now.Add(c.opts.timeout))
-}
-
-// Call runs a case of another workflow, a child of this case, and returns its result.
-//
-//	parcel, err := step.Call[Parcel](ctx, "ship", "shipping", order)
-//	if child, ok := errors.AsType[*step.ChildError](err); ok && child.State == workitem.StepCanceled {
-//		...
-//	}
-//
-// If the child fails or is canceled, the error is a [*ChildError]. When the job ends, or its case, while the child
-// still runs, the child is canceled.
-//
-// Options: [Timeout], [Loose], [After].
-func Call[T any](ctx context.Context, name, workflow string, input any, opts ...Option) (T, error) {
-	var none T
-	s, err := callCase(ctx, here(), name, workflow, input, opts)
-	switch {
-	case err != nil:
-		return none, err
-	case s.State != workitem.StepDone:
-		return none, childErrorOf(s)
-	}
-	return result[T](scopeOf(ctx).run, s)
-}
-
-func callCase(
-	ctx context.Context, at uintptr, name, workflow string, input any, opts []Option,
-) (*workitem.Step, error) {
-	s, err := insider(ctx, title{name: name})
-	if err != nil {
-		return nil, err
-	}
-	raw, err := domain.Encode(input)
-	if err != nil {
-		return nil, s.run.misuse("step %q, at %s: the input of %s: %v", name, place(at), workflow, err)
-	}
-	if workflow == "" {
-		return nil, s.run.misuse("step %q, at %s: the workflow has no name", name, place(at))
-	}
-	ask := workitem.Step{Name: name, Kind: workitem.StepCase, Target: workflow, Input: raw}
-	c, err := begin(ctx, at, ask, opts, takesCall)
-	if err != nil {
-		return nil, err
-	}
-	defer c.end()
-	if c.opts.delay > 0 {
-		if err := c.delay(); err != nil {
-			return nil, c.wrap(err)
-		}
-	}
-	stored, err := c.awaitEnd(c.waitTimed)
-	if err != nil {
-		return nil, c.wrap(err)
-	}
-	return stored, nil
-}
-
-// delay sleeps before the child is started, as a step of its own within the call.
-func (c *call) delay() error {
-	r := c.run
-	before := *c
-	before.ask = &workitem.Step{Name: c.ask.Name + " (delay)", Kind: workitem.StepSleep,
-		Job: c.ask.Job, Case: c.ask.Case, Run: c.ask.Run}
-	r.mu.Lock()
-	entry, err := r.meet(&before)
-	r.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	before.entry = entry
-	now := r.journal.Now()
-	_, err = before.sleep(now, now.Add(c.opts.delay))
-	return err
-}
-
-// Token makes a token with which somebody outside can send one event to the case, once: a link in a mail, the address
-// that a payment service calls back. It can't be guessed. The same token is returned every time that the job runs.
-//
-//	token, err := step.Token(ctx, "approval link", "approved")
-//	// mail it, then
-//	ok, err := step.Await[bool](ctx, "approved")
-func Token(ctx context.Context, name, event string) (string, error) {
-	at := here()
-	c, err := begin(ctx, at, workitem.Step{Name: name, Kind: workitem.StepToken, Target: event}, nil, nil)
-	if err != nil {
-		return "", err
-	}
-	defer c.end()
-	if err := checkName(event); err != nil {
-		return "", c.run.misuse("step %q, at %s: the event: %v", name, place(at), err)
-	}
-	r := c.run
-	r.mu.Lock()
-	s, err := c.turn(time.Time{})
-	r.mu.Unlock()
-	c.speak()
-	if err == nil && s == nil {
-		ask := *c.ask
-		ask.State = workitem.StepDone
-		_, err = r.record(&ask)
-		s = &ask
-		if err == nil {
-			r.mu.Lock()
-			s = c.final()
-			r.mu.Unlock()
-		}
-	}
-	if err != nil {
-		return "", c.wrap(err)
-	}
-	return result[string](c.run, s)
 }
