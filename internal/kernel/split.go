@@ -59,7 +59,7 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 }
 
 // split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once;
-// the task itself; every other join that was touched; the end.
+// the task itself; every other join that the completion touched; the end.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -87,7 +87,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 				}
 			}
 		}
-		m.then(append(steps, m.try(id, t), m.sweep(id), m.endCheck(id))...)
+		m.then(append(steps, m.try(id, t), m.sweep(id, m.takeTouched(id)), m.endCheck(id))...)
 		return nil
 	}
 }

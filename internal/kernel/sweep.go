@@ -35,16 +35,40 @@ func (m *Machine) touch(c *store.Case, p net.ConditionID) { m.touchedOf(c).condi
 // touchBusy notes that a task became busy or idle.
 func (m *Machine) touchBusy(c *store.Case, t net.TaskID) { m.touchedOf(c).busy.Add(int(t)) }
 
+// takeTouched takes what changed in a case so far: the completion of a task, which looks again at its joins when the
+// tasks behind it have been tried. What runs to its end on the way collects its own changes, so that it does not get
+// ahead of tasks whose turn comes later, or, when it ends the case, never.
+func (m *Machine) takeTouched(id workitem.CaseID) *touched {
+	what := m.touched[id]
+	delete(m.touched, id)
+	return what
+}
+
+// add puts another change of the same case in.
+func (t *touched) add(o *touched) {
+	o.conditions.Each(t.conditions.Add)
+	o.busy.Each(t.busy.Add)
+	o.retry.Each(t.retry.Add)
+}
+
 // sweep looks again, in the order of their definition, at every join that a change of tokens or of busy tasks may have
 // decided otherwise: the neighbours of the conditions, and the or-joins whose slice was touched, however far away. (A
-// remote xor-split that sends the awaited token elsewhere is such a change.)
-func (m *Machine) sweep(id workitem.CaseID) step {
+// remote xor-split that sends the awaited token elsewhere is such a change.) To the given change, which may be nil, comes
+// what was touched since.
+func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 	return func() error {
-		c, what := m.tree.Case(id), m.touched[id]
-		if what == nil || c.State.Final() {
+		c := m.tree.Case(id)
+		if c.State.Final() {
 			return nil
 		}
-		delete(m.touched, id)
+		if since := m.takeTouched(id); what == nil {
+			what = since
+		} else if since != nil {
+			what.add(since)
+		}
+		if what == nil {
+			return nil
+		}
 		again := what.retry
 		what.conditions.Each(func(p int) {
 			for _, t := range c.Net.Consumers(net.ConditionID(p)) {
@@ -65,7 +89,7 @@ func (m *Machine) sweepAll() bool {
 		return false
 	}
 	for _, c := range m.tree.InOrder(maps.Keys(m.touched)) {
-		m.then(m.sweep(c.ID))
+		m.then(m.sweep(c.ID, nil))
 	}
 	for id := range m.touched {
 		if m.tree.Case(id).State.Final() {
