@@ -18,6 +18,9 @@ type explorer struct {
 	firstOnly bool
 	leaps     leaps
 	watch     watcher // told of every state and move; nil for nobody
+	// sparing leaves out moves of which others tell as much; nil to make them all. See there what is found then. The
+	// search is never taken for whole.
+	sparing *stubborn
 
 	now, next []uint8 // the state that is looked at, and one behind it, unpacked
 	at        []int32 // the places that are marked now
@@ -133,7 +136,7 @@ func (x *explorer) resume(states, bytes int) {
 		x.limit = LimitGrowth
 	case x.g.guesses() > 0:
 		x.limit = LimitOrJoin
-	default:
+	case x.sparing == nil:
 		x.whole = true
 		x.findDoomed()
 	}
@@ -186,12 +189,27 @@ func (x *explorer) expand(i int32) {
 		}
 		return
 	}
+	if x.sparing != nil {
+		x.expandSparing(i)
+		return
+	}
 	guesses := x.g.guesses()
 	moved := x.g.urgentAt && x.sweep(i, true)
 	if moved || x.g.guesses() > guesses && x.g.urgentAt { // whether anything else may move is not known
 		return
 	}
 	if !x.sweep(i, false) && x.stuck < 0 && x.g.guesses() == guesses {
+		x.stuck = i
+	}
+}
+
+// expandSparing makes only the moves of state i that are worth it.
+func (x *explorer) expandSparing(i int32) {
+	moves := x.sparing.moves(x.now, x.at)
+	for _, k := range moves {
+		x.make(i, k)
+	}
+	if len(moves) == 0 && x.stuck < 0 {
 		x.stuck = i
 	}
 }

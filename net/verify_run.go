@@ -30,8 +30,8 @@ type judgement struct {
 // is, which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
 //
 // A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too
-// deep for it. So single runs are tried before it goes on: if one of them shows something, all that is left is to find
-// a shorter.
+// deep for it. So a search that leaves out moves is tried before it goes on, and then single runs: if one of those
+// shows something, all that is left is to find a shorter.
 func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)
@@ -48,17 +48,9 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	}
 	j.x = newExplorer(j.g, lim)
 	j.x.watch = w
-	j.x.run(min(lim.states, fewStates), fewBytes)
-	if j.x.limit == LimitStates && !j.x.violated() {
-		j.probe(l, r != nil, lim)
-		bytes := maxArena
-		if j.run != nil {
-			bytes /= 4
-		}
-		j.x.resume(lim.states, bytes)
-		if j.x.violated() {
-			j.run = nil
-		}
+	j.x.run(min(lim.states, firstStates), fewBytes)
+	if j.x.undecided() && !j.spared(lim) {
+		j.searchOn(l, r != nil, lim)
 	}
 	j.states += j.x.s.len()
 	if j.x.limit != NoLimit {
@@ -67,11 +59,63 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	return j
 }
 
-// What a search may look at before single runs are tried.
+// What a search may look at before one that leaves out moves is tried, and before single runs are.
 const (
-	fewStates = 20_000
-	fewBytes  = 8 << 20
+	firstStates = 2000
+	fewStates   = 20_000
+	fewBytes    = 8 << 20
 )
+
+// undecided reports whether the search found nothing and has not come to an end.
+func (x *explorer) undecided() bool { return x.limit == LimitStates && !x.violated() }
+
+// spared looks for a run that gets stuck or completes improperly by a search that leaves out moves. If it finds one,
+// and nothing that makes its runs doubtful as shortest ones, that search takes the place of the whole one.
+func (j *judgement) spared(lim searchLimits) bool {
+	x := spare(j.g, lim)
+	if x == nil {
+		return false
+	}
+	if x.stuck < 0 && x.spilled < 0 || len(x.crowds)+len(x.pumps) > 0 {
+		j.states += x.s.len()
+		return false
+	}
+	j.states += j.x.s.len()
+	j.x, x.limit = x, LimitStates
+	return true
+}
+
+// spare searches a game without the moves that can be left out; nil if the game is of a kind where none can.
+func spare(g *game, lim searchLimits) *explorer {
+	sparing := newStubborn(g)
+	if sparing == nil {
+		return nil
+	}
+	x := newExplorer(g, lim)
+	x.sparing = sparing
+	x.run(min(lim.states, fewStates), fewBytes)
+	return x
+}
+
+// searchOn goes on with the search, with single runs in between.
+func (j *judgement) searchOn(l lowered, reducible bool, lim searchLimits) {
+	j.x.resume(min(lim.states, fewStates), fewBytes)
+	if !j.x.undecided() {
+		return
+	}
+	j.probe(l, reducible, lim)
+	bytes := maxArena
+	if j.run != nil {
+		if newStubborn(j.g) != nil {
+			return // leaving out moves has shown no shorter run, so making them all will not do so soon
+		}
+		bytes /= 4
+	}
+	j.x.resume(lim.states, bytes)
+	if j.x.violated() {
+		j.run = nil
+	}
+}
 
 // provedBy reports whether the reduced net is sound and safe.
 func (j *judgement) provedBy(r *reducer, end int32, lim searchLimits) bool {
@@ -84,7 +128,16 @@ func (j *judgement) provedBy(r *reducer, end int32, lim searchLimits) bool {
 	}
 	x := newExplorer(g, lim)
 	x.firstOnly = true
-	x.run(lim.states, maxArena)
+	x.run(min(lim.states, firstStates), fewBytes)
+	if x.undecided() {
+		if y := spare(g, lim); y != nil {
+			j.states += y.s.len()
+			if y.violated() {
+				return false
+			}
+		}
+		x.resume(lim.states, maxArena)
+	}
 	j.states += x.s.len()
 	return x.faultless()
 }
