@@ -58,8 +58,8 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 	return nil
 }
 
-// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once;
-// the task itself; every other join that the completion touched; the end.
+// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once
+// (the task itself may be one of them); the task itself; every other join that the completion touched; the end.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -78,7 +78,6 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 		}
 		var steps []step
 		seen := net.NewBits(len(c.Tasks))
-		seen.Add(int(t))
 		for _, p := range c.Net.Outputs(t) {
 			for _, u := range c.Net.Consumers(p) {
 				if !seen.Has(int(u)) {
