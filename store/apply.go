@@ -90,6 +90,20 @@ func (t *Tree) openCase(given *Case) error {
 	return nil
 }
 
+// remove forgets a tree whose root case has ended. What its jobs have still to do would be lost, so there must be none.
+func (t *Tree) remove(c *Case) error {
+	if c.ID != t.Root || !c.State.Final() {
+		return fmt.Errorf("case %s is removed, and it is %s; only a root case that has ended can be", c.ID, c.State)
+	}
+	for k := range t.all() {
+		if k.Jobs.Len() > 0 {
+			return fmt.Errorf("case %s is removed, and %d jobs of case %s are still to be done", c.ID, k.Jobs.Len(), k.ID)
+		}
+	}
+	t.removed = true
+	return nil
+}
+
 func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
 	task.State = e.To

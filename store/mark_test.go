@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,13 +24,22 @@ func shape(tree *store.Tree) (s []int) {
 func TestAMarkIsUndoneAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := byte(0)
+		var old []workitem.ID // that were opened before any mark
 		some := func(label string) (events []store.Event) {
 			for range rapid.IntRange(0, 4).Draw(t, label) {
 				n++
-				switch rapid.IntRange(0, 2).Draw(t, "event") {
+				switch rapid.IntRange(0, 3).Draw(t, "event") {
 				case 0:
 					events = append(events, &store.ItemOpened{Item: &workitem.Item{ID: workitem.ID{n}, Case: caseID,
 						Task: "draft", State: workitem.Initialized}})
+					if label == "before" {
+						old = append(old, workitem.ID{n})
+					}
+				case 3:
+					if len(old) > 0 {
+						events = append(events, &store.ItemMoved{Case: caseID, Item: rapid.SampledFrom(old).Draw(t, "item"),
+							Action: workitem.Start, To: workitem.Started, By: string('a' + rune(n))})
+					}
 				case 1:
 					events = append(events, &store.JobOpened{Job: &store.Job{ID: workitem.JobID{n}, Case: caseID,
 						State: store.JobPending}})
@@ -87,6 +97,29 @@ func TestAMarkIsUndoneAlone(t *testing.T) {
 		require.Equal(t, all.Jobs, changed.Jobs)
 		require.Len(t, changed.Cases, len(all.Cases))
 	})
+}
+
+// A transaction of many commands marks each of them. What one costs does not depend on how many came before.
+func TestAMarkCostsWhatIsDoneAfterIt(t *testing.T) {
+	allocated := func(commands int) uint64 {
+		tree := store.NewTree()
+		tree.Begin()
+		require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range commands {
+			m := tree.Mark()
+			job := &store.Job{ID: workitem.JobID{byte(i >> 8), byte(i)}, Case: caseID, State: store.JobFailed}
+			require.NoError(t, tree.Apply(&store.JobOpened{Job: job}))
+			require.NoError(t, tree.Apply(&store.JobMoved{Case: caseID, Job: job.ID, To: store.JobDone}))
+			tree.Keep(m)
+		}
+		runtime.ReadMemStats(&after)
+		require.Len(t, tree.End(1).Jobs, commands)
+		return (after.TotalAlloc - before.TotalAlloc) / uint64(commands)
+	}
+	few, many := allocated(500), allocated(8000)
+	require.Less(t, many, 3*few, "bytes for each command")
 }
 
 func TestOnlyARootCaseThatHasEndedIsRemoved(t *testing.T) {

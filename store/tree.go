@@ -149,6 +149,9 @@ func (t *Tree) Ended() bool {
 	return t.root != nil && t.root.State.Final()
 }
 
+// Removed reports whether the tree was removed: it can still be read, and nothing can be done with it any more.
+func (t *Tree) Removed() bool { return t.removed }
+
 // Begin starts a command.
 func (t *Tree) Begin() { t.reset() }
 

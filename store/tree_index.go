@@ -113,35 +113,3 @@ func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	slices.SortFunc(list, func(a, b *Case) int { return bytes.Compare(paths[a], paths[b]) })
 	return list
 }
-
-// changed collects the newest value of each element that a command changes, in the order of the first change.
-type changed[T listed] struct {
-	list []T
-	at   map[sortKey]int // positions in list; nil while there are few
-}
-
-func (c *changed[T]) put(v T) {
-	k := keyOf(v)
-	if c.at == nil {
-		for i, d := range c.list {
-			if keyOf(d) == k {
-				c.list[i] = v
-				return
-			}
-		}
-		if c.list = append(c.list, v); len(c.list) < few {
-			return
-		}
-		c.at = make(map[sortKey]int, 2*few)
-		for i, d := range c.list {
-			c.at[keyOf(d)] = i
-		}
-		return
-	}
-	if i, ok := c.at[k]; ok {
-		c.list[i] = v
-		return
-	}
-	c.at[k] = len(c.list)
-	c.list = append(c.list, v)
-}
