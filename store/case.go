@@ -14,7 +14,7 @@ import (
 // CaseState is where a case stands.
 type CaseState uint8
 
-// The states of a case. A case is started from its creation on.
+// The states of a case. A case is started from its creation on. The zero value is no state.
 const (
 	CaseNone CaseState = iota
 	CaseStarted
@@ -71,34 +71,6 @@ func (s TaskState) String() string { return word(taskStateNames[:], int(s)) }
 // Active reports whether the task is enabled or started.
 func (s TaskState) Active() bool { return s == TaskEnabled || s == TaskStarted }
 
-// JobState is where a job stands.
-type JobState uint8
-
-// The states of a job.
-const (
-	JobNone     JobState = iota
-	JobPending           // waits for its time or for a worker
-	JobRunning           // a worker has it
-	JobWaiting           // gave its worker back until one of its steps ends
-	JobDone              // ended well, or its failure was handed to its work item
-	JobCanceled          // its owner ended first
-	JobFailed            // gave up; see its failure
-)
-
-var jobStateNames = [...]string{"none", "pending", "running", "waiting", "done", "canceled", "failed"}
-
-// String returns the word for the state.
-func (s JobState) String() string { return word(jobStateNames[:], int(s)) }
-
-// Live reports whether the job is still to be done.
-func (s JobState) Live() bool { return s >= JobPending && s <= JobWaiting }
-
-// ParseJobState reads the word for a job's state.
-func ParseJobState(w string) (JobState, error) {
-	i, err := parseWord("state of a job", jobStateNames[:], w)
-	return JobState(i), err
-}
-
 func word(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
@@ -146,7 +118,7 @@ type Case struct {
 	Output  json.RawMessage
 	Failure *workitem.Failure
 
-	Options     json.RawMessage // what the caller asked of this run beyond its input, as the builder encodes it; nil if nothing
+	Options     json.RawMessage // what the caller asked of this run beyond its input; nil if nothing
 	Priority    int             // of its jobs where their task gives none; higher goes first
 	Predecessor workitem.CaseID // the run that this one restarts; zero if none
 
@@ -161,6 +133,12 @@ type Case struct {
 	Steps    Steps // of its jobs, the waiting ones
 	Mail     Mail  // events that nobody has taken yet
 }
+
+// Steps are the waiting steps of a case's jobs.
+type Steps = List[*workitem.Step]
+
+// Mail is what was sent to a case and nobody has taken.
+type Mail = List[*Message]
 
 // Label names a child case within its parent: "task.generation.number", or "workflow.number" for one that a step runs.
 func (c *Case) Label() string {
@@ -198,6 +176,11 @@ func (c *Case) Item(id workitem.ID) *workitem.Item { return c.Items.Get(id) }
 // Job finds a live job; nil if it is not there.
 func (c *Case) Job(id workitem.JobID) *Job { return c.Jobs.Get(id) }
 
+// Step finds a waiting step; nil if it is not there.
+func (c *Case) Step(id workitem.StepID) *workitem.Step {
+	return c.Steps.get(sortKey{id})
+}
+
 // Load gives a case that was read from a database the items and jobs that it holds in memory. Do this before the case
 // is part of a [Tree], which alone changes it from then on.
 func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
@@ -210,46 +193,13 @@ func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
 	}
 }
 
-// Job kinds: what happens when a job is due.
-const (
-	JobRun   = "run"   // the Run function of the item's task, in a worker
-	JobTimer = "timer" // a timer of the task, in a transaction
-	JobWake  = "wake"  // nothing but the passing of time: the item may be worked on
-	JobCall  = "call"  // a named function of the workflow, in a worker
-	JobStart = "start" // the first tasks of a case that was started for later, in a transaction
-	JobTell  = "tell"  // a named handler of the workflow is told that the case has ended, in a transaction
-)
-
-// Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with
-// its owner.
-type Job struct {
-	ID         workitem.JobID
-	Case       workitem.CaseID
-	Root       workitem.CaseID
-	Task       string      // "" if the case owns it
-	Generation int         // of the owning activation; 0 if the case owns it
-	Item       workitem.ID // zero if an activation or the case owns it
-	Kind       string      // one of the Job… constants
-	Name       string      // of the timer or function; "" for the others
-	Queue      string
-	Priority   int
-	Input      json.RawMessage // for JobCall; a JobRun reads its item's
-	Detached   bool            // outlives its case: work that a teardown left behind
-
-	State   JobState
-	Due     time.Time // of a waiting one: when it goes on at the latest; zero if only an event or a child case can end its wait
-	Attempt int       // how often it was tried, crashes not counted
-	Crashes int       // how often its worker died with it
-	Fence   int64     // rises with every claim; a result with an older fence is refused
-	Owner   string    // the engine that claimed it; "" while pending
-	Lease   time.Time
-	Failure *workitem.Failure
-
-	Created time.Time
-	Ended   time.Time
-}
-
-// Owned reports whether the job belongs to the given activation of a task, or to an item of it.
-func (j *Job) Owned(task string, generation int) bool {
-	return j.Task == task && j.Generation == generation
+// LoadWaits fills the waiting steps and the mail of a case that a store has read.
+func (c *Case) LoadWaits(steps []*workitem.Step, mail []*Message) {
+	c.Steps, c.Mail = Steps{}, Mail{}
+	for _, s := range steps {
+		c.Steps.put(s)
+	}
+	for _, m := range mail {
+		c.Mail.put(m)
+	}
 }

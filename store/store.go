@@ -20,7 +20,9 @@ var (
 	ErrReadOnly = errors.New("the database can only be read")
 	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
 	ErrNewer    = errors.New("the database was written by a newer version")
-	ErrOlder    = errors.New("the database was written by an older version") // and is opened for reading, which changes nothing
+
+	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
+	ErrOlder = errors.New("the database was written by an older version")
 )
 
 // Opener makes a store ready for use: it migrates the schema and recovers what a crash left behind.
@@ -104,10 +106,17 @@ type Reader interface {
 
 	// Cases lists cases without their Items, Jobs and Children; Tree has those.
 	Cases(ctx context.Context, f CaseFilter) ([]*Case, error)
+
+	// Items lists work items of all activations, also the final ones.
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
+
+	// Jobs lists jobs, also those that have ended.
 	Jobs(ctx context.Context, f JobFilter) ([]*Job, error)
 
+	// Steps lists what jobs recorded, also in earlier attempts.
 	Steps(ctx context.Context, f StepFilter) ([]*workitem.Step, error)
+
+	// Messages lists the events that were sent to cases, also those that a step has taken.
 	Messages(ctx context.Context, f MessageFilter) ([]*Message, error)
 
 	// Journal lists entries, oldest first.
@@ -161,80 +170,11 @@ type Answer struct {
 	Error  string
 }
 
-// Page selects part of a listing. The zero value is the first [DefaultLimit] rows.
-type Page struct {
-	After string // cursor: the ID of the last row of the page before; "" for the first page
-	Limit int    // at most so many rows; 0 means DefaultLimit
-	Desc  bool   // newest first
-}
-
-// DefaultLimit is how many rows a query returns if nobody says.
-const DefaultLimit = 1000
-
-// CaseFilter selects cases; a zero field selects all.
-type CaseFilter struct {
-	Page
-	ID       workitem.CaseID
-	Root     workitem.CaseID // this root case and all its descendants
-	Workflow string
-	// Fingerprint selects the cases that run on exactly this definition.
-	Fingerprint string
-	States      []CaseState
-	RootOnly    bool
-	Before      time.Time // created before
-	Since       time.Time // created at or after
-
-	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
-	// first is to be removed first. One with a job that is still to be done is left out, and one with a job that a
-	// teardown or a completion left behind and that failed, since a person should look at it.
-	Removable time.Time
-}
-
-// ItemFilter selects work items; a zero field selects all.
-type ItemFilter struct {
-	Page
-	ID       workitem.ID
-	Case     workitem.CaseID
-	Root     workitem.CaseID
-	Workflow string
-	Task     string
-	Queue    *string // "" is the default queue, nil any
-	States   []workitem.State
-	Attempt  int    // at least this attempt; 0 selects all
-	Code     string // of the failure
-	Before   time.Time
-	Since    time.Time
-}
-
 // ItemRow is a work item with the names that tell people where it belongs.
 type ItemRow struct {
 	*workitem.Item
 	Root     workitem.CaseID
 	Workflow string
-}
-
-// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of
-// their creation, which is that of their ids.
-type JobFilter struct {
-	Page
-	ID     workitem.JobID
-	Case   workitem.CaseID
-	Root   workitem.CaseID
-	Item   workitem.ID
-	States []JobState
-
-	Workflow string // of the job's case
-	Task     string // that owns the job, or whose item does
-	Kind     string
-	Queue    *string
-	Due      time.Time // due at or before; a job that waits for an event alone never is
-}
-
-// JournalFilter selects journal entries; a zero field selects all.
-type JournalFilter struct {
-	Root  workitem.CaseID
-	After int64 // positions above this one
-	Limit int   // 0 means DefaultLimit
 }
 
 // Count is a number of things in one state.
@@ -244,6 +184,13 @@ type Count struct {
 	Task     string // "" for cases
 	State    string
 	N        int64
+}
+
+// Watcher is a store that other processes can leave commands in. Asking it costs microseconds, so an engine may do so a
+// few times a second while it has nothing else to do; [Tx.Requests] then gets what was left.
+type Watcher interface {
+	// Changed reports whether requests may have come in since the last call that reported so.
+	Changed(ctx context.Context) (bool, error)
 }
 
 // Killer is a store that can be left as a killed process would leave it: nothing outstanding is written, and the

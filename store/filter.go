@@ -1,0 +1,98 @@
+package store
+
+import (
+	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Page selects part of a listing. The zero value is the first [DefaultLimit] rows.
+type Page struct {
+	After string // cursor: the ID of the last row of the page before; "" for the first page
+	Limit int    // at most so many rows; 0 means DefaultLimit
+	Desc  bool   // newest first
+}
+
+// DefaultLimit is how many rows a query returns if nobody says.
+const DefaultLimit = 1000
+
+// CaseFilter selects cases; a zero field selects all.
+type CaseFilter struct {
+	Page
+	ID       workitem.CaseID
+	Root     workitem.CaseID // this root case and all its descendants
+	Workflow string
+	// Fingerprint selects the cases that run on exactly this definition.
+	Fingerprint string
+	States      []CaseState
+	RootOnly    bool
+	Before      time.Time // created before
+	Since       time.Time // created at or after
+
+	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
+	// first is to be removed first. One with a job that is still to be done is left out, and one with a job that a
+	// teardown or a completion left behind and that failed, since a person should look at it.
+	Removable time.Time
+}
+
+// ItemFilter selects work items; a zero field selects all.
+type ItemFilter struct {
+	Page
+	ID       workitem.ID
+	Case     workitem.CaseID
+	Root     workitem.CaseID
+	Workflow string
+	Task     string
+	Queue    *string // "" is the default queue, nil any
+	States   []workitem.State
+	Attempt  int    // at least this attempt; 0 selects all
+	Code     string // of the failure
+	Before   time.Time
+	Since    time.Time
+}
+
+// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of
+// their creation, which is that of their ids.
+type JobFilter struct {
+	Page
+	ID     workitem.JobID
+	Case   workitem.CaseID
+	Root   workitem.CaseID
+	Item   workitem.ID
+	States []JobState
+
+	Workflow string // of the job's case
+	Task     string // that owns the job, or whose item does
+	Kind     string
+	Queue    *string
+	Due      time.Time // due at or before; a job that waits for an event alone never is
+}
+
+// JournalFilter selects journal entries; a zero field selects all.
+type JournalFilter struct {
+	Root  workitem.CaseID
+	After int64 // positions above this one
+	Limit int   // 0 means DefaultLimit
+}
+
+// StepFilter selects steps; a zero field selects all.
+type StepFilter struct {
+	Page
+	Case   workitem.CaseID
+	Root   workitem.CaseID
+	Job    workitem.JobID
+	Item   workitem.ID
+	Kind   workitem.StepKind
+	Target string
+	Topic  bool // only waits for a topic
+	States []workitem.StepState
+}
+
+// MessageFilter selects the events that were sent to cases; a zero field selects all.
+type MessageFilter struct {
+	Page
+	Case   workitem.CaseID
+	Root   workitem.CaseID
+	Name   string
+	Unread bool // only those that nobody has taken
+}
