@@ -1,6 +1,10 @@
 package bpmn
 
-import "github.com/tasq-dev/tasq/net"
+import (
+	"fmt"
+
+	"github.com/tasq-dev/tasq/net"
+)
 
 // How a scope ends. A process is over when its last token is gone, so ends that can be reached together are gathered by
 // an or-join:
@@ -115,7 +119,7 @@ func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) 
 		e.def.Tasks[i].Join = net.Or
 	default:
 		finish := e.gather(s, "finish", ends)
-		e.note(Closed, s.el, sprintf("it has %d ends; the routing task %s with an or-join is added behind them",
+		e.note(Closed, s.el, fmt.Sprintf("it has %d ends; the routing task %s with an or-join is added behind them",
 			len(ends), finish))
 		ends = []string{finish}
 	}

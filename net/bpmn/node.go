@@ -8,8 +8,6 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
 // declare adds the tasks of a node, and of the events attached to it. Their flows come later, when every name is known.
 func (e *emitter) declare(n *node) {
 	switch n.kind {
@@ -286,7 +284,7 @@ func (e *emitter) split(n *node) net.Gate {
 		return net.And
 	}
 	if always > 0 {
-		e.note(Approximated, n.el, sprintf("%d of its flows have a condition and %d are always taken; "+
+		e.note(Approximated, n.el, fmt.Sprintf("%d of its flows have a condition and %d are always taken; "+
 			"they are read as an or-split, which takes any of them", conditional, always))
 	}
 	return net.Or
@@ -312,7 +310,7 @@ func (e *emitter) noteCondition(n *node, f *flow, place int) {
 	text, el := "it is the default", f.el
 	if f.condition != nil {
 		el = f.condition
-		text = sprintf("it is number %d to be tried and is taken if %s", place, xmlread.Label(el.Text))
+		text = fmt.Sprintf("it is number %d to be tried and is taken if %s", place, xmlread.Label(el.Text))
 		if fallback {
 			text += "; it is the default"
 		}

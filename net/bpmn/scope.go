@@ -1,6 +1,8 @@
 package bpmn
 
 import (
+	"fmt"
+
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
@@ -87,7 +89,7 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 		e.flow(entry, begin, s.el)
 		text := "something waits beside it from its start on"
 		if together > 1 {
-			text = sprintf("%d of its elements begin at once", together)
+			text = fmt.Sprintf("%d of its elements begin at once", together)
 		}
 		e.note(Closed, s.el, text+"; the routing task "+begin+" is added before them")
 		entry = begin
@@ -110,7 +112,7 @@ func (e *emitter) first(s *scope) (first []string, together int) {
 			e.flow(choice, n.enter, n.el)
 		}
 		first = append(first, choice)
-		e.note(Closed, s.el, sprintf("it has %d starts, of which one is taken; the routing task %s is added before them",
+		e.note(Closed, s.el, fmt.Sprintf("it has %d starts, of which one is taken; the routing task %s is added before them",
 			len(alternatives), choice))
 	default:
 		for _, n := range all {

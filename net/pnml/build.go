@@ -1,6 +1,8 @@
 package pnml
 
 import (
+	"strconv"
+
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
@@ -99,7 +101,7 @@ func (b *builder) mergeArcs() {
 		case a.kind != "reset":
 			kept[i].weight = min(kept[i].weight+a.weight, maxNumber)
 			b.note(Approximated, a.el.Line, a.el.String(), "it runs beside the "+kept[i].el.String()+
-				"; the two are read as one arc of weight "+itoa(kept[i].weight))
+				"; the two are read as one arc of weight "+strconv.Itoa(kept[i].weight))
 		}
 	}
 	for _, a := range b.g.arcs {

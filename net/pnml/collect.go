@@ -2,6 +2,7 @@ package pnml
 
 import (
 	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
@@ -131,7 +132,7 @@ func (d *decoder) claim(ids map[string]*xmlread.Element, el *xmlread.Element) er
 		return d.refuse(Malformed, el, "it has no id")
 	}
 	if first := ids[id]; first != nil {
-		return d.refuse(DuplicateID, el, "its id is already that of a "+first.Name+" in line "+itoa(first.Line))
+		return d.refuse(DuplicateID, el, "its id is already that of a "+first.Name+" in line "+strconv.Itoa(first.Line))
 	}
 	ids[id] = el
 	return nil

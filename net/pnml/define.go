@@ -1,6 +1,8 @@
 package pnml
 
 import (
+	"strconv"
+
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
@@ -56,13 +58,13 @@ func (c *closer) closable() bool {
 	}
 	for _, a := range c.g.arcs {
 		if a.kind != "reset" && a.weight > 1 {
-			return c.plainOnly(a.el, "it moves "+itoa(a.weight)+" tokens at once")
+			return c.plainOnly(a.el, "it moves "+strconv.Itoa(a.weight)+" tokens at once")
 		}
 	}
 	for _, n := range c.g.nodes {
 		switch {
 		case n.initial > 1:
-			return c.plainOnly(n.el, "it holds "+itoa(n.initial)+" tokens in the beginning")
+			return c.plainOnly(n.el, "it holds "+strconv.Itoa(n.initial)+" tokens in the beginning")
 		case n.transition && len(c.p.Transitions[n.index].In) == 0:
 			return c.plainOnly(n.el, "it has no input, so it can fire without end")
 		}
@@ -99,7 +101,7 @@ func (c *closer) findStart() bool {
 		return true
 	}
 	if len(open) != 1 {
-		return c.plainOnly(c.g.el, "no place is marked in the beginning and "+itoa(len(open))+" places have no input")
+		return c.plainOnly(c.g.el, "no place is marked in the beginning and "+strconv.Itoa(len(open))+" places have no input")
 	}
 	c.starts = open
 	c.p.Places[open[0].index].Initial = 1
@@ -186,7 +188,7 @@ func (c *closer) closeStart() {
 	}
 	why := "it is marked in the beginning, and transitions put more into it"
 	if len(c.starts) > 1 {
-		why = itoa(len(c.starts)) + " places are marked in the beginning, this one first"
+		why = strconv.Itoa(len(c.starts)) + " places are marked in the beginning, this one first"
 	}
 	c.note(Closed, c.starts[0].el.Line, c.starts[0].el.String(),
 		why+"; "+start+" -> "+begin+" is added before")
@@ -222,7 +224,7 @@ func (c *closer) closeEnd() {
 		c.def.Flows = append(c.def.Flows, net.Flow{From: s, To: finish, Pos: pos})
 	}
 	c.def.Flows = append(c.def.Flows, net.Flow{From: finish, To: end, Pos: pos})
-	c.note(Closed, pos.Line, c.g.el.String(), "it has "+itoa(len(c.ends))+" ends; "+finish+" -> "+end+
+	c.note(Closed, pos.Line, c.g.el.String(), "it has "+strconv.Itoa(len(c.ends))+" ends; "+finish+" -> "+end+
 		" is added behind, with an or-join")
 }
 

@@ -1,6 +1,7 @@
 package pnml
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
@@ -39,7 +40,7 @@ func (b *builder) annotated() (Net, error) {
 				other.el.String())
 		}
 		if len(name) > maxName {
-			return Net{}, b.refuse(TooLarge, n.el, "its name is longer than "+itoa(maxName)+" bytes")
+			return Net{}, b.refuse(TooLarge, n.el, "its name is longer than "+strconv.Itoa(maxName)+" bytes")
 		}
 		taken[name] = n
 		b.name[n] = name

@@ -78,5 +78,3 @@ func (d *decoder) noteFinalMarkings(el *xmlread.Element) {
 			Text: "a run counts as complete when every place but the sinks is empty, whatever final markings are written"})
 	}
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

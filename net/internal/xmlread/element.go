@@ -1,6 +1,7 @@
 package xmlread
 
 import (
+	"fmt"
 	"iter"
 	"strings"
 	"unicode"
@@ -110,7 +111,7 @@ func Quote(s string) string {
 	if len(s) > 80 {
 		s = strings.ToValidUTF8(s[:80], "") + "..."
 	}
-	return sprintf("%q", s)
+	return fmt.Sprintf("%q", s)
 }
 
 // Label returns a text as one line for people: runs of space and control characters become one space, and it is cut to

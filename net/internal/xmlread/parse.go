@@ -1,6 +1,7 @@
 package xmlread
 
 import (
+	"fmt"
 	"io"
 	"strings"
 )
@@ -212,7 +213,7 @@ func (p *parser) endTag() error {
 	}
 	if open := p.stack[n-1]; open.name != name {
 		return p.errorAt(p.here(), Malformed,
-			sprintf("</%s> closes <%s>, which was opened in line %d", Label(name), Label(open.name), open.line))
+			fmt.Sprintf("</%s> closes <%s>, which was opened in line %d", Label(name), Label(open.name), open.line))
 	}
 	p.pos += i + 1
 	p.pop()

@@ -6,8 +6,6 @@ import (
 	"strings"
 )
 
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
 // Code names a kind of [Error] or [Note]. Codes are stable.
 type Code string
 
@@ -32,7 +30,6 @@ const (
 	MultiInstance  Code = "multi-instance"  // a task for several instances or in a loop, read as one task
 	PlainOnly      Code = "plain-only"      // a plain Petri net, and no workflow can be made of it
 	Disconnected   Code = "disconnected"    // on no path from the start to an end
-	Renamed        Code = "renamed"         // an id was no usable name or was taken
 	UnknownElement Code = "unknown-element" // an element the reader has never heard of
 )
 
@@ -119,7 +116,7 @@ func (r *Report) String() string {
 		b.WriteString(n.String() + "\n")
 	}
 	if r.Omitted > 0 {
-		b.WriteString(sprintf("and %d more\n", r.Omitted))
+		b.WriteString(fmt.Sprintf("and %d more\n", r.Omitted))
 	}
 	return b.String()
 }

@@ -1,6 +1,9 @@
 package xmlread
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // startTag reads a start tag with its attributes and opens the element.
 func (p *parser) startTag() error {
@@ -14,7 +17,7 @@ func (p *parser) startTag() error {
 		return p.errorAt(line, Malformed, "<"+Label(name)+"> stands behind the end of the root element")
 	}
 	if len(p.stack) >= p.o.MaxDepth {
-		return p.errorAt(line, TooLarge, sprintf("elements lie more than %d deep inside one another", p.o.MaxDepth))
+		return p.errorAt(line, TooLarge, fmt.Sprintf("elements lie more than %d deep inside one another", p.o.MaxDepth))
 	}
 	local := name[strings.IndexByte(name, ':')+1:]
 	if p.skip == 0 && p.o.Skip != nil && p.root != nil && p.o.Skip(local) {
@@ -65,7 +68,7 @@ func (p *parser) newElement(local string, start, line int) (*Element, error) {
 
 func (p *parser) count(line int) error {
 	if p.nodes++; p.nodes > p.o.MaxNodes {
-		return p.errorAt(line, TooLarge, sprintf("there are more than %d elements and attributes", p.o.MaxNodes))
+		return p.errorAt(line, TooLarge, fmt.Sprintf("there are more than %d elements and attributes", p.o.MaxNodes))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package xmlread
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -24,7 +25,7 @@ func toUTF8(src, file string) (string, error) {
 		return fromLatin1(src), nil
 	default:
 		return "", &Error{File: file, Line: 1, Code: WrongFormat,
-			Text: sprintf("the encoding %s is not read; save the file as UTF-8", Quote(enc))}
+			Text: fmt.Sprintf("the encoding %s is not read; save the file as UTF-8", Quote(enc))}
 	}
 	if !utf8.ValidString(src) {
 		src = strings.ToValidUTF8(src, "\uFFFD")

@@ -20,6 +20,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,18 +81,18 @@ type Usage struct {
 // Complete asks the model once and waits for its whole answer. Every error is an [*Error]; one that a context caused
 // also matches [context.Canceled] or [context.DeadlineExceeded].
 func (c *Client) Complete(ctx context.Context, prompt string) (Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, or(c.Timeout, DefaultTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 	defer cancel()
 	req, err := c.request(ctx, prompt)
 	if err != nil {
 		return Reply{}, c.named(&Error{Code: CodeConfig, Message: err.Error()})
 	}
-	resp, err := or(c.HTTP, http.DefaultClient).Do(req)
+	resp, err := cmp.Or(c.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
 		return Reply{}, c.named(broken(ctx, 0, err))
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, or(c.MaxReply, DefaultMaxReply)))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, cmp.Or(c.MaxReply, DefaultMaxReply)))
 	// A refusal counts even where its explanation was cut short: the status line has said what matters.
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return Reply{}, c.named(c.refused(resp, body))
@@ -103,7 +104,7 @@ func (c *Client) Complete(ctx context.Context, prompt string) (Reply, error) {
 	if failure != nil {
 		return Reply{}, c.named(failure)
 	}
-	reply.Model = or(reply.Model, c.Model)
+	reply.Model = cmp.Or(reply.Model, c.Model)
 	return reply, nil
 }
 
@@ -158,13 +159,4 @@ func publicName(address string) string {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
-}
-
-// or is the value, or the default where the value is zero.
-func or[T comparable](value, def T) T {
-	var zero T
-	if value == zero {
-		return def
-	}
-	return value
 }

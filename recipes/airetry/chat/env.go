@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ func FromEnv() (*Client, error) {
 	if c.BaseURL == "" && c.Key == "" {
 		return nil, ErrNotConfigured
 	}
-	c.BaseURL = or(c.BaseURL, publicURL)
+	c.BaseURL = cmp.Or(c.BaseURL, publicURL)
 	if c.Model == "" {
 		return nil, fmt.Errorf("chat endpoint %s: no model: set %s", publicName(c.BaseURL), EnvModel)
 	}

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -129,7 +130,7 @@ func (c *Client) refused(resp *http.Response, body []byte) *Error {
 	return &Error{
 		Status:     resp.StatusCode,
 		Code:       code,
-		Message:    or(text, http.StatusText(resp.StatusCode)),
+		Message:    cmp.Or(text, http.StatusText(resp.StatusCode)),
 		RetryAfter: c.retryAfter(resp.Header),
 		Temporary:  passing(resp.StatusCode, code),
 	}

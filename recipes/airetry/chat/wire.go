@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,12 +85,12 @@ func complaint(body []byte) (code, text string) {
 	if len(outer.Error) > 0 {
 		var plain string
 		if json.Unmarshal(outer.Error, &plain) == nil {
-			d.Message = or(loose(plain), d.Message)
+			d.Message = cmp.Or(loose(plain), d.Message)
 		} else if json.Unmarshal(outer.Error, &d) != nil {
 			d = details{}
 		}
 	}
-	return string(or(d.Code, d.Type)), string(or(d.Message, loose(body)))
+	return string(cmp.Or(d.Code, d.Type)), string(cmp.Or(d.Message, loose(body)))
 }
 
 type details struct {
