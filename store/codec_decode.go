@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -197,6 +198,9 @@ func (d *decoder) named(w *wire) (Event, error) {
 		from, err := conditionIDs(n, []string{w.Condition})
 		if err != nil {
 			return nil, err
+		}
+		if w.N < 0 || w.N > math.MaxInt32 {
+			return nil, fmt.Errorf("%d is not a number of tokens", w.N)
 		}
 		return &Removed{Case: w.Case, Task: t, From: from[0], Tokens: int32(w.N)}, nil
 	case wordNote:

@@ -273,6 +273,8 @@ func TestDamageIsCalledByItsName(t *testing.T) {
 		`[{"e":"task","task":"draft","to":"sleeping"}]`,
 		`[{"e":"task","task":"nobody","to":"started"}]`,
 		`[{"e":"removed","task":"draft"}]`,
+		`[{"e":"removed","task":"draft","condition":"start","n":4294967297}]`,
+		`[{"e":"removed","task":"draft","condition":"start","n":-1}]`,
 		`[{"e":"item","item":"x"}]`, `[{"e":"item","at":"noon"}]`, `[{"e":"job","to":"none"}]`} {
 		_, err := store.DecodeEvents([]byte(data), caseID, nets)
 		require.ErrorIs(t, err, store.ErrCorrupt, data)
