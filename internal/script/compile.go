@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -22,9 +23,7 @@ func Compile(workflows []*Workflow, known map[string]*activities.Definition) ([]
 		return nil, problems, nil
 	}
 	byName := make(map[string]*activities.Definition)
-	for name, d := range known {
-		byName[name] = d
-	}
+	maps.Copy(byName, known)
 	var defs []*activities.Definition
 	for _, w := range workflows {
 		d, err := w.definition()
@@ -55,9 +54,9 @@ func check(workflows []*Workflow, known map[string]*activities.Definition) []net
 		all = append(all, w.Def)
 		given[w.Def.Name] = true
 	}
-	for name, d := range known {
+	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if !given[name] {
-			all = append(all, d.Net.Definition())
+			all = append(all, known[name].Net.Definition())
 		}
 	}
 	problems = append(problems, net.CheckAll(all)...)

@@ -15,7 +15,7 @@ import (
 func ParseNotation(at net.Pos, text string) ([]*Workflow, error) {
 	p := &parser{at: at}
 	p.at.Line = max(p.at.Line, 1)
-	if err := mustBeUTF8(p.at, text); err != nil {
+	if err := mustBeText(p.at, text); err != nil {
 		return nil, err
 	}
 	first := p.at

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -79,7 +78,7 @@ func (r *runner) close(ctx context.Context) error {
 func (r *runner) open(ctx context.Context) error {
 	var err error
 	r.engine, err = engine.Config{
-		Clock: r.clock, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Clock: r.clock, Logger: slog.New(slog.DiscardHandler),
 		CallbackTimeout: time.Hour, // no output depends on how fast the machine is
 	}.Open(ctx, r.opener, r.versions...)
 	return err

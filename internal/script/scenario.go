@@ -37,7 +37,7 @@ type Arg struct{ Key, Value string }
 // "error: syntax", see [Command.Action].
 func ParseScenario(name string, text []byte) (*File, error) {
 	f := &File{Name: name, text: string(text)}
-	if err := mustBeUTF8(net.Pos{File: name, Line: 1}, f.text); err != nil {
+	if err := mustBeText(net.Pos{File: name, Line: 1}, f.text); err != nil {
 		return nil, err
 	}
 	r := &reader{text: f.text, name: name, to: len(f.text) - len(strings.TrimPrefix(f.text, byteOrderMark))}

@@ -3,87 +3,14 @@ package script
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-var errAmbiguous = errors.New("ambiguous")
-
-// caseAt finds the case that a path names. The zero path is the root case last started.
-func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, error) {
-	if path.Root == "" {
-		path.Root = r.last
-	}
-	at, ok := r.roots[path.Root]
-	if !ok || len(path.Steps) == 0 {
-		if !ok {
-			return at, fmt.Errorf("case %q: %w", path.Root, engine.ErrNotFound)
-		}
-		return at, nil
-	}
-	tree, err := r.engine.Tree(ctx, at)
-	if err != nil {
-		return at, err
-	}
-	for _, step := range path.Steps {
-		i := slices.IndexFunc(tree.Case(at).Children, func(id workitem.CaseID) bool {
-			c := tree.Case(id)
-			return c.ParentTask == step.Task && c.Generation == step.Generation && c.Number == step.N
-		})
-		if i < 0 {
-			return at, fmt.Errorf("case %s below %s: %w", step, path.Root, engine.ErrNotFound)
-		}
-		at = tree.Case(at).Children[i]
-	}
-	return at, nil
-}
-
-// view reads the case that a command addresses, with its tree and the name of its root.
-func (r *runner) view(ctx context.Context, path CasePath) (*store.Tree, *store.Case, error) {
-	id, err := r.caseAt(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	tree, err := r.engine.Tree(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	return tree, tree.Case(id), nil
-}
-
-// item finds the work item that a command names: "task.generation.number", or the one live item of a task.
-func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
-	var found []workitem.ID
-	id, err := r.caseAt(ctx, a.Case)
-	if err != nil {
-		return workitem.ID{}, err
-	}
-	for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: id, Task: a.Item.Task}) {
-		if err != nil {
-			return workitem.ID{}, err
-		}
-		if row.Task != a.Item.Task {
-			continue
-		}
-		if a.Item.Bare && row.State.Live() || !a.Item.Bare && row.Generation == a.Item.Generation && row.Number == a.Item.N {
-			found = append(found, row.ID)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return workitem.ID{}, fmt.Errorf("work item %s: %w", a.Item, engine.ErrNotFound)
-	case 1:
-		return found[0], nil
-	}
-	return workitem.ID{}, fmt.Errorf("task %s has %d items that are not final: %w", a.Item.Task, len(found), errAmbiguous)
-}
 
 func (r *runner) show(ctx context.Context, a Action) ([]string, error) {
 	tree, c, err := r.view(ctx, a.Case)

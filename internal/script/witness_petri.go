@@ -118,23 +118,35 @@ func (c *petriCloser) close() {
 
 // without lists the places that no way leads to from the given ones, or, backwards, from which none leads to them.
 func (c *petriCloser) without(from []int, forward bool) []int {
-	seen := net.NewBits(len(c.p.Places))
-	for _, i := range from {
-		seen.Add(i)
+	ends := func(t int) (near, far []net.PetriArc) {
+		if forward {
+			return c.p.Transitions[t].In, c.p.Transitions[t].Out
+		}
+		return c.p.Transitions[t].Out, c.p.Transitions[t].In
 	}
-	for again := true; again; {
-		again = false
-		for i := range c.p.Transitions {
-			near, far := c.p.Transitions[i].In, c.p.Transitions[i].Out
-			if !forward {
-				near, far = far, near
-			}
-			if !slices.ContainsFunc(near, func(a net.PetriArc) bool { return seen.Has(a.Place) }) {
+	at := make([][]int, len(c.p.Places)) // by place: the transitions that lead on from it
+	for t := range c.p.Transitions {
+		near, _ := ends(t)
+		for _, a := range near {
+			at[a.Place] = append(at[a.Place], t)
+		}
+	}
+	seen, walked := net.NewBits(len(c.p.Places)), net.NewBits(len(c.p.Transitions))
+	for open := slices.Clone(from); len(open) > 0; {
+		i := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen.Has(i) {
+			continue
+		}
+		seen.Add(i)
+		for _, t := range at[i] {
+			if walked.Has(t) {
 				continue
 			}
+			walked.Add(t)
+			_, far := ends(t)
 			for _, a := range far {
-				again = again || !seen.Has(a.Place)
-				seen.Add(a.Place)
+				open = append(open, a.Place)
 			}
 		}
 	}
