@@ -79,7 +79,7 @@ type Work struct {
 	Item    *workitem.Item   // nil for the job of a case or an activation
 	Input   json.RawMessage  // of the item, or of the call
 	Attempt int              // 1 for the first
-	First   workitem.ID      // the first attempt of the item: itself, unless it replaces a failed one
+	First   workitem.ID      // the first attempt of the item: itself, unless it replaces a failed one, or its run restarts another
 	Run     int              // how often this very job was tried; 1 for the first
 	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
 	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease

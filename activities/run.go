@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
 	OnComplete []Telling       `json:"onComplete,omitempty"` // who is told of the end, in this order
+	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: the item that the work began with, see Work.First
 }
 
 // Telling says that a handler is to be told of the end of a run.
@@ -35,7 +36,7 @@ func (t *Telling) Wants(outcome workitem.State) bool {
 
 // Encode returns the JSON that a case keeps; nil for the zero value. The error is a [*domain.InvalidError].
 func (o Options) Encode() (json.RawMessage, error) {
-	if len(o.Retry) == 0 && len(o.OnComplete) == 0 {
+	if len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() {
 		return nil, nil
 	}
 	raw, err := json.Marshal(o)

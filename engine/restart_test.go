@@ -289,3 +289,37 @@ func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	require.ErrorIs(t, run.Cleanup(t.Context(), e), engine.ErrNotFound)
 	nothingLeft(t, e)
 }
+
+// A restart is the same work: what was told to the world by a key is told by the same key again, also when the run that began
+// it is gone, and chance falls as it did.
+func TestARestartKeepsItsKeys(t *testing.T) {
+	said := make(map[string]bool)
+	again := errors.New("again")
+	pay := builder.MustAction("pay", func(ctx context.Context, _ struct{}) (string, error) {
+		w, _ := builder.WorkFrom(ctx)
+		s := fmt.Sprint(step.Key(ctx, "charge"), step.Rand(ctx, "who").Uint64(), w.First)
+		said[s] = true
+		if _, err := step.Do(ctx, "charge", func(context.Context) (string, error) { return s, nil }); err != nil {
+			return "", err
+		}
+		return "", again
+	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 2 }))
+	e := enginetest.New(t, pay)
+	run, err := pay.Run(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	e.Advance(time.Minute)
+	for _, opts := range [][]builder.RestartOption{nil, {builder.FromStep("charge")}, nil} {
+		fresh, err := run.Restart(t.Context(), e, opts...)
+		require.NoError(t, err)
+		require.NoError(t, run.Cleanup(t.Context(), e))
+		e.Crash()
+		e.Advance(time.Minute)
+		run = fresh
+	}
+	require.Len(t, said, 1)
+
+	_, err = pay.Run(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	e.Advance(time.Minute)
+	require.Len(t, said, 2, "another run")
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -280,18 +281,34 @@ func (tx *Tx) RestartRun(
 		if err != nil {
 			return err
 		}
-		c := &store.Case{Options: old.Options, Priority: old.Priority, Predecessor: old.ID}
+		options, err := optionsAgain(old)
+		if err != nil {
+			return err
+		}
+		c := &store.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
 		fresh, err = tx.begin(c, d, old.Input, "restart "+id.String(), call, steps)
 		return err
 	})
 	return fresh, err
 }
 
+// optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
+func optionsAgain(old *store.Case) (json.RawMessage, error) {
+	o, err := activities.OptionsOf(kernel.Info(old))
+	if err != nil || !oneJob(old) || !o.Work.IsZero() {
+		return old.Options, err
+	}
+	o.Work = kernel.FirstItem(old)
+	return o.Encode()
+}
+
+// oneJob reports whether a case is that of an action: only that has one job to speak of.
+func oneJob(c *store.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
+
 // stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
-// Only an action has one job to speak of.
 func (tx *Tx) stepsOf(old *store.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
-	if old.Net.NumTasks() == 1 && old.Net.Task(0).Kind == net.Atomic {
+	if oneJob(old) {
 		var last *workitem.Item
 		for it := range old.Items.All() {
 			last = it

@@ -71,6 +71,9 @@ func (m *Machine) work(c *store.Case, j *store.Job, it *workitem.Item) (*activit
 	if it != nil && j.Kind == store.JobRun {
 		w.Input = it.Input
 	}
+	if err := restarted(c, w); err != nil {
+		return nil, err
+	}
 	var err error
 	w.Steps, err = m.recalled(c, j, it)
 	return w, err
@@ -86,6 +89,27 @@ func first(c *store.Case, it *workitem.Item) workitem.ID {
 		it = before
 	}
 	return it.ID
+}
+
+// restarted has the first item of a case that restarts another go on with the work of that one: what is told to the world by
+// a key of it is told by the same key again. A person may have added further items; they are work of their own.
+func restarted(c *store.Case, w *activities.Work) error {
+	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
+		return nil
+	}
+	o, err := activities.OptionsOf(w.Case)
+	if err == nil && !o.Work.IsZero() {
+		w.First = o.Work
+	}
+	return err
+}
+
+// FirstItem is the first work item that a case had; zero if it had none.
+func FirstItem(c *store.Case) workitem.ID {
+	for it := range c.Items.All() {
+		return it.ID
+	}
+	return workitem.ID{}
 }
 
 // Settle hands in the result of a running job. The fence must be the one that the claim gave.
