@@ -186,15 +186,6 @@ func caller() net.Pos {
 }
 
 func checkType[T any](d *draft, what, subject string, pos net.Pos) {
-	t := reflect.TypeFor[T]()
-	if untyped(t) {
-		return // anything may stand behind it
-	}
-	switch deref(t).Kind() {
-	case reflect.Interface, reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		d.problem(BadType, subject, pos, "%s cannot be a payload: JSON cannot hold a %s", what, t)
-		return
-	}
 	if err := domain.CheckType[T](); err != nil {
 		d.problem(BadType, subject, pos, "%s cannot be a payload: %s", what, oneLine(err))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // TypeError says that a type can't be a payload or a record as it is declared. The programmer can mend it; no data can.
@@ -25,16 +26,33 @@ func (e *TypeError) Error() string {
 	return where + ": " + e.Problem
 }
 
-// CheckType reports what makes T unusable as a payload or record: validate tags that name no rule, have a parameter
-// that the rule can't use, or don't suit the field, and fields that have no JSON form. All structs within T are
+// CheckType reports what makes T unusable as a payload or record: that it, or a field, has no JSON form, and validate
+// tags that name no rule, have a parameter that the rule can't use, or don't suit the field. All structs within T are
 // looked at. The error joins a [*TypeError] for every problem; it is nil if there is none.
 //
 // Without it a bad tag shows up when the first value is validated, which may be long after the program has started.
 // Rules that compare fields with each other (eqfield, required_if) are only checked for their names.
-func CheckType[T any]() error { return checkType(reflect.TypeFor[T]()) }
+func CheckType[T any]() error {
+	t := reflect.TypeFor[T]()
+	if known, ok := checked.Load(t); ok {
+		return known.(answer).err
+	}
+	err := checkType(t)
+	checked.Store(t, answer{err})
+	return err
+}
+
+// checked remembers the answers of CheckType, of which a program has as many as it has types: it is asked before every
+// step of a function.
+var checked sync.Map
+
+type answer struct{ err error }
 
 func checkType(t reflect.Type) error {
 	c := typeChecker{seen: make(map[reflect.Type]bool)}
+	if what := notJSON(t, 0); what != "" {
+		c.problems = append(c.problems, &TypeError{Type: t.String(), Problem: what + " has no JSON form"})
+	}
 	c.look(t)
 	return errors.Join(c.problems...)
 }

@@ -83,11 +83,23 @@ func perform[T any](
 		return none, err
 	}
 	defer c.end()
+	if err := asks[T](c); err != nil {
+		return none, err
+	}
 	s, err := run(c)
 	if err != nil {
 		return none, c.wrap(err)
 	}
 	return result[T](c.run, s)
+}
+
+// asks refuses a call whose result could not be remembered, or read, whatever it is: before anything is done for it.
+func asks[T any](c *call) error {
+	if err := domain.CheckType[T](); err != nil {
+		return c.run.misuse("step %q, at %s: its result cannot be remembered as what is asked for: %v; ask for another type",
+			c.ask.Name, place(c.place), err)
+	}
+	return nil
 }
 
 // enter begins a call that is no step of its own, but looks at branches of the same run.

@@ -21,7 +21,7 @@ import (
 // Options: [Timeout], [Loose], [After].
 func Call[T any](ctx context.Context, name, workflow string, input any, opts ...Option) (T, error) {
 	var none T
-	s, err := callCase(ctx, here(), name, workflow, input, opts)
+	s, err := callCase(ctx, here(), name, workflow, input, opts, asks[T])
 	switch {
 	case err != nil:
 		return none, err
@@ -33,6 +33,7 @@ func Call[T any](ctx context.Context, name, workflow string, input any, opts ...
 
 func callCase(
 	ctx context.Context, at uintptr, name, workflow string, input any, opts []Option,
+	asks func(*call) error,
 ) (*workitem.Step, error) {
 	s, err := insider(ctx, title{name: name})
 	if err != nil {
@@ -51,6 +52,9 @@ func callCase(
 		return nil, err
 	}
 	defer c.end()
+	if err := asks(c); err != nil {
+		return nil, err
+	}
 	if c.opts.delay > 0 {
 		if err := c.delay(); err != nil {
 			return nil, c.wrap(err)

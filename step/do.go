@@ -23,7 +23,8 @@ import (
 //
 // The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields
 // that JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the
-// step fails, with the code "invalid" or "too-large".
+// step fails, with the code "invalid" or "too-large". A T that JSON can't hold is a mistake that is told of before fn is
+// called.
 //
 // If fn fails, and no [Retry] is left, the step has failed: Do returns an [*Error], the first time as when the
 // function of the job runs on after a wait. The next attempt of the job itself, if there is one, calls fn again.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/step/steptest"
@@ -133,4 +134,34 @@ func TestAMistakeWaitsForNothing(t *testing.T) {
 	require.ErrorIs(t, out.Err, step.ErrUsage)
 	require.ErrorContains(t, out.Err, `step "back"`)
 	require.Empty(t, job.Steps())
+}
+
+// A result that could not be remembered, whatever it is, is told of before anything is done: not after the customer was
+// charged, and then once for each attempt.
+func TestAResultThatCannotBeRememberedIsToldOfBefore(t *testing.T) {
+	done := 0
+	type open struct{ Body fmt.Stringer }
+	for text, f := range map[string]func(context.Context) error{
+		"chan int: a chan has no JSON form": func(ctx context.Context) error {
+			return second(step.Do(ctx, "a", func(context.Context) (chan int, error) { done++; return nil, nil },
+				step.Retry(retry.Constant(3, time.Second))))
+		},
+		"fmt.Stringer: an interface with methods has no JSON form": func(ctx context.Context) error {
+			return second(step.Tx(ctx, "a", func(context.Context, domain.DB) (fmt.Stringer, error) { done++; return nil, nil }))
+		},
+		"field Body of step_test.open: an interface with methods has no JSON form": func(ctx context.Context) error {
+			return second(step.Await[open](ctx, "a"))
+		},
+		"map[float64]int: a map whose keys are of type float64 has no JSON form": func(ctx context.Context) error {
+			return second(step.Call[map[float64]int](ctx, "a", "child", 1))
+		},
+	} {
+		job := steptest.New()
+		_ = job.Send("a", "kept for another wait")
+		out := job.Run(t.Context(), f)
+		require.ErrorIs(t, out.Err, step.ErrUsage)
+		require.ErrorContains(t, out.Err, text)
+		require.Zero(t, done)
+		require.Nil(t, job.Step("a"))
+	}
 }

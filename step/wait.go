@@ -77,7 +77,7 @@ func (c *call) waiting(now, due time.Time) *workitem.Step {
 // Options: [Timeout], [Named], [Topic].
 func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) {
 	var none T
-	s, err := await(ctx, here(), event, opts)
+	s, err := await(ctx, here(), event, opts, asks[T])
 	if err != nil {
 		return none, err
 	}
@@ -100,7 +100,7 @@ func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) 
 	return v, nil
 }
 
-func await(ctx context.Context, at uintptr, event string, opts []Option) (*workitem.Step, error) {
+func await(ctx context.Context, at uintptr, event string, opts []Option, asks func(*call) error) (*workitem.Step, error) {
 	ask := workitem.Step{Name: event, Kind: workitem.StepEvent, Target: event}
 	for _, o := range opts {
 		ask.Topic = ask.Topic || o.name == "Topic"
@@ -112,6 +112,9 @@ func await(ctx context.Context, at uintptr, event string, opts []Option) (*worki
 	defer c.end()
 	if err := checkName(event); err != nil {
 		return nil, c.run.misuse("step %q, at %s: the event: %v", c.ask.Name, place(at), err)
+	}
+	if err := asks(c); err != nil {
+		return nil, err
 	}
 	s, err := c.awaitEnd(c.waitTimed)
 	if err != nil {
