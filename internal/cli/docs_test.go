@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
+	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 var picture = regexp.MustCompile("(?s)```net image=(\\w+)(?: marking=(\\S+))?(?: busy=(\\S+))?\n(.*?)```")
@@ -44,6 +45,22 @@ func TestPicturesOfTheDocs(t *testing.T) {
 		}
 		require.Contains(t, string(page), "(images/"+m[1]+".svg)")
 	}
+}
+
+// The scenario of docs/scenarios.md prints what it says.
+func TestScenarioOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/scenarios.md")
+	require.NoError(t, err)
+	_, text, ok := strings.Cut(string(page), "```scenario\n")
+	require.True(t, ok)
+	text, _, ok = strings.Cut(text, "```")
+	require.True(t, ok)
+	f, err := script.ParseScenario("scenarios.md", []byte(text))
+	require.NoError(t, err)
+	result, err := script.Run(t.Context(), f, sqlite.Memory())
+	require.NoError(t, err)
+	require.NoError(t, result.Broken)
+	require.Empty(t, result.Mismatches)
 }
 
 // moment reads a marking like "a:2,b->c:1" and a list of busy tasks.

@@ -19,10 +19,13 @@ func (a *app) script() *cobra.Command {
 	s := &scripts{a: a}
 	cmd := &cobra.Command{
 		Use: "script FILE|FOLDER...", Short: "run scenario files and compare what they print",
-		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, and " +
-			"print a diff for every output that differs. In a folder, all files that end in .txt are run, those " +
-			"of its folders too. The database that a file leaves behind is checked as a whole. With -o json, " +
-			"there is one object for every difference."),
+		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, and "+
+			"print a diff for every output that differs. In a folder, all files that end in .txt are run, those "+
+			"of its folders too; one that is no scenario does not keep the others from it. The database that a "+
+			"file leaves behind is checked as a whole. With -o json, there is one object for every difference.") +
+			"\n\n" + paragraph("A scenario file is a list of commands, each with a line of ---- below it and then what it "+
+			"must print, up to a blank line:") + "\n\n  " + strings.Join(script.Usages(), "\n  ") + "\n\n" +
+			paragraph("Each takes case=PATH for another case than the one started last. The whole form is in docs/scenarios.md."),
 		Example: `  tasq script scenarios
   tasq script -update review.txt`,
 		RunE: a.run(s.run),
@@ -45,6 +48,7 @@ type scripts struct {
 	files, commands   int
 	mismatches, wrong int // outputs that differ, and files with such outputs
 	updated, broken   int // files
+	unread            int // files that are no scenarios
 }
 
 func (s *scripts) run(ctx context.Context, args []string) error {
@@ -55,10 +59,15 @@ func (s *scripts) run(ctx context.Context, args []string) error {
 	var files []*script.File
 	for _, path := range paths {
 		f, err := readScenario(path)
-		if err != nil {
+		switch {
+		case err == nil:
+			files = append(files, f)
+		case len(paths) == 1:
 			return err
+		default: // which keeps no other file from being run
+			s.a.complain(err)
+			s.unread++
 		}
-		files = append(files, f)
 	}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
@@ -167,13 +176,17 @@ func (s *scripts) differs(f *script.File, result *script.Result) (status string,
 	s.mismatches += len(result.Mismatches)
 	for _, m := range result.Mismatches {
 		if s.a.output == "json" {
-			row := scriptRow{File: f.Name, Line: m.Command.Pos.Line, Command: line(m.Command), Diff: m.Diff}
+			row := scriptRow{File: f.Name, Line: m.Command.Pos.Line, Command: line(m.Command), Diff: m.Diff, Why: m.Why}
 			if err := s.a.object(row); err != nil {
 				return "", err
 			}
 			continue
 		}
-		fmt.Fprintf(s.a.Out, "%s:%d: %s\n%s\n", f.Name, m.Command.Pos.Line, line(m.Command), s.a.diff(m.Diff))
+		fmt.Fprintf(s.a.Out, "%s:%d: %s\n%s", f.Name, m.Command.Pos.Line, line(m.Command), s.a.diff(m.Diff))
+		if m.Why != "" {
+			fmt.Fprintln(s.a.Out, plainLines(m.Why))
+		}
+		fmt.Fprintln(s.a.Out)
 	}
 	return "differs", nil
 }
@@ -192,6 +205,7 @@ type scriptRow struct {
 	Line    int    `json:"line,omitempty"`
 	Command string `json:"command,omitempty"`
 	Diff    string `json:"diff,omitempty"`   // from the expected output to the printed one
+	Why     string `json:"why,omitempty"`    // what is behind a printed code
 	Broken  string `json:"broken,omitempty"` // what is wrong with the database that the file left behind
 }
 
@@ -254,11 +268,15 @@ func unwritable(path string, err error) error { return usagef("cannot write %s: 
 
 // summary ends a run, with an error if something was not as expected.
 func (s *scripts) summary() error {
+	var err error
+	switch {
+	case s.unread > 0:
+		err = exit(ExitUsage, "")
+	case s.mismatches+s.broken > 0:
+		err = exit(ExitNo, "")
+	}
 	if s.a.output == "json" {
-		if s.mismatches+s.broken > 0 {
-			return exit(ExitNo, "")
-		}
-		return nil
+		return err
 	}
 	text := plural(s.files, "file") + ", " + plural(s.commands, "command")
 	if s.updated > 0 {
@@ -270,10 +288,13 @@ func (s *scripts) summary() error {
 	if s.broken > 0 {
 		text += fmt.Sprintf(", %s not whole", plural(s.broken, "database"))
 	}
-	if s.mismatches+s.broken == 0 {
-		fmt.Fprintln(s.a.Out, "ok: "+text)
-		return nil
+	if s.unread > 0 {
+		text += fmt.Sprintf(", %s not run", plural(s.unread, "file"))
 	}
-	fmt.Fprintln(s.a.Out, "FAILED: "+text)
-	return exit(ExitNo, "")
+	status := "ok: "
+	if err != nil {
+		status = "FAILED: "
+	}
+	fmt.Fprintln(s.a.Out, status+text)
+	return err
 }

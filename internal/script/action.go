@@ -121,10 +121,18 @@ func (a *Action) arguments(args []Arg) error {
 				a.To = strings.Split(arg.Value, ",")
 			}
 		default:
-			return syntaxf("%s takes no argument %s=", a.Verb, quote(arg.Key))
+			return syntaxf("%s takes no argument %s; expected %s", a.Verb, quote(arg.Key+"="), a.takes())
 		}
 	}
 	return nil
+}
+
+// takes names the arguments that the command takes.
+func (a *Action) takes() string {
+	if a.Item.Task != "" {
+		return "to= or case="
+	}
+	return "case="
 }
 
 // errUsage is the answer of a command's parse to words of the wrong number or order.
@@ -149,6 +157,15 @@ var commands = map[string]command{
 	"advance": {"advance DURATION", (*Action).parseAdvance},
 	"crash":   {"crash", alone(VerbCrash)},
 	"show":    {"show case|tasks|marking|items|cases|jobs|enabled", (*Action).parseShow},
+}
+
+// Usages says how each command is written, define first.
+func Usages() []string {
+	usages := make([]string, len(commandNames))
+	for i, name := range commandNames {
+		usages[i] = commands[name].usage
+	}
+	return usages
 }
 
 func alone(v Verb) func(*Action, []string) error {

@@ -115,9 +115,9 @@ func TestActionsRefuse(t *testing.T) {
 		"do A.01.1":             `"A.01.1" is not a work item; expected TASK or TASK.GENERATION.N`,
 		"do A.-1.1":             `"A.-1.1" is not a work item; expected TASK or TASK.GENERATION.N`,
 		"do A to=B to=C":        `to= is given twice; expected it once`,
-		"do A too=B":            `do takes no argument "too"=`,
-		"crash to=A":            `crash takes no argument "to"=`,
-		"item new A to=B":       `item new takes no argument "to"=`,
+		"do A too=B":            `do takes no argument "too="; expected to= or case=`,
+		"crash to=A":            `crash takes no argument "to="; expected case=`,
+		"item new A to=B":       `item new takes no argument "to="; expected case=`,
 		"crash case=":           `"" is not the path of a case; expected one like case/S.1.2`,
 		"crash case=/S.1.1":     `"/S.1.1" is not the path of a case; expected one like case/S.1.2`,
 		"crash case=case/":      `"" is not a child case; expected TASK.GENERATION.N`,
@@ -149,7 +149,7 @@ func TestActionsRefuse(t *testing.T) {
 
 func TestParseActionAloneHasNoPlace(t *testing.T) {
 	_, err := script.ParseAction([]string{"crash"}, []script.Arg{{Key: "now", Value: "yes"}})
-	require.EqualError(t, err, `crash takes no argument "now"=`)
+	require.EqualError(t, err, `crash takes no argument "now="; expected case=`)
 	require.EqualError(t, &script.SyntaxError{Line: 3, Text: "wrong"}, "line 3: wrong")
 }
 

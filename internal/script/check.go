@@ -2,10 +2,8 @@ package script
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -15,7 +13,7 @@ import (
 func (r *runner) check(a Action) ([]string, error) {
 	d := r.known[a.Workflow]
 	if d == nil {
-		return nil, fmt.Errorf("workflow %q: %w", a.Workflow, engine.ErrNotFound)
+		return nil, undefined(a.Workflow)
 	}
 	rep := net.Verify(d.Net, net.VerifyOptions{})
 	if len(rep.Findings) == 0 {

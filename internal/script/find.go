@@ -20,8 +20,10 @@ func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, er
 	}
 	at, ok := r.roots[path.Root]
 	switch {
+	case path.IsZero():
+		return at, fmt.Errorf("no case was started yet: %w", engine.ErrNotFound)
 	case !ok:
-		return at, fmt.Errorf("case %q: %w", path.Root, engine.ErrNotFound)
+		return at, fmt.Errorf("no case was started as %q: %w", path.Root, engine.ErrNotFound)
 	case len(path.Steps) == 0:
 		return at, nil
 	}
@@ -72,9 +74,13 @@ func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 	}
 	switch len(found) {
 	case 0:
+		if a.Item.Bare {
+			return workitem.ID{}, fmt.Errorf("task %s has no work item that is not final: %w", a.Item.Task, engine.ErrNotFound)
+		}
 		return workitem.ID{}, fmt.Errorf("work item %s: %w", a.Item, engine.ErrNotFound)
 	case 1:
 		return found[0], nil
 	}
-	return workitem.ID{}, fmt.Errorf("task %s has %d items that are not final: %w", a.Item.Task, len(found), errAmbiguous)
+	return workitem.ID{}, fmt.Errorf("task %s has %d work items that are not final; name one as %s.GENERATION.N: %w",
+		a.Item.Task, len(found), a.Item.Task, errAmbiguous)
 }

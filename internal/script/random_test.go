@@ -227,7 +227,8 @@ func TestRandomNetsAgreeWithTheReference(t *testing.T) {
 		run := func(line string) string {
 			f, err := ParseScenario("random", []byte(line+"\n----\n"))
 			require.NoError(rt, err)
-			return strings.Join(r.command(ctx, f.Commands[0]), "\n")
+			lines, _ := r.command(ctx, f.Commands[0])
+			return strings.Join(lines, "\n")
 		}
 		require.Equal(rt, "ok", run("define\n"+text))
 		require.Equal(rt, "ok", run("start w"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type Mismatch struct {
 	Command *Command
 	Diff    string // unified, expected against printed
+	Why     string // what is behind a printed code, for a person; "" if none was printed
 }
 
 // Result is what running a scenario file showed.
@@ -40,10 +42,10 @@ func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
 	}
 	result := &Result{}
 	for _, c := range f.Commands {
-		output := r.command(ctx, c)
+		output, why := r.command(ctx, c)
 		result.Outputs = append(result.Outputs, output)
 		if diff := Diff(c.Expected, output); diff != "" {
-			result.Mismatches = append(result.Mismatches, Mismatch{Command: c, Diff: diff})
+			result.Mismatches = append(result.Mismatches, Mismatch{Command: c, Diff: diff, Why: why})
 		}
 	}
 	result.Broken = r.close(ctx)
@@ -84,29 +86,31 @@ func (r *runner) open(ctx context.Context) error {
 	return err
 }
 
-// command executes one command, and returns the lines that it prints.
-func (r *runner) command(ctx context.Context, c *Command) []string {
+// command executes one command, and returns the lines that it prints, with the reason for a code among them.
+func (r *runner) command(ctx context.Context, c *Command) (lines []string, why string) {
 	action, err := c.Action()
-	if err != nil {
-		return failure(err)
+	if err == nil {
+		lines, err = r.do(ctx, c, action)
 	}
-	lines, err := r.do(ctx, c, action)
-	if err != nil {
-		return failure(err)
+	if err == nil {
+		err = r.engine.Drain(ctx)
 	}
-	if err := r.engine.Drain(ctx); err != nil {
-		return failure(err)
+	var problems problems
+	switch {
+	case errors.As(err, &problems):
+		return problems.codes(), err.Error()
+	case err != nil:
+		return failure(err), err.Error()
+	case len(lines) == 0:
+		return []string{"ok"}, ""
 	}
-	if len(lines) == 0 {
-		return []string{"ok"}
-	}
-	return lines
+	return lines, ""
 }
 
 func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error) {
 	switch a.Verb {
 	case VerbDefine:
-		return r.define(ctx, c)
+		return nil, r.define(ctx, c)
 	case VerbCheck:
 		return r.check(a)
 	case VerbStart:
@@ -139,17 +143,17 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 var errSyntax = errors.New("not a command")
 
 // define takes workflows up. An engine is opened with what it knows, so a new one takes the place of the old.
-func (r *runner) define(ctx context.Context, c *Command) ([]string, error) {
+func (r *runner) define(ctx context.Context, c *Command) error {
 	parsed, err := c.Workflows()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defs, problems, err := Compile(parsed, r.known)
+	defs, refused, err := Compile(parsed, r.known)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(problems) > 0 {
-		return problemLines(problems), nil
+	if len(refused) > 0 {
+		return problems(refused)
 	}
 	for _, d := range defs {
 		if old := r.known[d.Name]; old != nil && old.Fingerprint != d.Fingerprint {
@@ -159,26 +163,36 @@ func (r *runner) define(ctx context.Context, c *Command) ([]string, error) {
 		r.versions = append(r.versions, d)
 	}
 	if err := r.engine.Close(); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, r.open(ctx)
+	return r.open(ctx)
 }
 
-func problemLines(problems []net.Problem) []string {
-	var lines []string
-	for _, p := range problems {
-		line := string(p.Code) + " " + p.Subject
-		if len(lines) == 0 || lines[len(lines)-1] != line {
-			lines = append(lines, line)
-		}
+// problems are why definitions were refused.
+type problems []net.Problem
+
+// Error says them to a person, one a line.
+func (p problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].String()
 	}
-	return lines
+	return strings.Join(lines, "\n")
+}
+
+// codes are the lines that define prints, each once.
+func (p problems) codes() []string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = string(p[i].Code) + " " + p[i].Subject
+	}
+	return slices.Compact(lines)
 }
 
 func (r *runner) start(ctx context.Context, a Action) error {
 	d := r.known[a.Workflow]
 	if d == nil {
-		return fmt.Errorf("workflow %q: %w", a.Workflow, engine.ErrNotFound)
+		return undefined(a.Workflow)
 	}
 	id, err := r.engine.Start(ctx, d.Name, nil)
 	if err != nil {
@@ -186,6 +200,10 @@ func (r *runner) start(ctx context.Context, a Action) error {
 	}
 	r.roots[a.Name], r.last = id, a.Name
 	return nil
+}
+
+func undefined(workflow string) error {
+	return fmt.Errorf("no workflow %q was defined: %w", workflow, engine.ErrNotFound)
 }
 
 // verbs are the actions behind the verbs.
