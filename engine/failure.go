@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/tasq-dev/tasq/retry"
@@ -43,12 +41,6 @@ func failureIn(err error) *workitem.Failure {
 		failure.Retryable = false
 	}
 	return failure
-}
-
-// panicked makes a failure of what a function panicked with; the details hold the stack.
-func panicked(p any) *workitem.Failure {
-	stack, _ := json.Marshal(string(debug.Stack()))
-	return &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
 }
 
 // failureOf puts an error of a run into the words of a failure.

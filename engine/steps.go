@@ -150,7 +150,7 @@ func (j *journal) Tx(
 			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
 				defer func() {
 					if p := recover(); p != nil {
-						bug = panicked(p)
+						bug = workitem.PanicFailure(p)
 						err = bug
 					}
 				}()

@@ -117,7 +117,7 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicked(p)
+			err = workitem.PanicFailure(p)
 		}
 	}()
 	if w.Name != "" {

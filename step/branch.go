@@ -2,9 +2,7 @@ package step
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -152,10 +150,7 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 		err := error(errGone)
 		defer func() {
 			if p := recover(); p != nil {
-				stack, _ := json.Marshal(string(debug.Stack()))
-				err = &workitem.Failure{
-					Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true,
-				}
+				err = workitem.PanicFailure(p)
 			}
 			b.cancel(nil)
 			r.mu.Lock()
@@ -168,8 +163,8 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 	return b
 }
 
-// errGone is the failure of a branch whose function never returned. It is caught in a deferred function, which is all that
-// still runs then.
+// errGone is the failure of a branch whose function never returned. It is caught in a deferred function, which is all
+// that still runs then.
 var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the branch ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
@@ -295,8 +290,8 @@ func (c *call) waitFor(b *branch) error {
 	return b.err
 }
 
-// follow waits for one branch, and takes over what that knew. The error is not that of the branch. The lock is held, but
-// not in between.
+// follow waits for one branch, and takes over what that knew. The error is not that of the branch. The lock is held,
+// but not in between.
 func (c *call) follow(b *branch) error {
 	j := &join{by: c.branch, ready: func(j *join) bool { return j.left == 0 }}
 	j.add(b)

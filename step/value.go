@@ -73,8 +73,8 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 	return v, err
 }
 
-// version is what is remembered of a [Version] that was not there before: the latest one, unless there is history behind
-// it. The lock is held, but not in between.
+// version is what is remembered of a [Version] that was not there before: the latest one, unless there is history
+// behind it. The lock is held, but not in between.
 func (c *call) version(latest int) (json.RawMessage, error) {
 	c.run.turns.asking++
 	defer func() { c.run.turns.asking-- }()

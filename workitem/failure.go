@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ import (
 // Failure says why a work item, a job or a case failed. It is data, not an error: a failed item is an outcome that the
 // process answers.
 type Failure struct {
-	Code      string          `json:"code,omitempty"`    // a word that programs compare, such as "timeout"; "" if none was given
+	Code      string          `json:"code,omitempty"`    // a word that programs compare: "timeout"; "" if none was given
 	Message   string          `json:"message,omitempty"` // one sentence for a person
 	Details   json.RawMessage `json:"details,omitempty"` // anything more, as JSON; nil if none
 	Retryable bool            `json:"retryable"`         // whether another attempt may help
@@ -90,6 +91,13 @@ func FailureOf(err error) *Failure {
 	}
 	f.bound()
 	return &f
+}
+
+// PanicFailure makes a retryable failure of what some work panicked with, as recover returns it. It is called in the
+// deferred function that recovers: the details are the stack at that place, as a JSON string.
+func PanicFailure(p any) *Failure {
+	stack, _ := json.Marshal(string(debug.Stack())) // a string always has a JSON form
+	return &Failure{Code: CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
 }
 
 // The limits of a failure that is made of an error, in bytes. An error may quote a whole answer of a server.

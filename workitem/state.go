@@ -34,7 +34,8 @@ func ParseState(word string) (State, error) {
 	if i := slices.Index(stateNames[:], word); i > 0 {
 		return State(i), nil
 	}
-	return None, fmt.Errorf("%q is not a state of a work item; the states are %s", word, strings.Join(stateNames[1:], ", "))
+	return None, fmt.Errorf("%q is not a state of a work item; the states are %s",
+		word, strings.Join(stateNames[1:], ", "))
 }
 
 // Final reports whether an item in this state can never change again.

@@ -83,7 +83,7 @@ type Step struct {
 	Kind   StepKind
 	Target string          // the event, topic, or workflow; "" for the other kinds
 	Topic  bool            // the event is a broadcast of a topic, not one that is sent to the case
-	Input  json.RawMessage // what it was asked with, of which a change is noticed; the input of a child case; nil if nothing
+	Input  json.RawMessage // what it was asked with, a change of which is noticed; that of a child case; nil if nothing
 	State  StepState
 
 	Attempt int             // how often the function was called; 0 for the kinds that call none

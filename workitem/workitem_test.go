@@ -3,6 +3,7 @@ package workitem_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,10 @@ import (
 )
 
 var (
-	states  = []workitem.State{workitem.None, workitem.Initialized, workitem.Started, workitem.Completed, workitem.Failed, workitem.Canceled}
-	actions = []workitem.Action{workitem.Initialize, workitem.Start, workitem.Complete, workitem.Fail, workitem.Cancel, workitem.Reset}
+	states = []workitem.State{workitem.None, workitem.Initialized, workitem.Started, workitem.Completed, workitem.Failed,
+		workitem.Canceled}
+	actions = []workitem.Action{workitem.Initialize, workitem.Start, workitem.Complete, workitem.Fail, workitem.Cancel,
+		workitem.Reset}
 )
 
 // The whole life of a work item, as the documents draw it.
@@ -132,6 +135,13 @@ func TestFailures(t *testing.T) {
 	coded := workitem.FailureOf(fmt.Errorf("charge: %w", workitem.Failf("no-funds", "%d are missing", 7)))
 	require.Equal(t, "no-funds: 7 are missing", coded.String())
 	require.True(t, coded.Retryable)
+	panicked := workitem.PanicFailure(errors.New("nil map"))
+	require.Equal(t, "panic: nil map", panicked.String())
+	require.True(t, panicked.Retryable)
+	var stack string
+	require.NoError(t, json.Unmarshal(panicked.Details, &stack))
+	require.Contains(t, stack, "TestFailures")
+
 	require.NoError(t, workitem.Fatal(nil))
 	require.Empty(t, (*workitem.Failure)(nil).String())
 }

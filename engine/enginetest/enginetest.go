@@ -1,5 +1,5 @@
-// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that stands still until the
-// test moves it, and a proof of the whole database's integrity when the test ends.
+// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that stands still
+// until the test moves it, and a proof of the whole database's integrity when the test ends.
 //
 //	e := enginetest.New(t, article)
 //	id, err := article.Start(t.Context(), e, Prompt{Text: "Why Petri nets?"})
@@ -9,7 +9,6 @@ package enginetest
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -40,14 +39,14 @@ func New(t testing.TB, workflows ...engine.Workflow) *Engine {
 	return Open(t, sqlite.Memory(), engine.Config{}, workflows...)
 }
 
-// Open opens an engine on any store. The configuration's clock and logger are replaced: by the virtual clock, and by silence
-// unless a logger is given. When the test ends, the engine is closed and the database is proved to be whole.
+// Open opens an engine on any store. The configuration's clock and logger are replaced: by the virtual clock, and by
+// silence unless a logger is given. When the test ends, the engine is closed and the database is proved to be whole.
 func Open(t testing.TB, o store.Opener, cfg engine.Config, workflows ...engine.Workflow) *Engine {
 	t.Helper()
 	e := &Engine{t: t, clock: virtual.NewClock(), opener: o, cfg: cfg, workflows: workflows}
 	e.cfg.Clock = e.clock
 	if e.cfg.Logger == nil {
-		e.cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		e.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	e.open()
 	t.Cleanup(func() {
@@ -68,7 +67,8 @@ func (e *Engine) open() {
 	e.Engine = opened
 }
 
-// Clock is the engine's clock.
+// Clock is the engine's clock. Its Set moves it to any time, also back, as a machine's clock may be set, and does not
+// wait for what becomes due; [Engine.Advance] does.
 func (e *Engine) Clock() *virtual.Clock { return e.clock }
 
 // Advance moves the clock, and does every job that becomes due, in due order, each at its own due time.
@@ -91,8 +91,8 @@ func (e *Engine) Drain() {
 	}
 }
 
-// Crash stops the engine as a kill would: nothing is written, no job is given back. Then the store is opened again, with
-// the workflows given, or the same ones if there are none.
+// Crash stops the engine as a kill would: nothing is written, no job is given back. Then the store is opened again,
+// with the workflows given, or the same ones if there are none.
 func (e *Engine) Crash(workflows ...engine.Workflow) {
 	e.t.Helper()
 	if len(workflows) > 0 {
@@ -104,7 +104,8 @@ func (e *Engine) Crash(workflows ...engine.Workflow) {
 	e.open()
 }
 
-// Check proves the integrity of the whole database: every case is rebuilt from its journal and compared with the tables.
+// Check proves the integrity of the whole database: every case is rebuilt from its journal and compared with the
+// tables.
 func (e *Engine) Check() {
 	e.t.Helper()
 	if err := integrity.Check(context.Background(), e.Engine); err != nil {

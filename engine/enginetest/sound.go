@@ -42,8 +42,8 @@ func sound(t testing.TB, d *activities.Definition, seen map[*activities.Definiti
 	seen[d] = true
 	rep := net.Verify(d.Net, net.VerifyOptions{States: soundStates, Silence: d.Verification.Silenced})
 	if rep.Verdict == net.Unknown {
-		t.Errorf("workflow %s: whether it is sound is not decided: %s ran out after %d states; move a part of it into a composite "+
-			"task", d.Name, rep.Exhausted, rep.States)
+		t.Errorf("workflow %s: whether it is sound is not decided: %s ran out after %d states; "+
+			"move a part of it into a composite task", d.Name, rep.Exhausted, rep.States)
 	}
 	needed := make(map[net.Code]bool)
 	for _, f := range rep.Findings {
@@ -94,8 +94,8 @@ func describe(f net.Finding) string {
 }
 
 // Scenario writes the run for which Build refused a workflow as a scenario file, to be looked at step by step with tasq
-// script: that of the first finding that has one, for no run shows a task that can never start. The error says that nothing
-// in err is a [builder.UnsoundError] with a run, or that its net has a name that a scenario file cannot hold.
+// script: that of the first finding that has one, for no run shows a task that can never start. The error says that
+// nothing in err is a [builder.UnsoundError] with a run, or that its net has a name that a scenario file cannot hold.
 func Scenario(err error) (string, error) {
 	all := unsound(err)
 	if len(all) == 0 {

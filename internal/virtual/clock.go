@@ -13,7 +13,8 @@ import (
 // Epoch is where a clock starts: an even moment, so that times in transcripts are easy to read.
 var Epoch = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock is a clock that only [Clock.Set] and [Clock.Advance] move. It is safe for concurrent use. Make one with [NewClock].
+// Clock is a clock that only [Clock.Set] and [Clock.Advance] move. It is safe for concurrent use. Make one with
+// [NewClock].
 type Clock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -38,7 +39,8 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// AfterFunc has f called when the clock has moved by d, in a goroutine of its own; at once if d is zero or less.
+// AfterFunc has f called when the clock has moved by d, by whoever moves it; at once and in a goroutine of its own if d
+// is zero or less.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +62,8 @@ func (c *Clock) cancel(id int) bool {
 	return len(c.calls) < before
 }
 
-// Set moves the clock to a time, also backwards. The functions that become due are called before it returns, in the order of
-// their times, while the clock already shows the new time.
+// Set moves the clock to a time, also backwards. The functions that become due are called before it returns, in the
+// order of their times, while the clock already shows the new time.
 func (c *Clock) Set(now time.Time) {
 	c.mu.Lock()
 	c.now = now
@@ -86,7 +88,8 @@ type Engine interface {
 	NextDue() (time.Time, bool)
 }
 
-// Advance moves the clock by d, and has the engine do every job that becomes due, in due order, each at its own due time.
+// Advance moves the clock by d, and has the engine do every job that becomes due, in due order, each at its own due
+// time.
 func (c *Clock) Advance(ctx context.Context, e Engine, d time.Duration) error {
 	target := c.Now().Add(d)
 	for {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -63,7 +61,7 @@ const (
 	settled
 )
 
-// New returns a job that no run has begun, at virtual.Epoch: the beginning of 2030.
+// New returns a job that no run has begun, on a clock that stands at the beginning of 2030.
 func New() *Job {
 	j := &Job{
 		now: virtual.Epoch, ids: workitem.NewGenerator(rand.NewChaCha8([32]byte{})),
@@ -97,8 +95,7 @@ func (j *Job) Run(ctx context.Context, fn func(context.Context) error) step.Outc
 func guarded(ctx context.Context, fn func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			stack, _ := json.Marshal(string(debug.Stack()))
-			err = &workitem.Failure{Code: workitem.CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+			err = workitem.PanicFailure(p)
 		}
 	}()
 	return fn(ctx)
@@ -243,7 +240,8 @@ func (j *Job) endChild(name string, to workitem.StepState, output json.RawMessag
 	})
 }
 
-// Refuse has every child case of a workflow refused, as if there were none of the name.
+// Refuse has every further child case of a workflow refused, with this failure, as if there were none of the name. A
+// nil failure lets them be started again.
 func (j *Job) Refuse(workflow string, f *workitem.Failure) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -389,6 +387,3 @@ func (j *Job) ring() {
 		}
 	}
 }
-
-// discard is where a job logs by default.
-var discard = slog.New(slog.DiscardHandler)

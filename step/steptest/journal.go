@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ func (j *Job) claim() (*run, error) {
 		return nil, fmt.Errorf("steptest: the job is being run")
 	}
 	if j.Info.Log == nil {
-		j.Info.Log = discard
+		j.Info.Log = slog.New(slog.DiscardHandler)
 	}
 	j.run = &run{j: j, due: make(map[workitem.StepID]int)}
 	j.state = held
