@@ -17,31 +17,38 @@ import (
 
 const module = "github.com/tasq-dev/tasq/"
 
-// layers is the order of the house: a package may import those of lower layers, and what allowed lists. A new package
-// fails until it has a place here.
+// layers is the order of the house: a package may import those of lower layers. A new package fails until it has a place
+// here; see layerOf for the recipes.
 var layers = map[string]int{
 	"internal/spelling": -1, // words, for everybody
-	"net":               0, "net/internal/xmlread": 0, "internal/modeltest": 1, "workitem": 0, "domain": 0, "retry": 0, "internal/sqlkit": 0, "internal/virtual": 0,
-	"recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
-	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1,
-	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "internal/integrity": 2,
-	"step": 1, "step/steptest": 2,
-	"engine":          3,
-	"admin":           4,
-	"internal/script": 4, "internal/demo": 5,
-	"internal/model": 5, "engine/enginetest": 5,
+
+	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
+	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
+
+	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1, "step": 1,
+	"internal/modeltest": 1,
+
+	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "step/steptest": 2,
+	"internal/integrity": 2,
+
+	"engine": 3,
+
+	"admin": 4, "internal/script": 4,
+
+	"engine/enginetest": 5, "internal/demo": 5, "internal/model": 5,
+
 	"internal/check": 6,
-	"internal/cli":   7,
-	"cmd/tasq":       8,
-	"internal/arch":  8,
+
+	"internal/cli": 7,
+
+	"cmd/tasq": 8, "internal/arch": 8,
 }
 
-// recipes are definitions: builder and below.
 func layerOf(pkg string) (int, bool) {
 	if n, ok := layers[pkg]; ok {
 		return n, true
 	}
-	if strings.HasPrefix(pkg, "recipes/") {
+	if strings.HasPrefix(pkg, "recipes/") { // definitions: builder and below
 		return 3, true
 	}
 	return 0, false
@@ -121,8 +128,12 @@ var mayReadTheClock = []string{
 
 func TestFilesFitInAHead(t *testing.T) {
 	for path, text := range sources(t) {
-		if n := strings.Count(text, "\n"); n > 800 {
-			t.Errorf("%s has %d lines; a file should fit in a head, 800 is the limit", path, n)
+		most := 400
+		if strings.HasSuffix(path, "_test.go") {
+			most = 600
+		}
+		if n := strings.Count(text, "\n"); n > most {
+			t.Errorf("%s has %d lines; a file should fit in a head, %d is the limit", path, n, most)
 		}
 	}
 }

@@ -13,8 +13,8 @@ var (
 	goCode     = regexp.MustCompile("(?s)```go\n(.*?)```\n")
 )
 
-// A page that names a file of examples shows parts of it: every piece of Go on the page stands in that file, line by line but
-// for its indentation. So it compiles, and does what the examples say.
+// A page that names a file of examples shows parts of it: every piece of Go on the page stands in that file, line by
+// line but for its indentation. So it compiles, and does what the examples say.
 func TestPagesShowTheirExamples(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
 	if err != nil {

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,9 +17,12 @@ var (
 )
 
 func TestPagesNameTestsThatExist(t *testing.T) {
-	declared := declaredTests(t)
+	declared := make(map[string]bool)
+	for name := range testsByPackage(t) {
+		declared[name[strings.LastIndexByte(name, '.')+1:]] = true
+	}
 	for _, page := range provingPages {
-		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
+		text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(page)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,23 +36,4 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-}
-
-func declaredTests(t *testing.T) map[string]bool {
-	t.Helper()
-	declared := make(map[string]bool)
-	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		src, err := os.ReadFile(path)
-		for _, m := range declaredTest.FindAllStringSubmatch(string(src), -1) {
-			declared[m[1]] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return declared
 }

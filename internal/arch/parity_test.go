@@ -23,7 +23,8 @@ var (
 	fenced   = regexp.MustCompile("(?s)```.*?```")
 )
 
-// Every feature on the page has a test or an example that shows it, or is said to come later; and all that is named exists.
+// Every feature on the page has a test or an example that shows it, or is said to come later; and all that is named
+// exists.
 func TestParityNamesWhatExists(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root(t), parityPage))
 	if err != nil {
@@ -58,8 +59,8 @@ func TestParityNamesWhatExists(t *testing.T) {
 	}
 }
 
-// checkSpan looks up a name such as `step.Do`, `retry.Policy.MaxWait` or `engine.TestKillAtEveryCommit`. Other code is left
-// alone.
+// checkSpan looks up a name such as `step.Do`, `retry.Policy.MaxWait` or `engine.TestKillAtEveryCommit`. Other code is
+// left alone.
 func checkSpan(t *testing.T, span string, tests map[string]bool, names map[string][]string) {
 	t.Helper()
 	m := ofTree.FindStringSubmatch(span)
