@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Definition is a workflow without its payload types: what package builder makes, and what the kernel and the engine work
-// on. It is immutable once built.
+// Definition is a workflow without its payload types: what package builder makes, and what the kernel and the engine
+// work on. It is immutable once built.
 type Definition struct {
 	Name        string
 	Version     string          // "" unless its author gave one
@@ -30,7 +30,7 @@ type Definition struct {
 	Calls  map[string]*Call // functions that jobs run, by name
 
 	Handlers map[string]*Handler // who can be told of the end of a case, by name
-	Sweep    bool                // a root case that has ended is removed, with all that it had; otherwise it is kept for ever
+	Sweep    bool                // a root case that has ended is removed with all that it had, and not kept for ever
 	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers have been told
 }
 

@@ -62,8 +62,8 @@ func failureOf(c *Change) retry.Failure {
 	}
 }
 
-// Timeout cancels an item that is still live so long after its creation. Cancelling the last item of a task completes the
-// task under the default policy; use [TimeoutFail] where lateness is a failure.
+// Timeout cancels an item that is still live so long after its creation. Canceling the last item of a task completes
+// the task under the default policy; use [TimeoutFail] where lateness is a failure.
 func Timeout(after time.Duration) Timer {
 	return Timer{Name: "timeout", After: after, Item: func(_ context.Context, it *Item) error {
 		return it.Cancel(workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
@@ -99,9 +99,9 @@ func TimeoutTask(after time.Duration) Timer {
 	}}
 }
 
-// Escalate calls do, in a transaction, when an item is still live so long after its creation: to schedule an alarm, to note
-// it in a record, or to ask for an action. Give each escalation of a task its own name. To make another item for somebody
-// else, use a [Timer] of the task, whose [Activation] can.
+// Escalate calls do, in a transaction, when an item is still live so long after its creation: to schedule an alarm, to
+// note it in a record, or to ask for an action. Give each escalation of a task its own name. To make another item for
+// somebody else, use a [Timer] of the task, whose [Activation] can.
 func Escalate(name string, after time.Duration, do func(context.Context, *Item) error) Timer {
 	return Timer{Name: name, After: after, Item: do}
 }

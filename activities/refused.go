@@ -10,8 +10,8 @@ import (
 )
 
 // Refused returns why a ready-made answer cannot work, such as [Retry] with a policy of no attempts; nil for any other
-// answer, which it does not call. Package builder asks, so that the reason is a problem of Build. Where nobody asks, the
-// answer fails every change that it is told of.
+// answer, which it does not call. Package builder asks, so that the reason is a problem of Build. Where nobody asks,
+// the answer fails every change that it is told of.
 func Refused(answer func(context.Context, *Change) error) error {
 	if answer == nil || reflect.ValueOf(answer).Pointer() != refusals {
 		return nil

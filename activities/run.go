@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Options is what the caller of a start asks of that run beyond its input. A case keeps it as JSON. The zero value asks for
-// nothing.
+// Options is what the caller of a start asks of that run beyond its input. A case keeps it as JSON. The zero value asks
+// for nothing.
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
 	OnComplete []Telling       `json:"onComplete,omitempty"` // who is told of the end, in this order
@@ -81,12 +81,13 @@ func (o Options) Check(d *Definition) error {
 	return nil
 }
 
-// Handler answers the end of a run, for whoever started it. It is part of the definition; a start chooses it by its name, with
-// a value (see [Options]). It is told once of the end of a run: when it completed, failed or was canceled.
+// Handler answers the end of a run, for whoever started it. It is part of the definition; a start chooses it by its
+// name, with a value (see [Options]). It is told once of the end of a run: when it completed, failed or was canceled.
 type Handler struct {
 	// Accept decodes and validates the value that a start gives; nil takes any.
 	Accept func(value json.RawMessage) (json.RawMessage, error)
-	// Run answers in a transaction, which the context carries: that in which the case ends. If it fails, what it did is undone
-	// alone, and it is called again later, in a job. Nil if the function of this name in Calls answers, in a worker.
+	// Run answers in a transaction, which the context carries: that in which the case ends. If it fails, what it did is
+	// undone alone, and it is called again later, in a job. Nil if the function of this name in Calls answers, in a
+	// worker.
 	Run func(ctx context.Context, c CaseInfo, value json.RawMessage) error
 }

@@ -98,9 +98,9 @@ func (s *scope) Now() time.Time { return s.now }
 // DB runs the process's own SQL in the transaction: it is committed with the change, or not at all.
 func (s *scope) DB() domain.DB { return s.fx.DB() }
 
-// Schedule has a function of the workflow run in a worker, after the transaction has committed. The job belongs to what the
-// callback was called for (item, activation or case), and is canceled with it; in a callback that tells of an end it
-// belongs to the case. A negative time is an error.
+// Schedule has a function of the workflow run in a worker, after the transaction has committed. The job belongs to what
+// the callback was called for (item, activation or case), and is canceled with it; in a callback that tells of an end
+// it belongs to the case. A negative time is an error.
 func (s *scope) Schedule(n NewJob) (workitem.JobID, error) { return s.fx.OpenJob(s.at, n) }
 
 // Case is what a case's hook sees.
@@ -144,8 +144,8 @@ func (a *Activation) NewCase(ctx context.Context, n NewCase) (workitem.CaseID, e
 	return a.fx.OpenCase(ctx, a.at, n)
 }
 
-// Ask has an action done on one of the activation's items, once the callback has returned. If the item can no longer take the
-// action by then, nothing happens.
+// Ask has an action done on one of the activation's items, once the callback has returned. If the item can no longer
+// take the action by then, nothing happens.
 func (a *Activation) Ask(item *workitem.Item, action workitem.Action, payload any) error {
 	return ask(a.fx, item, action, payload)
 }
@@ -162,8 +162,8 @@ type Change struct {
 // NewChange is for the kernel.
 func NewChange(a *Activation) *Change { return &Change{Activation: *a} }
 
-// Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due after the
-// given time. It is the whole of a retry; [Retry] calls it.
+// Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due
+// after the given time. It is the whole of a retry; [Retry] calls it.
 func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
 	return c.anew(ctx, after, false)
 }

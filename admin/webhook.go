@@ -21,8 +21,8 @@ type TokenSender interface {
 	SendToken(ctx context.Context, token string, value any, opts ...builder.CallOption) error
 }
 
-// Webhook answers calls from outside with the event that a step waits for. A step makes a token (step.Token), passes its
-// address on to somebody, and awaits the event; whoever posts to the address sends it, once:
+// Webhook answers calls from outside with the event that a step waits for. A step makes a token (step.Token), passes
+// its address on to somebody, and awaits the event; whoever posts to the address sends it, once:
 //
 //	mux.Handle("POST /hooks/", http.StripPrefix("/hooks/", admin.Webhook(e, 0)))
 //
@@ -41,8 +41,8 @@ type TokenSender interface {
 //	503  the engine is closed; try again
 //
 // A caller that is not sure whether its call arrived calls again: with the same header Idempotency-Key the second call
-// gets the answer of the first, without it 404. A token is a secret of 192 random bits beside the id of its case: serve it over
-// TLS only, and do not log the path.
+// gets the answer of the first, without it 404. A token is a secret of 192 random bits beside the id of its case: serve
+// it over TLS only, and do not log the path.
 func Webhook(e TokenSender, limit int64) http.Handler {
 	if limit <= 0 {
 		limit = engine.DefaultMaxPayload
@@ -92,8 +92,8 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// keyOf names a call of one token. It is a hash, since what a stranger sends has any length, and since a token that was not
-// accepted is a secret, which the journal is not to hold.
+// keyOf names a call of one token. It is a hash, since what a stranger sends has any length, and since a token that was
+// not accepted is a secret, which the journal is not to hold.
 func keyOf(token, key string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(token), token, key))
 	return "webhook " + hex.EncodeToString(sum[:])

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// script is what each function of a measurement does: so many steps in a row, each with a receipt as its result, and then,
-// perhaps, a wait for an event, or a sleep of a day.
+// script is what each function of a measurement does: so many steps in a row, each with a receipt as its result, and
+// then, perhaps, a wait for an event, or a sleep of a day.
 type script struct {
 	steps int
 	waits bool
@@ -22,7 +22,8 @@ type script struct {
 	awake func(caller int) // called after the wait
 }
 
-// durable is a system that runs functions with steps. Its functions are told who started them: there and awake get that.
+// durable is a system that runs functions with steps. Its functions are told who started them: there and awake get
+// that.
 type durable interface {
 	Run(caller int) error             // starts a function and waits for its result
 	Start(caller int) (string, error) // starts one and returns its id
@@ -126,9 +127,9 @@ func functionsOf(r job, callers, steps int, open newDurable) (metrics, error) {
 	return m.since(before, m["n"]), d.Close()
 }
 
-// wakes measures the time from the call that sends an event to the line after the wait for it. A hundred functions wait,
-// and in the course of the measured time each gets its event: so the load is small, and somebody who polls is met at
-// any point between two looks.
+// wakes measures the time from the call that sends an event to the line after the wait for it. A hundred functions
+// wait, and in the course of the measured time each gets its event: so the load is small, and somebody who polls is met
+// at any point between two looks.
 func wakes(r job, open newDurable) (metrics, error) {
 	const n = 100
 	sent, took, woken := make([]time.Time, n), make([]time.Duration, n), make(chan struct{}, n)

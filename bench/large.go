@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tasq-dev/tasq/net"
 )
@@ -10,8 +11,8 @@ import (
 // largeNodes is how many places and transitions, or conditions and tasks, a large net has.
 const largeNodes = 24_000
 
-// refiner grows a plain net that is sound and free-choice by construction: it begins with one transition between a source
-// and a sink, and refines what is there by rules that keep a net sound.
+// refiner grows a plain net that is sound and free-choice by construction: it begins with one transition between a
+// source and a sink, and refines what is there by rules that keep a net sound.
 type refiner struct {
 	p   *net.Petri
 	rng *rand.Rand
@@ -38,7 +39,7 @@ func (g *refiner) refine(t, end int) {
 		is.Out = arc(mid)
 		g.transition(arc(mid), out)
 	case 2: // a second one that does the same
-		g.transition(append([]net.PetriArc(nil), is.In...), append([]net.PetriArc(nil), is.Out...))
+		g.transition(slices.Clone(is.In), slices.Clone(is.Out))
 	case 3: // two with parallel places between
 		a, b, out := g.place(), g.place(), is.Out
 		is.Out = append(arc(a), arc(b)...)
@@ -62,8 +63,8 @@ func (g *refiner) transition(in, out []net.PetriArc) {
 		In: in, Out: out})
 }
 
-// mutate takes one token from what a parting transition puts, about halfway through the list. The net is then unsound: a run
-// that completes without the token would, in the sound net, have completed with the token left over.
+// mutate takes one token from what a parting transition puts, about halfway through the list. The net is then unsound:
+// a run that completes without the token would, in the sound net, have completed with the token left over.
 func mutate(p *net.Petri) *net.Petri {
 	n := len(p.Transitions)
 	for i := range n {
@@ -75,8 +76,8 @@ func mutate(p *net.Petri) *net.Petri {
 	return p
 }
 
-// drawChain draws a workflow net of about so many nodes: a chain of small blocks, of and- and xor-gates, and of loops. More
-// adds or-gates, and races of which the winner cancels the rest.
+// drawChain draws a workflow net of about so many nodes: a chain of small blocks, of and- and xor-gates, and of loops.
+// More adds or-gates, and races of which the winner cancels the rest.
 func drawChain(seed uint64, nodes int, more bool) *net.Definition {
 	a := &author{rng: rand.New(rand.NewPCG(seed, 3)), d: &net.Definition{Name: "chain",
 		Conditions: []net.Condition{{Name: "i", Role: net.Start}, {Name: "o", Role: net.End}}}}
@@ -135,7 +136,8 @@ func (a *author) race() (first, last string) {
 		t := a.task(net.And, net.And)
 		a.flow(first, t)
 		a.flow(t, last)
-		a.d.Tasks[winner].Cancels = append(a.d.Tasks[winner].Cancels, t, net.ImplicitName(first, t), net.ImplicitName(t, last))
+		a.d.Tasks[winner].Cancels = append(a.d.Tasks[winner].Cancels,
+			t, net.ImplicitName(first, t), net.ImplicitName(t, last))
 	}
 	return first, last
 }

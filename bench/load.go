@@ -18,9 +18,9 @@ type call struct {
 	took time.Duration
 }
 
-// load has so many callers call do, each one call after the other. It returns the rate of calls that ended in the measured
-// time, p50 and p99 (milliseconds) of those that began in it, and the number of all calls. Where calls take longer than
-// the measured time, so that none began in it, the percentiles are those of all calls.
+// load has so many callers call do, each one call after the other. It returns the rate of calls that ended in the
+// measured time, p50 and p99 (milliseconds) of those that began in it, and the number of all calls. Where calls take
+// longer than the measured time, so that none began in it, the percentiles are those of all calls.
 func load(callers int, s span, do func(caller int) error) (metrics, error) {
 	var (
 		wg     sync.WaitGroup

@@ -5,8 +5,8 @@
 //	go run .            # 5 rounds, about half an hour; needs 20 GB of disk
 //	go run . -quick     # 3 rounds of shorter runs on smaller files, about five and a half minutes
 //
-// It also measures the verification of nets, against a naive search. The models of others that this needs are no part of the
-// repository: without them it is left out, and the report says where to put them.
+// It also measures the verification of nets, against a naive search. The models of others that this needs are no part
+// of the repository: without them it is left out, and the report says where to put them.
 //
 // Every measurement is a process of its own. What a figure is, and how it was counted, stands in docs/performance.md.
 package main

@@ -50,7 +50,8 @@ func wellFormed(all []subject) []subject {
 	return slices.DeleteFunc(all, func(s subject) bool { return s.petri == nil && len(s.definition.Check()) > 0 })
 }
 
-// verify is what Build and tasq check do with a net: compiling, if it is a definition, and verifying with all witnesses.
+// verify is what Build and tasq check do with a net: compiling, if it is a definition, and verifying with all
+// witnesses.
 func (s subject) verify() (net.Report, error) {
 	if s.petri != nil {
 		return net.VerifyPetri(s.petri, net.VerifyOptions{}), nil

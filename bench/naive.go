@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// The naive full state search, as a textbook has it: every marking that can be reached, breadth first, in a hash map; then
-// back from the final ones. No reduction, no structure, no bits. It is what verification is compared with, and decides
-// the same question: see [net.Petri] for final markings, and [net.VerifyPetri] for the rest.
+// The naive full state search, as a textbook has it: every marking that can be reached, breadth first, in a hash map;
+// then back from the final ones. No reduction, no structure, no bits. It is what verification is compared with, and
+// decides the same question: see [net.Petri] for final markings, and [net.VerifyPetri] for the rest.
 
 // answer is what a search says of a net.
 type answer struct {
@@ -181,8 +181,8 @@ func (s *search) allComplete() bool {
 	return left == 0
 }
 
-// searchNet does the same for a net with gates, regions and or-joins, whose tasks start and complete in steps of their own. Its
-// rules are those that the readers' tests hold the models against.
+// searchNet does the same for a net with gates, regions and or-joins, whose tasks start and complete in steps of their
+// own. Its rules are those that the readers' tests hold the models against.
 func searchNet(n *net.Net, budget int) answer {
 	o := modeltest.Explore(n, budget)
 	return answer{over: o.Big, sound: o.Sound, proper: !o.Big && o.Stuck == "" && o.Left == ""}

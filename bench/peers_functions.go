@@ -121,9 +121,9 @@ func (d *dbosRuns) Settle() error { return d.pass() }
 // Close implements durable. DBOS would wait for the functions that wait; the process ends here, which is as good.
 func (d *dbosRuns) Close() error { return nil }
 
-// goRuns runs functions as workflows of go-workflows, whose steps are activities: in the process of the client, which it
-// has a wrapper for that spares the polling, with the one connection that it opens itself, and with no time in which a
-// workflow is kept for a worker that is gone, since there is one worker.
+// goRuns runs functions as workflows of go-workflows, whose steps are activities: in the process of the client, which
+// it has a wrapper for that spares the polling, with the one connection that it opens itself, and with no time in which
+// a workflow is kept for a worker that is gone, since there is one worker.
 type goRuns struct {
 	gate
 	client *client.Client

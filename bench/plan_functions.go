@@ -9,7 +9,7 @@ type system struct {
 	name, who, module string
 	open              newDurable
 	replays           int // steps in all, for what is replayed in a quick run
-	wave              int // how many functions are replayed at a time: so as many share a commit, long or short; peers poll
+	wave              int // functions that are replayed at a time: so as many share a commit, long or short; peers poll
 	naps              int // functions that sleep, in a quick run
 }
 

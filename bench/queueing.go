@@ -25,7 +25,8 @@ type queue struct {
 	close func() error
 }
 
-// puts is the closed loop: each caller enqueues one job after the other, one by one or so many in a call. It counts jobs.
+// puts is the closed loop: each caller enqueues one job after the other, one by one or so many in a call. It counts
+// jobs.
 func puts(r job, callers, batch int, open func(dir string) (*queue, error)) (metrics, error) {
 	q, err := open(r.dir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // journals are the numbers of steps that a function has behind it when it is resumed.
 var journals = []int{10, 100, 1000}
 
-// replaySteps measure what it costs to resume functions with so many steps behind them: in the process that ran them, and,
-// in a second process on the same file, after a restart.
+// replaySteps measure what it costs to resume functions with so many steps behind them: in the process that ran them,
+// and, in a second process on the same file, after a restart.
 func replaySteps(s system) []step {
 	var all []step
 	for _, n := range journals {

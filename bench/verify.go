@@ -14,9 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// verifyLibrary reads and verifies all nets of a library, one after the other and that many times over, on one core. The
-// figure of a net is its median over the passes. That of the library is the median of whole passes, which also
-// hold the garbage collector's share.
+// verifyLibrary reads and verifies all nets of a library, one after the other and that many times over, on one core.
+// The figure of a net is its median over the passes. That of the library is the median of whole passes, which also hold
+// the garbage collector's share.
 func verifyLibrary(r job, l library) (metrics, error) {
 	runtime.GOMAXPROCS(1)
 	files, err := modeltest.Read(l.archive, l.endings...)

@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// The naive search and verification agree on small nets of each kind, whole and with a token lost, and what compare counts
-// adds up.
+// The naive search and verification agree on small nets of each kind, whole and with a token lost, and what compare
+// counts adds up.
 func TestNaiveSearchAgrees(t *testing.T) {
 	var all []subject
 	for seed := range uint64(20) {

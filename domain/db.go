@@ -8,7 +8,8 @@ import (
 
 // DB runs SQL. A *sql.DB, a *sql.Tx and a *sql.Conn are DBs, and so is whatever a callback of a process is given: then
 // the SQL belongs to the process's transaction. It has the methods of the DBTX interface that sqlc generates, so
-// generated code accepts it. Tables of the store's own can be read by such a DB, and are changed by the engine's methods only.
+// generated code accepts it. Tables of the store's own can be read by such a DB, and are changed by the engine's
+// methods only.
 type DB interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)

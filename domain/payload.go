@@ -15,8 +15,8 @@ const MaxSize = 1 << 20
 // ErrTooLarge says that a payload or record is longer than [MaxSize].
 var ErrTooLarge = errors.New("too large")
 
-// Encode validates v and returns it as JSON text, in UTF-8. The error is an [*InvalidError] if v breaks its own rules or
-// holds raw JSON that isn't UTF-8, an [*TypeError] if its type has rules that can't work, or is [ErrTooLarge].
+// Encode validates v and returns it as JSON text, in UTF-8. The error is an [*InvalidError] if v breaks its own rules
+// or holds raw JSON that isn't UTF-8, an [*TypeError] if its type has rules that can't work, or is [ErrTooLarge].
 func Encode(v any) ([]byte, error) {
 	if err := Validate(v); err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func Encode(v any) ([]byte, error) {
 // mend it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
 // anything that follows the value. The JSON null is T's zero value, and must obey the rules like any other.
 //
-// The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge]. It says
-// which field a misspelt one was probably meant to be.
+// The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge]. It
+// says which field a misspelt one was probably meant to be.
 func Decode[T any](data []byte) (T, error) {
 	var none T
 	if len(data) > MaxSize {

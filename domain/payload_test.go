@@ -209,7 +209,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// One text is read like another whatever was read before: decoders are kept, and errors count from the text's own start.
+// One text is read like another whatever was read before: decoders are kept, and errors count from the text's own
+// start.
 func TestDecodeForgetsEarlierTexts(t *testing.T) {
 	for range 3 {
 		for _, text := range []string{`{"text":"a"}`, ` {"text":"a"} `, `{"text":"a"}` + "\n\n"} {

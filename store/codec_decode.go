@@ -160,8 +160,7 @@ func (d *decoder) caseOpened(w *wire) (Event, error) {
 	d.opened[w.Case] = n
 	return &CaseOpened{Case: &Case{
 		ID: w.Case, Root: w.Root, Parent: w.Parent, ParentTask: w.Task, Generation: w.Gen, Number: int(w.N),
-		Caller:   w.Caller,
-		Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
+		Caller: w.Caller, Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
 		State: CaseStarted, Input: w.Input, Options: w.Options, Priority: w.Priority, Predecessor: w.Restarts,
 		Created: time.Time(w.At),
 	}}, nil
@@ -261,11 +260,16 @@ func jobOpened(w *wire) (Event, error) {
 	state, err := ParseJobState(w.To)
 	return &JobOpened{Job: &Job{
 		ID: w.Job, Case: w.Case, Root: w.Root, Task: w.Task, Generation: w.Gen, Item: w.Item, Kind: w.Kind,
-		Name:  w.Name,
-		Queue: w.Queue, Priority: w.Priority, Input: w.Input, Detached: w.Detached, State: state, Due: time.Time(w.Due),
-		Attempt: w.Attempt, Crashes: w.Crashes, Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease),
+		Name: w.Name, Queue: w.Queue, Priority: w.Priority, Input: w.Input, Detached: w.Detached, State: state,
+		Due: time.Time(w.Due), Attempt: w.Attempt, Crashes: w.Crashes, Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease),
 		Failure: w.Failure, Created: time.Time(w.At), Ended: time.Time(w.Ended),
 	}}, err
+}
+
+func jobMoved(w *wire) (Event, error) {
+	to, err := ParseJobState(w.To)
+	return &JobMoved{Case: w.Case, Job: w.Job, To: to, Due: time.Time(w.Due), Attempt: w.Attempt, Crashes: w.Crashes,
+		Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease), Failure: w.Failure, At: time.Time(w.At)}, err
 }
 
 func stepOpened(w *wire) (Event, error) {
@@ -282,10 +286,4 @@ func stepMoved(w *wire) (Event, error) {
 	to, err := workitem.ParseStepState(w.To)
 	return &StepMoved{Case: w.Case, Job: w.Job, Step: w.Step, To: to, Attempt: w.Attempt, Due: time.Time(w.Due),
 		Result: w.Output, Failure: w.Failure, At: time.Time(w.At)}, err
-}
-
-func jobMoved(w *wire) (Event, error) {
-	to, err := ParseJobState(w.To)
-	return &JobMoved{Case: w.Case, Job: w.Job, To: to, Due: time.Time(w.Due), Attempt: w.Attempt, Crashes: w.Crashes,
-		Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease), Failure: w.Failure, At: time.Time(w.At)}, err
 }

@@ -80,8 +80,8 @@ func DecodeNet(data []byte) (*net.Definition, error) {
 		d.Conditions = append(d.Conditions, net.Condition{Name: c.Name, Role: net.Role(role)})
 	}
 	for _, t := range doc.Tasks {
-		kind, join, split := slices.Index(kindWords, t.Kind), slices.Index(gateWords, t.Join), slices.Index(gateWords,
-			t.Split)
+		kind := slices.Index(kindWords, t.Kind)
+		join, split := slices.Index(gateWords, t.Join), slices.Index(gateWords, t.Split)
 		if kind < 0 || join < 0 || split < 0 {
 			return nil, corrupt("net", data, fmt.Errorf("task %q has the kind %q, the join %q and the split %q",
 				t.Name, t.Kind, t.Join, t.Split))

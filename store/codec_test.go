@@ -179,8 +179,8 @@ func aWaitEvent(t *rapid.T) store.Event {
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		return &store.StepOpened{Step: &workitem.Step{ID: anID[workitem.StepID](t), Job: anID[workitem.JobID](t),
-			Item: anID[workitem.ID](t), Case: caseID, Name: aText.Draw(t, "name"), Kind: workitem.StepKind(aText.Draw(t, "kind")),
-			Target: aText.Draw(t, "target"), Topic: rapid.Bool().Draw(t, "topic"), Input: aPayload.Draw(t, "input"),
+			Item: anID[workitem.ID](t), Case: caseID, Name: aText.Draw(t, "name"),
+			Kind: workitem.StepKind(aText.Draw(t, "kind")), Target: aText.Draw(t, "target"), Topic: rapid.Bool().Draw(t, "topic"), Input: aPayload.Draw(t, "input"),
 			State: aStepState(t), Attempt: aNumber.Draw(t, "attempt"), Run: aNumber.Draw(t, "run"), Due: aTime(t),
 			Child: anID[workitem.CaseID](t), Result: aPayload.Draw(t, "result"), Failure: aFailure(t),
 			Copied: rapid.Bool().Draw(t, "copied"), Created: aTime(t), Ended: aTime(t)}}
@@ -193,9 +193,11 @@ func aWaitEvent(t *rapid.T) store.Event {
 			Name: aText.Draw(t, "name"), Topic: rapid.Bool().Draw(t, "topic"), Value: aPayload.Draw(t, "value"),
 			By: aText.Draw(t, "by"), Sent: aTime(t)}}
 	case 3:
-		return &store.MessageTaken{Case: caseID, Message: anID[workitem.MessageID](t), Step: anID[workitem.StepID](t), At: aTime(t)}
+		return &store.MessageTaken{Case: caseID, Message: anID[workitem.MessageID](t), Step: anID[workitem.StepID](t),
+			At: aTime(t)}
 	}
-	return &store.Noted{Case: caseID, Task: net.TaskID(rapid.IntRange(-1, review.NumTasks()-1).Draw(t, "task")), Code: aText.Draw(t, "code"), Text: aText.Draw(t, "text")}
+	return &store.Noted{Case: caseID, Task: net.TaskID(rapid.IntRange(-1, review.NumTasks()-1).Draw(t, "task")),
+		Code: aText.Draw(t, "code"), Text: aText.Draw(t, "text")}
 }
 
 func aStepState(t *rapid.T) workitem.StepState {

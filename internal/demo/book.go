@@ -14,9 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// book is what the parties outside (the bank, the mail server, the model) write down of the calls that they get: a line of
-// JSON each, in a file beside the database. It is theirs and not ours, so no transaction of the database undoes it: a call
-// that a kill cut off is in it, though the database knows nothing of it.
+// book is what the parties outside (the bank, the mail server, the model) write down of the calls that they get: a line
+// of JSON each, in a file beside the database. It is theirs and not ours, so no transaction of the database undoes it:
+// a call that a kill cut off is in it, though the database knows nothing of it.
 type book struct {
 	clock retry.Clock
 	mu    sync.Mutex
@@ -70,8 +70,8 @@ func (b *book) refresh() error {
 	}
 }
 
-// take has a party answer a call: it is shown the calls that it had about this before, and fills in Did and Says. The call is
-// on the disk when take returns.
+// take has a party answer a call: it is shown the calls that it had about this before, and fills in Did and Says. The
+// call is on the disk when take returns.
 func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +123,8 @@ func (b *book) count(party, about string) (called, did int) {
 	return called, did
 }
 
-// once is a party that does what it is asked once for each key, and answers with a reference that begins with the prefix.
+// once is a party that does what it is asked once for each key, and answers with a reference that begins with the
+// prefix.
 func once(prefix string) func(c *call, before []call) {
 	return func(c *call, before []call) {
 		c.Did, c.Says = true, prefix+c.Key[:min(8, len(c.Key))]

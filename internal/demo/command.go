@@ -57,8 +57,8 @@ is not in memory, and the wait outlives the process.
 Flags:
 `
 
-// Command runs the demo with the arguments that follow its name on a command line; the first one may name another demo. The
-// error wraps [ErrUsage] if they cannot be understood; asked for help, Command prints it and returns nil.
+// Command runs the demo with the arguments that follow its name on a command line; the first one may name another demo.
+// The error wraps [ErrUsage] if they cannot be understood; asked for help, Command prints it and returns nil.
 func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error {
 	s := Setting{Err: errs, Terminal: terminal(out), Plain: os.Getenv("NO_COLOR") != ""}
 	if len(args) > 0 {

@@ -24,7 +24,8 @@ type hook struct {
 func listen(address string) (*hook, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the webhook cannot be served at %q; give -listen another address: %w", ErrUsage, address, err)
+		return nil, fmt.Errorf("%w: the webhook cannot be served at %q; give -listen another address: %w",
+			ErrUsage, address, err)
 	}
 	return &hook{listener: listener, server: &http.Server{ReadTimeout: 10 * time.Second}}, nil
 }

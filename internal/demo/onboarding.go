@@ -32,8 +32,8 @@ const modelFailures = 2
 // OnboardingOptions say what the demo of an onboarding does. The zero value runs it unattended.
 type OnboardingOptions struct {
 	Setting
-	// Interactive leaves the event to you: the demo prints a command that sends it, and the address of a webhook that does.
-	// Otherwise the demo sends it after a moment.
+	// Interactive leaves the event to you: the demo prints a command that sends it, and the address of a webhook that
+	// does. Otherwise the demo sends it after a moment.
 	Interactive bool
 	// Listen is where the webhook is served, for Interactive. Default: [DefaultListen].
 	Listen string
@@ -41,9 +41,9 @@ type OnboardingOptions struct {
 	Timeout time.Duration
 }
 
-// RunOnboarding runs the recipe onboarding on a file: a welcome mail, a wait for an event, a model that is busy twice, a
-// pause, an account. It goes on with the cases that still run in the file, starts one if there is none, and returns when they
-// have ended. When the context ends, it stops at once and returns the context's error; nothing is lost.
+// RunOnboarding runs the recipe onboarding on a file: a welcome mail, a wait for an event, a model that is busy twice,
+// a pause, an account. It goes on with the cases that still run in the file, starts one if there is none, and returns
+// when they have ended. When the context ends, it stops at once and returns the context's error; nothing is lost.
 func RunOnboarding(ctx context.Context, out io.Writer, o OnboardingOptions) error {
 	o.DB, o.Listen = cmp.Or(o.DB, DefaultOnboardingDB), cmp.Or(o.Listen, DefaultListen)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)

@@ -31,9 +31,9 @@ type OrderOptions struct {
 	Failures int // how often saving the order fails; five times is more than the recipe bears
 }
 
-// RunOrder runs the recipe order on a file: a customer is charged, gets a mail, and the order is saved, which fails. It goes
-// on with the cases that still run in the file, starts one if there is none, and returns when they have ended. When the
-// context ends, it stops at once and returns the context's error; nothing is lost.
+// RunOrder runs the recipe order on a file: a customer is charged, gets a mail, and the order is saved, which fails. It
+// goes on with the cases that still run in the file, starts one if there is none, and returns when they have ended.
+// When the context ends, it stops at once and returns the context's error; nothing is lost.
 func RunOrder(ctx context.Context, out io.Writer, o OrderOptions) error {
 	o.DB = cmp.Or(o.DB, DefaultOrderDB)
 	p := &process{Setting: o.Setting, plot: &orderPlot{o: o}, name: "order", out: out}

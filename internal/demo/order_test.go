@@ -145,9 +145,9 @@ func TestAFileWithTwoOrders(t *testing.T) {
 	}
 }
 
-// TestAKilledOrderGoesOn kills the demo with SIGKILL at its n-th commit, inside of the transaction and between the commit and
-// its acknowledgement, and runs the same command again: until a run has fewer commits than that. In between, the bank may
-// have been called without anybody knowing.
+// TestAKilledOrderGoesOn kills the demo with SIGKILL at its n-th commit, inside of the transaction and between the
+// commit and its acknowledgement, and runs the same command again: until a run has fewer commits than that. In between,
+// the bank may have been called without anybody knowing.
 func TestAKilledOrderGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a dozen processes; run without -short")
@@ -174,8 +174,8 @@ func TestAKilledOrderGoesOn(t *testing.T) {
 	}
 }
 
-// killedAt runs the demo in a process of its own that is killed at its n-th commit, and reports whether it was: a run may have
-// fewer.
+// killedAt runs the demo in a process of its own that is killed at its n-th commit, and reports whether it was: a run
+// may have fewer.
 func killedAt(t *testing.T, db string, n int, moment string) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOrderVictim$", "-test.count=1")

@@ -20,10 +20,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Setting is where a demo of a function in steps plays, and how it shows itself. The zero value of a field is its default.
+// Setting is where a demo of a function in steps plays, and how it shows itself. The zero value of a field is its
+// default.
 type Setting struct {
-	// DB is the database file; it is made if it is not there, and so is one of the same name with ".calls" behind, for what
-	// the parties outside were asked. A case that still runs in it goes on. Default: the demo's own, in the current folder.
+	// DB is the database file; it is made if it is not there, and so is one of the same name with ".calls" behind, for
+	// what the parties outside were asked. A case that still runs in it goes on. Default: the demo's own, in the current
+	// folder.
 	DB string
 	// Fast makes short waits of long ones, for tests.
 	Fast bool
@@ -85,8 +87,8 @@ type process struct {
 	broken chan error // what went wrong beside the story
 }
 
-// play runs a demo: it goes on with the cases that still run in the file, starts one if there is none, and returns when they
-// have ended.
+// play runs a demo: it goes on with the cases that still run in the file, starts one if there is none, and returns when
+// they have ended.
 func (p *process) play(ctx context.Context) (err error) {
 	p.clock, p.view, p.broken = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
 	if p.opener == nil {

@@ -20,8 +20,8 @@ func (s *progress) head(now time.Time) string {
 	return head
 }
 
-// rows implements tale: a line for each step of the function, also for those that it has not come to. A call is recorded
-// when it has returned, so what a worker is at is the first step that is not done.
+// rows implements tale: a line for each step of the function, also for those that it has not come to. A call is
+// recorded when it has returned, so what a worker is at is the first step that is not done.
 func (s *progress) rows(now time.Time, frame int) []string {
 	var rows []string
 	busy := s.working && s.state == store.CaseStarted

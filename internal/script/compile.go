@@ -16,9 +16,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Compile makes definitions of parsed workflows, in their order. Composite tasks may name workflows of the same list, or known
-// ones. If anything is not well-formed, there are no definitions, and all the problems, sorted by code and subject.
-func Compile(workflows []*Workflow, known map[string]*activities.Definition) ([]*activities.Definition, []net.Problem, error) {
+// Compile makes definitions of parsed workflows, in their order. Composite tasks may name workflows of the same list,
+// or known ones. If anything is not well-formed, there are no definitions, and all the problems, sorted by code and
+// subject.
+func Compile(
+	workflows []*Workflow, known map[string]*activities.Definition,
+) ([]*activities.Definition, []net.Problem, error) {
 	if problems := check(workflows, known); len(problems) > 0 {
 		return nil, problems, nil
 	}
@@ -43,8 +46,8 @@ func Compile(workflows []*Workflow, known map[string]*activities.Definition) ([]
 	return defs, nil, nil
 }
 
-// check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is not among
-// them: the notation is also for nets that have one and leave it, and the kernel bounds those that do not.
+// check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is not
+// among them: the notation is also for nets that have one and leave it, and the kernel bounds those that do not.
 func check(workflows []*Workflow, known map[string]*activities.Definition) []net.Problem {
 	var problems []net.Problem
 	var all []*net.Definition
@@ -67,8 +70,8 @@ func check(workflows []*Workflow, known map[string]*activities.Definition) []net
 	return problems
 }
 
-// definition compiles one workflow, but for the workflows of its composite tasks. The text is all there is to it, so it is
-// the document; a database that holds it can be driven by any program.
+// definition compiles one workflow, but for the workflows of its composite tasks. The text is all there is to it, so it
+// is the document; a database that holds it can be driven by any program.
 func (w *Workflow) definition() (*activities.Definition, error) {
 	compiled, err := net.Compile(w.Def)
 	if err != nil {

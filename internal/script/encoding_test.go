@@ -11,7 +11,8 @@ import (
 
 const mark = "\ufeff"
 
-// Some editors begin a file with a byte order mark. It is no part of the first word, and stays when outputs are recorded.
+// Some editors begin a file with a byte order mark. It is no part of the first word, and stays when outputs are
+// recorded.
 func TestAByteOrderMarkIsLeftOut(t *testing.T) {
 	f, err := script.ParseScenario("x.txt", []byte(mark+small))
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// reference is the token game told a second time, as plainly as possible: tasks with one item each, and- and xor-joins and
-// -splits, cancellation regions. It shares no code with the kernel; it recomputes everything after every step, where the
-// kernel follows what was touched.
+// reference is the token game told a second time, as plainly as possible: tasks with one item each, and- and xor-joins
+// and -splits, cancellation regions. It shares no code with the kernel; it recomputes everything after every step,
+// where the kernel follows what was touched.
 type reference struct {
 	def    *net.Definition
 	state  map[string]string

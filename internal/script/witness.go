@@ -222,7 +222,8 @@ func (w *witness) agrees() error {
 	for _, m := range w.finding.Witness.Marking {
 		c, known := w.play.n.ConditionByName(m.Condition)
 		if !known || int(w.play.marking[c]) != m.Count {
-			return fmt.Errorf("the run of %s in %s does not lead to %d tokens in %q", w.finding, w.def.Name, m.Count, m.Condition)
+			return fmt.Errorf("the run of %s in %s does not lead to %d tokens in %q",
+				w.finding, w.def.Name, m.Count, m.Condition)
 		}
 	}
 	for _, task := range w.finding.Witness.Busy {

@@ -199,7 +199,8 @@ func (c *petriCloser) addBegin(lost []int) {
 		}
 		start = on
 		c.first = append(c.first, net.Step{Task: choose, Outputs: []string{on}})
-		c.remarks = append(c.remarks, choose+" is no part of the net: it leads to what nothing marks there, and the run goes on.")
+		c.remarks = append(c.remarks,
+			choose+" is no part of the net: it leads to what nothing marks there, and the run goes on.")
 	}
 	begin := c.name("begin")
 	c.def.Tasks = append(c.def.Tasks, net.Task{Name: begin})

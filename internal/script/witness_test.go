@@ -87,7 +87,8 @@ func replayAll(t *testing.T, def *net.Definition, seen map[net.Code]int) {
 	}
 }
 
-// witnessNets are nets with every kind of finding, and with everything in the way of replaying one; a semicolon ends a line.
+// witnessNets are nets with every kind of finding, and with everything in the way of replaying one; a semicolon ends a
+// line.
 var witnessNets = map[string]string{
 	"improper":       "task A;task B;task C join=xor;flow s -> A;flow A -> B, C;flow B -> C;flow C -> e",
 	"several at end": "task A;task B;flow s -> A;flow A -> e, B;flow B -> e",

@@ -6,9 +6,9 @@ import "strings"
 // longest is the longest word, in bytes, that is compared with others.
 const longest = 64
 
-// Closest returns the known word with the fewest typing errors between it and word, "" if none is near enough to be worth
-// asking: one error is borne for every three letters, so that "edn" finds "end" and "stop" does not find "show". Small and
-// capital letters are the same.
+// Closest returns the known word with the fewest typing errors between it and word, "" if none is near enough to be
+// worth asking: one error is borne for every three letters, so that "edn" finds "end" and "stop" does not find "show".
+// Small and capital letters are the same.
 func Closest(word string, known []string) string {
 	if len(word) > longest {
 		return ""

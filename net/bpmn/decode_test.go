@@ -155,5 +155,5 @@ func TestRegionsAreBounded(t *testing.T) {
 	}
 	b.WriteString("</process></definitions>")
 	_, err := Decode(strings.NewReader(b.String()), Options{})
-	require.EqualError(t, err, `1: too-large: process "P": its cancelling events cancel more elements than are read`)
+	require.EqualError(t, err, `1: too-large: process "P": its canceling events cancel more elements than are read`)
 }

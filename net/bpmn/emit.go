@@ -73,7 +73,7 @@ func (d *decoder) emit(s *scope, root bool) error {
 		f()
 	}
 	if d.members += e.members; d.members > maxRegions {
-		return d.refuse(TooLarge, s.el, "its cancelling events cancel more elements than are read")
+		return d.refuse(TooLarge, s.el, "its canceling events cancel more elements than are read")
 	}
 	d.result.Nets = append(d.result.Nets, *e.out)
 	for _, sub := range e.subs {

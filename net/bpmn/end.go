@@ -207,7 +207,7 @@ func (e *emitter) leave(s *scope, throws []throw) {
 }
 
 // terminates gives the events that end a scope at once their regions. Where there is only their own token, nothing
-// else needs to be cancelled.
+// else needs to be canceled.
 func (e *emitter) terminates(s *scope) {
 	for _, n := range s.nodes {
 		uncaught := n.isThrow() && n.catcher == nil && n.trigger != "escalation"

@@ -6,7 +6,7 @@ import "github.com/tasq-dev/tasq/net"
 type handler struct {
 	armed  string   // the condition that lets it begin; "" if only what is thrown begins it
 	ends   []string // where tokens leave it while the rest of the scope may run
-	alone  []string // where tokens leave it when an interrupting start event has cancelled the rest
+	alone  []string // where tokens leave it when an interrupting start event has canceled the rest
 	throws []throw  // what is thrown out of it
 	stops  bool     // every start event of it interrupts
 }

@@ -1,11 +1,11 @@
-// Package order is the recipe for work that must not be done twice. A customer is charged, gets a mail, and the order is
-// saved. If it cannot be saved, the whole is tried again; but nobody is charged again, or gets a second mail.
+// Package order is the recipe for work that must not be done twice. A customer is charged, gets a mail, and the order
+// is saved. If it cannot be saved, the whole is tried again; but nobody is charged again, or gets a second mail.
 //
-// Each part is a step: what it returned is remembered in the database. The next attempt is a fresh work item, which takes
-// over the steps that the one before had finished (activities.Resume). A process that dies goes on in the attempt in which
-// it died. What no record can tell is whether a call that a death cut off had arrived; so the bank and the mail server get
-// a key with it, by which they know the call again. The books are our own: there the step and the record of it are one
-// transaction.
+// Each part is a step: what it returned is remembered in the database. The next attempt is a fresh work item, which
+// takes over the steps that the one before had finished (activities.Resume). A process that dies goes on in the attempt
+// in which it died. What no record can tell is whether a call that a death cut off had arrived; so the bank and the
+// mail server get a key with it, by which they know the call again. The books are our own: there the step and the
+// record of it are one transaction.
 package order
 
 import (
@@ -39,9 +39,9 @@ type Receipt struct {
 	Message string `json:"message" validate:"required"`
 }
 
-// Shop is what an order needs of the world. Charge and Confirm are called at least once, and do what they do once for each
-// key; they return the same again for the same key. An error is followed by another attempt of the order, unless it is
-// marked by workitem.Fatal.
+// Shop is what an order needs of the world. Charge and Confirm are called at least once, and do what they do once for
+// each key; they return the same again for the same key. An error is followed by another attempt of the order, unless
+// it is marked by workitem.Fatal.
 type Shop interface {
 	Charge(ctx context.Context, key string, o Order) (charge string, err error)
 	Confirm(ctx context.Context, key string, o Order) (message string, err error)

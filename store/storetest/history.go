@@ -28,13 +28,13 @@ var (
 		Conditions: []net.Condition{{Name: "open", Role: net.Start}, {Name: "closed", Role: net.End}, {Name: "wörter"}},
 		Tasks: []net.Task{
 			{Name: "articles", Kind: net.Composite, Of: []string{"article"}},
-			{Name: "route", Kind: net.Routing, Join: net.Xor, Split: net.Or, Cancels: []string{"print",
-				"articles->print"}},
+			{Name: "route", Kind: net.Routing, Join: net.Xor, Split: net.Or,
+				Cancels: []string{"print", "articles->print"}},
 			{Name: "print", Join: net.Or},
 		},
-		Flows: []net.Flow{{From: "open", To: "articles"}, {From: "articles", To: "print"}, {From: "articles",
-			To: "wörter"},
-			{From: "wörter", To: "route"}, {From: "route", To: "print"}, {From: "print", To: "closed"}},
+		Flows: []net.Flow{{From: "open", To: "articles"}, {From: "articles", To: "print"},
+			{From: "articles", To: "wörter"}, {From: "wörter", To: "route"}, {From: "route", To: "print"},
+			{From: "print", To: "closed"}},
 	})
 )
 
@@ -152,8 +152,7 @@ func (b *Batch) Claim(root, id workitem.CaseID) {
 	t, _ := article.TaskByName(it.Task)
 	events := []store.Event{
 		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
-			Owner: "worker/1",
-			Lease: now.Add(time.Minute), At: now},
+			Owner: "worker/1", Lease: now.Add(time.Minute), At: now},
 	}
 	if c.Tasks[t].State == store.TaskEnabled {
 		events = append(events, &store.TaskMoved{Case: id, Task: t, To: store.TaskStarted, Generation: it.Generation,
@@ -210,12 +209,10 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	now := b.Now()
 	c, it, j := b.live(root, id)
 	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
-		Number: it.Number + 1,
-		State:  workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID, Input: it.Input, Queue: it.Queue,
-		Created: now, Due: now.Add(time.Hour)}
+		Number: it.Number + 1, State: workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID,
+		Input: it.Input, Queue: it.Queue, Created: now, Due: now.Add(time.Hour)}
 	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
-		Item: again.ID,
-		Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
+		Item: again.ID, Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
 	b.do(root, "item fail", append(b.endSteps(c),
 		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
 			Failure: f, At: now},
@@ -233,14 +230,12 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	events := b.endSteps(c)
 	for j := range c.Jobs.All() {
 		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
-			Attempt: j.Attempt,
-			Fence:   j.Fence, At: now})
+			Attempt: j.Attempt, Fence: j.Fence, At: now})
 	}
 	for it := range c.Items.All() {
 		if it.State.Live() {
 			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
-				To:      workitem.Canceled,
-				Failure: reason, At: now})
+				To: workitem.Canceled, Failure: reason, At: now})
 		}
 	}
 	b.do(root, "case cancel", append(events, &store.CaseEnded{Case: id, State: store.CaseCanceled, Failure: reason,
@@ -270,9 +265,8 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 			Net: issue, State: store.CaseStarted, Created: now}},
 		&store.TaskMoved{Case: root, Task: articles, To: store.TaskEnabled, Generation: 1},
 		&store.JobOpened{Job: &store.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: store.JobCall,
-			Name:  "clean up",
-			Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending, Due: now.AddDate(100, 0, 0),
-			Created: now}},
+			Name: "clean up", Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending,
+			Due: now.AddDate(100, 0, 0), Created: now}},
 	}
 	for i := range 2 {
 		child := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,

@@ -260,13 +260,11 @@ func pages(w *World) {
 	for _, desc := range []bool{false, true} {
 		page := func(after string) store.Page { return store.Page{After: after, Limit: 3, Desc: desc} }
 		w.View(func(ctx context.Context, r store.Reader) {
+			idOf := func(c *store.Case) string { return c.ID.String() }
 			cases := paged(w, func(after string) ([]*store.Case, error) {
-				return r.Cases(ctx,
-					store.CaseFilter{Page: page(after)})
-			},
-				func(c *store.Case) string { return c.ID.String() })
-			require.Equal(w.T, ids(byID(w.Want.Cases), desc, func(c *store.Case) string { return c.ID.String() }),
-				cases)
+				return r.Cases(ctx, store.CaseFilter{Page: page(after)})
+			}, idOf)
+			require.Equal(w.T, ids(byID(w.Want.Cases), desc, idOf), cases)
 			editors := "editors"
 			items := paged(w, func(after string) ([]*store.ItemRow, error) {
 				return r.Items(ctx, store.ItemFilter{Page: page(after), Queue: &editors,
@@ -279,12 +277,11 @@ func pages(w *World) {
 				}
 			}
 			require.Equal(w.T, ids(want, desc, func(it *workitem.Item) string { return it.ID.String() }), items)
+			idOfJob := func(j *store.Job) string { return j.ID.String() }
 			jobs := paged(w, func(after string) ([]*store.Job, error) {
-				return r.Jobs(ctx,
-					store.JobFilter{Page: page(after)})
-			},
-				func(j *store.Job) string { return j.ID.String() })
-			require.Equal(w.T, ids(byID(w.Want.Jobs), desc, func(j *store.Job) string { return j.ID.String() }), jobs)
+				return r.Jobs(ctx, store.JobFilter{Page: page(after)})
+			}, idOfJob)
+			require.Equal(w.T, ids(byID(w.Want.Jobs), desc, idOfJob), jobs)
 		})
 	}
 }

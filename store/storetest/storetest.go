@@ -53,8 +53,8 @@ var rules = []rule{
 		"every field of a StepFilter and a MessageFilter selects what it says.", waits},
 	{"pages", "Listings come in pages: the last id of one is the cursor of the next, in both directions.", pages},
 	{"due-order", "Live jobs are listed in due order, and in the order of their ids where that is the same.", dueOrder},
-	{"remove", "An ended root case can be removed: nothing of it is found any more, its keys are free, and a crash at any " +
-		"moment finds all of it or nothing.", remove},
+	{"remove", "An ended root case can be removed: nothing of it is found any more, its keys are free, and a crash at " +
+		"any moment finds all of it or nothing.", remove},
 	{"remove-undone", "A removal is undone with its savepoint or its transaction, and takes child cases with it.",
 		removeUndone},
 	{"removable", "What may be removed is listed by when it may be; a job that is left to be done holds it back.",

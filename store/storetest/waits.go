@@ -15,7 +15,9 @@ import (
 )
 
 // Record records a step of the live item's job of a case: done at once, or waiting.
-func (b *Batch) Record(root, id workitem.CaseID, name string, kind workitem.StepKind, state workitem.StepState) *workitem.Step {
+func (b *Batch) Record(
+	root, id workitem.CaseID, name string, kind workitem.StepKind, state workitem.StepState,
+) *workitem.Step {
 	b.T.Helper()
 	now := b.Now()
 	_, it, j := b.live(root, id)
@@ -38,14 +40,16 @@ func (b *Batch) Suspend(root, id workitem.CaseID, due time.Time) {
 	b.T.Helper()
 	now := b.Now()
 	_, _, j := b.live(root, id)
-	b.do(root, "job suspend", &store.JobMoved{Case: id, Job: j.ID, To: store.JobWaiting, Due: due, Fence: j.Fence, At: now})
+	b.do(root, "job suspend",
+		&store.JobMoved{Case: id, Job: j.ID, To: store.JobWaiting, Due: due, Fence: j.Fence, At: now})
 }
 
 // Send sends an event to a case: into its mail, or to a step that waits.
 func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) *store.Message {
 	b.T.Helper()
 	now := b.Now()
-	m := &store.Message{ID: b.ids.NewMessageID(now), Case: id, Name: "paid", Value: json.RawMessage(value), By: "bank", Sent: now}
+	m := &store.Message{ID: b.ids.NewMessageID(now), Case: id, Name: "paid", Value: json.RawMessage(value), By: "bank",
+		Sent: now}
 	events := []store.Event{&store.MessageSent{Message: m}}
 	if to != nil {
 		events = append(events, &store.MessageTaken{Case: id, Message: m.ID, Step: to.ID, At: now},

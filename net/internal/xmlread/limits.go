@@ -45,7 +45,8 @@ func ReadAll(r io.Reader, file string, limit int64) (string, error) {
 		return "", err
 	}
 	if n > limit {
-		return "", &Error{File: file, Code: TooLarge, Text: fmt.Sprintf("the file is longer than the limit of %d bytes", limit)}
+		return "", &Error{File: file, Code: TooLarge,
+			Text: fmt.Sprintf("the file is longer than the limit of %d bytes", limit)}
 	}
 	return b.String(), nil
 }
