@@ -47,6 +47,7 @@ type rtrans struct {
 	orSplit bool  // puts into any non-empty set of its outputs
 	alike   bool  // inputs of the or-join were merged because they are always marked together
 	dead    bool
+	label   int32 // the move of the unreduced net that takes from in: the first one that firing stands for
 	seq     int32 // in a trace: the moves that firing stands for
 	own     int32 // in a trace: the or-split whose outputs are those chosen here; -1 if none
 }
@@ -103,6 +104,11 @@ func (r *reducer) finish() {
 	}
 }
 
+// plain reports whether the net has neither or-joins nor resets.
+func (r *reducer) plain() bool {
+	return !slices.ContainsFunc(r.trans, func(t rtrans) bool { return t.orTask >= 0 || len(t.resets) > 0 })
+}
+
 func (r *reducer) push(t int32) {
 	if !r.queued[t] {
 		r.queued[t] = true
@@ -124,7 +130,7 @@ const maxReduction = 1 << 32
 // run applies the rules until none fits.
 func (r *reducer) run() {
 	r.drain()
-	for r.work <= maxReduction && r.removeOrJoins() {
+	for r.work <= maxReduction && (r.mergeRounds() || r.removeOrJoins()) {
 		r.drain()
 	}
 }

@@ -58,6 +58,57 @@ func (t *trace) series(r *reducer, p int32, tr *rtrans) {
 	}
 }
 
+// around: a token in one of the places, which lie on rounds, stands in the first of them. Whoever puts one into another
+// moves it there, and whoever takes it from another has it moved back.
+func (t *trace) around(r *reducer, ps []int32) {
+	if t == nil {
+		return
+	}
+	inRound := make(map[int32]bool, len(ps))
+	for _, p := range ps {
+		inRound[p] = true
+	}
+	there, back := map[int32]int32{ps[0]: 0}, map[int32]int32{ps[0]: 0} // ways from the first place, and to it
+	for todo := ps[:1:1]; len(todo) > 0; todo = todo[1:] {
+		for _, s := range r.places[todo[0]].out {
+			if tr := &r.trans[s]; r.isStep(s) && inRound[tr.out[0].place] {
+				if q := tr.out[0].place; !has(there, q) {
+					there[q] = t.concat(there[todo[0]], tr.seq, tr.out[0].seq)
+					todo = append(todo, q)
+				}
+			}
+		}
+	}
+	for todo := ps[:1:1]; len(todo) > 0; todo = todo[1:] {
+		for _, s := range r.places[todo[0]].in {
+			if tr := &r.trans[s]; r.isStep(s) && inRound[tr.in[0]] {
+				if q := tr.in[0]; !has(back, q) {
+					back[q] = t.concat(tr.seq, tr.out[0].seq, back[todo[0]])
+					todo = append(todo, q)
+				}
+			}
+		}
+	}
+	for _, p := range ps[1:] {
+		pl := &r.places[p]
+		for _, u := range pl.in {
+			a := &r.trans[u].out[indexArc(r.trans[u].out, p)]
+			a.seq = t.concat(a.seq, back[p])
+		}
+		for _, v := range pl.out {
+			r.trans[v].seq = t.concat(there[p], r.trans[v].seq)
+		}
+		if pl.marked {
+			t.start = t.concat(t.start, back[p])
+		}
+	}
+}
+
+func has(m map[int32]int32, k int32) bool {
+	_, ok := m[k]
+	return ok
+}
+
 // fold: firing the one transition makes the other fire by its output number at.
 func (t *trace) fold(from *rtrans, at int, to *rtrans) {
 	if t == nil {

@@ -50,9 +50,7 @@ func (f *findings) all() []Finding {
 	case f.x.doomed >= 0:
 		f.doomed(f.witness(f.x.doomed, f.anything), f.state(f.x.doomed))
 	}
-	if f.x.exact() {
-		f.deadTasks()
-	}
+	f.deadTasks()
 	f.fromRun()
 	slices.SortStableFunc(f.list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject))
@@ -158,39 +156,50 @@ func (f *findings) doomed(w *Witness, state []uint8) {
 	})
 }
 
+// deadTasks tells of the tasks that can never start, if the search or reduction has shown that.
 func (f *findings) deadTasks() {
-	alive := NewBits(f.tasks())
-	first := make([]*gameMove, f.tasks())
-	for k, fired := range f.x.fired {
-		m := &f.g.moves[k]
-		if fired {
-			alive.Add(int(m.task))
+	dead := NewBits(f.tasks())
+	for _, t := range f.dead {
+		dead.Add(int(t))
+	}
+	whole := f.x.exact()
+	if whole {
+		for k := range f.g.moves {
+			dead.Add(int(f.g.moves[k].task))
 		}
-		if first[m.task] == nil {
-			first[m.task] = m
+		for k, fired := range f.x.fired {
+			if fired {
+				dead.Remove(int(f.g.moves[k].task))
+			}
 		}
 	}
-	for t, m := range first {
-		if m == nil || alive.Has(t) {
+	for k := range f.g.moves {
+		m := &f.g.moves[k]
+		if !dead.Has(int(m.task)) {
 			continue
 		}
-		e := f.task(int32(t))
+		dead.Remove(int(m.task)) // its first move is enough
 		var never []int32
 		for _, a := range m.in {
-			if !f.x.marked[a.place] && f.g.start[a.place] == 0 {
+			if f.g.start[a.place] == 0 && (whole && !f.x.marked[a.place] || !whole && len(m.in) == 1) {
 				never = append(never, a.place)
 			}
 		}
-		why := "its inputs are never marked at the same time"
-		if len(never) > 0 {
-			why = "nothing ever marks " + f.list1(never)
-		}
-		f.add(Finding{
-			Code: DeadTask, Subject: e.Name, Elements: append([]Element{e}, f.elements(-1, never)...),
-			Text: fmt.Sprintf("%s %q can never start: %s", f.words().task, e.Name, why),
-			Fix:  fmt.Sprintf("lead a way to %q, or take it out", e.Name),
-		})
+		f.deadTask(m.task, never)
 	}
+}
+
+func (f *findings) deadTask(t int32, never []int32) {
+	e := f.task(t)
+	why := "its inputs are never marked at the same time"
+	if len(never) > 0 {
+		why = "nothing ever marks " + f.list1(never)
+	}
+	f.add(Finding{
+		Code: DeadTask, Subject: e.Name, Elements: append([]Element{e}, f.elements(-1, never)...),
+		Text: fmt.Sprintf("%s %q can never start: %s", f.words().task, e.Name, why),
+		Fix:  fmt.Sprintf("lead a way to %q, or take it out", e.Name),
+	})
 }
 
 func (f *findings) add(x Finding) { f.list = append(f.list, x) }

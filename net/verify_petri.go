@@ -140,7 +140,7 @@ func (l *petriLowering) reducer(traced bool) (*reducer, int32) {
 			}
 		}
 		tr.in, tr.out = in[fromIn:len(in):len(in)], out[fromOut:len(out):len(out)]
-		tr.orTask, tr.own, tr.seq = -1, -1, r.trace.leaf(int32(i), 0)
+		tr.orTask, tr.own, tr.label, tr.seq = -1, -1, int32(i), r.trace.leaf(int32(i), 0)
 	}
 	r.finish()
 	return r, l.end

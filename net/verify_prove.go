@@ -215,7 +215,7 @@ func (b *reducerBuilder) add(what netMove, tr rtrans) {
 	label := int32(len(b.l.leaves))
 	what.input = -1
 	b.l.leaves = append(b.l.leaves, what)
-	tr.own = -1
+	tr.own, tr.label = -1, label
 	switch {
 	case what.task < 0:
 	case tr.orSplit:

@@ -1,5 +1,7 @@
 package net
 
+import "slices"
+
 // lowered is a net in the form that verification works on.
 type lowered interface {
 	// reducer makes the net for the reduction rules, and says which place holds the last token (-1: none must be left
@@ -23,6 +25,7 @@ type judgement struct {
 	limit  Limit
 	states int         // looked at in all
 	run    *longRun    // a violation that the search did not come to, if it found none
+	dead   []int32     // tasks that reduction has shown can never start, and that nothing else is wrong
 	late   func() bool // as in searchLimits
 }
 
@@ -36,10 +39,20 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)
 	if r != nil {
+		plain := r.plain()
 		r.run()
 		j.joins = r.joins
-		if j.sound = j.provedBy(r, end, lim); j.sound {
+		if j.sound = r.oneTokenSound(end); j.sound {
 			return j
+		}
+		x, firings := j.reduced(r, end, lim)
+		switch {
+		case x == nil:
+		case x.faultless():
+			j.sound = true
+			return j
+		case plain && x.alwaysCompletes():
+			j.dead = x.neverFired(l, r, firings)
 		}
 	}
 	j.joins = nil
@@ -49,7 +62,7 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j.x = newExplorer(j.g, lim)
 	j.x.watch = w
 	j.x.run(min(lim.states, firstStates), fewBytes)
-	if j.x.undecided() && !j.spared(lim) {
+	if j.x.undecided() && j.dead == nil && !j.spared(lim) {
 		j.searchOn(l, r != nil, lim)
 	}
 	j.states += j.x.s.len()
@@ -117,14 +130,11 @@ func (j *judgement) searchOn(l lowered, reducible bool, lim searchLimits) {
 	}
 }
 
-// provedBy reports whether the reduced net is sound and safe.
-func (j *judgement) provedBy(r *reducer, end int32, lim searchLimits) bool {
-	if r.oneTokenSound(end) {
-		return true
-	}
-	g, _ := r.game(end, false)
+// reduced searches what reduction has left of the net, up to the first thing that is wrong there.
+func (j *judgement) reduced(r *reducer, end int32, lim searchLimits) (*explorer, []reducedFiring) {
+	g, firings := r.game(end, false)
 	if g == nil {
-		return false
+		return nil, nil
 	}
 	x := newExplorer(g, lim)
 	x.firstOnly = true
@@ -133,26 +143,41 @@ func (j *judgement) provedBy(r *reducer, end int32, lim searchLimits) bool {
 		if y := spare(g, lim); y != nil {
 			j.states += y.s.len()
 			if y.violated() {
-				return false
+				return nil, nil
 			}
 		}
 		x.resume(lim.states, maxArena)
 	}
 	j.states += x.s.len()
-	return x.faultless()
+	return x, firings
 }
 
 // faultless reports whether the search was whole and found nothing wrong.
-func (x *explorer) faultless() bool {
-	if !x.exact() || x.violated() || x.doomed >= 0 {
-		return false
-	}
-	for _, f := range x.fired {
-		if !f {
-			return false
+func (x *explorer) faultless() bool { return x.alwaysCompletes() && !slices.Contains(x.fired, false) }
+
+// alwaysCompletes reports whether the search was whole and found nothing wrong but moves that never fire.
+func (x *explorer) alwaysCompletes() bool { return x.exact() && !x.violated() && x.doomed < 0 }
+
+// neverFired lists the tasks that can never start because a transition of the reduced net can never fire.
+//
+// Without or-joins and resets, the rules of reduction work both ways: to every run of the net belongs one of the reduced
+// net, in which a transition that is left fires whenever the one fires that it was at first. (Whatever it has taken over
+// comes behind that.) So if it never fires in the reduced net, neither does that one in the net itself.
+func (x *explorer) neverFired(l lowered, r *reducer, firings []reducedFiring) []int32 {
+	fired := NewBits(len(r.trans))
+	for k, yes := range x.fired {
+		if yes {
+			fired.Add(int(firings[k].trans))
 		}
 	}
-	return true
+	var tasks []int32
+	for i := range r.trans {
+		if tr := &r.trans[i]; !tr.dead && !fired.Has(i) {
+			tasks = append(tasks, l.taskOf(tracedMove{label: tr.label}))
+		}
+	}
+	slices.Sort(tasks)
+	return slices.Compact(tasks)
 }
 
 // runTo lists the moves to a state.
