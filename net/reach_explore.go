@@ -71,7 +71,7 @@ type searchLimits struct {
 }
 
 // maxArena bounds the memory of one search in bytes, whatever the number of states allowed.
-const maxArena = 96 << 20
+const maxArena = 32 << 20
 
 func newExplorer(g *game, lim searchLimits) *explorer {
 	x := &explorer{g: g, s: newStateSpace(g.places, g.safe), lim: lim, stuck: -1, spilled: -1, doomed: -1}
@@ -110,6 +110,7 @@ func (x *explorer) run(states, bytes int) {
 func (x *explorer) resume(states, bytes int) {
 	fit := bytes / (8*x.s.width + 16)
 	x.room = min(states, fit) + min(fit, maxSuccessors)
+	x.s.most = x.room + 2 // the first state, and the scratch state behind the last
 	for x.limit = NoLimit; int(x.done) < x.s.len(); x.done++ {
 		looked := x.s.len() + x.g.spent()
 		if x.stop == 0 && x.violated() {

@@ -1,6 +1,7 @@
 package net
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -14,6 +15,7 @@ type stateSpace struct {
 	field  uint // bits a place: 1 or 8
 	log    uint // the same as a power of two: 0 or 3
 	width  int  // words a state
+	most   int  // states that there is room for; there may be a few more
 	states []uint64
 	parent []int32
 	via    []int32  // the move from the parent
@@ -22,7 +24,7 @@ type stateSpace struct {
 }
 
 func newStateSpace(places int, safe bool) *stateSpace {
-	s := &stateSpace{places: places, field: 8, log: 3}
+	s := &stateSpace{places: places, field: 8, log: 3, most: math.MaxInt32}
 	if safe {
 		s.field, s.log = 1, 0
 	}
@@ -94,7 +96,7 @@ func (s *stateSpace) scratch(i int32) []uint64 {
 func (s *stateSpace) room() []uint64 {
 	n := len(s.states)
 	if cap(s.states) < n+s.width {
-		grown := make([]uint64, n, 2*n+16*s.width)
+		grown := make([]uint64, n, max(n+s.width, min(2*n+16*s.width, s.most*s.width)))
 		copy(grown, s.states)
 		s.states = grown
 	}

@@ -23,6 +23,7 @@ type reducer struct {
 	places []rplace
 	trans  []rtrans
 	queue  []int32 // transitions t, and places as -1-p
+	hubs   []int32 // transitions with very many arcs or neighbours: they come last, for to look at one takes long
 	queued []bool  // transitions, then places
 	stamp  []int32 // scratch, for sets of places or of transitions
 	round  int32
@@ -110,10 +111,25 @@ func (r *reducer) plain() bool {
 }
 
 func (r *reducer) push(t int32) {
-	if !r.queued[t] {
-		r.queued[t] = true
-		r.queue = append(r.queue, t)
+	if r.queued[t] {
+		return
 	}
+	r.queued[t] = true
+	if tr := &r.trans[t]; len(tr.in)+len(tr.out) > hubArcs {
+		r.hubs = append(r.hubs, t)
+		return
+	}
+	r.queue = append(r.queue, t)
+}
+
+// later puts off what takes long until nothing else is on the queue, and reports whether anything is.
+func (r *reducer) later(t int32) bool {
+	if len(r.queue) == 0 || r.queued[t] {
+		return false
+	}
+	r.queued[t] = true
+	r.hubs = append(r.hubs, t)
+	return true
 }
 
 func (r *reducer) pushPlace(p int32) {
@@ -122,6 +138,9 @@ func (r *reducer) pushPlace(p int32) {
 		r.queue = append(r.queue, -1-p)
 	}
 }
+
+// hubArcs is how many arcs, or neighbours, are very many.
+const hubArcs = 64
 
 // maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth. What has been reduced by
 // then stays so, for every rule is right by itself.
@@ -137,7 +156,10 @@ func (r *reducer) run() {
 
 // drain applies the rules for what is on the queue, and for what that leads to.
 func (r *reducer) drain() {
-	for len(r.queue) > 0 && r.work <= maxReduction {
+	for len(r.queue)+len(r.hubs) > 0 && r.work <= maxReduction {
+		if len(r.queue) == 0 {
+			r.queue, r.hubs = append(r.queue, r.hubs[len(r.hubs)-1]), r.hubs[:len(r.hubs)-1]
+		}
 		x := r.queue[len(r.queue)-1]
 		r.queue = r.queue[:len(r.queue)-1]
 		if x >= 0 {

@@ -24,7 +24,10 @@ func (r *reducer) kill(t int32) {
 func (r *reducer) starve(p int32) {
 	for _, t := range r.places[p].in {
 		tr := &r.trans[t]
-		at := indexArc(tr.out, p)
+		at := len(tr.out) - 1
+		for tr.out[at].place != p {
+			at--
+		}
 		tr.out = slices.Delete(tr.out, at, at+1)
 		r.push(t)
 	}
@@ -80,11 +83,14 @@ func (r *reducer) commonProducer(a, b *rplace) bool {
 	return false
 }
 
-// remove takes x out of the list; the order of the others may change.
+// remove takes x out of the list; the order of the others may change. It looks from the back, as the rules do that go
+// through long lists.
 func remove(list []int32, x int32) []int32 {
-	if i := slices.Index(list, x); i >= 0 {
-		list[i] = list[len(list)-1]
-		list = list[:len(list)-1]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i] == x {
+			list[i] = list[len(list)-1]
+			return list[:len(list)-1]
+		}
 	}
 	return list
 }

@@ -8,6 +8,9 @@ import "slices"
 func (r *reducer) twinTransitions(t int32) {
 	tr := &r.trans[t]
 	beside := r.besideTransition(tr)
+	if len(beside) > hubArcs && r.later(t) {
+		return
+	}
 	r.round++
 	for _, p := range tr.in {
 		r.stamp[p] = r.round

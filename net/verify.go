@@ -66,7 +66,7 @@ func (l Limit) String() string {
 // on every machine.
 type VerifyOptions struct {
 	// States bounds how many states one search may look at. Default 200,000. Whatever it says, a search takes at most
-	// about 100 MiB.
+	// about 32 MiB.
 	States int
 	// MoreStates bounds how many more states are looked at once something is found, for whatever else there is. Default
 	// 20,000 for [Verify], 2000 if the net has or-joins, and 300 for [VerifyPetri], whose nets come by the thousand.

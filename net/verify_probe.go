@@ -13,18 +13,18 @@ type longRun struct {
 
 // probe tries single runs until one shows that something is wrong: first, if the rules of reduction could be applied, a
 // run to what was found in the reduced net, and then runs at random. All together they may be as long as the search may
-// look at states.
+// look at states, and in a net with places that very many moves take from, shorter.
 func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
 	if j.g.tests() > maxTests {
 		return
 	}
 	p := &prober{j: j, w: newWalker(j.g)}
-	p.w.allowed = lim.states
+	p.w.allowed, p.w.most = lim.states, workPerStep*lim.states
 	if reducible {
 		p.follow = j.translated(l, lim)
 	}
 	atMost := 4*len(j.g.moves) + 1000
-	for steps := lim.states; steps > 0 && j.run == nil; steps -= len(p.w.path) + 1 {
+	for steps := lim.states; steps > 0 && j.run == nil && p.w.work < p.w.most; steps -= len(p.w.path) + 1 {
 		if lim.late != nil && lim.late() {
 			return
 		}
@@ -33,6 +33,9 @@ func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
 		steps -= j.g.spent() - spent
 	}
 }
+
+// workPerStep is how much work a step of a run at random may be, on the average.
+const workPerStep = 128
 
 // maxTests bounds the tests for emptiness of a game that is walked. An xor-join of n inputs has n²/2 of them, and the
 // walker knows every one by itself: 50,000 inputs would take ten gigabytes.
@@ -59,7 +62,13 @@ type prober struct {
 func (p *prober) one(l lowered, steps int) *longRun {
 	p.w.restart()
 	guesses := p.j.g.guesses()
+	led := len(p.follow) > 0
 	how, place := p.begin(l)
+	if how == going && led && p.j.g.guesses() == guesses { // what was found in the reduced net may be a second token, and a third can follow
+		if r := p.grown(); r != nil {
+			return r
+		}
+	}
 	if how == going {
 		how, place = p.w.run(steps)
 	}

@@ -118,3 +118,39 @@ func TestDeadTasksOfTheReducedNetAgainstOracle(t *testing.T) {
 	}
 	t.Log(tally)
 }
+
+// Where more moves take from a place than a walk tells of its changes, it looks for itself whether they can be made.
+func TestLockOfManyBranches(t *testing.T) {
+	var arcs [][3][]string
+	fork, join := []string{"lock"}, []string{"lock"}
+	for i := range 100 {
+		free, held, done := fmt.Sprint("f", i), fmt.Sprint("h", i), fmt.Sprint("d", i)
+		fork, join = append(fork, free), append(join, done)
+		arcs = append(arcs, [3][]string{{free, "lock"}, {held}}, [3][]string{{held}, {done, "lock"}})
+	}
+	arcs[101][1] = arcs[101][1][:1] // one forgets to give it back
+	arcs = append(arcs, [3][]string{{"i"}, fork}, [3][]string{join, {"o"}})
+	p := petri(map[string]int{"i": 1}, arcs...)
+	rep := net.VerifyPetri(p, net.VerifyOptions{States: 2000})
+	require.Equal(t, []string{"no-option-to-complete"}, codesOf(rep))
+	replayPetri(t, p, rep.Findings[0])
+}
+
+// A loop that adds a token each time round is found in the reduced net even if most runs take all of them again, and
+// lie too deep for a search.
+func TestGrowthIsSeenInTheReducedNet(t *testing.T) {
+	var arcs [][3][]string
+	var fork, join []string
+	for i := range 40 {
+		a, b, c := fmt.Sprint("a", i), fmt.Sprint("b", i), fmt.Sprint("c", i)
+		fork, join = append(fork, a), append(join, c)
+		arcs = append(arcs, [3][]string{{a}, {b}}, [3][]string{{b}, {c}}, [3][]string{{c}, {b}})
+	}
+	arcs[3][1], arcs[4][0], arcs[5][1] = []string{"x"}, []string{"z"}, []string{"x"}
+	arcs = append(arcs, [3][]string{{"x"}, {"x", "q"}}, [3][]string{{"x", "q"}, {"z"}}, [3][]string{{"z"}, {"x"}},
+		[3][]string{{"i"}, fork}, [3][]string{join, {"o"}})
+	p := petri(map[string]int{"i": 1}, arcs...)
+	rep := net.VerifyPetri(p, net.VerifyOptions{States: 300})
+	require.Equal(t, net.Unsound, rep.Verdict)
+	replayPetri(t, p, rep.Findings[0])
+}

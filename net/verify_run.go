@@ -122,7 +122,7 @@ func (j *judgement) searchOn(l lowered, reducible bool, lim searchLimits) {
 		if newStubborn(j.g) != nil {
 			return // leaving out moves has shown no shorter run, so making them all will not do so soon
 		}
-		bytes /= 4
+		bytes /= 2
 	}
 	j.x.resume(lim.states, bytes)
 	if j.x.violated() {

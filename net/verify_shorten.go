@@ -5,13 +5,11 @@ import "slices"
 // shortest leaves out of the run that was made what it can do without, ever smaller parts of it, within a budget.
 func (p *prober) shortest(how ended, code Code, places []int32) *longRun {
 	best := p.found(code, places)
-	each := len(p.j.g.moves) + p.j.g.places // what it costs to begin anew
-	budget, spent := maxShortening, p.j.g.spent()
+	end, spent := p.w.work+maxShortening, p.j.g.spent()
 	for size := max(len(best.moves)/2, 1); size > 0; {
 		before := len(best.moves)
 		for at := before - size; at >= 0; at -= size {
-			budget -= each + len(best.moves)
-			if budget < workPerState*(p.j.g.spent()-spent) {
+			if end-p.w.work < workPerState*(p.j.g.spent()-spent) {
 				return best
 			}
 			if at+size <= len(best.moves) && p.replay(best.moves[:at], best.moves[at+size:]) == how {
@@ -27,7 +25,7 @@ func (p *prober) shortest(how ended, code Code, places []int32) *longRun {
 	return best
 }
 
-// maxShortening bounds the work of making a run shorter, in moves.
+// maxShortening bounds the work of making a run shorter, see [walker].
 const maxShortening = 4_000_000
 
 // replay makes the moves of two lists, one after the other, and says how that ended: going if they cannot be made.
@@ -53,7 +51,7 @@ func (p *prober) replay(lists ...[]int32) ended {
 }
 
 // grown looks for an earlier state of the run that holds no more anywhere and less somewhere, from where the run can be
-// repeated for ever.
+// repeated for ever. If there is none, the run stays as it is.
 func (p *prober) grown() *longRun {
 	path, last := slices.Clone(p.w.path), slices.Clone(p.w.state)
 	froms := p.below(path, last)
@@ -77,6 +75,7 @@ func (p *prober) grown() *longRun {
 		run.repeats = len(path) - from
 		return run
 	}
+	p.replay(path)
 	return nil
 }
 

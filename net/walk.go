@@ -1,5 +1,7 @@
 package net
 
+import "slices"
+
 // walker plays a game at random, one run after the other, until something goes wrong. It proves nothing, but it is
 // fast: a move costs what changes, not what the net holds. Where the states are too many for a search, most of what is
 // wrong with a net shows in a few runs, for a join that cannot be satisfied is met by every run that comes there. The
@@ -11,11 +13,14 @@ type walker struct {
 	users   [][]walkUse // by place: the moves that ask what it holds
 	rng     dice
 	allowed int // what answers may have cost, see [game.spent]
+	work    int // moves that were looked at because something changed
+	most    int // how much of that is allowed
 	state   []uint8
 	tokens  int                               // in all places together
-	lacks   []int32                           // by move: places that hold too little
+	needs   []int32                           // by move: places that it is told of
+	lacks   []int32                           // by move: those of them that hold too little
 	bars    []int32                           // by move: places that hold something and must not
-	ready   [2][]int32                        // moves that may be made, other and urgent ones; or-joins may have to wait
+	ready   [2][]int32                        // moves that may be made, other and urgent ones, see [walker.can]
 	at      []int32                           // by move: where it stands in its list, or -1
 	uses    []int32                           // by move: how often it was made
 	path    []int32                           // the moves of this run
@@ -42,15 +47,31 @@ func (d *dice) below(n int) int {
 	return int((x ^ x>>31) % uint64(n))
 }
 
+// maxTold bounds how many moves are told of every change of a place, such as a lock that all parallel branches share.
+// If more take from it, they are told of their other places alone.
+const maxTold = 64
+
 func newWalker(g *game) *walker {
 	w := &walker{
 		g: g, users: make([][]walkUse, g.places), rng: 1, state: make([]uint8, g.places),
-		lacks: make([]int32, len(g.moves)), bars: make([]int32, len(g.moves)), at: make([]int32, len(g.moves)),
+		needs: make([]int32, len(g.moves)), lacks: make([]int32, len(g.moves)), bars: make([]int32, len(g.moves)), at: make([]int32, len(g.moves)),
 		uses: make([]int32, len(g.moves)),
 	}
+	takers := make([]int32, g.places)
 	for k := range g.moves {
 		for _, a := range g.moves[k].in {
-			w.users[a.place] = append(w.users[a.place], walkUse{int32(k), a.n})
+			takers[a.place]++
+		}
+	}
+	shared := func(a gameArc) bool { return takers[a.place] > maxTold }
+	for k := range g.moves {
+		m := &g.moves[k]
+		all := m.or >= 0 || !slices.ContainsFunc(m.in, func(a gameArc) bool { return !shared(a) })
+		for _, a := range m.in {
+			if all || !shared(a) {
+				w.users[a.place] = append(w.users[a.place], walkUse{int32(k), a.n})
+				w.needs[k]++
+			}
 		}
 		for _, p := range g.moves[k].empty {
 			w.users[p] = append(w.users[p], walkUse{int32(k), 0})
@@ -65,8 +86,9 @@ func (w *walker) restart() {
 	clear(w.bars)
 	w.tokens, w.path = 0, w.path[:0]
 	w.ready[0], w.ready[1] = w.ready[0][:0], w.ready[1][:0]
+	w.work += len(w.g.moves) + len(w.state)
 	for k := range w.g.moves {
-		w.lacks[k], w.at[k] = int32(len(w.g.moves[k].in)), -1
+		w.lacks[k], w.at[k] = w.needs[k], -1
 		w.sort(int32(k))
 	}
 	for p, c := range w.g.start {
@@ -85,6 +107,7 @@ func (w *walker) set(p int32, c uint8) {
 	if w.change != nil {
 		w.change(p, old, c)
 	}
+	w.work += len(w.users[p])
 	for _, u := range w.users[p] {
 		switch {
 		case u.need == 0 && old == 0:
@@ -128,6 +151,7 @@ func (w *walker) sort(k int32) {
 func (w *walker) choose() int32 {
 	for _, list := range [][]int32{w.ready[1], w.ready[0]} {
 		w.rest = append(w.rest[:0], list...)
+		w.work += len(list)
 		patient := w.rng.below(8) > 0
 		for n := len(w.rest); n > 0; {
 			i, other := w.rng.below(n), w.rng.below(n)
@@ -148,10 +172,15 @@ func (w *walker) choose() int32 {
 	return -1
 }
 
-// can reports whether a move of the lists can be made: an or-join may have to wait.
+// can reports whether a move of the lists can be made: an or-join may have to wait, and a place that many moves take
+// from may be empty.
 func (w *walker) can(k int32) bool {
 	m := &w.g.moves[k]
-	return m.or < 0 || w.g.ask.orEnabled(m, w.state)
+	if m.or >= 0 {
+		return w.g.ask.orEnabled(m, w.state)
+	}
+	return int(w.needs[k]) == len(m.in) ||
+		!slices.ContainsFunc(m.in, func(a gameArc) bool { return w.state[a.place] < a.n })
 }
 
 // step makes a move as [game.play] does, and returns a place that would hold more than can be counted, or -1.
@@ -196,7 +225,7 @@ const (
 	crowding              // a second token came into a place of a game that must be safe
 	stopping              // no move can be made, and it is not complete
 	growing               // tokens pile up beyond counting
-	tired                 // nothing is left of what or-joins may cost
+	tired                 // nothing is left of what or-joins or moves may cost
 )
 
 // run makes moves from the state that was reached, at most so many. It returns the place for crowding and growing.
@@ -205,7 +234,7 @@ func (w *walker) run(steps int) (ended, int32) {
 		if how := w.over(); how != going {
 			return how, -1
 		}
-		if w.g.spent() > w.allowed {
+		if w.g.spent() > w.allowed || w.work > w.most {
 			return tired, -1
 		}
 		k := w.choose()
