@@ -1,5 +1,7 @@
 package net
 
+import "slices"
+
 // mergeRounds makes one place of places that a token can go round, and reports whether there were any: from each of
 // them transitions that take from one place and put into one lead to every other. That is what is left of loops and of
 // choices that are no blocks.
@@ -103,8 +105,26 @@ func (r *reducer) mergeRound(ps []int32) {
 		r.unreset(p)
 		*pl = rplace{dead: true}
 	}
+	r.dropRounds(z)
 	for _, t := range r.places[z].out {
 		r.push(t)
 	}
 	r.touched(z)
+}
+
+// dropRounds removes the steps that have become self-loops, all at once: see [reducer.selfLoop].
+func (r *reducer) dropRounds(z int32) {
+	pl := &r.places[z]
+	round := func(t int32) bool {
+		tr := &r.trans[t]
+		return len(tr.in) == 1 && len(tr.out) == 1 && len(tr.resets) == 0 && tr.orTask < 0 && tr.in[0] == tr.out[0].place
+	}
+	if !pl.marked && !slices.ContainsFunc(pl.in, func(t int32) bool { return !round(t) }) {
+		return // nothing shows that they can fire
+	}
+	pl.in = slices.DeleteFunc(pl.in, round)
+	pl.out = slices.DeleteFunc(pl.out, func(t int32) bool {
+		r.trans[t].dead = r.trans[t].dead || round(t)
+		return r.trans[t].dead
+	})
 }
