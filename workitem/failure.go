@@ -16,7 +16,7 @@ type Failure struct {
 	Code      string          `json:"code,omitempty"`    // a word that programs compare: "timeout"; "" if none was given
 	Message   string          `json:"message,omitempty"` // one sentence for a person
 	Details   json.RawMessage `json:"details,omitempty"` // anything more, as JSON; nil if none
-	Retryable bool            `json:"retryable"`         // whether another attempt may help
+	Retryable bool            `json:"retryable"`         // whether another attempt may help; [Failf] says that it may
 	After     time.Duration   `json:"after,omitempty"`   // wait at least this long, in nanoseconds; 0 if nobody said
 }
 
@@ -44,8 +44,8 @@ func (f *Failure) String() string {
 	return f.Code + ": " + f.Message
 }
 
-// Error makes a failure usable as the error of the work, with its code kept: return &workitem.Failure{Code:
-// "no-funds"}.
+// Error makes a failure usable as the error of the work, with its code kept: return workitem.Failf("busy", "try later"),
+// or &workitem.Failure{Code: "no-funds"} where another attempt does not help.
 func (f *Failure) Error() string { return f.String() }
 
 // fatal marks an error that no further attempt can mend.
