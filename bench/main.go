@@ -2,8 +2,8 @@
 // interleaved run: the first run of everything, then the second of everything, and so on. It prints medians
 // with ranges, the ratios of runs that shared a round, and where Tasq stands against its targets.
 //
-//	go run .            # 5 rounds, about half an hour; needs 20 GB of disk
-//	go run . -quick     # 3 rounds of shorter runs on smaller files, about five and a half minutes
+//	go run .            # 5 rounds, about an hour; needs 20 GB of disk
+//	go run . -quick     # 3 rounds of shorter runs on smaller files, six to ten minutes
 //
 // It also measures the verification of nets, against a naive search. The models of others that this needs are no part
 // of the repository: without them it is left out, and the report says where to put them.

@@ -38,7 +38,7 @@ func TestParityNamesWhatExists(t *testing.T) {
 			continue
 		}
 		for _, span := range inCode.FindAllStringSubmatch(line, -1) {
-			checkSpan(t, span[1], tests, names)
+			checkSpan(t, parityPage, span[1], tests, names)
 		}
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		switch {
@@ -61,7 +61,7 @@ func TestParityNamesWhatExists(t *testing.T) {
 
 // checkSpan looks up a name such as `step.Do`, `retry.Policy.MaxWait` or `engine.TestKillAtEveryCommit`. Other code is
 // left alone.
-func checkSpan(t *testing.T, span string, tests map[string]bool, names map[string][]string) {
+func checkSpan(t *testing.T, page, span string, tests map[string]bool, names map[string][]string) {
 	t.Helper()
 	m := ofTree.FindStringSubmatch(span)
 	if m == nil {
@@ -70,19 +70,19 @@ func checkSpan(t *testing.T, span string, tests map[string]bool, names map[strin
 	dir, name := m[1], m[2]
 	if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") {
 		if !tests[span] {
-			t.Errorf("%s names %s, and there is no such test or example", parityPage, span)
+			t.Errorf("%s names %s, and there is no such test or example", page, span)
 		}
 		return
 	}
 	if _, err := os.Stat(filepath.Join(root(t), dir)); err != nil {
-		t.Errorf("%s names %s, and there is no package %s", parityPage, span, dir)
+		t.Errorf("%s names %s, and there is no package %s", page, span, dir)
 		return
 	}
 	if names[dir] == nil {
 		names[dir] = exported(t, dir)
 	}
 	if !slices.Contains(names[dir], name) {
-		t.Errorf("%s names %s, and package %s does not have it", parityPage, span, dir)
+		t.Errorf("%s names %s, and package %s does not have it", page, span, dir)
 	}
 }
 
@@ -168,13 +168,43 @@ func fieldsOf(typ *doc.Type) (names []string) {
 	return names
 }
 
-// A page links to files that are there.
-func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
+// What a page calls by its package is there: `step.Do`, `engine.Config.Logger`, `builder.TestX`.
+func TestPagesNameWhatExists(t *testing.T) {
+	tests, names, found := testsByPackage(t), make(map[string][]string), 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, span := range inCode.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
+			m := ofTree.FindSubmatch(span[1])
+			if m == nil {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root(t), string(m[1]))); err == nil {
+				checkSpan(t, filepath.Base(page), string(span[1]), tests, names)
+				found++
+			}
+		}
+	}
+	if found < 200 {
+		t.Errorf("the pages name only %d things of the tree", found)
+	}
+}
+
+// pages lists the README and the pages of the docs.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, filepath.Join(root(t), "README.md")) {
+	return append(all, filepath.Join(root(t), "README.md"))
+}
+
+// A page links to files that are there.
+func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
