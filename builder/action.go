@@ -209,7 +209,7 @@ type RetryOption struct{ change func(*retry.Policy) }
 //
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
-// A policy that cannot be is refused at once. Filter and Rand are functions, which an action can have and a run cannot.
+// A policy that cannot be is refused at once. Filters and Rand are functions, which an action can have and a run cannot.
 func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
 
 func (o RetryOption) ofAction(s *actionSpec) {
@@ -222,11 +222,11 @@ func (o RetryOption) ofRun(s *runSpec) {
 	if o.change == nil {
 		return
 	}
-	s.retry.Filter, s.retry.Rand = nil, nil
+	s.retry.Filters, s.retry.Rand = nil, nil
 	o.change(&s.retry)
 	s.changed = true
-	if s.retry.Filter != nil || s.retry.Rand != nil {
-		s.call.problem(fmt.Errorf("%w: Filter and Rand are functions, which a run cannot be stored with: "+
+	if s.retry.Filters != nil || s.retry.Rand != nil {
+		s.call.problem(fmt.Errorf("%w: Filters and Rand are functions, which a run cannot be stored with: "+
 			"give them to the action", retry.ErrInvalid))
 	}
 }
@@ -273,5 +273,5 @@ func policyOf(c activities.CaseInfo, action retry.Policy) (retry.Policy, error) 
 	}
 	return retry.Policy{Attempts: d.Attempts, Backoff: d.Backoff, Initial: d.Initial, Base: d.Base, Waits: d.Waits,
 		MaxWait: d.MaxWait, MaxElapsed: d.MaxElapsed, Jitter: d.Jitter, Spread: d.Spread,
-		Filter: action.Filter, Rand: action.Rand}, nil
+		Filters: action.Filters, Rand: action.Rand}, nil
 }

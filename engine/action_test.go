@@ -183,7 +183,7 @@ func TestARunOverridesFieldByField(t *testing.T) {
 		"negative attempts": func(p *retry.Policy) { p.Attempts = -1 },
 		"small base":        func(p *retry.Policy) { p.Base = 0.5 },
 		"negative wait":     func(p *retry.Policy) { p.Initial = -time.Second },
-		"a function":        func(p *retry.Policy) { p.Filter = append(p.Filter, retry.On(context.Canceled)) },
+		"a function":        func(p *retry.Policy) { p.Filters = append(p.Filters, retry.On(context.Canceled)) },
 	} {
 		_, err := c.Run(t.Context(), c.e, order{}, builder.Retry(change))
 		require.ErrorIs(t, err, retry.ErrInvalid, name)
@@ -200,7 +200,7 @@ func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
 		}
 		return receipt{}, closed
 	}, builder.Retry(func(p *retry.Policy) {
-		p.Filter = []retry.Filter{func(f retry.Failure) bool { return f.Err.Error() == "error: closed" }}
+		p.Filters = []retry.Filter{func(f retry.Failure) bool { return f.Err.Error() == "error: closed" }}
 	}))
 	e := enginetest.New(t, a)
 	tried.now = func() time.Time { return e.Now() }

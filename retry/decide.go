@@ -57,7 +57,7 @@ func (p Policy) accepts(f Failure) bool {
 	if IsPermanent(f.Err) {
 		return false
 	}
-	return len(p.Filter) == 0 || slices.ContainsFunc(p.Filter, func(match Filter) bool { return safely(match, f) })
+	return len(p.Filters) == 0 || slices.ContainsFunc(p.Filters, func(match Filter) bool { return safely(match, f) })
 }
 
 // safely asks a filter. A panic is a bug in the filter, which must not hide the error that it was asked about.

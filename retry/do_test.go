@@ -77,7 +77,7 @@ func TestDoReturnsTheLastErrorWhenAttemptsAreUsedUp(t *testing.T) {
 
 func TestDoLeavesTheErrorAsItIsWhereNothingIsRetried(t *testing.T) {
 	filtered := retry.Exponential(5, time.Hour)
-	filtered.Filter = []retry.Filter{retry.On(errFlaky)}
+	filtered.Filters = []retry.Filter{retry.On(errFlaky)}
 	permanent := retry.Permanent(errFlaky)
 	for _, c := range []struct {
 		name   string
@@ -196,7 +196,7 @@ func TestErrorsAndBadValuesShareOneCount(t *testing.T) {
 	require.Equal(t, 4, invalid.Attempts)
 	require.Equal(t, []int{-2, -4}, invalid.Results)
 
-	p.Filter = []retry.Filter{func(retry.Failure) bool { return false }}
+	p.Filters = []retry.Filter{func(retry.Failure) bool { return false }}
 	got, err = retry.Do(t.Context(), p, script(-1, 5), positive)
 	require.NoError(t, err, "filters judge errors, not values")
 	require.Equal(t, 5, got)
@@ -223,7 +223,7 @@ func TestAFilterSeesTheWholeContext(t *testing.T) {
 	clock := &stepClock{}
 	var seen []retry.Failure
 	call := retry.Call[int]{Policy: retry.Constant(3, time.Second), Name: "fetch", Input: 42, Clock: clock}
-	call.Policy.Filter = []retry.Filter{func(f retry.Failure) bool {
+	call.Policy.Filters = []retry.Filter{func(f retry.Failure) bool {
 		seen = append(seen, f)
 		return true
 	}}

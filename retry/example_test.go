@@ -81,7 +81,7 @@ func ExamplePolicy_filter() {
 		Initial:  time.Second,
 		MaxWait:  time.Minute,
 		Jitter:   retry.JitterFull,
-		Filter: []retry.Filter{
+		Filters: []retry.Filter{
 			retry.On(context.DeadlineExceeded),
 			func(f retry.Failure) bool { return errors.Is(f.Err, quota) && f.Elapsed < time.Hour },
 		},

@@ -54,9 +54,9 @@ type Policy struct {
 	// Rand is the source of chance: numbers from 0 up to, but not including, 1. Default: that of math/rand/v2.
 	Rand func() float64
 
-	// Filter lists the errors that are worth another attempt: those that any of the filters accepts. Default: none,
-	// which accepts every error that isn't marked by [Permanent].
-	Filter []Filter
+	// Filters say which errors are worth another attempt: those that any of them accepts. Default: none, by which every
+	// error is that isn't marked by [Permanent].
+	Filters []Filter
 }
 
 // Backoff says how the waits of a policy grow with the number of attempts.
@@ -156,8 +156,8 @@ func (p Policy) Validate() error {
 	for i, w := range p.Waits {
 		refuse(w < 0, "Waits[%d] is %v: a wait can't be negative", i, w)
 	}
-	for i, f := range p.Filter {
-		refuse(f == nil, "Filter[%d] is nil: leave it out", i)
+	for i, f := range p.Filters {
+		refuse(f == nil, "Filters[%d] is nil: leave it out", i)
 	}
 	if len(wrong) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (p Policy) String() string {
 	if p.Spread != 0 {
 		fmt.Fprintf(&b, " %v", p.Spread)
 	}
-	if n := len(p.Filter); n > 0 {
+	if n := len(p.Filters); n > 0 {
 		fmt.Fprintf(&b, ", filters: %d", n)
 	}
 	return b.String()

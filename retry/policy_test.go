@@ -246,7 +246,7 @@ func TestFilters(t *testing.T) {
 		{"and doesn't stop the next", []retry.Filter{panics, flaky}, retry.Failure{Err: errFlaky}, true},
 	} {
 		p := retry.Exponential(5, time.Second)
-		p.Filter = c.filters
+		p.Filters = c.filters
 		_, again := p.Next(c.failure)
 		require.Equal(t, c.again, again, c.name)
 	}
@@ -271,7 +271,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"Waits is empty":      {Attempts: 2, Backoff: retry.BackoffTable},
 		"Waits is set":        {Waits: seconds(1)},
 		"Waits[1] is -1s":     {Backoff: retry.BackoffTable, Waits: seconds(1, -1)},
-		"Filter[0] is nil":    {Filter: []retry.Filter{nil}},
+		"Filters[0] is nil":   {Filters: []retry.Filter{nil}},
 	} {
 		err := p.Validate()
 		require.ErrorIs(t, err, retry.ErrInvalid, want)
@@ -285,7 +285,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 func TestPolicyString(t *testing.T) {
 	p := retry.Exponential(5, time.Second)
 	p.MaxWait, p.MaxElapsed, p.Jitter, p.Spread = time.Minute, time.Hour, retry.JitterProportional, 0.3
-	p.Filter = []retry.Filter{retry.On(errFlaky)}
+	p.Filters = []retry.Filter{retry.On(errFlaky)}
 	for want, p := range map[string]retry.Policy{
 		"1 attempt":                     {},
 		"3 attempts, linear 2s":         retry.Linear(3, 2*time.Second),

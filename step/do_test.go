@@ -170,8 +170,8 @@ func TestErrorsHaveASayInTheirRetry(t *testing.T) {
 		"final":        {&workitem.Failure{Code: "no"}, retry.Constant(3, time.Second), 1, 0},
 		"asked delay":  {retry.After(time.Minute, errFlaky), retry.Constant(2, time.Second), 2, time.Minute},
 		"failure asks": {&workitem.Failure{Retryable: true, After: time.Hour}, retry.Constant(2, time.Second), 2, time.Hour},
-		"filter no":    {errFlaky, retry.Policy{Attempts: 3, Filter: []retry.Filter{retry.On(context.Canceled)}}, 1, 0},
-		"filter yes":   {errFlaky, retry.Policy{Attempts: 3, Filter: []retry.Filter{retry.On(errFlaky)}}, 3, 0},
+		"filter no":    {errFlaky, retry.Policy{Attempts: 3, Filters: []retry.Filter{retry.On(context.Canceled)}}, 1, 0},
+		"filter yes":   {errFlaky, retry.Policy{Attempts: 3, Filters: []retry.Filter{retry.On(errFlaky)}}, 3, 0},
 		"max elapsed":  {errFlaky, within8s, 4, time.Second},
 		"zero policy":  {errFlaky, retry.Policy{}, 1, 0},
 	} {
@@ -194,7 +194,7 @@ func TestAFilterSeesTheAttempt(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	var seen []retry.Failure
 	p := retry.Constant(3, time.Minute)
-	p.Filter = []retry.Filter{func(f retry.Failure) bool { seen = append(seen, f); return true }}
+	p.Filters = []retry.Filter{func(f retry.Failure) bool { seen = append(seen, f); return true }}
 	job.Drive(t.Context(), func(ctx context.Context) error {
 		return count.fails(ctx, "x", errFlaky, step.Retry(p), step.Input("order 7"))
 	})

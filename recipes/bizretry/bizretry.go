@@ -59,9 +59,9 @@ func New(c Company) (r *Recipe, err error) {
 	b, r := builder.New[Renewal]("bizretry", builder.Describe("a renewal is charged, with patience")), new(Recipe)
 	const day = 24 * time.Hour
 	refused := retry.Table(3*day, 5*day, 7*day) // four attempts in all
-	refused.Filter = []retry.Filter{declined}
+	refused.Filters = []retry.Filter{declined}
 	trouble := retry.Exponential(12, time.Second)
-	trouble.MaxWait, trouble.Filter = time.Hour, []retry.Filter{func(f retry.Failure) bool { return !declined(f) }}
+	trouble.MaxWait, trouble.Filters = time.Hour, []retry.Filter{func(f retry.Failure) bool { return !declined(f) }}
 	soon := retry.Exponential(8, time.Second)
 
 	letter := builder.Job(b, "letter", c.Write, builder.JobOptions{Retry: soon})
