@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Call is what a caller may say beside the action itself.
@@ -78,7 +79,7 @@ func (c *Call) Begins(now time.Time) (time.Time, error) {
 	case c.After < 0:
 		return now, fmt.Errorf("it cannot begin %s ago: give zero or more", -c.After)
 	case c.At.After(now):
-		return c.At.Truncate(time.Microsecond).UTC(), nil
+		return c.At.Truncate(time.Microsecond).UTC(), workitem.CheckDue(c.At)
 	}
 	return now.Add(c.After).Truncate(time.Microsecond), nil
 }

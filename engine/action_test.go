@@ -259,6 +259,7 @@ func TestWhenARunBegins(t *testing.T) {
 		"both, and zero": {builder.After(0), builder.At(begin.Add(time.Hour))},
 		"twice":          {builder.After(time.Second), builder.After(time.Hour)},
 		"a route":        {builder.Route("end")},
+		"too far":        {builder.At(time.Date(workitem.LastYear+1, 1, 1, 0, 0, 0, 0, time.UTC))},
 	} {
 		_, err := c.Run(t.Context(), c.e, order{}, opts...)
 		require.Error(t, err, name)

@@ -24,13 +24,14 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	})
 }
 
-// SleepUntil waits until t, as [Sleep] does. A time that has passed goes on at once; the zero time is an error.
+// SleepUntil waits until t, as [Sleep] does. A time that has passed goes on at once; the zero time is an error, and so is one
+// beyond [workitem.LastYear].
 func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	return sleep(ctx, here(), name, func(time.Time) (time.Time, error) {
 		if t.IsZero() {
 			return t, fmt.Errorf("the time is zero")
 		}
-		return t, nil
+		return t, workitem.CheckDue(t)
 	})
 }
 

@@ -64,6 +64,9 @@ func TestSillySleepsAreErrors(t *testing.T) {
 		require.Regexp(t, `^step "back", at wait_test.go:\d+: -1ns is negative$`, err.Error())
 		err = step.SleepUntil(ctx, "when", time.Time{})
 		require.ErrorIs(t, err, step.ErrUsage)
+		err = step.SleepUntil(ctx, "never", time.Date(workitem.LastYear+1, 1, 1, 0, 0, 0, 0, time.UTC))
+		require.ErrorIs(t, err, step.ErrUsage)
+		require.ErrorContains(t, err, "the year 290001 is too far")
 		return nil
 	})
 	require.ErrorIs(t, out.Err, step.ErrUsage, "though the function hides it")

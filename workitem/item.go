@@ -2,9 +2,21 @@ package workitem
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 )
+
+// LastYear is the last year in which anything can be due: a store keeps times as microseconds since 1970, in 64 bits.
+const LastYear = 290_000
+
+// CheckDue refuses a time that no store can keep. It would come back as one that is long past.
+func CheckDue(t time.Time) error {
+	if y := t.Year(); y > LastYear {
+		return fmt.Errorf("the year %d is too far: nothing can be due after the year %d", y, LastYear)
+	}
+	return nil
+}
 
 // Item is the record of a work item. An Item is never changed in place by the engine: a new state is a new value, so a
 // pointer to one is a snapshot.
