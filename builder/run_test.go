@@ -57,7 +57,7 @@ func TestAnErrorOfRunIsAFailure(t *testing.T) {
 		"after": {retry.After(time.Minute, cause),
 			workitem.Failure{Code: "error", Message: "no luck", Retryable: true, After: time.Minute}},
 		"own": {fmt.Errorf("pay: %w", &workitem.Failure{Code: "no-funds", Message: "empty", After: time.Hour}),
-			workitem.Failure{Code: "no-funds", Message: "empty", After: time.Hour}},
+			workitem.Failure{Code: "no-funds", Message: "pay: empty", After: time.Hour}},
 		"invalid": {invalid, workitem.Failure{Code: "invalid", Message: "invalid builder_test.Prompt: text: required",
 			Details: []byte(`[{"path":"text","rule":"required"}]`), Retryable: true}},
 	} {

@@ -146,6 +146,7 @@ func (j *journal) Tx(
 	outer := ctx
 	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
 		done := *s
+		var own error // of the function, without the words for the transaction
 		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
 			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
 				defer func() {
@@ -157,6 +158,7 @@ func (j *journal) Tx(
 				if done.Result, err = f(ctx, tx.s.DB()); err == nil {
 					err = j.e.fits("result", done.Result)
 				}
+				own = err
 				return err
 			})
 		})
@@ -171,7 +173,10 @@ func (j *journal) Tx(
 			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) {
 				return failed
 			}
-			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(failed)
+			if own == nil {
+				own = failed
+			}
+			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
 		}
 		var err error
 		stored, err = m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})

@@ -174,7 +174,10 @@ func (c *call) discarded(err error) error {
 	case misused:
 		return r.hold(wrong)
 	case err != nil && c.ctx.Err() != nil: // it says nothing of the work
-		return errors.Join(ended(c.ctx), err)
+		if why := ended(c.ctx); !errors.Is(err, why) {
+			return errors.Join(why, err)
+		}
+		return err
 	}
 	return nil
 }

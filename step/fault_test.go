@@ -384,3 +384,15 @@ func TestASpuriousEnd(t *testing.T) {
 		require.ErrorIs(t, job.Run(t.Context(), fn).Err, step.ErrHistory)
 	}
 }
+
+// The end of a context is said once where the function hands it on.
+func TestAnEndIsSaidOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out := steptest.New().Run(ctx, func(ctx context.Context) error {
+		return second(step.Do(ctx, "a", func(ctx context.Context) (int, error) {
+			cancel()
+			return 0, fmt.Errorf("half done: %w", ctx.Err())
+		}))
+	})
+	require.EqualError(t, out.Err, `step "a": half done: context canceled`)
+}

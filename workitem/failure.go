@@ -69,7 +69,8 @@ func IsFatal(err error) bool {
 }
 
 // FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's
-// code, message and details; [Fatal] makes it one that is not to be retried. FailureOf(nil) is nil.
+// code and details, and its message with the words that were put around it; [Fatal] makes it one that is not to be
+// retried. FailureOf(nil) is nil.
 //
 // A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
 // UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON
@@ -83,8 +84,11 @@ func FailureOf(err error) *Failure {
 	if errors.As(err, &given) && given != nil {
 		f = *given
 	}
-	if text := err.Error(); given == nil || f.Message == "" && text != f.Code { // a bare code is not said twice
+	switch text := err.Error(); {
+	case given == nil || f.Message == "" && text != f.Code: // a bare code is not said twice
 		f.Message = text
+	case f.Message != "":
+		f.Message = worded(err, text, f.Message)
 	}
 	if IsFatal(err) {
 		f.Retryable = false
@@ -98,6 +102,43 @@ func FailureOf(err error) *Failure {
 func PanicFailure(p any) *Failure {
 	stack, _ := json.Marshal(string(debug.Stack())) // a string always has a JSON form
 	return &Failure{Code: CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+}
+
+// worded is the message of a failure with what the errors around it say: "order 17: the account is empty". In their text
+// the failure stands as it shows itself, with its code, or as the error that carries it does.
+func worded(err error, text, message string) string {
+	for _, carrier := range carriers(err) {
+		if part := carrier.Error(); strings.Contains(text, part) {
+			return strings.Replace(text, part, message, 1)
+		}
+	}
+	return message
+}
+
+// carriers lists the errors from the failure that errors.As finds, or from what makes itself one, up to the outermost.
+func carriers(err error) []error {
+	if found := (*Failure)(nil); err == nil {
+		return nil
+	} else if _, is := err.(*Failure); is {
+		return []error{err}
+	} else if as, can := err.(interface{ As(any) bool }); can && as.As(&found) {
+		return []error{err}
+	}
+	var inner []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		inner = carriers(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			if inner = carriers(each); inner != nil {
+				break
+			}
+		}
+	}
+	if inner == nil {
+		return nil
+	}
+	return append(inner, err)
 }
 
 // The limits of a failure that is made of an error, in bytes. An error may quote a whole answer of a server.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestFailures(t *testing.T) {
 	require.False(t, fatal.Retryable)
 	require.Equal(t, "draft: no such model", fatal.Message)
 	coded := workitem.FailureOf(fmt.Errorf("charge: %w", workitem.Failf("no-funds", "%d are missing", 7)))
-	require.Equal(t, "no-funds: 7 are missing", coded.String())
+	require.Equal(t, "no-funds: charge: 7 are missing", coded.String())
 	require.True(t, coded.Retryable)
 	panicked := workitem.PanicFailure(errors.New("nil map"))
 	require.Equal(t, "panic: nil map", panicked.String())
@@ -144,6 +145,42 @@ func TestFailures(t *testing.T) {
 
 	require.NoError(t, workitem.Fatal(nil))
 	require.Empty(t, (*workitem.Failure)(nil).String())
+}
+
+// What the errors around a failure say is part of its message: which order it was, and what else went wrong.
+func TestAFailureKeepsTheWordsAroundIt(t *testing.T) {
+	f := workitem.Failf("no-funds", "7 are missing")
+	for want, err := range map[string]error{
+		"no-funds: 7 are missing":                          f,
+		"no-funds: 7 are missing ":                         bringer{f}, // it says the same in its own words
+		"no-funds: 7 are missing  ":                        silent{f},
+		"no-funds: order 17: 7 are missing":                workitem.Fatal(fmt.Errorf("order 17: %w", f)),
+		"no-funds: order 17: 7 are missing, after 2 calls": fmt.Errorf("order 17: %w, after 2 calls", bringer{f}),
+		"no-funds: 7 are missing\nno refund":               errors.Join(f, errors.New("no refund")),
+		"no-funds: late\nseat 3: 7 are missing":            errors.Join(errors.New("late"), fmt.Errorf("seat 3: %w", bringer{f})),
+		"no-funds: order 17: no-funds":                     fmt.Errorf("order 17: %w", &workitem.Failure{Code: "no-funds"}),
+		"order 17: 7 are missing":                          fmt.Errorf("order 17: %w", &workitem.Failure{Message: "7 are missing"}),
+	} {
+		require.Equal(t, strings.TrimRight(want, " "), workitem.FailureOf(err).String())
+	}
+}
+
+// bringer carries a failure that it makes another text of, as the errors of steps do.
+type bringer struct{ f *workitem.Failure }
+
+func (b bringer) Error() string { return "it failed for " + b.f.Code }
+func (b bringer) Unwrap() error { return b.f }
+
+// silent makes itself a failure.
+type silent struct{ f *workitem.Failure }
+
+func (silent) Error() string { return "silent" }
+func (s silent) As(target any) bool {
+	t, ok := target.(**workitem.Failure)
+	if ok {
+		*t = s.f
+	}
+	return ok
 }
 
 // outcome is an activation's items by state, the last of which has just got there.
