@@ -19,7 +19,7 @@ func ExampleFailureOf() {
 	f = workitem.FailureOf(workitem.Fatal(errors.New("there is no such customer")))
 	fmt.Println(f.Code, f.Retryable, "-", f)
 	// Output:
-	// declined false - declined: no funds
+	// declined false - declined: charge order 7: no funds
 	// error true - error: connection refused
 	// error false - error: there is no such customer
 }
