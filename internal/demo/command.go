@@ -69,7 +69,7 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 			return commandOnboarding(ctx, out, args[1:], s)
 		}
 	}
-	o := Options{In: in, Err: s.Err, Terminal: s.Terminal, Plain: s.Plain}
+	o := Options{Setting: s, In: in}
 	yes := !terminal(in) || !o.Terminal
 	f := flags("tasq demo", &o.DB, DefaultDB, &o.Fast)
 	f.StringVar(&o.URL, "url", "", "base `address` of an OpenAI-compatible endpoint")

@@ -42,10 +42,10 @@ var (
 // errUnanswered ends a run whose input ended before the review: the case waits, which is no failure.
 var errUnanswered = errors.New("nobody answers the review")
 
-// Options say what the demo does. The zero value runs it unattended, with the default file, prompt and faults.
+// Options say what the demo does. The zero value runs it unattended, with the default file ([DefaultDB]), prompt and
+// faults.
 type Options struct {
-	// DB is the database file; it is made if it is not there. Default: [DefaultDB] in the current folder.
-	DB string
+	Setting
 	// Prompt is what the model is asked. Default: [DefaultPrompt]. A case that still runs in the file goes on instead,
 	// unless it has another prompt than the one given here.
 	Prompt string
@@ -56,20 +56,12 @@ type Options struct {
 	// Faults is the script of the local server, see fakechat.ParseFaults: the first fault is for the first attempt, and
 	// so on. Default: [DefaultFaults]. "ok" is a server in good health.
 	Faults string
-	// Fast makes short waits of long ones, for tests.
-	Fast bool
 
-	// Terminal has progress drawn in place; otherwise there is a line for each event.
-	Terminal bool
-	// Plain leaves out colors.
-	Plain bool
 	// Ask has the draft reviewed by lines of In; otherwise it is approved without being read. At the end of In the review
 	// stays open, and Run says how it is answered elsewhere, and how to go on.
 	Ask bool
 	// In is where the answers of the person are read from. Default: nobody answers.
 	In io.Reader
-	// Err takes what an operator should know. Default: discarded.
-	Err io.Writer
 }
 
 // demo is one run.

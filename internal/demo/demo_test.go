@@ -30,7 +30,9 @@ func options(t *testing.T) demo.Options {
 	for _, name := range []string{chat.EnvBaseURL, chat.EnvKey, chat.EnvModel} {
 		t.Setenv(name, "")
 	}
-	return demo.Options{DB: filepath.Join(t.TempDir(), "demo.db"), Fast: true, Faults: "ok"}
+	return demo.Options{
+		Setting: demo.Setting{DB: filepath.Join(t.TempDir(), "demo.db"), Fast: true}, Faults: "ok",
+	}
 }
 
 var unstable = []struct {

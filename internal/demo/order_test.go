@@ -293,7 +293,7 @@ func TestAFileThatCannotBeMadeIsNamed(t *testing.T) {
 	o := order(t)
 	o.DB = filepath.Join(t.TempDir(), "none", "demo.db")
 	require.ErrorContains(t, demo.RunOrder(t.Context(), io.Discard, o), o.DB)
-	require.ErrorContains(t, demo.Run(t.Context(), io.Discard, demo.Options{DB: o.DB, Faults: "ok"}), o.DB)
+	require.ErrorContains(t, demo.Run(t.Context(), io.Discard, demo.Options{Setting: o.Setting, Faults: "ok"}), o.DB)
 }
 
 // An order does not touch what another demo left in the file.

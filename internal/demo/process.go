@@ -20,12 +20,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Setting is where a demo of a function in steps plays, and how it shows itself. The zero value of a field is its
-// default.
+// Setting is where a demo plays, and how it shows itself. The zero value of a field is its default.
 type Setting struct {
-	// DB is the database file; it is made if it is not there, and so is one of the same name with ".calls" behind, for
-	// what the parties outside were asked. A case that still runs in it goes on. Default: the demo's own, in the current
-	// folder.
+	// DB is the database file; it is made if it is not there. A case that still runs in it goes on. A demo of a function
+	// in steps keeps another file beside it, of the same name with ".calls" behind, for what the parties outside were
+	// asked. Default: the demo's own, in the current folder.
 	DB string
 	// Fast makes short waits of long ones, for tests.
 	Fast bool

@@ -113,13 +113,8 @@ func (s *progress) stepMoved(e *store.StepMoved, at time.Time) string {
 	if r == nil {
 		return ""
 	}
-	before := r.step
-	now := *before
-	now.State, now.Attempt, now.Due, now.Failure = e.To, e.Attempt, e.Due, e.Failure
-	if e.Result != nil {
-		now.Result = e.Result
-	}
-	r.step = &now
+	before, now := r.step, e.Move(r.step)
+	r.step = now
 	if now.Kind == workitem.StepDo {
 		r.attempts += now.Attempt - before.Attempt
 	}
