@@ -102,16 +102,10 @@ func archive(name string, yield func(Entry) bool) bool {
 		return yield(Entry{Name: name, Err: err})
 	}
 	defer f.Close()
-	var r io.Reader = f
-	if !strings.HasSuffix(name, ".tar") {
-		unzipped, err := gzip.NewReader(f)
-		if err != nil {
-			return yield(broken(name, err))
-		}
-		r = unzipped
+	files, all, err := unpack(name, f)
+	if err != nil {
+		return yield(broken(name, err))
 	}
-	all := &io.LimitedReader{R: r, N: maxArchive}
-	files := tar.NewReader(all)
 	for n := 0; ; n++ {
 		h, err := files.Next()
 		switch {
@@ -135,6 +129,20 @@ func archive(name string, yield func(Entry) bool) bool {
 			return false
 		}
 	}
+}
+
+// unpack reads an archive, which is compressed unless its name ends in .tar, up to what one may unfold to. The second
+// result says how much of that is left.
+func unpack(name string, r io.Reader) (*tar.Reader, *io.LimitedReader, error) {
+	if !strings.HasSuffix(name, ".tar") {
+		unzipped, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		r = unzipped
+	}
+	all := &io.LimitedReader{R: r, N: maxArchive}
+	return tar.NewReader(all), all, nil
 }
 
 func broken(name string, err error) Entry {

@@ -1,8 +1,6 @@
 package check
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -52,15 +50,13 @@ func ReadVerdicts(name string) (*Verdicts, error) {
 	return v, nil
 }
 
+// listIn finds the list in an archive.
 func listIn(name string, r io.Reader) (io.Reader, error) {
-	if !strings.HasSuffix(name, ".tar") {
-		unzipped, err := gzip.NewReader(r)
-		if err != nil {
-			return nil, err
-		}
-		r = unzipped
+	files, _, err := unpack(name, r)
+	if err != nil {
+		return nil, err
 	}
-	for files := tar.NewReader(io.LimitReader(r, maxArchive)); ; {
+	for {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("there is no .csv in the archive")
@@ -115,7 +111,7 @@ func (v *Verdicts) Add(f *File) bool {
 
 // Write tells where the verdicts differ, and counts. It reports whether they agree on every line of the list.
 func (v *Verdicts) Write(w io.Writer) (agree bool, err error) {
-	same, missing := [2]int{}, 0
+	sound, unsound, missing := 0, 0, 0 // those on which both agree, and those that were not checked
 	var b strings.Builder
 	for _, p := range v.list {
 		published := map[bool]string{true: "sound", false: "unsound"}[p.sound]
@@ -124,19 +120,19 @@ func (v *Verdicts) Write(w io.Writer) (agree bool, err error) {
 			missing++
 			fmt.Fprintf(&b, "%s:%d: %s is %s there, and was not checked\n", v.name, p.line, oneLine(p.file), published)
 		case *p.ours == Sound && p.sound:
-			same[1]++
+			sound++
 		case (*p.ours == Unsound || *p.ours == WeaklySound) && !p.sound:
-			same[0]++
+			unsound++
 		default:
 			fmt.Fprintf(&b, "%s:%d: %s is %s there, and %s here\n", v.name, p.line, oneLine(p.where), published, *p.ours)
 		}
 	}
-	agree = same[0]+same[1] == len(v.list)
-	fmt.Fprintf(&b, "%d of %d verdicts agree: %d sound, %d unsound", same[0]+same[1], len(v.list), same[1], same[0])
+	agree = sound+unsound == len(v.list)
+	fmt.Fprintf(&b, "%d of %d verdicts agree: %d sound, %d unsound", sound+unsound, len(v.list), sound, unsound)
 	if missing > 0 {
 		fmt.Fprintf(&b, "; %d not checked", missing)
 	}
-	if differ := len(v.list) - missing - same[0] - same[1]; differ > 0 {
+	if differ := len(v.list) - missing - sound - unsound; differ > 0 {
 		fmt.Fprintf(&b, "; %d differ", differ)
 	}
 	_, err = io.WriteString(w, b.String()+"\n")

@@ -59,17 +59,17 @@ func (s *sorter) transpose(loose bool) {
 		changed[i] = true
 	}
 	for range rounds {
-		any := false
+		swapped := false
 		for l := range s.layers {
 			near := changed[l] || l > 0 && changed[l-1] || l+1 < len(changed) && changed[l+1]
 			if !near {
 				continue
 			}
 			if changed[l] = s.transposeLayer(l, loose); changed[l] {
-				any = true
+				swapped = true
 			}
 		}
-		if !any {
+		if !swapped {
 			return
 		}
 	}
