@@ -57,30 +57,45 @@ func (r *runner) view(ctx context.Context, path CasePath) (*store.Tree, *store.C
 	return tree, tree.Case(id), nil
 }
 
-// item finds the work item that a command names: "task.generation.number", or the one live item of a task.
+// item finds the work item that a command names: "task.generation.number", or the one live item of a task. The case holds
+// those of each task's latest activation; the others, which are all final, are asked for only if none of these is meant.
 func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
-	var found []workitem.ID
-	id, err := r.caseAt(ctx, a.Case)
+	_, c, err := r.view(ctx, a.Case)
 	if err != nil {
 		return workitem.ID{}, err
 	}
-	for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: id, Task: a.Item.Task}) {
-		if err != nil {
-			return workitem.ID{}, err
-		}
-		if a.Item.Bare && row.State.Live() || !a.Item.Bare && row.Generation == a.Item.Generation && row.Number == a.Item.N {
-			found = append(found, row.ID)
+	var found []workitem.ID
+	for it := range c.Items.All() {
+		if a.Item.means(it) {
+			found = append(found, it.ID)
 		}
 	}
-	switch len(found) {
-	case 0:
-		if a.Item.Bare {
-			return workitem.ID{}, fmt.Errorf("task %s has no work item that is not final: %w", a.Item.Task, engine.ErrNotFound)
+	if len(found) == 0 && !a.Item.Bare {
+		for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: c.ID, Task: a.Item.Task}) {
+			if err != nil {
+				return workitem.ID{}, err
+			}
+			if a.Item.means(row.Item) {
+				return row.ID, nil
+			}
 		}
-		return workitem.ID{}, fmt.Errorf("work item %s: %w", a.Item, engine.ErrNotFound)
-	case 1:
+	}
+	switch {
+	case len(found) == 1:
 		return found[0], nil
+	case len(found) > 1:
+		return workitem.ID{}, fmt.Errorf("task %s has %d work items that are not final; name one as %s.GENERATION.N: %w",
+			a.Item.Task, len(found), a.Item.Task, errAmbiguous)
+	case a.Item.Bare:
+		return workitem.ID{}, fmt.Errorf("task %s has no work item that is not final: %w", a.Item.Task, engine.ErrNotFound)
 	}
-	return workitem.ID{}, fmt.Errorf("task %s has %d work items that are not final; name one as %s.GENERATION.N: %w",
-		a.Item.Task, len(found), a.Item.Task, errAmbiguous)
+	return workitem.ID{}, fmt.Errorf("work item %s: %w", a.Item, engine.ErrNotFound)
+}
+
+// means reports whether a command that names its item like this can mean this one.
+func (r ItemRef) means(it *workitem.Item) bool {
+	if r.Bare {
+		return it.Task == r.Task && it.State.Live()
+	}
+	return it.Task == r.Task && it.Generation == r.Generation && it.Number == r.N
 }
