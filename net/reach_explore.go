@@ -157,7 +157,7 @@ func (x *explorer) stopped() bool {
 			x.limit = LimitTime
 		}
 	}
-	if x.s.len() > x.room {
+	if x.s.len() > x.room || x.sparing != nil && x.sparing.work > maxSparing {
 		x.limit = LimitStates
 	}
 	return x.limit == LimitStates || x.limit == LimitTime

@@ -35,7 +35,12 @@ type stubborn struct {
 	set   []int32
 	ready []int32 // of the set, those that can be made
 	best  []int32
+	work  int // moves that were put into sets
 }
+
+// maxSparing bounds the work of one search. Most sets are small; where they hold thousands of moves each, as in a net of
+// thousands of tasks in a row, it costs less to make all moves.
+const maxSparing = 4 << 20
 
 // newStubborn returns nil for a game with moves of other kinds: or-joins and regions look at many places at once,
 // urgent moves let the others wait, and what takes nothing adds to what is left of a case that could be complete.
@@ -150,6 +155,7 @@ func (s *stubborn) addAll(moves []int32) {
 func (s *stubborn) add(k int32) {
 	if !s.in[k] {
 		s.in[k] = true
+		s.work++
 		s.set = append(s.set, k)
 	}
 }
