@@ -35,12 +35,12 @@ type stubborn struct {
 	set   []int32
 	ready []int32 // of the set, those that can be made
 	best  []int32
-	work  int // moves that were put into sets
+	work  int // places that were asked, and moves that were put into sets
 }
 
 // maxSparing bounds the work of one search. Most sets are small; where they hold thousands of moves each, as in a net of
 // thousands of tasks in a row, it costs less to make all moves.
-const maxSparing = 4 << 20
+const maxSparing = 3 << 20
 
 // newStubborn returns nil for a game with moves of other kinds: or-joins and regions look at many places at once,
 // urgent moves let the others wait, and what takes nothing adds to what is left of a case that could be complete.
@@ -120,6 +120,7 @@ func (s *stubborn) close(from int, state []uint8) {
 // several inputs it is the one that the fewest moves put into.
 func (s *stubborn) reason(m *gameMove, state []uint8) (lacks, bar int32) {
 	lacks = -1
+	s.work += len(m.in)
 	for _, a := range m.in {
 		if state[a.place] < a.n && (lacks < 0 || len(s.into[a.place]) < len(s.into[lacks])) {
 			lacks = a.place

@@ -26,7 +26,7 @@ func (p *prober) shortest(how ended, code Code, places []int32) *longRun {
 }
 
 // maxShortening bounds the work of making a run shorter, see [walker].
-const maxShortening = 4_000_000
+const maxShortening = 2_000_000
 
 // replay makes the moves of two lists, one after the other, and says how that ended: going if they cannot be made.
 func (p *prober) replay(lists ...[]int32) ended {
