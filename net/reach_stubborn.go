@@ -43,8 +43,12 @@ type stubborn struct {
 const maxSparing = 3 << 20
 
 // newStubborn returns nil for a game with moves of other kinds: or-joins and regions look at many places at once,
-// urgent moves let the others wait, and what takes nothing adds to what is left of a case that could be complete.
+// urgent moves let the others wait, and what takes nothing adds to what is left of a case that could be complete. Nor is
+// it for games with millions of tests for emptiness, see [game.tests].
 func newStubborn(g *game) *stubborn {
+	if g.tests() > maxTests {
+		return nil
+	}
 	s := &stubborn{
 		g: g, from: make([][]int32, g.places), into: make([][]int32, g.places), asks: make([][]int32, g.places),
 		in: make([]bool, len(g.moves)),

@@ -57,12 +57,14 @@ func (r *reducer) removeOrJoins() bool {
 func (r *reducer) removeOneByOne() bool {
 	removed := false
 	k := newTokenSet(r)
+	more := maxPassSteps
 	for _, j := range r.inFlowOrder() {
 		if tr := &r.trans[j]; tr.dead || tr.orTask < 0 || !r.mergeable(j) {
 			continue
 		}
 		k.group(j)
-		free := k.holdsOneToken(j, fewSetSteps)
+		free := k.holdsOneToken(j, max(fewSetSteps, min(maxSetSteps, more)))
+		more -= k.spent
 		k.ungroup(j)
 		if free {
 			r.mergeInputs(j)
@@ -73,30 +75,55 @@ func (r *reducer) removeOneByOne() bool {
 	return removed
 }
 
-// inFlowOrder lists the or-joins as they come behind the places that are marked at first.
+// inFlowOrder lists the or-joins such that, loops aside, each comes behind those that lead to it: a walk in depth from
+// the places that are marked at first leaves a transition when it has left all behind it, and the order is the reverse.
 func (r *reducer) inFlowOrder() []int32 {
 	var joins []int32
+	seen := make([]bool, len(r.trans))
+	var path []onWalk
+	enter := func(p int32) {
+		for _, t := range r.places[p].out {
+			if !seen[t] {
+				seen[t] = true
+				path = append(path, onWalk{t: t})
+				return
+			}
+		}
+	}
+	for p := range r.places {
+		for more := r.places[p].marked; more; {
+			enter(int32(p))
+			more = len(path) > 0
+			for len(path) > 0 {
+				top := &path[len(path)-1]
+				tr := &r.trans[top.t]
+				if top.arc == len(tr.out) {
+					if tr.orTask >= 0 {
+						joins = append(joins, top.t)
+					}
+					path = path[:len(path)-1]
+					continue
+				}
+				n := len(path)
+				if enter(tr.out[top.arc].place); len(path) == n {
+					top.arc++
+				}
+			}
+		}
+	}
+	slices.Reverse(joins)
 	for t := range r.trans {
-		if tr := &r.trans[t]; !tr.dead && tr.orTask >= 0 {
+		if tr := &r.trans[t]; !tr.dead && tr.orTask >= 0 && !seen[t] {
 			joins = append(joins, int32(t))
 		}
 	}
-	if len(joins) < 2 {
-		return joins
-	}
-	var ways ahead
-	for p := range r.places {
-		if r.places[p].marked && len(r.places[p].out) > 0 {
-			ways.begin(r, r.places[p].out[0])
-		}
-	}
-	if ways.r == nil {
-		return joins
-	}
-	slices.SortStableFunc(joins, func(a, b int32) int {
-		return int(ways.to(r.trans[a].in[0])) - int(ways.to(r.trans[b].in[0]))
-	})
 	return joins
+}
+
+// onWalk is a transition that a walk has entered, and the output that it looks behind.
+type onWalk struct {
+	t   int32
+	arc int
 }
 
 func (r *reducer) removeTogether() bool {

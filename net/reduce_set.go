@@ -12,13 +12,15 @@ type tokenSet struct {
 	in     []bool  // by place
 	list   []int32 // the members, in the order in which they came
 	steps  int     // what the search may still spend
+	spent  int     // what the last one has spent
 	ways   ahead   // from the join
 }
 
 // The search for one set is bounded. Giving up costs only speed.
 const (
-	fewSetSteps = 500
-	maxSetSteps = 20_000
+	fewSetSteps  = 500
+	maxSetSteps  = 20_000
+	maxPassSteps = 2_000_000 // of all joins one by one, before each gets few
 )
 
 func newTokenSet(r *reducer) *tokenSet {
@@ -41,6 +43,7 @@ func (k *tokenSet) ungroup(j int32) {
 func (k *tokenSet) holdsOneToken(j int32, steps int) bool {
 	k.undo(0)
 	k.steps = steps
+	defer func() { k.spent = steps - k.steps }()
 	k.ways.begin(k.r, j)
 	k.add(k.r.trans[j].in[0])
 	if !k.close(0) {

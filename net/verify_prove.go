@@ -229,9 +229,14 @@ func (b *reducerBuilder) add(what netMove, tr rtrans) {
 // resets lists the places that the task's region empties.
 func (b *reducerBuilder) resets(t TaskID) []int32 {
 	tasks, conditions := b.l.n.Region(t)
+	if len(tasks)+len(conditions) == 0 {
+		return nil
+	}
 	var list []int32
+	seen := NewBits(len(b.r.places))
 	add := func(p int32) {
-		if !slices.Contains(list, p) {
+		if !seen.Has(int(p)) {
+			seen.Add(int(p))
 			list = append(list, p)
 		}
 	}
