@@ -33,11 +33,13 @@ func single[In, Out any](t testing.TB, w builder.Work[In, Out]) *builder.Workflo
 
 func TestAQueueRunsNoMoreThanItsLimit(t *testing.T) {
 	var running, peak atomic.Int32
+	started, release := make(chan struct{}, 40), make(chan struct{})
 	w := single(t, builder.Work[int, int]{Queue: "narrow", Run: func(_ context.Context, n int) (int, error) {
 		now := running.Add(1)
 		for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 		}
-		time.AfterFunc(time.Millisecond, func() {})
+		started <- struct{}{}
+		<-release
 		running.Add(-1)
 		return n, nil
 	}})
@@ -46,6 +48,16 @@ func TestAQueueRunsNoMoreThanItsLimit(t *testing.T) {
 		_, err := w.Start(t.Context(), e, n)
 		require.NoError(t, err)
 	}
+	for range 3 {
+		<-started
+	}
+	states := map[store.JobState]int{}
+	for j, err := range e.Jobs(t.Context(), store.JobFilter{}) {
+		require.NoError(t, err)
+		states[j.State]++
+	}
+	require.Equal(t, map[store.JobState]int{store.JobRunning: 3, store.JobPending: 37}, states)
+	close(release)
 	e.Drain()
 	require.LessOrEqual(t, peak.Load(), int32(3))
 	counts, err := e.Counts(t.Context())

@@ -380,20 +380,31 @@ func TestATokenServesOnce(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := step.Do(ctx, "tell", func(context.Context) (int, error) { tokens <- token; return 0, nil }); err != nil {
+		unused, err := step.Token(ctx, "unused", "paid")
+		if err != nil {
+			return 0, err
+		}
+		_, err = step.Do(ctx, "tell", func(context.Context) (int, error) {
+			tokens <- token
+			tokens <- unused
+			return 0, nil
+		})
+		if err != nil {
 			return 0, err
 		}
 		return step.Await[int](ctx, "paid")
 	})
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
-	token := <-tokens
+	token, unused := <-tokens, <-tokens
+	require.NotEqual(t, token, unused)
 	require.ErrorIs(t, e.SendToken(t.Context(), strings.ToUpper(token), 5), engine.ErrNotFound)
 	require.ErrorIs(t, e.SendToken(t.Context(), "garbage", 5), engine.ErrNotFound)
 	require.NoError(t, e.SendToken(t.Context(), token, 5))
 	require.ErrorIs(t, e.SendToken(t.Context(), token, 6), engine.ErrNotFound)
 	e.Drain()
 	require.Equal(t, "completed: 5", outcome(t, e, id))
+	require.ErrorIs(t, e.SendToken(t.Context(), unused, 5), engine.ErrNotFound, "it ended with its job")
 }
 
 // A worker that was declared dead goes on, and finishes late: nothing of it counts, and its successor decides.
