@@ -189,6 +189,42 @@ func Example_onComplete() {
 	// Output: mail to ann@example.org about R-7
 }
 
+func Example_rounds() {
+	ctx, pause := context.Background(), time.Duration(0)
+
+	var poll *builder.ActionRef[int, int]
+	var again *builder.HandlerRef[struct{}]
+	again = builder.Handler("again", func(ctx context.Context, c *builder.Completion[int], _ struct{}) error {
+		fmt.Println(c.State, "after round", c.Value)
+		if c.State != builder.RunCompleted || c.Value >= 300 {
+			return nil
+		}
+		_, err := poll.Run(ctx, c, c.Value, builder.OnComplete(again, struct{}{}))
+		return err
+	})
+	poll = builder.MustAction("poll", func(ctx context.Context, round int) (int, error) {
+		for last := round + 100; round < last; round++ {
+			if err := step.Sleep(ctx, fmt.Sprint("pause ", round), pause); err != nil {
+				return 0, err
+			}
+		}
+		return round, nil
+	}, builder.Handles(again))
+
+	e := example(ctx, poll)
+	defer e.Close()
+	if _, err := poll.Run(ctx, e, 0, builder.OnComplete(again, struct{}{})); err != nil {
+		panic(err)
+	}
+	if err := e.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// completed after round 100
+	// completed after round 200
+	// completed after round 300
+}
+
 func Example_cancelAndCleanup() {
 	ctx, bank := context.Background(), &bank{}
 	charge := builder.MustAction("charge", bank.charge)
