@@ -2,6 +2,7 @@ package domain_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,27 @@ func TestAnUnknownFieldIsFoundWhereverItIs(t *testing.T) {
 		_, err := domain.Decode[wide]([]byte(fits))
 		require.NoError(t, err, fits)
 	}
+}
+
+// Data from outside may be as deep as it likes. The field that is wrong is found in one reading, and its name is told.
+func TestAnUnknownFieldIsFoundHoweverDeepItIs(t *testing.T) {
+	type tree struct {
+		Kids []tree `json:"kids"`
+	}
+	const depth = 300
+	data := strings.Repeat(`{"kids":[`, depth) + `{"bogus":"` + strings.Repeat("x", 900_000) + `"}` +
+		strings.Repeat(`]}`, depth)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := domain.Decode[tree]([]byte(data))
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, `unknown field "...`)
+	require.ErrorContains(t, err, `kids[0].kids[0].bogus"; the fields are kids`)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), "and not once for each level")
+
+	_, err = domain.Decode[tree]([]byte(`{"kids":[{"` + strings.Repeat("ä", 100) + `":1}]}`))
+	require.ErrorContains(t, err, `unknown field "...`)
+	require.ErrorContains(t, err, `ää..."; the fields are kids`)
 }
 
 func TestAnotherFormIsSaidInTheWordsOfJSON(t *testing.T) {

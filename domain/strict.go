@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
 // malformed explains JSON that isn't a T in words for whoever sent it: as a broken rule of a field where a field is
@@ -33,7 +31,7 @@ func malformed(t reflect.Type, data []byte, err error) error {
 		invalid.Err = fmt.Errorf("not JSON, since it ends too soon: %w", err)
 		return invalid
 	}
-	if unknown := findUnknown(t, data, ""); unknown != nil { // encoding/json has no type for this error
+	if unknown := findUnknown(t, data); unknown != nil { // encoding/json has no type for this error
 		invalid.Err = unknown
 	}
 	return invalid
@@ -76,102 +74,12 @@ func form(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// unknownError names a field that its type doesn't have: most often it is misspelt.
-type unknownError struct {
-	path  string   // of the object that has the field; "" for the value itself
-	name  string   // of the field
-	known []string // the names that the type has
-}
-
-func (e *unknownError) Error() string {
-	at := e.name
-	if e.path != "" {
-		at = e.path + "." + e.name
-	}
-	text := fmt.Sprintf("unknown field %.80q", at)
-	switch best := spelling.Closest(e.name, e.known); {
-	case best != "":
-		return fmt.Sprintf("%s; did you mean %q? The fields are %s", text, best, list(e.known))
-	case len(e.known) == 0:
-		return text + "; there are no fields here"
-	}
-	return text + "; the fields are " + list(e.known)
-}
-
 // list shows names, and only the first of many.
 func list(names []string) string {
 	if more := len(names) - maxShown; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxShown], ", "), more)
 	}
 	return strings.Join(names, ", ")
-}
-
-// findUnknown looks for the first field of the data, by name, that the type doesn't have.
-func findUnknown(t reflect.Type, data []byte, path string) *unknownError {
-	t = deref(t)
-	if readsItself(t) {
-		return nil
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		return unknownOfStruct(t, data, path)
-	case reflect.Map:
-		var entries map[string]json.RawMessage
-		if json.Unmarshal(data, &entries) != nil {
-			return nil
-		}
-		for _, key := range sortedKeys(entries) {
-			if u := findUnknown(t.Elem(), entries[key], fmt.Sprintf("%s[%s]", path, key)); u != nil {
-				return u
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		var elements []json.RawMessage
-		if holdsNone(t.Elem()) || json.Unmarshal(data, &elements) != nil {
-			return nil
-		}
-		for i, e := range elements {
-			if u := findUnknown(t.Elem(), e, fmt.Sprintf("%s[%d]", path, i)); u != nil {
-				return u
-			}
-		}
-	}
-	return nil
-}
-
-func unknownOfStruct(t reflect.Type, data []byte, path string) *unknownError {
-	var given map[string]json.RawMessage
-	if json.Unmarshal(data, &given) != nil {
-		return nil
-	}
-	fields := fieldsOf(t)
-	for _, key := range sortedKeys(given) {
-		// As encoding/json does: the very name first, then one that differs in small and capital letters.
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
-		if i < 0 {
-			i = slices.IndexFunc(fields, func(f field) bool { return strings.EqualFold(f.name, key) })
-		}
-		if i < 0 {
-			return &unknownError{path: path, name: key, known: namesOf(t)}
-		}
-		inner := fields[i].name
-		if path != "" {
-			inner = path + "." + inner
-		}
-		if u := findUnknown(fields[i].t, given[key], inner); u != nil {
-			return u
-		}
-	}
-	return nil
-}
-
-func sortedKeys(m map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // readsItself reports whether a type has a form of its own in JSON, so that its fields say nothing.
