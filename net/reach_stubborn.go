@@ -35,12 +35,25 @@ type stubborn struct {
 	set   []int32
 	ready []int32 // of the set, those that can be made
 	best  []int32
-	work  int // places that were asked, and moves that were put into sets
+	work  int // places that were asked, and moves that were to be put into sets
 }
 
 // maxSparing bounds the work of one search. Most sets are small; where they hold thousands of moves each, as in a net of
 // thousands of tasks in a row, it costs less to make all moves.
 const maxSparing = 3 << 20
+
+// maxTests bounds the tests for emptiness of a game. An xor-join of n inputs has n²/2 of them, and a set knows every one
+// by itself.
+const maxTests = 1 << 20
+
+// tests counts the places that moves ask to be empty.
+func (g *game) tests() int {
+	n := 0
+	for i := range g.moves {
+		n += len(g.moves[i].empty)
+	}
+	return n
+}
 
 // newStubborn returns nil for a game with moves of other kinds: or-joins and regions look at many places at once,
 // urgent moves let the others wait, and what takes nothing adds to what is left of a case that could be complete. Nor is
@@ -114,6 +127,9 @@ func (s *stubborn) close(from int, state []uint8) {
 		case bar >= 0:
 			s.addAll(s.from[bar])
 		default:
+			if s.work > maxSparing {
+				return // the search is over
+			}
 			s.ready = append(s.ready, k)
 			s.addRivals(m)
 		}
@@ -152,6 +168,7 @@ func (s *stubborn) addRivals(m *gameMove) {
 }
 
 func (s *stubborn) addAll(moves []int32) {
+	s.work += len(moves)
 	for _, k := range moves {
 		s.add(k)
 	}
@@ -160,7 +177,6 @@ func (s *stubborn) addAll(moves []int32) {
 func (s *stubborn) add(k int32) {
 	if !s.in[k] {
 		s.in[k] = true
-		s.work++
 		s.set = append(s.set, k)
 	}
 }

@@ -28,6 +28,8 @@ type reducer struct {
 	stamp  []int32 // scratch, for sets of places or of transitions
 	round  int32
 	work   int           // arcs moved about
+	most   int           // how much of that is allowed
+	unsafe bool          // some place can get a second token, or something is dead: the net is not sound and safe
 	joins  []removedJoin // what became of the or-joins that were removed
 	trace  *trace        // nil unless runs must be translated back
 }
@@ -60,7 +62,9 @@ type rarc struct {
 }
 
 // newReducer makes a reducer without any transition.
-func newReducer(places int) *reducer { return &reducer{places: make([]rplace, places)} }
+func newReducer(places int) *reducer {
+	return &reducer{places: make([]rplace, places), most: maxReduction}
+}
 
 // finish derives the places' view from the transitions' and puts everything on the queue.
 func (r *reducer) finish() {
@@ -142,21 +146,28 @@ func (r *reducer) pushPlace(p int32) {
 // hubArcs is how many arcs, or neighbours, are very many.
 const hubArcs = 64
 
-// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth. What has been reduced by
-// then stays so, for every rule is right by itself.
-const maxReduction = 1 << 32
+// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth, and less where it is only
+// to show a way to what is wrong. What has been reduced by then stays so, for every rule is right by itself.
+const (
+	maxReduction = 1 << 32
+	maxTracing   = 1 << 26
+)
+
+// done reports whether reduction has nothing more to show: that the net is not sound and safe needs no more than one
+// place.
+func (r *reducer) done() bool { return r.work > r.most || r.unsafe && r.trace == nil }
 
 // run applies the rules until none fits.
 func (r *reducer) run() {
 	r.drain()
-	for r.work <= maxReduction && (r.mergeRounds() || r.removeOrJoins()) {
+	for !r.done() && (r.mergeRounds() || r.removeOrJoins()) {
 		r.drain()
 	}
 }
 
 // drain applies the rules for what is on the queue, and for what that leads to.
 func (r *reducer) drain() {
-	for len(r.queue)+len(r.hubs) > 0 && r.work <= maxReduction {
+	for len(r.queue)+len(r.hubs) > 0 && !r.done() {
 		if len(r.queue) == 0 {
 			r.queue, r.hubs = append(r.queue, r.hubs[len(r.hubs)-1]), r.hubs[:len(r.hubs)-1]
 		}
@@ -271,7 +282,11 @@ func (r *reducer) seriesPlaces(p, t int32) bool {
 	}
 	q := tr.out[0].place
 	to := &r.places[q]
-	if pl.marked && to.marked || !pl.marked && len(pl.in) == 0 || !r.emptiedAlike(pl, to) || r.commonProducer(pl, to) {
+	if !pl.marked && len(pl.in) == 0 || !r.emptiedAlike(pl, to) {
+		return false
+	}
+	if pl.marked && to.marked || r.commonProducer(pl, to) {
+		r.unsafe = true // t fires while q is marked, or the producer never does
 		return false
 	}
 	r.trace.series(r, p, tr)
@@ -337,6 +352,7 @@ func (r *reducer) seriesTransitions(u, p, t int32) bool {
 		}
 	}
 	if r.work += len(from.out); r.shareOutput(u, from, to) {
+		r.unsafe = true // t fires while what both put into is marked, or u never does
 		return false
 	}
 	if from.orSplit {

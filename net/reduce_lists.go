@@ -68,6 +68,7 @@ func (r *reducer) commonProducer(a, b *rplace) bool {
 	if len(few) > len(many) {
 		few, many = many, few
 	}
+	r.work += len(few) + len(many)
 	if len(few) > 8 {
 		r.round++
 		for _, t := range many {

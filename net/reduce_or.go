@@ -78,12 +78,15 @@ func (r *reducer) removeOneByOne() bool {
 // inFlowOrder lists the or-joins such that, loops aside, each comes behind those that lead to it: a walk in depth from
 // the places that are marked at first leaves a transition when it has left all behind it, and the order is the reverse.
 func (r *reducer) inFlowOrder() []int32 {
+	if !slices.ContainsFunc(r.trans, func(t rtrans) bool { return !t.dead && t.orTask >= 0 }) {
+		return nil
+	}
 	var joins []int32
-	seen := make([]bool, len(r.trans))
+	seen, next := make([]bool, len(r.trans)), make([]int, len(r.places))
 	var path []onWalk
 	enter := func(p int32) {
-		for _, t := range r.places[p].out {
-			if !seen[t] {
+		for out := r.places[p].out; next[p] < len(out); next[p]++ {
+			if t := out[next[p]]; !seen[t] {
 				seen[t] = true
 				path = append(path, onWalk{t: t})
 				return

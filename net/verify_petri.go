@@ -108,7 +108,7 @@ func (l *petriLowering) reducer(traced bool) (*reducer, int32) {
 	}
 	r := newReducer(len(l.p.Places))
 	if traced {
-		r.trace = newTrace()
+		r.trace, r.most = newTrace(), maxTracing
 	}
 	for i := range l.p.Places {
 		r.places[i].marked = l.p.Places[i].Initial > 0 && l.kept(i)

@@ -15,9 +15,6 @@ type longRun struct {
 // run to what was found in the reduced net, and then runs at random. All together they may be as long as the search may
 // look at states, and in a net with places that very many moves take from, shorter.
 func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
-	if j.g.tests() > maxTests {
-		return
-	}
 	p := &prober{j: j, w: newWalker(j.g)}
 	p.w.allowed, p.w.most = lim.states, workPerStep*lim.states
 	if reducible {
@@ -36,19 +33,6 @@ func (j *judgement) probe(l lowered, reducible bool, lim searchLimits) {
 
 // workPerStep is how much work a step of a run at random may be, on the average.
 const workPerStep = 128
-
-// maxTests bounds the tests for emptiness of a game that is walked. An xor-join of n inputs has n²/2 of them, and the
-// walker knows every one by itself: 50,000 inputs would take ten gigabytes.
-const maxTests = 1 << 23
-
-// tests counts the places that moves ask to be empty.
-func (g *game) tests() int {
-	n := 0
-	for i := range g.moves {
-		n += len(g.moves[i].empty)
-	}
-	return n
-}
 
 // prober makes runs.
 type prober struct {

@@ -24,7 +24,7 @@ func (l *netLowering) reducer(traced bool) (*reducer, int32) {
 	b.number()
 	b.r = newReducer(len(l.n.conditions) + b.busy)
 	if traced {
-		b.r.trace = newTrace()
+		b.r.trace, b.r.most = newTrace(), maxTracing
 	}
 	for c, as := range b.alias {
 		b.r.places[c].dead = int(as) != c

@@ -45,7 +45,11 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 		if j.sound = r.oneTokenSound(end); j.sound {
 			return j
 		}
-		x, firings := j.reduced(r, end, lim)
+		var x *explorer
+		var firings []reducedFiring
+		if !r.unsafe {
+			x, firings = j.reduced(r, end, lim)
+		}
 		switch {
 		case x == nil:
 		case x.faultless():

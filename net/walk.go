@@ -48,7 +48,8 @@ func (d *dice) below(n int) int {
 }
 
 // maxTold bounds how many moves are told of every change of a place, such as a lock that all parallel branches share.
-// If more take from it, they are told of their other places alone.
+// If more take from it, they are told of their other places alone. Nor is a move told of more places that it asks to be
+// empty: for xor-joins of thousands of inputs that would be millions.
 const maxTold = 64
 
 func newWalker(g *game) *walker {
@@ -73,7 +74,10 @@ func newWalker(g *game) *walker {
 				w.needs[k]++
 			}
 		}
-		for _, p := range g.moves[k].empty {
+		if len(m.empty) > maxTold {
+			continue
+		}
+		for _, p := range m.empty {
 			w.users[p] = append(w.users[p], walkUse{int32(k), 0})
 		}
 	}
@@ -172,10 +176,13 @@ func (w *walker) choose() int32 {
 	return -1
 }
 
-// can reports whether a move of the lists can be made: an or-join may have to wait, and a place that many moves take
-// from may be empty.
+// can reports whether a move of the lists can be made: an or-join may have to wait, and what it was not told of may
+// forbid it.
 func (w *walker) can(k int32) bool {
 	m := &w.g.moves[k]
+	if len(m.empty) > maxTold && slices.ContainsFunc(m.empty, func(p int32) bool { return w.state[p] > 0 }) {
+		return false
+	}
 	if m.or >= 0 {
 		return w.g.ask.orEnabled(m, w.state)
 	}
