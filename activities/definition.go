@@ -40,10 +40,10 @@ func (d *Definition) Untyped() *Definition { return d }
 // Task is what a definition says of a task beyond its place in the net. The zero value is a task for a person: one work
 // item without input.
 type Task struct {
-	Queue    string
-	Priority int
-	Policy   workitem.Policy
-	Auto     bool // every item starts and completes by itself
+	Queue    string          // of its items; "" is the default queue
+	Priority int             // of its items; higher goes first
+	Policy   workitem.Policy // what an item's end means for the task
+	Auto     bool            // every item starts and completes by itself
 
 	Inputs func(context.Context, *Activation) ([]json.RawMessage, error) // one item each; nil makes one without input
 	Route  func(context.Context, *Activation) ([]string, error)          // where an xor- or or-split goes; nil: see net
@@ -66,7 +66,7 @@ type Task struct {
 
 // Call is a function that a job runs in a worker, outside any transaction.
 type Call struct {
-	Queue string
+	Queue string       // of the workers who run it; "" is the default queue
 	Retry retry.Policy // after a failure; the zero value gives up at once
 	Run   func(ctx context.Context, w *Work) error
 }
@@ -79,7 +79,7 @@ type Work struct {
 	Item    *workitem.Item   // nil for the job of a case or an activation
 	Input   json.RawMessage  // of the item, or of the call
 	Attempt int              // 1 for the first
-	First   workitem.ID      // the first attempt of the item: itself, unless it replaces a failed one, or its run restarts another
+	First   workitem.ID      // the first attempt of the item: itself, unless it replaces one, or its run restarts another
 	Run     int              // how often this very job was tried; 1 for the first
 	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
 	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease

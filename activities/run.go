@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
 	OnComplete []Telling       `json:"onComplete,omitempty"` // who is told of the end, in this order
-	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: the item that the work began with, see Work.First
+	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 }
 
 // Telling says that a handler is to be told of the end of a run.

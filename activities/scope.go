@@ -58,8 +58,8 @@ type NewCase struct {
 type NewJob struct {
 	Name     string // of a function of the workflow
 	Input    json.RawMessage
-	After    time.Duration
-	Detached bool // not canceled with its case: for work that a teardown leaves behind
+	After    time.Duration // not to be run before; 0 is at once
+	Detached bool          // not canceled with its case: for work that a teardown leaves behind
 }
 
 // CaseInfo says what a case is. Nothing in it may be changed.
@@ -69,16 +69,17 @@ type CaseInfo struct {
 	Parent     workitem.CaseID // zero for a root case
 	ParentTask string          // "" for a root case
 	Workflow   string
-	Version    string
+	Version    string // of the workflow; "" unless its author gave one
 	// Fingerprint is that of the definition that the case runs on.
 	Fingerprint string
-	Input       json.RawMessage
+	Input       json.RawMessage // nil if it was started with none
 	Options     json.RawMessage // what its caller asked beyond the input, see [Options]; nil if nothing
 	Predecessor workitem.CaseID // the run that it restarts; zero if none
 	State       workitem.State  // where it stands, in the words of a work item: initialized until its first work starts
 	Output      json.RawMessage // nil before completion
 	Failure     *workitem.Failure
-	Outputs     func(task string) json.RawMessage
+	// Outputs gives the output of the item of a task that completed last, in any activation; nil if none has.
+	Outputs func(task string) json.RawMessage
 }
 
 // scope is what all callbacks share.
@@ -106,7 +107,7 @@ func (s *scope) Schedule(n NewJob) (workitem.JobID, error) { return s.fx.OpenJob
 // Case is what a case's hook sees.
 type Case struct{ scope }
 
-// NewCaseScope is for the kernel.
+// NewCaseScope makes what a hook of a case is given. It is for the kernel.
 func NewCaseScope(fx Effects, at Place, now time.Time, info CaseInfo) *Case {
 	return &Case{scope{fx: fx, at: at, now: now, info: info}}
 }
@@ -117,7 +118,7 @@ type Activation struct {
 	tally workitem.Tally
 }
 
-// NewActivation is for the kernel.
+// NewActivation makes what a hook of a task is given. It is for the kernel.
 func NewActivation(fx Effects, at Place, now time.Time, info CaseInfo, tally workitem.Tally) *Activation {
 	return &Activation{scope{fx: fx, at: at, now: now, info: info}, tally}
 }
@@ -159,7 +160,8 @@ type Change struct {
 	From, To workitem.State  // a child case is initialized until its first work starts
 }
 
-// NewChange is for the kernel.
+// NewChange makes what OnWorkItemStateChanged is given, of the activation alone: who calls it fills the other fields
+// in. It is for the kernel.
 func NewChange(a *Activation) *Change { return &Change{Activation: *a} }
 
 // Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due
@@ -189,7 +191,7 @@ type Item struct {
 	*workitem.Item
 }
 
-// NewItemScope is for the kernel.
+// NewItemScope makes what an action, a hook of an item or a timer is given. It is for the kernel.
 func NewItemScope(fx Effects, at Place, now time.Time, info CaseInfo, it *workitem.Item) *Item {
 	return &Item{scope{fx: fx, at: at, now: now, info: info}, it}
 }
