@@ -93,33 +93,6 @@ var rules = sync.OnceValue(func() *validator.Validate {
 	return v
 })
 
-// jsonName names a field as its JSON does. The empty name is that of an embedded struct, whose fields JSON shows as
-// those of the outer one.
-func jsonName(f reflect.StructField) string {
-	tag := f.Tag.Get("json")
-	name, _, _ := strings.Cut(tag, ",")
-	switch {
-	case tag == "-":
-		return f.Name
-	case name != "":
-		return name
-	case f.Anonymous && deref(f.Type).Kind() == reflect.Struct:
-		return ""
-	}
-	return f.Name
-}
-
-// deref returns what a pointer points to, over several levels; not endlessly, since "type P *P" is legal.
-func deref(t reflect.Type) reflect.Type {
-	for range 16 {
-		if t.Kind() != reflect.Pointer {
-			break
-		}
-		t = t.Elem()
-	}
-	return t
-}
-
 type collector struct{ fields []FieldError }
 
 // value looks for structs in a value that no tag speaks about.
