@@ -183,6 +183,15 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
 		require.NotContains(t, got, "TEMP B-TREE", query)
 	}
+	for _, query := range []string{ // they are sorted, but there are no more of them than the cases have
+		"SELECT * FROM steps s WHERE " + stepsOf(" = ?") + " AND s.id > ? ORDER BY s.id LIMIT 5",
+		"SELECT * FROM steps s WHERE " + stepsOf(ofTree) + " ORDER BY s.id LIMIT 5",
+	} {
+		got := plan(query)
+		require.Contains(t, got, "steps_owner", query)
+		require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
+		require.NotContains(t, got, "SEARCH s USING PRIMARY KEY", query)
+	}
 }
 
 func TestExplainKeepsTheCause(t *testing.T) {

@@ -245,13 +245,19 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 	return all, err
 }
 
+// stepsOf selects the steps of cases by their owners, of which there is an index.
+func stepsOf(cases string) string {
+	return "s.owner IN (SELECT id FROM work_items WHERE case_id" + cases +
+		" UNION ALL SELECT id FROM jobs WHERE case_id" + cases + ")"
+}
+
 // Steps implements [store.Reader].
 func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
 	var w conditions
 	addID(&w, "s.owner = ?", f.Item)
 	addID(&w, "s.owner IN (?, (SELECT item FROM jobs WHERE id = ?)) AND s.job = ?", f.Job)
-	addID(&w, "s.case_id = ?", f.Case)
-	addID(&w, "s.case_id"+ofTree, f.Root)
+	addID(&w, stepsOf(" = ?"), f.Case)
+	addID(&w, stepsOf(ofTree), f.Root)
 	w.addText("s.kind = ?", string(f.Kind))
 	w.addText("s.target = ?", f.Target)
 	if f.Topic {
