@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -135,10 +134,13 @@ func insider(ctx context.Context, what title) (*scope, error) {
 func branchesOf(s *scope, what title, others []AnyBranch) ([]*branch, error) {
 	bs := make([]*branch, 0, len(others))
 	for i, o := range others {
-		if o == nil || reflect.ValueOf(o).IsNil() {
-			return nil, s.run.misuse("%v: branch %d is nil", what, i)
+		var b *branch
+		if o != nil {
+			b = o.branch()
 		}
-		b := o.branch()
+		if b == nil {
+			return nil, s.run.misuse("%v: branch %d is nil; start it with step.Go", what, i)
+		}
 		if b.run == nil { // started outside a job
 			return nil, b.err
 		}

@@ -28,7 +28,11 @@ func TestAMistakeCannotBeIgnored(t *testing.T) {
 		"the workflow has no name":   func(ctx context.Context) { _, _ = step.Call[int](ctx, "a", "", 1) },
 		"the version -1 is negative": func(ctx context.Context) { _, _ = step.Version(ctx, "a", -1) },
 		"there is no branch":         func(ctx context.Context) { _, _ = step.Race(ctx, "a") },
-		"branch 0 is nil":            func(ctx context.Context) { _ = step.All(ctx, nil) },
+		"(all 1)\": branch 0 is nil": func(ctx context.Context) { _ = step.All(ctx, nil) },
+		"Wait: branch 0 is nil":      func(ctx context.Context) { _, _ = (&step.Branch[int]{}).Wait(ctx) },
+		"branch 1 is nil": func(ctx context.Context) {
+			_, _ = step.Race(ctx, "first", step.Go(ctx, one), (*step.Branch[int])(nil))
+		},
 		"-1 at once is negative": func(ctx context.Context) {
 			_, _ = step.Map(ctx, []int{1}, -1, func(context.Context, int, int) (int, error) { return 1, nil })
 		},
