@@ -36,56 +36,14 @@ func orders(w *World, db domain.DB) []string {
 const createOrders = "CREATE TABLE orders (name TEXT PRIMARY KEY)"
 
 func savepoint(w *World) {
-	ctx := context.Background()
 	w.Update(func(b *Batch) { exec(w, b.Tx.DB(), createOrders) })
-	var first, third workitem.CaseID
+	var third workitem.CaseID
 	w.Update(func(b *Batch) {
-		first = b.Start(`1`)
+		first := b.Start(`1`)
 		exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('before')")
-		entries := len(b.entries)
-		err := b.Tx.Savepoint(ctx, func() error {
-			b.Claim(first, first)
-			b.Key = "second"
-			b.Start(`2`)
-			exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('undone')")
-			err := b.Tx.Savepoint(ctx, func() error {
-				exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('kept within')")
-				return nil
-			})
-			require.NoError(w.T, err)
-			require.Len(w.T, orders(w, b.Tx.DB()), 3)
-			return errUndo
-		})
-		require.ErrorIs(w.T, err, errUndo)
-		b.entries = b.entries[:entries] // an engine forgets the trees, too
-		clear(b.trees)
-		_, err = b.Tx.Answered(ctx, "second")
-		require.ErrorIs(w.T, err, store.ErrNotFound)
-		tree, err := b.Tx.Load(ctx, first)
-		require.NoError(w.T, err)
-		require.Equal(w.T, workitem.Initialized, tree.Case(first).Items.Slice()[0].State)
-		require.Equal(w.T, []string{"before"}, orders(w, b.Tx.DB()))
-
-		err = b.Tx.Savepoint(ctx, func() error { // one that does nothing itself
-			require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {
-				exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('undone around')")
-				return nil
-			}))
-			return errUndo
-		})
-		require.ErrorIs(w.T, err, errUndo)
-		require.Equal(w.T, []string{"before"}, orders(w, b.Tx.DB()))
-
-		require.NoError(w.T, b.Tx.Savepoint(ctx, func() error {
-			third = b.Start(`3`)
-			exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('after')")
-			err := b.Tx.Savepoint(ctx, func() error {
-				exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('undone within')")
-				return errUndo
-			})
-			require.ErrorIs(w.T, err, errUndo)
-			return nil
-		}))
+		b.undone(first)
+		b.undoneAround()
+		third = b.undoneWithin()
 	})
 	require.NotZero(w.T, third)
 	w.Check()
@@ -96,13 +54,72 @@ func savepoint(w *World) {
 	})
 	w.Update(func(b *Batch) { // also when the function panics
 		require.Panics(w.T, func() {
-			_ = b.Tx.Savepoint(ctx, func() error {
+			_ = b.Tx.Savepoint(context.Background(), func() error {
 				exec(w, b.Tx.DB(), "INSERT INTO orders VALUES ('panic')")
 				panic("the function's own fault")
 			})
 		})
 		require.Equal(w.T, []string{"after", "before"}, orders(w, b.Tx.DB()))
 	})
+}
+
+// undone undoes a savepoint that changed a case, started another one with a key, and wrote rows, in a savepoint of its
+// own among them.
+func (b *Batch) undone(first workitem.CaseID) {
+	b.T.Helper()
+	ctx, entries := context.Background(), len(b.entries)
+	err := b.Tx.Savepoint(ctx, func() error {
+		b.Claim(first, first)
+		b.Key = "second"
+		b.Start(`2`)
+		exec(b.World, b.Tx.DB(), "INSERT INTO orders VALUES ('undone')")
+		err := b.Tx.Savepoint(ctx, func() error {
+			exec(b.World, b.Tx.DB(), "INSERT INTO orders VALUES ('kept within')")
+			return nil
+		})
+		require.NoError(b.T, err)
+		require.Len(b.T, orders(b.World, b.Tx.DB()), 3)
+		return errUndo
+	})
+	require.ErrorIs(b.T, err, errUndo)
+	b.entries = b.entries[:entries] // an engine forgets the trees, too
+	clear(b.trees)
+	_, err = b.Tx.Answered(ctx, "second")
+	require.ErrorIs(b.T, err, store.ErrNotFound)
+	tree, err := b.Tx.Load(ctx, first)
+	require.NoError(b.T, err)
+	require.Equal(b.T, workitem.Initialized, tree.Case(first).Items.Slice()[0].State)
+	require.Equal(b.T, []string{"before"}, orders(b.World, b.Tx.DB()))
+}
+
+// undoneAround undoes a savepoint that does nothing itself but keep another one.
+func (b *Batch) undoneAround() {
+	b.T.Helper()
+	err := b.Tx.Savepoint(context.Background(), func() error {
+		require.NoError(b.T, b.Tx.Savepoint(context.Background(), func() error {
+			exec(b.World, b.Tx.DB(), "INSERT INTO orders VALUES ('undone around')")
+			return nil
+		}))
+		return errUndo
+	})
+	require.ErrorIs(b.T, err, errUndo)
+	require.Equal(b.T, []string{"before"}, orders(b.World, b.Tx.DB()))
+}
+
+// undoneWithin keeps a savepoint in which another one was undone, and returns the case that it started.
+func (b *Batch) undoneWithin() (kept workitem.CaseID) {
+	b.T.Helper()
+	require.NoError(b.T, b.Tx.Savepoint(context.Background(), func() error {
+		kept = b.Start(`3`)
+		exec(b.World, b.Tx.DB(), "INSERT INTO orders VALUES ('after')")
+		err := b.Tx.Savepoint(context.Background(), func() error {
+			exec(b.World, b.Tx.DB(), "INSERT INTO orders VALUES ('undone within')")
+			return errUndo
+		})
+		require.ErrorIs(b.T, err, errUndo)
+		return nil
+	}))
+	return kept
 }
 
 func userSQL(w *World) {
