@@ -55,7 +55,7 @@ type orJoins struct {
 }
 
 // maxKept bounds the bytes of all that a net keeps.
-const maxKept = 64 << 20
+const maxKept = 32 << 20
 
 // several reports whether a task is an or-join with several inputs. With one there is nothing further to wait for.
 func (n *Net) several(t TaskID) bool { return n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 }

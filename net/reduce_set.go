@@ -20,7 +20,7 @@ type tokenSet struct {
 const (
 	fewSetSteps  = 500
 	maxSetSteps  = 20_000
-	maxPassSteps = 2_000_000 // of all joins one by one, before each gets few
+	maxPassSteps = 1_000_000 // of all joins one by one, before each gets few
 )
 
 func newTokenSet(r *reducer) *tokenSet {

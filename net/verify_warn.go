@@ -118,15 +118,16 @@ func (f *warner) lookAgain(late func() bool) *netWatcher {
 	if !f.regions {
 		return nil
 	}
+	places := len(f.n.conditions) + f.netLowering.split.Len()
+	states := min(maxLookAgain, maxLookAgainBytes/places)
+	if places > maxPlacesPerState*states {
+		return nil // it will hardly be whole, and then it says nothing
+	}
 	g, _ := f.game()
 	if g == nil {
 		return nil
 	}
 	w := newNetWatcher(f.netLowering)
-	states := min(maxLookAgain, maxLookAgainBytes/g.places)
-	if g.places > maxPlacesPerState*states {
-		return nil // it will hardly be whole, and then it says nothing
-	}
 	x := newExplorer(g, searchLimits{states: states, more: states, late: late})
 	x.watch = w
 	x.run(g.spent()+states, maxArena)
