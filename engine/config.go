@@ -24,7 +24,8 @@ type Config struct {
 	Grace time.Duration
 	// CacheCases is how many root cases are kept in memory between commands. Default: 10,000.
 	CacheCases int
-	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB.
+	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB, which is domain.MaxSize and so
+	// the most; Open refuses more.
 	MaxPayload int
 
 	// Clock tells the time. Default: the system's.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
@@ -113,6 +114,16 @@ func TestAnOutputThatIsTooLargeHasACode(t *testing.T) {
 		require.Equal(t, workitem.CodeTooLarge, s.Failure.Code, s.Failure)
 		require.Equal(t, 1, s.Attempt, "another attempt would give as much")
 	}
+}
+
+// A limit that would not be kept to is refused, since somebody relies on it.
+func TestALimitAboveThatOfAllPayloadsIsRefused(t *testing.T) {
+	_, err := engine.Config{MaxPayload: domain.MaxSize + 1}.Open(t.Context(), sqlite.Memory())
+	require.EqualError(t, err, "Config.MaxPayload is 1048577 bytes, and no payload has more than 1048576 (domain.MaxSize): "+
+		"give that or less, and keep what is larger elsewhere")
+	e, err := engine.Config{MaxPayload: domain.MaxSize}.Open(t.Context(), sqlite.Memory())
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
 }
 
 func TestARestartFromNoStepIsRefused(t *testing.T) {

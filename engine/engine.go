@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -85,6 +86,10 @@ func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, 
 // Open is like the function [Open] with a configuration.
 func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	cfg = cfg.withDefaults()
+	if cfg.MaxPayload > domain.MaxSize {
+		return nil, fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
+			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
+	}
 	e := &Engine{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
 		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
