@@ -52,9 +52,9 @@ func (t *touched) add(o *touched) {
 }
 
 // sweep looks again, in the order of their definition, at every join that a change of tokens or of busy tasks may have
-// decided otherwise: the neighbours of the conditions, and the or-joins whose slice was touched, however far away. (A
-// remote xor-split that sends the awaited token elsewhere is such a change.) To the given change, which may be nil, comes
-// what was touched since.
+// decided otherwise, beyond those that are tried or withdrawn on the spot: the or-joins whose slice was touched, however
+// far away (a remote xor-split that sends the awaited token elsewhere is such a change), and the tasks that a region
+// canceled. To the given change, which may be nil, comes what was touched since.
 func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -70,11 +70,6 @@ func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 			return nil
 		}
 		again := what.retry
-		what.conditions.Each(func(p int) {
-			for _, t := range c.Net.Consumers(net.ConditionID(p)) {
-				again.Add(int(t))
-			}
-		})
 		c.Net.AddWatchers(again, what.conditions, what.busy)
 		var steps []step
 		again.Each(func(t int) { steps = append(steps, m.try(id, net.TaskID(t))) })
