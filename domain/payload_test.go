@@ -140,6 +140,21 @@ func TestAnUnknownFieldIsFoundHoweverDeepItIs(t *testing.T) {
 	require.ErrorContains(t, err, `ää..."; the fields are kids`)
 }
 
+func TestALongPathIsToldByItsEnd(t *testing.T) {
+	type tree struct {
+		Kids []tree `json:"kids" validate:"dive"`
+		Name string `json:"name" validate:"required"`
+	}
+	data := strings.Repeat(`{"name":"a","kids":[`, 500) + `{}` + strings.Repeat(`]}`, 500)
+	_, err := domain.Decode[tree]([]byte(data))
+	require.ErrorContains(t, err, "...")
+	require.ErrorContains(t, err, "kids[0].kids[0].name: required")
+	require.Less(t, len(err.Error()), 200)
+	var invalid *domain.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Len(t, invalid.Fields[0].Path, 500*len("kids[0].")+len("name"), "the field itself has all of it")
+}
+
 func TestAnotherFormIsSaidInTheWordsOfJSON(t *testing.T) {
 	said := func(_ any, err error) string {
 		require.Error(t, err)

@@ -29,18 +29,24 @@ func (e *unknownError) Error() string {
 	return text + "; the fields are " + list(e.known)
 }
 
-// at is the field with its path, the end of it if that is long: the name is what its sender has to mend.
+// at is the field with its path.
 func (e *unknownError) at() string {
-	const most = 80
 	name := e.name
-	if len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") + "..."
+	if len(name) > maxPath {
+		name = strings.ToValidUTF8(name[:maxPath], "") + "..."
 	}
-	at := strings.TrimPrefix(e.path+"."+name, ".")
-	if over := len(at) - max(most, len(name)); over > 0 {
-		at = "..." + strings.ToValidUTF8(at[over:], "")
+	return tail(strings.TrimPrefix(e.path+"."+name, "."), max(maxPath, len(name)))
+}
+
+// maxPath is how much of a path an error's text tells, in bytes. Data from outside may be a thousand objects deep.
+const maxPath = 80
+
+// tail is the end of a path that is too long, where the name is that its sender has to mend.
+func tail(path string, most int) string {
+	if over := len(path) - most; over > 0 {
+		return "..." + strings.ToValidUTF8(path[over:], "")
 	}
-	return at
+	return path
 }
 
 // findUnknown looks for the first field of the data that the type doesn't have; nil if there is none. The data is read

@@ -43,10 +43,12 @@ func (f FieldError) String() string {
 // maxShown is how many fields an error's text names. Data from outside may have a hundred thousand wrong ones.
 const maxShown = 20
 
-// Error returns "invalid article.Prompt: lang: oneof=de en; text: required", with the first 20 fields.
+// Error returns "invalid article.Prompt: lang: oneof=de en; text: required", with the first 20 fields, and the end of a
+// path that is long.
 func (e *InvalidError) Error() string {
 	var parts []string
 	for _, f := range e.Fields[:min(len(e.Fields), maxShown)] {
+		f.Path = tail(f.Path, maxPath)
 		parts = append(parts, f.String())
 	}
 	if more := len(e.Fields) - maxShown; more > 0 {
