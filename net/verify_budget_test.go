@@ -63,3 +63,13 @@ func requireNoContradiction(t *testing.T, n *net.Net, want truth, rep net.Report
 		require.NotEqual(t, net.NoLimit, rep.Exhausted, name)
 	}
 }
+
+// A run in which tokens pile up beyond counting ends before the move that would be too much.
+func TestGrowthBeyondCountingIsToldAsItIs(t *testing.T) {
+	n := wild(2022)
+	rep := net.Verify(n, net.VerifyOptions{States: 10})
+	require.Contains(t, strings.Join(codesOf(rep), " "), "unbounded")
+	for _, f := range rep.Findings {
+		replayNet(t, n, f)
+	}
+}

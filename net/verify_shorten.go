@@ -53,7 +53,12 @@ func (p *prober) replay(lists ...[]int32) ended {
 // grown looks for an earlier state of the run that holds no more anywhere and less somewhere, from where the run can be
 // repeated for ever. If there is none, the run stays as it is.
 func (p *prober) grown() *longRun {
-	path, last := slices.Clone(p.w.path), slices.Clone(p.w.state)
+	path := slices.Clone(p.w.path)
+	if p.replay(path) == growing {
+		path = path[:len(path)-1] // it was not made whole, for a place would hold more than can be counted
+		p.replay(path)
+	}
+	last := slices.Clone(p.w.state)
 	froms := p.below(path, last)
 	for tries := range min(len(froms), maxPumpTries) {
 		from := froms[len(froms)-1-tries]
@@ -70,7 +75,13 @@ func (p *prober) grown() *longRun {
 		if !p.repeatable(path[from:], places) {
 			continue
 		}
-		p.replay(path, path[from:]) // once more, so that there are several tokens
+		if p.replay(path, path[from:]) == growing { // once more, so that there are several tokens, unless that is too many
+			p.replay(path)
+			places = slices.DeleteFunc(places, func(q int32) bool { return p.w.state[q] < 2 })
+		}
+		if len(places) == 0 {
+			continue
+		}
 		run := p.found(Unbounded, places)
 		run.repeats = len(path) - from
 		return run
