@@ -192,6 +192,15 @@ func (n *Net) Task(t TaskID) *Task { return &n.def.Tasks[t] }
 // TaskName returns the name of a task.
 func (n *Net) TaskName(t TaskID) string { return n.def.Tasks[t].Name }
 
+// TaskNames returns the names of all tasks, in the order of their numbers.
+func (n *Net) TaskNames() []string {
+	names := make([]string, len(n.def.Tasks))
+	for t := range names {
+		names[t] = n.def.Tasks[t].Name
+	}
+	return names
+}
+
 // ConditionName returns the name of a condition; an implicit one is called "A->B".
 func (n *Net) ConditionName(c ConditionID) string { return n.conditions[c].name }
 

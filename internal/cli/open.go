@@ -149,11 +149,7 @@ func findTask(c *store.Case, name string) (net.TaskID, error) {
 	if t, ok := c.Net.TaskByName(name); ok {
 		return t, nil
 	}
-	var all []string
-	for t := range c.Net.NumTasks() {
-		all = append(all, c.Net.TaskName(net.TaskID(t)))
-	}
-	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, hint(name, all))
+	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, hint(name, c.Net.TaskNames()))
 }
 
 // parseID reads an id; what is meant by it is said in the error.

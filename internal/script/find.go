@@ -86,10 +86,20 @@ func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 	case len(found) > 1:
 		return workitem.ID{}, fmt.Errorf("task %s has %d work items that are not final; name one as %s.GENERATION.N: %w",
 			a.Item.Task, len(found), a.Item.Task, errAmbiguous)
-	case a.Item.Bare:
-		return workitem.ID{}, fmt.Errorf("task %s has no work item that is not final: %w", a.Item.Task, engine.ErrNotFound)
 	}
-	return workitem.ID{}, fmt.Errorf("work item %s: %w", a.Item, engine.ErrNotFound)
+	return workitem.ID{}, fmt.Errorf("%s: %w", noItem(c, a.Item), engine.ErrNotFound)
+}
+
+// noItem says why a case has not the item that a command names.
+func noItem(c *store.Case, item ItemRef) string {
+	if _, ok := c.Net.TaskByName(item.Task); !ok {
+		return fmt.Sprintf("workflow %s has no task %s; %s", c.Workflow, quote(item.Task),
+			hint(item.Task, c.Net.TaskNames()))
+	}
+	if item.Bare {
+		return fmt.Sprintf("task %s has no work item that is not final", item.Task)
+	}
+	return fmt.Sprintf("task %s has no work item %s", item.Task, item)
 }
 
 // means reports whether a command that names its item like this can mean this one.
