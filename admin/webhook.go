@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // TokenSender is what [Webhook] needs of an engine.
@@ -117,5 +118,5 @@ func explain(err error) (int, string) {
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the caller may be gone
+	_ = printable.NewEncoder(w).Encode(map[string]string{"error": text}) // the caller may be gone
 }

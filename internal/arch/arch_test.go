@@ -20,7 +20,7 @@ const module = "github.com/tasq-dev/tasq/"
 // layers is the order of the house: a package may import those of lower layers. A new package fails until it has a place
 // here; see layerOf for the recipes.
 var layers = map[string]int{
-	"internal/spelling": -1, // words, for everybody
+	"internal/spelling": -1, "internal/printable": -1, // text, for every package
 
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
 	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,

@@ -1,9 +1,9 @@
 package check
 
 import (
-	"encoding/json"
 	"io"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -91,8 +91,7 @@ func (j JSON) File(f *File) error {
 	if f.Passed {
 		return nil
 	}
-	e := json.NewEncoder(j.W)
-	e.SetEscapeHTML(false) // names such as A->B stay readable
+	e := printable.NewEncoder(j.W)
 	if f.Err != nil {
 		row := Row{File: f.Name, Verdict: Unreadable.String(), Findings: []RowFinding{}, Warnings: []RowFinding{}}
 		for _, m := range f.Messages() {

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -234,10 +234,7 @@ func (s *SARIF) Write(w io.Writer) error {
 		r.RuleIndex = index[r.RuleID]
 		run.Results = append(run.Results, r)
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(sarifLog{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}})
+	return printable.NewEncoder(w).Indent("  ").Encode(sarifLog{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}})
 }
 
 // ruleList describes the codes that verification knows, and those of files that cannot be read as far as there are

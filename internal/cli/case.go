@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,8 +54,7 @@ func (a *app) caseStart() *cobra.Command {
 				return a.object(rowOfCase(c))
 			})
 		}
-		_, err = fmt.Fprintln(a.Out, result.Case)
-		return err
+		return a.say("%s", result.Case)
 	})
 	return cmd
 }
@@ -88,8 +86,7 @@ func (a *app) caseCancel() *cobra.Command {
 			if a.output == "json" {
 				return a.object(rowOfCase(c))
 			}
-			_, err = fmt.Fprintf(a.Out, "case %s of %s is %s\n", c.ID, c.Workflow, c.State)
-			return err
+			return a.say("case %s of %s is %s", c.ID, c.Workflow, c.State)
 		})
 	})
 	return cmd
@@ -119,8 +116,7 @@ func (a *app) caseRemove() *cobra.Command {
 		if a.output == "json" {
 			return a.object(removedRow{ID: q.command.Case, State: "removed"})
 		}
-		_, err = fmt.Fprintf(a.Out, "case %s is removed\n", q.command.Case)
-		return err
+		return a.say("case %s is removed", q.command.Case)
 	})
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
@@ -63,7 +64,7 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 // complain tells an error. One without a text has been told already, and has only a code.
 func (a *app) complain(err error) {
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(a.Err, "tasq: "+plainLines(text))
+		fmt.Fprintln(a.Err, "tasq: "+printable.Lines(text))
 	}
 }
 

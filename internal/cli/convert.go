@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/pnml"
@@ -191,7 +192,7 @@ func (c *conversion) report(f *model.File, nets []*model.Net) {
 		if note.Line == 0 {
 			gap = " "
 		}
-		fmt.Fprintf(c.a.Err, "%s:%s%s\n", f.Name, gap, plain(note.String()))
+		fmt.Fprintf(c.a.Err, "%s:%s%s\n", f.Name, gap, printable.Line(note.String()))
 	}
 	if report.Omitted > 0 {
 		fmt.Fprintf(c.a.Err, "%s: and %d more\n", f.Name, report.Omitted)

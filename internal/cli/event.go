@@ -80,6 +80,5 @@ func (a *app) send(ctx context.Context, o owning, q *asking, done string) error 
 	if q.command.Do == engine.RemoteBroadcast {
 		done = fmt.Sprintf("topic %s reached %d", q.command.Event, result.N)
 	}
-	_, err = fmt.Fprintln(a.Out, done)
-	return err
+	return a.say("%s", done)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // normalize gives long flags with one dash, as Go's own tools have them, their second dash: -db becomes --db, which
@@ -46,7 +48,7 @@ func (a *app) normalize(root *cobra.Command, args []string) []string {
 // flagError says what a wrong flag was probably meant to be.
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		value := plain(brief([]byte(invalid.GetValue()), 40))
+		value := printable.Line(brief([]byte(invalid.GetValue()), 40))
 		return usagef("--%s %s: %w", invalid.GetFlag().Name, value, wanted(invalid))
 	}
 	unknown := (*pflag.NotExistError)(nil)
@@ -203,7 +205,7 @@ func checkJSON(text []byte) error {
 	line, column := place(text, at)
 	rest, _, _ := bytes.Cut(text[at:], []byte("\n"))
 	return fmt.Errorf("it is not JSON, from line %d column %d on: %s: %w; mind your shell's quotes", line, column,
-		plain(brief(rest, 20)), syntax)
+		printable.Line(brief(rest, 20)), syntax)
 }
 
 // place is the line and column of a byte, both from 1.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -110,9 +111,9 @@ func (t *teller) entry(e *store.Entry) error {
 		if !shown {
 			shown = true
 			fmt.Fprintf(&b, "%d  %s  %s  %s\n", e.Seq, e.At.UTC().Format("2006-01-02T15:04:05.000Z"),
-				"+"+e.At.Sub(t.begun).Round(time.Millisecond).String(), plain(t.asked(e)))
+				"+"+e.At.Sub(t.begun).Round(time.Millisecond).String(), printable.Line(t.asked(e)))
 		}
-		b.WriteString("    " + plain(line) + "\n")
+		b.WriteString("    " + printable.Line(line) + "\n")
 	}
 	_, err := io.WriteString(t.a.Out, b.String())
 	return err

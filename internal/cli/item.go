@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,8 +70,7 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 			if a.output == "json" {
 				return a.object(rowOfItem(it))
 			}
-			_, err = fmt.Fprintf(a.Out, "work item %s (%s/%s) is %s\n", it.ID, it.Workflow, it.Label(), it.State)
-			return err
+			return a.say("work item %s (%s/%s) is %s", it.ID, it.Workflow, it.Label(), it.State)
 		})
 	})
 	return cmd

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -182,9 +183,10 @@ func (s *scripts) differs(f *script.File, result *script.Result) (status string,
 			}
 			continue
 		}
-		fmt.Fprintf(s.a.Out, "%s:%d: %s\n%s", f.Name, m.Command.Pos.Line, line(m.Command), s.a.diff(m.Diff))
+		head := printable.Line(fmt.Sprintf("%s:%d: %s", f.Name, m.Command.Pos.Line, line(m.Command)))
+		fmt.Fprintf(s.a.Out, "%s\n%s", head, s.a.diff(printable.Lines(m.Diff)))
 		if m.Why != "" {
-			fmt.Fprintln(s.a.Out, plainLines(m.Why))
+			fmt.Fprintln(s.a.Out, printable.Lines(m.Why))
 		}
 		fmt.Fprintln(s.a.Out)
 	}
@@ -195,8 +197,7 @@ func (s *scripts) tellBroken(f *script.File, broken error) error {
 	if s.a.output == "json" {
 		return s.a.object(scriptRow{File: f.Name, Broken: broken.Error()})
 	}
-	_, err := fmt.Fprintf(s.a.Out, "%s: the database that it left behind is not whole:\n%s\n", f.Name, broken)
-	return err
+	return s.a.say("%s: the database that it left behind is not whole:\n%s", f.Name, broken)
 }
 
 // scriptRow is the JSON form of what was not as expected.

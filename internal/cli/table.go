@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -38,7 +37,7 @@ func (t *table) measure(row []string) {
 // add takes a row of as many cells as the head has. What a terminal would take for a command is made harmless.
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
-		cells[i] = plain(cell)
+		cells[i] = printable.Line(cell)
 	}
 	t.measure(cells)
 	t.rows = append(t.rows, cells)
@@ -87,28 +86,6 @@ func (t *table) colored(i int, cell string) string {
 	return cell
 }
 
-// plain replaces what is not printable: names and messages come from outside.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
-
-// plainLines is plain for a text of several lines: an error may quote what lies in a damaged file.
-func plainLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = plain(lines[i])
-	}
-	return strings.Join(lines, "\n")
-}
-
 // ago writes how long something took or has lasted, in two units at most: "0s", "42s", "5m", "3h20m", "4d".
 func ago(d time.Duration) string {
 	sign := ""
@@ -148,10 +125,16 @@ func failed(f *workitem.Failure) string {
 
 // object prints one JSON object on a line.
 func (a *app) object(v any) error {
-	e := json.NewEncoder(a.Out)
-	e.SetEscapeHTML(false) // names such as A->B stay readable
-	return e.Encode(v)
+	return printable.NewEncoder(a.Out).Encode(v)
 }
 
-// remark tells a person something that is not a result.
-func (a *app) remark(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
+// remark prints something for people that is not a result.
+func (a *app) remark(format string, args ...any) {
+	fmt.Fprintln(a.Err, printable.Lines(fmt.Sprintf(format, args...)))
+}
+
+// say prints a result for people.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.Out, printable.Lines(fmt.Sprintf(format, args...)))
+	return err
+}

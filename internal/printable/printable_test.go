@@ -1,0 +1,46 @@
+package printable_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+)
+
+func TestLinesKeepLineBreaksAndTabs(t *testing.T) {
+	require.Equal(t, "a b c\uFFFD[2J\uFFFD\uFFFD d", printable.Line("a\tb\nc\x1b[2J\u009b\u202e\u00a0d"))
+	require.Equal(t, "a\tb\n\uFFFDc", printable.Lines("a\tb\n\u2066c"))
+	require.Equal(t, "Grüße, 世界 ☃", printable.Line("Grüße, 世界 ☃"))
+}
+
+// What is shown on no terminal is written as an escape, also in payloads that are JSON already, and read back as it was.
+func TestHiddenCharactersAreEscaped(t *testing.T) {
+	all := "\u007f\u0085\u009b\u200d\u200e\u200f\u061c\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\U000e0041"
+	var b strings.Builder
+	payload := json.RawMessage(`{"raw":"` + all + `"}`)
+	require.NoError(t, printable.NewEncoder(&b).Encode(map[string]any{"text": "A->B & \x1b ü世" + all, "payload": payload}))
+	for _, r := range b.String() {
+		require.True(t, r == '\n' || unicode.IsPrint(r), fmt.Sprintf("%U in %s", r, b.String()))
+	}
+	require.Contains(t, b.String(), `A->B & \u001b ü世\u007f\u0085\u009b`)
+	require.Contains(t, b.String(), `\udb40\udc41`)
+	var back struct {
+		Text    string
+		Payload struct{ Raw string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(b.String()), &back))
+	require.Equal(t, "A->B & \x1b ü世"+all, back.Text)
+	require.Equal(t, all, back.Payload.Raw)
+}
+
+func TestIndentedJSON(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, printable.NewEncoder(&b).Indent("  ").Encode(map[string]string{"a": "\u202e"}))
+	require.Equal(t, "{\n  \"a\": \"\\u202e\"\n}\n", b.String())
+	require.Error(t, printable.NewEncoder(&b).Encode(func() {}))
+}
