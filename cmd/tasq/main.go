@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,11 +14,6 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	workflows, err := demo.Registry()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tasq:", err)
-		os.Exit(1)
-	}
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	os.Exit(cli.Main(ctx, os.Args[1:], streams, cli.Registry{Workflows: workflows, Demo: demo.Command}))
+	os.Exit(cli.Main(ctx, os.Args[1:], streams, cli.Registry{Recipes: demo.Registry, Demo: demo.Command}))
 }

@@ -25,8 +25,9 @@ func (a *app) caseStart() *cobra.Command {
 	o := owning{a: a}
 	cmd := &cobra.Command{
 		Use: "start WORKFLOW", Short: "start a case and print its id",
-		Long: paragraph("Start a case of a workflow, and print the id of the case. The workflow is one that this program " +
-			"has, one that the database holds as text, or one of a file in net notation (--net)."),
+		Long: paragraph("Start a case of a workflow, and print the id of the case. The workflow is one of the database, one of a " +
+			"file in net notation (--net), or a recipe of tasq demo (demo:NAME), which runs in a database of its own. If " +
+			"the workflow is code, the program that has it does the command, once it owns the database."),
 		Example: `  tasq case start article --data '{"text":"Why Petri nets?"}'
   tasq case start article --data '{"text":"Why not?"}' --after 2h --priority 5
   tasq case start review --net review.net --db new.db --create`,

@@ -25,7 +25,7 @@ func (a *app) check() *cobra.Command {
 		Use: "check FILE|FOLDER|ARCHIVE|WORKFLOW...", Short: "verify nets before they run, and show the run that gets stuck",
 		Long: paragraph("Verify that every case can complete, completes with nothing left over, and that every task can start. "+
 			"Files are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; - is standard input; "+
-			"folders and .tar.gz archives are read as a whole; a WORKFLOW is one of this program or of the database. Each net is "+
+			"folders and .tar.gz archives are read as a whole; a WORKFLOW is one of the database, or a recipe of tasq demo (demo:NAME). Each net is "+
 			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document. "+
 			"Warnings are shown and do not count; --silence all leaves them out, so that only what is wrong is shown.") +
 			"\n\nExit codes, of which the worst counts, in this order:\n" +
@@ -216,23 +216,23 @@ func (c *checks) entries(ctx context.Context, args []string) (iter.Seq[check.Ent
 	}, nil
 }
 
-// definition finds a workflow in this program, or else in the database: the newest of its name.
+// definition finds a workflow in the database, the newest of its name, or a recipe by its prefix.
 func (a *app) definition(ctx context.Context, name string) (check.Entry, error) {
-	for _, w := range a.reg.Workflows {
-		if d := w.Untyped(); d.Name == name {
-			return check.Entry{Name: name, Def: d.Net.Definition(), Allowed: d.Verification.Allowed}, nil
+	if recipe, is := recipeName(name); is {
+		d, err := a.recipe(recipe)
+		if err != nil {
+			return check.Entry{}, err
 		}
+		return check.Entry{Name: name, Def: d.Net.Definition(), Allowed: d.Verification.Allowed}, nil
 	}
 	if _, err := a.netOfName(ctx, name); err != nil {
 		return check.Entry{}, err
 	}
 	e := check.Entry{Name: name}
 	err := a.view(ctx, func(r store.Reader) error {
-		defs, err := r.Definitions(ctx)
-		for _, d := range defs {
-			if d.Name == name {
-				e.Def, e.Allowed = d.Net, allowedIn(d.Document)
-			}
+		stored, err := namesOf(ctx, r)
+		if d := stored.newest(name); d != nil {
+			e.Def, e.Allowed = d.Net, allowedIn(d.Document)
 		}
 		return err
 	})

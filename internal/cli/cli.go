@@ -24,8 +24,9 @@ type Streams struct {
 
 // Registry is what the program brings along. The zero value brings nothing.
 type Registry struct {
-	// Workflows are the definitions that live in this program, so that it can start and drive their cases.
-	Workflows []engine.Workflow
+	// Recipes makes the workflows of "tasq demo", when they are needed. They are addressed as demo:NAME, and run only on
+	// databases that a demo made. nil if the program has none.
+	Recipes func() ([]engine.Workflow, error)
 	// Demo is the command "tasq demo", which gets the arguments after that word; nil if the program has none.
 	Demo func(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error
 }

@@ -34,20 +34,21 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
-// The scripts have these programs: tasq with a workflow of its own, risky with one that is unsound, joiner with a
+// The scripts have these programs: tasq with a recipe of its own, risky with one that is unsound, joiner with a
 // function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind,
 // which starts the functions for its arguments and does what is to be done now; and owner, a service that runs the
 // first on a database until it is interrupted.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"tasq":   func() { run(cli.Registry{Workflows: []engine.Workflow{article()}, Demo: demo}) },
+		"tasq":   func() { run(cli.Registry{Recipes: recipes(article()), Demo: demo}) },
 		"bare":   func() { run(cli.Registry{}) },
 		"full":   full,
 		"owner":  owner,
 		"define": func() { define(os.Args[1]) },
+		"copied": func() { copied(os.Args[1]) },
 		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
-		"joiner": func() { run(cli.Registry{Workflows: []engine.Workflow{joining()}}) },
-		"risky":  func() { run(cli.Registry{Workflows: []engine.Workflow{risky()}}) },
+		"joiner": func() { run(cli.Registry{Recipes: recipes(joining())}) },
+		"risky":  func() { run(cli.Registry{Recipes: recipes(risky())}) },
 	})
 }
 
@@ -59,12 +60,11 @@ func run(reg cli.Registry) {
 }
 
 func full() {
-	workflows, err := real.Registry()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	run(cli.Registry{Workflows: workflows, Demo: real.Command})
+	run(cli.Registry{Recipes: real.Registry, Demo: real.Command})
+}
+
+func recipes(all ...engine.Workflow) func() ([]engine.Workflow, error) {
+	return func() ([]engine.Workflow, error) { return all, nil }
 }
 
 func demo(_ context.Context, _ io.Reader, out, _ io.Writer, args []string) error {
@@ -150,6 +150,11 @@ func define(path string, names ...string) {
 	if filepath.Base(os.Args[0]) == "joind" {
 		workflows = []engine.Workflow{joining}
 	}
+	err := real.Claim(ctx, sqlite.File(path))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	e, err := engine.Open(ctx, sqlite.File(path), workflows...)
 	for _, name := range names {
 		if err == nil {
@@ -158,6 +163,21 @@ func define(path string, names ...string) {
 	}
 	if err == nil {
 		err = errors.Join(e.Drain(ctx), e.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// copied makes a database of another program, with the workflows of the recipes as they are.
+func copied(path string) {
+	workflows, err := real.Registry()
+	if err == nil {
+		var e *engine.Engine
+		if e, err = engine.Open(context.Background(), sqlite.File(path), workflows...); err == nil {
+			err = e.Close()
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -179,6 +199,9 @@ func owner() {
 
 func own(ctx context.Context, path string, texts []string) error {
 	w := article()
+	if err := real.Claim(ctx, sqlite.File(path)); err != nil {
+		return err
+	}
 	e, err := engine.Open(ctx, sqlite.File(path), w)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@
 //
 // Commands that only look open the file read-only, also while another process owns it, and change nothing. Commands
 // that act are done by the process that owns the file, which gets them through an inbox. If nobody owns it, this
-// process does them itself, with the definitions it has: those of the [Registry], and those that the database holds as
-// text.
+// process does them itself, with the definitions that the database holds as text. On a database that tasq demo made, it
+// has the code of the recipes too; see [Registry].
 //
 // Results go to standard output, as a table for people or as JSON for programs, one object a line. Errors and remarks
 // go to standard error. The exit codes are stable, see the Exit constants.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,7 @@ func (a *app) draw() *cobra.Command {
 	d := &drawing{a: a}
 	cmd := &cobra.Command{
 		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
-		Long: paragraph("Draw a workflow of a file, of the database, or of this program. A file may be in net notation, a " +
+		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be in net notation, a " +
 			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
 			"-o names a folder, each is drawn into a file there. With --case, draw the workflow of a case with its tokens."),
 		Example: `  tasq draw review.net -o review.svg
@@ -93,7 +94,7 @@ func (d *drawing) subject(ctx context.Context, args []string) ([]picture, error)
 		return d.ofFile(args[0])
 	}
 	n, err := d.a.netOfName(ctx, args[0])
-	return []picture{{n: n, file: args[0]}}, err
+	return []picture{{n: n, file: strings.Map(fileLetter, args[0])}}, err
 }
 
 func (d *drawing) ofFile(path string) ([]picture, error) {
@@ -121,6 +122,9 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 
 // isFile reports whether an argument names a file, if perhaps a missing one, and no workflow.
 func isFile(arg string) bool {
+	if _, is := recipeName(arg); is {
+		return false
+	}
 	if arg == "-" || slices.Contains([]string{".net", ".txt"}, filepath.Ext(arg)) {
 		return true
 	}
@@ -144,19 +148,18 @@ func (a *app) pictureOfCase(ctx context.Context, word string) (p picture, err er
 	return p, err
 }
 
-// netOfName finds a workflow in the database, if there is one, and otherwise in this program.
+// netOfName finds a workflow in the database, or a recipe by its prefix.
 func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
-	var known []string
-	for _, w := range a.reg.Workflows {
-		d := w.Untyped()
-		if d.Name == name {
-			return d.Net, nil
+	if recipe, is := recipeName(name); is {
+		d, err := a.recipe(recipe)
+		if err != nil {
+			return nil, err
 		}
-		known = append(known, d.Name)
+		return d.Net, nil
 	}
 	if _, err := a.path(); err != nil {
-		return nil, exit(ExitNotFound, "there is no file %s, and this program has no workflow of that name; %s; for one "+
-			"of a database, name that with --db", name, hint(name, known))
+		return nil, exit(ExitNotFound, "there is no file %s; for a workflow of that name in a database, name that with --db%s",
+			name, a.orRecipe(name))
 	}
 	var n *net.Net
 	err := a.view(ctx, func(r store.Reader) error {
@@ -164,18 +167,12 @@ func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 		if err != nil {
 			return err
 		}
-		for _, d := range stored.defs { // the newest of a name comes last
-			if d.Name == name {
-				if n, err = net.Compile(d.Net); err != nil {
-					return err
-				}
-			}
+		d := stored.newest(name)
+		if d == nil {
+			return a.unknownWorkflow(name, stored.workflows())
 		}
-		if n == nil {
-			known = append(known, stored.workflows()...)
-			return exit(ExitNotFound, "there is no workflow %q; %s", name, hint(name, known))
-		}
-		return nil
+		n, err = net.Compile(d.Net)
+		return err
 	})
 	return n, err
 }

@@ -52,6 +52,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, demo.ErrUsage):
 		return ExitUsage
+	case errors.Is(err, demo.ErrForeign):
+		return ExitRefused
 	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrCanceled):
 		return ExitNo
 	}

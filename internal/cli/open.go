@@ -69,6 +69,17 @@ func (n names) workflows() []string {
 	return all
 }
 
+// newest finds the definition of a workflow that was registered last; nil if there is none.
+func (n names) newest(workflow string) *store.Definition {
+	var found *store.Definition
+	for _, d := range n.defs {
+		if d.Name == workflow && (found == nil || !d.Created.Before(found.Created)) {
+			found = d
+		}
+	}
+	return found
+}
+
 // tasks lists the tasks of a workflow, or of all if it is "".
 func (n names) tasks(workflow string) []string {
 	var all []string

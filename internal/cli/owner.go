@@ -29,12 +29,17 @@ type owning struct {
 	defs   []engine.Workflow // what this process can run of the database
 	lacks  string            // the workflow that the command is about, if this process cannot run it
 	target string            // the workflow to be started
+	recipe bool              // which is a recipe of tasq demo
+	claim  bool              // the database is new, and becomes one of tasq demo
 }
 
 // do has a command done, and returns when it is; with --queue, once it is left.
 func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error) {
 	if err := q.complete(); err != nil {
 		return engine.RemoteResult{}, err
+	}
+	if q.command.Do == engine.RemoteStart && o.net == "" {
+		q.command.Workflow, o.recipe = recipeName(q.command.Workflow)
 	}
 	if err := o.prepare(ctx, q.command); err != nil {
 		return engine.RemoteResult{}, err
@@ -49,21 +54,25 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 	}
 	o.target = c.Workflow
 	if o.create && o.fresh() {
-		return o.gather(nil, nil)
+		return o.gatherNew()
 	}
 	return o.read(ctx, func(r store.Reader) error {
 		known, err := namesOf(ctx, r)
 		if err != nil {
 			return err
 		}
+		code, err := o.a.codeFor(ctx, r)
+		if err != nil {
+			return err
+		}
 		if c.Do == engine.RemoteBroadcast {
-			return o.gatherAll(known.defs)
+			return o.gatherAll(known.defs, code)
 		}
 		on, err := caseOf(ctx, r, c)
 		if err != nil {
 			return err
 		}
-		return o.gather(known.defs, on)
+		return o.gather(known.defs, code, on)
 	})
 }
 
@@ -116,9 +125,25 @@ func (o *owning) fresh() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// gather collects the definitions that this process can run: those of the program that the database knows, those that
-// the database holds as text, and the one that is to be started.
-func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
+// gatherNew is like gather for a database that is still to be made: it has no workflow to start, so it is one of a file,
+// or a recipe.
+func (o *owning) gatherNew() error {
+	switch {
+	case o.net != "":
+		return o.fromFile(nil, nil)
+	case !o.recipe:
+		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.path, o.target,
+			o.a.orRecipe(o.target))
+	}
+	o.claim = true
+	d, err := o.a.recipe(o.target)
+	o.defs = []engine.Workflow{d}
+	return err
+}
+
+// gather collects the definitions that this process can run: those that the database holds as text, the code that it has
+// for others, and the one that is to be started.
+func (o *owning) gather(stored []*store.Definition, code []*activities.Definition, on *store.Case) error {
 	texts, err := rebuild(stored)
 	if err != nil {
 		return err
@@ -126,18 +151,21 @@ func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
 	for _, d := range texts {
 		o.defs = append(o.defs, d)
 	}
-	all := names{stored}.workflows()
-	for _, w := range o.a.reg.Workflows {
-		d := w.Untyped()
-		all = append(all, d.Name)
-		if slices.ContainsFunc(stored, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint }) ||
-			d.Name == o.target && o.net == "" {
+	if o.recipe {
+		if code, err = o.chosen(code); err != nil {
+			return err
+		}
+	}
+	for _, d := range code {
+		known := func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint }
+		if slices.ContainsFunc(stored, known) || o.recipe && d.Name == o.target {
 			o.defs = append(o.defs, d)
 		}
 	}
 	runs := func(is func(*activities.Definition) bool) bool {
 		return slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return is(w.Untyped()) })
 	}
+	all := names{stored}.workflows()
 	switch {
 	case on != nil && runs(func(d *activities.Definition) bool { return d.Fingerprint == on.Fingerprint }):
 	case on != nil:
@@ -148,15 +176,26 @@ func (o *owning) gather(stored []*store.Definition, on *store.Case) error {
 	case slices.Contains(all, o.target):
 		o.lacks = o.target
 	default:
-		slices.Sort(all)
-		return exit(ExitNotFound, "there is no workflow %q; %s", o.target, hint(o.target, slices.Compact(all)))
+		return o.a.unknownWorkflow(o.target, all)
 	}
 	return nil
 }
 
+// chosen checks that a recipe is there and may run on the database, which has code for it only if tasq demo made it.
+func (o *owning) chosen(code []*activities.Definition) ([]*activities.Definition, error) {
+	if _, err := o.a.recipe(o.target); err != nil {
+		return nil, err
+	}
+	if code == nil {
+		return nil, exit(ExitRefused, "%s is a recipe of tasq demo, and %s belongs to another program; start it in a database of "+
+			"its own, with --db FILE --create", recipePrefix+o.target, o.path)
+	}
+	return code, nil
+}
+
 // gatherAll is like gather for a command that is about everybody: this process must be able to start all that
 // subscribe.
-func (o *owning) gatherAll(stored []*store.Definition) error {
+func (o *owning) gatherAll(stored []*store.Definition, code []*activities.Definition) error {
 	if len(stored) == 0 {
 		return nil
 	}
@@ -166,7 +205,7 @@ func (o *owning) gatherAll(stored []*store.Definition) error {
 			newest[s.Name] = s
 		}
 	}
-	if err := o.gather(stored, &store.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
+	if err := o.gather(stored, code, &store.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
 		return err
 	}
 	o.lacks = ""
@@ -236,6 +275,11 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 		o.a.remark("left in %s for the program that owns it next", o.path)
 		return result, nil
 	}
+	if o.claim {
+		if err := claim(ctx, o.path); err != nil {
+			return result, err
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	for {
@@ -264,7 +308,7 @@ func (o *owning) execute(
 	ctx context.Context, e *engine.Engine, c engine.RemoteCommand,
 ) (result engine.RemoteResult, err error) {
 	if o.lacks != "" {
-		err = exit(ExitRefused, "workflow %s is code that this program does not have, and no process owns %s; run the "+
+		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
 	} else {
 		result, err = e.Execute(ctx, c)

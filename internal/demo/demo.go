@@ -90,11 +90,14 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 		return err
 	}
 	_, statErr := os.Stat(o.DB)
+	fmt.Fprintf(out, "database: %s (%s)\nmodel:    %s\n", o.DB, made(statErr), m.name)
+	if err := Claim(ctx, sqlite.File(o.DB)); err != nil {
+		return fmt.Errorf("database %s: %w", o.DB, err)
+	}
 	if d.engine, err = configOf(o.Err).Open(ctx, sqlite.File(o.DB), d.recipe); err != nil {
 		return fmt.Errorf("database %s: %w", o.DB, err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
-	fmt.Fprintf(out, "database: %s (%s)\nmodel:    %s\n", o.DB, made(statErr), m.name)
 	err = d.cases(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", o.DB)

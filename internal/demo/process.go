@@ -94,6 +94,10 @@ func (p *process) play(ctx context.Context) (err error) {
 		p.opener = func(path string) store.Opener { return sqlite.File(path) }
 	}
 	_, statErr := os.Stat(p.DB)
+	fmt.Fprintf(p.out, "database: %s (%s)\ncalls:    %s.calls, written by %s\n", p.DB, made(statErr), p.DB, p.parties())
+	if err := Claim(ctx, p.opener(p.DB)); err != nil {
+		return fmt.Errorf("database %s: %w", p.DB, err)
+	}
 	book, err := openBook(p.DB+".calls", p.clock)
 	if err != nil {
 		return fmt.Errorf("the calls of the world outside: %w", err)
@@ -108,7 +112,6 @@ func (p *process) play(ctx context.Context) (err error) {
 		return fmt.Errorf("database %s: %w", p.DB, err)
 	}
 	defer func() { err = errors.Join(err, p.engine.Close()) }()
-	fmt.Fprintf(p.out, "database: %s (%s)\ncalls:    %s.calls, written by %s\n", p.DB, made(statErr), p.DB, p.parties())
 	err = p.cases(ctx, w.Untyped().Name)
 	if ctx.Err() != nil {
 		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, p.DB)

@@ -23,7 +23,8 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// Registry returns the workflows of all recipes, so that a command can start their cases and act on their work items.
+// Registry returns the workflows of all recipes, so that a command can start their cases and act on their work items,
+// in the databases that a demo made (see [Made]).
 // Banks, models and other parties outside are not part of it: open an engine that is to do nothing but act with
 // engine.Config{Workers: -1}, so that it leaves the jobs to the program that knows the parties. A job that is run all
 // the same fails, with a failure that says so.
