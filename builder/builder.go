@@ -30,7 +30,7 @@ type draft struct {
 	pos         net.Pos
 
 	nodes    []*node // start and end first, then in the order of declaration
-	flows    []*FlowRef
+	flows    []*flow
 	cancels  []cancellation
 	sources  []use
 	hooks    activities.CaseHooks

@@ -367,7 +367,7 @@ func TestAnOutputThatMayBeNil(t *testing.T) {
 	list := builder.Task(b, "list", builder.Work[any, []string]{})
 	print := builder.Task(b, "print", builder.Work[[]string, any]{Input: builder.Output(list), Join: builder.Xor})
 	b.Path(b.Start(), ask, list, print, b.End())
-	b.Flow(ask, print)
+	builder.Flow(b, ask, print)
 	b.Result(builder.Output(list))
 	w := b.MustBuild()
 	require.Empty(t, w.Warnings())

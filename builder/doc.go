@@ -21,8 +21,8 @@
 // # Choices
 //
 // No gate is chosen silently: a task with several flows in needs a Join, one with several flows out a Split. A Split
-// of [Xor] or [Or] needs to know where to go, in one of three ways: conditions on the flows ([FlowRef.When] and
-// [FlowRef.Otherwise]), one function for the task (Route), or the word of whoever completes the work item
+// of [Xor] or [Or] needs to know where to go, in one of three ways: conditions on the flows ([FlowRef.When],
+// [FlowRef.If], [FlowRef.Otherwise] and [FlowRef.WithoutOutput]), one function for the task (Route), or the word of whoever completes the work item
 // (RouteByCaller).
 //
 // # Payloads

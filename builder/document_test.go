@@ -71,15 +71,15 @@ func (s sample) build() (*activities.Definition, error) {
 	if s.swap {
 		flows[0], flows[1] = flows[1], flows[0]
 	}
-	b.Flow(a, flows[0])
-	b.Flow(a, flows[1])
+	b.Path(a, flows[0])
+	b.Path(a, flows[1])
 	b.Path(c, p)
 	if !s.route && !s.byCaller && s.split != builder.And {
-		b.Flow(a, b.End()).When(yes)
+		builder.Flow(b, a, b.End()).When(yes)
 		if s.otherwise {
-			b.Flow(a, c).Otherwise()
+			builder.Flow(b, a, c).Otherwise()
 		} else {
-			b.Flow(a, c).When(yes)
+			builder.Flow(b, a, c).When(yes)
 		}
 	}
 	if s.region {

@@ -64,8 +64,8 @@ func ExampleFlowRef_When() {
 		Split: builder.Xor,
 	})
 	b.Path(b.Start(), draft, review)
-	b.Flow(review, b.End()).When(builder.WhenOutput(review, func(v Verdict) bool { return v.OK }))
-	b.Flow(review, draft).Otherwise()
+	builder.Flow(b, review, b.End()).When(func(v Verdict) bool { return v.OK })
+	builder.Flow(b, review, draft).Otherwise()
 	loop := b.MustBuild()
 
 	e := newMemory()

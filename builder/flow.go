@@ -2,37 +2,60 @@ package builder
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Predicate decides whether a split takes a flow. It runs in the transaction, as the task completes; an error rolls the
-// command back.
-type Predicate = func(context.Context, *activities.Activation) (bool, error)
+// FlowRef is the handle of a flow out of a node that gives an Out: a [TaskRef] gives the output of its items, any other
+// node gives [None].
+type FlowRef[Out any] struct{ f *flow }
 
-// FlowRef is the handle of a flow.
-type FlowRef struct {
+// None is what a node without an output gives: a condition, a routing task, a composite task.
+type None struct{}
+
+// Origin is a [Node] that a flow can leave, with the type of what it gives. No other package can implement it.
+type Origin[Out any] interface {
+	Node
+	gives(Out)
+}
+
+func (t *TaskRef[In, Out]) gives(Out) {}
+func (r *ConditionRef) gives(None)    {}
+func (r *RoutingRef) gives(None)      {}
+func (r *CompositeRef) gives(None)    {}
+
+// flow is a declared flow without its type.
+type flow struct {
 	d         *draft
 	from, to  *node // nil in a flow that was refused
 	pos       net.Pos
-	when      Predicate
+	when      *sourceOf // of a bool
 	otherwise bool
-	chosen    net.Pos // where When or Otherwise was called
+	without   bool
+	chosen    net.Pos // where its condition was given
 }
 
-func (f *FlowRef) name() string { return net.ImplicitName(f.from.nameOf(), f.to.nameOf()) }
-
-func (f *FlowRef) member() (*draft, string) {
-	if f == nil {
-		return nil, ""
-	}
-	return f.d, f.name()
-}
+func (f *flow) name() string { return net.ImplicitName(f.from.nameOf(), f.to.nameOf()) }
 
 // refused reports whether an end of the flow was no node, which is a problem already.
-func (f *FlowRef) refused() bool { return f.from == nil || f.to == nil }
+func (f *flow) refused() bool { return f.from == nil || f.to == nil }
+
+func (r *FlowRef[Out]) flow() *flow {
+	if r == nil {
+		return nil
+	}
+	return r.f
+}
+
+func (r *FlowRef[Out]) member() (*draft, string) {
+	if r == nil {
+		return nil, ""
+	}
+	return r.f.d, r.f.name()
+}
 
 // Path declares the flows along a line: b.Path(b.Start(), draft, review, b.End()) declares three. A flow that is
 // already there stays as it is, so paths may share a part.
@@ -47,13 +70,18 @@ func (b *Builder[C]) Path(nodes ...Node) {
 	}
 }
 
-// Flow declares a flow, or finds the one that is already there. A split tries its flows in the order of their first
-// declaration.
-func (b *Builder[C]) Flow(from, to Node) *FlowRef { return b.d.flow(from, to, caller()) }
+// Flow declares a flow, or finds the one that is already there, so that it can be given a condition. A split tries its
+// flows in the order of their first declaration.
+//
+//	builder.Flow(b, review, publish).When(func(v Verdict) bool { return v.OK })
+//	builder.Flow(b, review, draft).Otherwise()
+func Flow[C, Out any](b *Builder[C], from Origin[Out], to Node) *FlowRef[Out] {
+	return &FlowRef[Out]{b.d.flow(from, to, caller())}
+}
 
-func (d *draft) flow(from, to Node, pos net.Pos) *FlowRef {
+func (d *draft) flow(from, to Node, pos net.Pos) *flow {
 	d.frozen("a flow", pos)
-	f := &FlowRef{d: d, pos: pos}
+	f := &flow{d: d, pos: pos}
 	f.from, f.to = d.own(from, "the origin of a flow", pos), d.own(to, "the target of a flow", pos)
 	if f.refused() {
 		return f
@@ -67,31 +95,87 @@ func (d *draft) flow(from, to Node, pos net.Pos) *FlowRef {
 	return f
 }
 
-// When has the split of the flow's task take it if p is true: a [Xor] split takes the first such flow, an [Or] split
-// all of them. See [WhenOutput] for a predicate on a payload.
-func (f *FlowRef) When(p Predicate) *FlowRef {
+// When has the split of the flow's task take it if p is true of the output that completes the task: a [Xor] split takes
+// the first such flow, an [Or] split all of them. Of a task with several items it is the output of the one that completed
+// last. For a decision on anything else see [FlowRef.If].
+func (r *FlowRef[Out]) When(p func(Out) bool) *FlowRef[Out] {
 	pos := caller()
-	f.choose(pos)
-	if p == nil {
-		f.d.problem(NilFunction, f.name(), pos, "When of flow %q is given no function", f.name())
-		p = func(context.Context, *activities.Activation) (bool, error) { return false, nil }
+	switch from := r.f.from; {
+	case p == nil:
+		r.f.noFunction("When", pos)
+	case from == nil: // which is a problem already
+	case from.kind == taskNode:
+		r.f.decide(mapped(outputSource[Out](from).s, p), pos)
+		return r
+	case !from.kind.condition(): // where nothing is chosen at all, which is a problem of its own
+		r.f.d.problem(StrayRoute, r.f.name(), pos, "flow %q has a When, but %q gives no output; use If", r.f.name(), from.name)
+		r.f.d.other(from.pos)
 	}
-	f.when = p
-	return f
+	r.f.decide(sourceOf{read: never}, pos)
+	return r
+}
+
+// If has the split of the flow's task take it if the source gives true as the task completes. [Map] makes a condition of
+// any payload, [From] one of the activation:
+//
+//	builder.Flow(b, sort, pay).If(builder.Map(builder.CaseInput(b), func(c Claim) bool { return c.Cents < 500 }))
+func (r *FlowRef[Out]) If(s Source[bool]) *FlowRef[Out] {
+	pos := caller()
+	if s.s.read == nil {
+		r.f.noFunction("If", pos)
+		s.s.read = never
+	}
+	r.f.decide(s.s, pos)
+	return r
 }
 
 // Otherwise has the split of the flow's task take it if no other flow is taken.
-func (f *FlowRef) Otherwise() *FlowRef {
-	f.choose(caller())
-	f.otherwise = true
-	return f
+func (r *FlowRef[Out]) Otherwise() *FlowRef[Out] {
+	r.f.choose(caller())
+	r.f.otherwise = true
+	return r
+}
+
+// WithoutOutput has the split of the flow's task take it, and no other flow, if the task completes though none of its
+// items did: all were canceled, or its policy lets it go on without those that failed. The other flows are then for what
+// has an output. For a composite task it is taken if none of its cases completed.
+//
+//	builder.Flow(b, review, publish).When(func(v Verdict) bool { return v.OK })
+//	builder.Flow(b, review, draft).Otherwise()
+//	builder.Flow(b, review, remind).WithoutOutput()
+func (r *FlowRef[Out]) WithoutOutput() *FlowRef[Out] {
+	pos := caller()
+	r.f.choose(pos)
+	r.f.without = true
+	if from := r.f.from; from != nil && from.kind == routingNode {
+		r.f.d.problem(StrayRoute, r.f.name(), pos, "flow %q is WithoutOutput, but %q never gives an output; use If or "+
+			"Otherwise", r.f.name(), from.name)
+		r.f.d.other(from.pos)
+	}
+	return r
+}
+
+func (f *flow) noFunction(what string, pos net.Pos) {
+	f.d.problem(NilFunction, f.name(), pos, "%s of flow %q is given no function", what, f.name())
+}
+
+func never(context.Context, *activities.Activation, *activities.Case) (json.RawMessage, error) {
+	return json.RawMessage("false"), nil
+}
+
+// decide gives a flow its condition.
+func (f *flow) decide(s sourceOf, pos net.Pos) {
+	f.choose(pos)
+	s.pos = pos
+	f.when = &s
 }
 
 // choose notes that a flow has a condition, and a problem if it already had one.
-func (f *FlowRef) choose(pos net.Pos) {
+func (f *flow) choose(pos net.Pos) {
 	f.d.frozen("a condition of flow "+f.name(), pos)
 	if !f.chosen.IsZero() {
-		f.d.problem(AmbiguousFlow, f.name(), pos, "flow %q has a second condition; give it one When, or one Otherwise",
+		f.d.problem(AmbiguousFlow, f.name(), pos, "flow %q has a second condition; give it one of When, If, Otherwise and "+
+			"WithoutOutput",
 			f.name())
 		f.d.other(f.chosen)
 		return
@@ -99,22 +183,11 @@ func (f *FlowRef) choose(pos net.Pos) {
 	f.chosen = pos
 }
 
-// WhenOutput is a predicate on the output that a task gave last: the task whose split it is, or an earlier one. It is
-// an error if that task has given none.
-func WhenOutput[In, Out any](t *TaskRef[In, Out], p func(Out) bool) Predicate {
-	if t == nil || p == nil {
-		return nil // which When reports
+// taken asks the condition of a flow that has one.
+func (f *flow) taken(ctx context.Context, a *activities.Activation) (bool, error) {
+	raw, err := f.when.read(ctx, a, nil)
+	if err != nil {
+		return false, fmt.Errorf("condition of flow %s (%s): %w", f.name(), f.chosen, err)
 	}
-	name := t.Name()
-	return func(_ context.Context, a *activities.Activation) (bool, error) {
-		raw, err := outputOf[Out](a.Case(), name)
-		if err != nil {
-			return false, err
-		}
-		out, err := restore[Out](raw)
-		if err != nil {
-			return false, fmt.Errorf("output of task %s: %w", name, err)
-		}
-		return p(out), nil
-	}
+	return restore[bool](raw)
 }

@@ -141,7 +141,11 @@ func (d *draft) memberName(m Member, owner *node, pos net.Pos) (string, bool) {
 		return "", false
 	}
 	of, name := m.member()
-	switch f, isFlow := m.(*FlowRef); {
+	var f *flow
+	if ref, ok := m.(interface{ flow() *flow }); ok {
+		f = ref.flow()
+	}
+	switch isFlow := f != nil; {
 	case of == nil:
 		d.problem(NilHandle, owner.name, pos, "a member of the cancellation region of %q is nil", owner.name)
 	case of != d:

@@ -35,7 +35,9 @@ func build[C any](b *builder.Builder[C]) error {
 	return err
 }
 
-func yes(context.Context, *activities.Activation) (bool, error) { return true, nil }
+func yes(any) bool { return true }
+
+var truth = builder.From(func(context.Context, *activities.Activation) (bool, error) { return true, nil })
 
 func badNames() error {
 	b := builder.New[any]("my workflow")                              // want bad-name my workflow
@@ -63,7 +65,7 @@ func badHandles() error {
 	var none *builder.TaskRef[any, any]
 	b.Path(b.Start(), none)                              // want nil-handle w
 	b.Path(b.Start(), nil)                               // want nil-handle w
-	b.Flow(b.Start(), theirs).When(yes)                  // want+ foreign-handle theirs
+	builder.Flow(b, b.Start(), theirs).If(truth)         // want+ foreign-handle theirs
 	b.Path(b.Start())                                    // want short-path w
 	a := builder.Task(b, "a", builder.Work[string, any]{ // want+ foreign-handle a
 		Input: builder.Output(theirs),
@@ -85,10 +87,10 @@ func badFunctions() error {
 	})
 	d := b.Dynamic("d", builder.Choice{}) // want nil-function d; want missing-workflow d
 	b.Path(b.Start(), a, d, b.End())
-	b.Flow(a, d).When(nil)                                          // want nil-function a->d
-	b.Flow(a, b.End()).When(builder.WhenOutput[any, any](nil, nil)) // want nil-function a->end
-	b.Result(builder.Source[any]{})                                 // want nil-function w
-	b.Result(nil)                                                   // want nil-function w
+	builder.Flow(b, a, d).When(nil)                        // want nil-function a->d
+	builder.Flow(b, a, b.End()).If(builder.Source[bool]{}) // want nil-function a->end
+	b.Result(builder.Source[any]{})                        // want nil-function w
+	b.Result(nil)                                          // want nil-function w
 	return build(b)
 }
 
@@ -118,16 +120,30 @@ func badRoutes() error {
 	join := b.Routing("join", builder.Gate{Join: builder.Or})
 	b.Path(b.Start(), none, both, auto, some, and, one, join, b.End())
 	for _, n := range []builder.Node{none, both, auto, and} {
-		b.Flow(n, join)
+		b.Path(n, join)
 	}
-	b.Flow(both, join).When(yes)
-	b.Flow(b.Start(), none).When(yes)          // want stray-route start->none
-	b.Flow(one, join).Otherwise()              // want+ stray-route one->join
-	b.Flow(some, and).Otherwise()              // party
-	b.Flow(some, join).Otherwise()             // want+ ambiguous-default some->join
+	builder.Flow(b, both, join).When(yes)
+	builder.Flow(b, b.Start(), none).If(truth) // want stray-route start->none
+	builder.Flow(b, one, join).Otherwise()     // want+ stray-route one->join
+	builder.Flow(b, some, and).Otherwise()     // party
+	builder.Flow(b, some, join).Otherwise()    // want+ ambiguous-default some->join
 	more := builder.Task(b, "more", anyWork{}) // want no-flow-out more; want no-path-to-end more
-	b.Flow(some, more)                         // want+ missing-route some->more
-	b.Flow(some, and).When(yes)                // want+ ambiguous-flow some->and
+	builder.Flow(b, some, more)                // want+ missing-route some->more
+	builder.Flow(b, some, and).When(yes)       // want+ ambiguous-flow some->and
+	return build(b)
+}
+
+func badConditions() error {
+	b := builder.New[any]("w")
+	gate := b.Routing("gate", builder.Gate{Split: builder.Xor}) // party
+	a := builder.Task(b, "a", anyWork{Split: builder.Xor})      // party
+	join := b.Routing("join", builder.Gate{Join: builder.Xor})
+	b.Path(b.Start(), gate, a, join, b.End())
+	builder.Flow(b, gate, a).When(func(builder.None) bool { return true })            // want+ stray-route gate->a
+	builder.Flow(b, gate, join).WithoutOutput()                                       // want+ stray-route gate->join
+	builder.Flow(b, a, join).WithoutOutput()                                          // party
+	builder.Flow(b, a, b.End()).WithoutOutput()                                       // want+ ambiguous-default a->end
+	builder.Flow(b, a, b.End()).If(builder.Map[any, bool](builder.CaseInput(b), nil)) // want nil-function a->end; want ambiguous-flow a->end
 	return build(b)
 }
 
@@ -225,11 +241,11 @@ func badRegions() error {
 	a := builder.Task(b, "a", anyWork{})
 	c := builder.Task(b, "c", anyWork{})
 	b.Path(b.Start(), a, c)
-	end := b.Flow(c, b.End()) // party
-	b.Cancels(b.Start(), a)   // want bad-region start
-	b.Cancels(c)              // want bad-region c
-	b.Cancels(c, end)         // want+ bad-region c->end
-	b.Cancels(c, b.Flow(a, c), a)
+	end := builder.Flow(b, c, b.End()) // party
+	b.Cancels(b.Start(), a)            // want bad-region start
+	b.Cancels(c)                       // want bad-region c
+	b.Cancels(c, end)                  // want+ bad-region c->end
+	b.Cancels(c, builder.Flow(b, a, c), a)
 	return build(b)
 }
 
@@ -239,7 +255,7 @@ func badNet() error {
 	c := b.Condition("a")                // want+ duplicate-name a; want no-flow-in a; want unreachable a
 	p, q := b.Condition("p"), b.Condition("q")
 	b.Path(b.Start(), a, p)
-	b.Flow(p, q)                                            // want condition-to-condition p->q
+	builder.Flow(b, p, q)                                   // want condition-to-condition p->q
 	b.Path(c, builder.Task(b, "after", anyWork{}), b.End()) // want unreachable after
 	b.Path(q, builder.Task(b, "last", anyWork{}), b.End())
 	return build(b)
@@ -250,11 +266,11 @@ func badAfterwards() error {
 	r := b.Routing("r", builder.Gate{})
 	b.Path(b.Start(), r, b.End())
 	b.MustBuild()
-	b.Path(b.Start(), r)           // want already-built w
-	b.OnStarted(nil)               // want already-built w; want nil-function w
-	b.Cancels(r, r)                // want already-built w
-	b.Result(builder.CaseInput(b)) // want already-built w
-	b.Flow(r, b.End()).Otherwise() // want already-built w; want already-built w; want stray-route r->end
+	b.Path(b.Start(), r)                    // want already-built w
+	b.OnStarted(nil)                        // want already-built w; want nil-function w
+	b.Cancels(r, r)                         // want already-built w
+	b.Result(builder.CaseInput(b))          // want already-built w
+	builder.Flow(b, r, b.End()).Otherwise() // want already-built w; want already-built w; want stray-route r->end
 	return build(b)
 }
 
@@ -262,7 +278,7 @@ func TestProblems(t *testing.T) {
 	wants := wanted(t)
 	for name, bad := range map[string]func() error{
 		"badNames": badNames, "badHandles": badHandles, "badFunctions": badFunctions, "badGates": badGates,
-		"badRoutes": badRoutes, "badInputs": badInputs, "badTypes": badTypes, "badTimes": badTimes,
+		"badRoutes": badRoutes, "badConditions": badConditions, "badInputs": badInputs, "badTypes": badTypes, "badTimes": badTimes,
 		"badComposites": badComposites, "badRegions": badRegions, "badNet": badNet, "badAfterwards": badAfterwards,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,16 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-func (d *draft) flowsOut(n *node) []*FlowRef {
-	return d.flowsWhere(func(f *FlowRef) bool { return f.from == n })
+func (d *draft) flowsOut(n *node) []*flow {
+	return d.flowsWhere(func(f *flow) bool { return f.from == n })
 }
 
-func (d *draft) flowsIn(n *node) []*FlowRef {
-	return d.flowsWhere(func(f *FlowRef) bool { return f.to == n })
+func (d *draft) flowsIn(n *node) []*flow {
+	return d.flowsWhere(func(f *flow) bool { return f.to == n })
 }
 
-func (d *draft) flowsWhere(match func(*FlowRef) bool) []*FlowRef {
-	var flows []*FlowRef
+func (d *draft) flowsWhere(match func(*flow) bool) []*flow {
+	var flows []*flow
 	for _, f := range d.flows {
 		if match(f) {
 			flows = append(flows, f)
@@ -29,7 +29,7 @@ func (d *draft) flowsWhere(match func(*FlowRef) bool) []*FlowRef {
 }
 
 // chooses reports whether the split of a task has a choice.
-func (n *node) chooses(out []*FlowRef) bool { return (n.split == Xor || n.split == Or) && len(out) > 1 }
+func (n *node) chooses(out []*flow) bool { return (n.split == Xor || n.split == Or) && len(out) > 1 }
 
 // checkGates finds joins and splits that nobody has chosen, and splits that nobody, or more than one, tells where to
 // go.
@@ -53,7 +53,7 @@ func (d *draft) checkGates() []net.Problem {
 	return c.found
 }
 
-func (p *problems) checkRule(n *node, side string, r Rule, missing net.Code, flows []*FlowRef) bool {
+func (p *problems) checkRule(n *node, side string, r Rule, missing net.Code, flows []*flow) bool {
 	switch {
 	case r > Or:
 		p.at(n, BadRule, "the %s of task %q is %s; use And, Xor or Or", side, n.name, r)
@@ -68,10 +68,10 @@ func (p *problems) checkRule(n *node, side string, r Rule, missing net.Code, flo
 }
 
 // checkStray finds a choice where nothing is chosen.
-func (p *problems) checkStray(n *node, out []*FlowRef, why string) {
+func (p *problems) checkStray(n *node, out []*flow, why string) {
 	for _, f := range out {
 		if !f.chosen.IsZero() {
-			p.problem(StrayRoute, f.name(), f.chosen, "flow %q has a When or Otherwise, but nothing is chosen at %q: %s",
+			p.problem(StrayRoute, f.name(), f.chosen, "flow %q has a condition, but nothing is chosen at %q: %s",
 				f.name(), n.name, why)
 			p.other(n.pos)
 		}
@@ -81,8 +81,8 @@ func (p *problems) checkStray(n *node, out []*FlowRef, why string) {
 	}
 }
 
-func (p *problems) checkChoice(n *node, out []*FlowRef) {
-	conditional := slices.ContainsFunc(out, func(f *FlowRef) bool { return !f.chosen.IsZero() })
+func (p *problems) checkChoice(n *node, out []*flow) {
+	conditional := slices.ContainsFunc(out, func(f *flow) bool { return !f.chosen.IsZero() })
 	ways := 0
 	for _, way := range []bool{n.route != nil, n.routeByCaller, conditional} {
 		if way {
@@ -92,10 +92,10 @@ func (p *problems) checkChoice(n *node, out []*FlowRef) {
 	switch {
 	case ways == 0:
 		p.at(n, MissingRoute, "the %s-split of task %q does not know which of its flows (%s) to take; use "+
-			"When and Otherwise on them, or Route", n.split, n.name, flowNames(out))
+			"When, If and Otherwise on them, or Route", n.split, n.name, flowNames(out))
 	case ways > 1:
 		p.at(n, AmbiguousRoute, "the %s-split of task %q is told in several ways where to go; use one of "+
-			"Route, RouteByCaller, and When and Otherwise on its flows", n.split, n.name)
+			"Route, RouteByCaller, and conditions on its flows", n.split, n.name)
 	case n.routeByCaller && n.worker:
 		p.at(n, MissingRoute, "task %q has RouteByCaller, but its items are completed by a worker or by "+
 			"themselves, which choose no route; use Route", n.name)
@@ -104,25 +104,34 @@ func (p *problems) checkChoice(n *node, out []*FlowRef) {
 	}
 }
 
-func (p *problems) checkConditions(n *node, out []*FlowRef) {
-	var first *FlowRef
+func (p *problems) checkConditions(n *node, out []*flow) {
+	var otherwise, without *flow
 	for _, f := range out {
 		switch {
 		case f.chosen.IsZero():
-			p.problem(MissingRoute, f.name(), f.pos, "flow %q has neither When nor Otherwise, as other flows of %q have",
-				f.name(), n.name)
+			p.problem(MissingRoute, f.name(), f.pos, "flow %q has no When, If, Otherwise or WithoutOutput, as other flows of "+
+				"%q have", f.name(), n.name)
 			p.other(n.pos)
-		case f.otherwise && first != nil:
-			p.problem(AmbiguousDefault, f.name(), f.chosen, "flow %q is a second Otherwise of task %q, beside %q",
-				f.name(), n.name, first.name())
-			p.other(first.chosen)
 		case f.otherwise:
-			first = f
+			otherwise = p.only(f, otherwise, "Otherwise")
+		case f.without:
+			without = p.only(f, without, "WithoutOutput")
 		}
 	}
 }
 
-func flowNames(flows []*FlowRef) string {
+// only notes a problem if a task has a second flow of a kind, and returns the first one.
+func (p *problems) only(f, first *flow, what string) *flow {
+	if first == nil {
+		return f
+	}
+	p.problem(AmbiguousDefault, f.name(), f.chosen, "flow %q is a second %s of task %q, beside %q",
+		f.name(), what, f.from.name, first.name())
+	p.other(first.chosen)
+	return first
+}
+
+func flowNames(flows []*flow) string {
 	names := make([]string, len(flows))
 	for i, f := range flows {
 		names[i] = f.name()
@@ -145,7 +154,7 @@ func (d *draft) router(n *node) Router {
 }
 
 // askCaller is the route of a task whose caller chooses: it is asked only when the caller has not.
-func askCaller(n *node, out []*FlowRef) Router {
+func askCaller(n *node, out []*flow) Router {
 	return func(context.Context, *activities.Activation) ([]string, error) {
 		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give builder.Route",
 			n.name, flowNames(out))
@@ -153,17 +162,27 @@ func askCaller(n *node, out []*FlowRef) Router {
 }
 
 // choose tries the conditions of the flows in order.
-func choose(n *node, out []*FlowRef) Router {
+func choose(n *node, out []*flow) Router {
+	var without *flow
+	if i := slices.IndexFunc(out, func(f *flow) bool { return f.without }); i >= 0 {
+		without = out[i]
+	}
 	return func(ctx context.Context, a *activities.Activation) ([]string, error) {
 		var chosen, otherwise []string
+		if without != nil && a.Tally().Completed == 0 {
+			return []string{without.to.name}, nil
+		}
 		for _, f := range out {
-			if f.otherwise {
+			switch {
+			case f.without:
+				continue
+			case f.otherwise:
 				otherwise = []string{f.to.name}
 				continue
 			}
-			ok, err := f.when(ctx, a)
+			ok, err := f.taken(ctx, a)
 			if err != nil {
-				return nil, fmt.Errorf("condition of flow %s (%s): %w", f.name(), f.chosen, err)
+				return nil, err
 			}
 			if ok {
 				chosen = append(chosen, f.to.name)
@@ -176,7 +195,7 @@ func choose(n *node, out []*FlowRef) Router {
 			chosen = otherwise
 		}
 		if chosen == nil {
-			return nil, fmt.Errorf("no flow of the %s-split of task %s can be taken: no When of %s is true, and there is no "+
+			return nil, fmt.Errorf("no flow of the %s-split of task %s can be taken: no condition of %s is true, and there is no "+
 				"Otherwise", n.split, n.name, flowNames(out))
 		}
 		return chosen, nil
@@ -196,11 +215,16 @@ func (d *draft) routeNotes(n *node) []string {
 	}
 	var notes []string
 	for _, f := range out {
-		how := "when"
-		if f.otherwise {
+		how := ""
+		switch {
+		case f.otherwise:
 			how = "otherwise"
+		case f.without:
+			how = "without output"
+		default:
+			how = "when " + f.when.String()
 		}
-		notes = append(notes, "route: "+how+" "+f.to.name)
+		notes = append(notes, "route: "+how+": "+f.to.name)
 	}
 	return notes
 }

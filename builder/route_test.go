@@ -16,7 +16,7 @@ import (
 type split struct {
 	*builder.Builder[any]
 	s       *builder.TaskRef[any, int]
-	flows   [3]*builder.FlowRef
+	flows   [3]*builder.FlowRef[int]
 	targets [3]*builder.TaskRef[any, any]
 }
 
@@ -26,7 +26,7 @@ func newSplit(w builder.Work[any, int]) *split {
 	join := x.Routing("join", builder.Gate{Join: builder.Or})
 	for i, name := range []string{"a", "b", "c"} {
 		x.targets[i] = builder.Task(x.Builder, name, builder.Work[any, any]{})
-		x.flows[i] = x.Flow(x.s, x.targets[i])
+		x.flows[i] = builder.Flow(x.Builder, x.s, x.targets[i])
 		x.Path(x.targets[i], join)
 	}
 	x.Path(x.Start(), x.s)
@@ -54,15 +54,13 @@ func (x *split) enabled(t *testing.T, out int, opts ...builder.CallOption) (stri
 	return found, nil
 }
 
-func (x *split) below(limit int) builder.Predicate {
-	return builder.WhenOutput(x.s, func(n int) bool { return n < limit })
-}
+func below(limit int) func(int) bool { return func(n int) bool { return n < limit } }
 
 func TestAnXorSplitTakesTheFirstFlowThatIsTrue(t *testing.T) {
 	x := newSplit(builder.Work[any, int]{Split: builder.Xor})
 	x.flows[0].Otherwise()
-	x.flows[1].When(x.below(10))
-	x.flows[2].When(x.below(100))
+	x.flows[1].When(below(10))
+	x.flows[2].When(below(100))
 	for out, want := range map[int]string{5: "b", 50: "c", 500: "a"} {
 		got, err := x.enabled(t, out)
 		require.NoError(t, err)
@@ -75,9 +73,9 @@ func TestAnXorSplitTakesTheFirstFlowThatIsTrue(t *testing.T) {
 
 func TestAnOrSplitTakesEveryFlowThatIsTrue(t *testing.T) {
 	x := newSplit(builder.Work[any, int]{Split: builder.Or})
-	x.flows[0].When(x.below(10))
+	x.flows[0].When(below(10))
 	x.flows[1].Otherwise()
-	x.flows[2].When(x.below(100))
+	x.flows[2].When(below(100))
 	for out, want := range map[int]string{5: "ac", 50: "c", 500: "b"} {
 		got, err := x.enabled(t, out)
 		require.NoError(t, err)
@@ -85,18 +83,40 @@ func TestAnOrSplitTakesEveryFlowThatIsTrue(t *testing.T) {
 	}
 }
 
+func TestASplitOfATaskWithoutOutputTakesTheFlowForIt(t *testing.T) {
+	for _, rule := range []builder.Rule{builder.Xor, builder.Or} {
+		x := newSplit(builder.Work[any, int]{Split: rule})
+		x.flows[0].When(below(10))
+		x.flows[1].Otherwise()
+		x.flows[2].WithoutOutput()
+		for out, want := range map[int]string{5: "a", 50: "b"} {
+			got, err := x.enabled(t, out)
+			require.NoError(t, err)
+			require.Equal(t, want, got, out)
+		}
+		w := x.MustBuild()
+		m := newMemory(w)
+		_, err := w.Start(ctx, m, nil)
+		require.NoError(t, err)
+		require.NoError(t, x.s.Cancel(ctx, m, m.item("s").ID, nil))
+		require.Nil(t, m.item("a"))
+		require.Nil(t, m.item("b"))
+		require.NotNil(t, m.item("c"), "the condition that reads the output is not asked")
+	}
+}
+
 func TestASplitWithoutAWayIsAnError(t *testing.T) {
 	x := newSplit(builder.Work[any, int]{Split: builder.Xor})
 	broken := errors.New("broken")
 	for i := range x.flows {
-		x.flows[i].When(x.below(10))
+		x.flows[i].When(below(10))
 	}
 	_, err := x.enabled(t, 10)
-	require.ErrorContains(t, err, "no flow of the xor-split of task s can be taken: no When of s->a, s->b, s->c is true")
+	require.ErrorContains(t, err, "no flow of the xor-split of task s can be taken: no condition of s->a, s->b, s->c is true")
 
 	x = newSplit(builder.Work[any, int]{Split: builder.Or})
-	x.flows[0].When(x.below(10))
-	x.flows[1].When(func(context.Context, *activities.Activation) (bool, error) { return false, broken })
+	x.flows[0].When(below(10))
+	x.flows[1].If(builder.From(func(context.Context, *activities.Activation) (bool, error) { return false, broken }))
 	x.flows[2].Otherwise()
 	_, err = x.enabled(t, 5)
 	require.ErrorIs(t, err, broken)
@@ -128,8 +148,8 @@ func TestPredicatesAndSourcesNeedAnOutput(t *testing.T) {
 	s := b.Routing("s", builder.Gate{Split: builder.Xor})
 	b.Path(b.Start(), s, b.End())
 	b.Path(s, never, b.End())
-	b.Flow(s, b.End()).When(builder.WhenOutput(never, func(Draft) bool { return true }))
-	b.Flow(s, never).Otherwise()
+	builder.Flow(b, s, b.End()).If(builder.Map(builder.Output(never), func(Draft) bool { return true }))
+	builder.Flow(b, s, never).Otherwise()
 	w := b.MustBuild()
 	_, err := w.Start(ctx, newMemory(w), nil)
 	require.ErrorContains(t, err, "task never of case")
@@ -179,7 +199,7 @@ func TestRegionsAndConditions(t *testing.T) {
 	join := b.Routing("join", builder.Gate{Join: builder.Xor})
 	b.Path(b.Start(), fork, wait, yes, join, b.End())
 	b.Path(wait, no, join)
-	flow := b.Flow(fork, side)
+	flow := builder.Flow(b, fork, side)
 	b.Path(side, join)
 	b.Cancels(yes, side, flow)
 	b.Cancels(yes, side, wait)

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Source says where a payload of type T comes from: [CaseInput], [Output], [From], or [FromCase]. The zero value is no
+// Source says where a payload of type T comes from: [CaseInput], [Output], [From], [FromCase], or [Map] of another one. The zero value is no
 // source.
 type Source[T any] struct{ s sourceOf }
 
@@ -29,6 +29,8 @@ type sourceOf struct {
 	lacks bool   // no output is a value of its type
 	d     *draft // whose case input it is
 	pos   net.Pos
+
+	mapped bool // by code
 }
 
 // where says in which callbacks a source can be read.
@@ -42,13 +44,17 @@ const (
 
 // String names the source as the document does.
 func (s sourceOf) String() string {
+	name := "code"
 	switch {
 	case s.of != nil:
-		return "output of " + s.of.name
+		name = "output of " + s.of.name
 	case s.where == anywhere:
-		return "case"
+		name = "case"
 	}
-	return "code"
+	if s.mapped {
+		return "code on " + name
+	}
+	return name
 }
 
 // use is a task's input that has a source.
@@ -77,6 +83,10 @@ func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	if n == nil {
 		return Source[Out]{}
 	}
+	return outputSource[Out](n)
+}
+
+func outputSource[Out any](n *node) Source[Out] {
 	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
 		raw, err := outputOf[Out](infoOf(a, c), n.name)
 		if err != nil && a == nil {
@@ -90,7 +100,34 @@ func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	return Source[Out]{sourceOf{read: read, of: n, lacks: mayLack(reflect.TypeFor[Out]()), d: n.d}}
 }
 
-// From computes the input of a task as the task is enabled, in the transaction.
+// Map is a source computed from another one, as builder.Map(builder.Output(draft), func(d Draft) string { return d.Title }).
+// It can be used where the other one can.
+func Map[T, U any](s Source[T], f func(T) U) Source[U] {
+	if s.s.read == nil || f == nil {
+		return Source[U]{}
+	}
+	return Source[U]{mapped(s.s, f)}
+}
+
+func mapped[T, U any](s sourceOf, f func(T) U) sourceOf {
+	of := s.read
+	s.read = func(ctx context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
+		raw, err := of(ctx, a, c)
+		if err != nil {
+			return nil, err
+		}
+		v, err := restore[T](raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s, err)
+		}
+		return domain.Encode(f(v))
+	}
+	s.mapped = true
+	return s
+}
+
+// From computes the input of a task as the task is enabled, or the condition of a flow as its task completes, in the
+// transaction.
 func From[T any](f func(context.Context, *activities.Activation) (T, error)) Source[T] {
 	if f == nil {
 		return Source[T]{}

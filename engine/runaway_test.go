@@ -25,13 +25,13 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
 	wait := builder.Task(b, "wait", builder.Work[struct{}, struct{}]{Split: builder.Xor})
 	b.Path(b.Start(), work)
-	b.Flow(work, work).When(func(context.Context, *activities.Activation) (bool, error) {
+	builder.Flow(b, work, work).When(func(struct{}) bool {
 		rounds++
-		return rounds < most, nil
+		return rounds < most
 	})
-	b.Flow(work, wait).Otherwise()
-	b.Flow(wait, work).When(func(context.Context, *activities.Activation) (bool, error) { return true, nil })
-	b.Flow(wait, b.End()).Otherwise()
+	builder.Flow(b, work, wait).Otherwise()
+	builder.Flow(b, wait, work).When(func(struct{}) bool { return true })
+	builder.Flow(b, wait, b.End()).Otherwise()
 	w, err := b.Build()
 	require.NoError(t, err)
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w)
@@ -89,8 +89,8 @@ func TestALoopThatTakesNoTime(t *testing.T) {
 		Join: builder.Xor, Split: builder.Xor, Timers: []activities.Timer{activities.Timeout(0)},
 	})
 	b.Path(b.Start(), wait)
-	b.Flow(wait, wait).When(func(context.Context, *activities.Activation) (bool, error) { return true, nil })
-	b.Flow(wait, b.End()).Otherwise()
+	builder.Flow(b, wait, wait).If(builder.Map(builder.CaseInput(b), func(any) bool { return true }))
+	builder.Flow(b, wait, b.End()).Otherwise()
 	w, err := b.Build()
 	require.NoError(t, err)
 	e := enginetest.New(t, w)

@@ -81,8 +81,8 @@ func New(m Model, again retry.Policy) (r *Recipe, err error) {
 		Input: builder.Output(r.Generate), Queue: "editors", Split: builder.Xor, // no Run: a person completes it
 	})
 	b.Path(b.Start(), r.Generate, r.Review)
-	b.Flow(r.Review, b.End()).When(builder.WhenOutput(r.Review, func(v Verdict) bool { return v.Approved }))
-	b.Flow(r.Review, r.Generate).Otherwise()
+	builder.Flow(b, r.Review, b.End()).When(func(v Verdict) bool { return v.Approved })
+	builder.Flow(b, r.Review, r.Generate).Otherwise()
 	b.Result(builder.Output(r.Generate))
 	r.Workflow, err = b.Build()
 	return r, err

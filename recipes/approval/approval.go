@@ -66,13 +66,10 @@ func New(o Office, limit int64) (r *Recipe, err error) {
 	r.Tell = builder.Task(b, "tell", builder.Work[Rejection, struct{}]{Input: builder.From(r.rejection), Run: o.Tell})
 
 	b.Path(b.Start(), sort)
-	b.Flow(sort, r.Pay).When(func(_ context.Context, a *activities.Activation) (bool, error) {
-		c, err := builder.CaseInputOf[Claim](a.Case())
-		return c.Cents < limit, err
-	})
-	b.Flow(sort, r.Approve).Otherwise()
-	b.Flow(r.Approve, r.Pay).When(builder.WhenOutput(r.Approve, func(d Decision) bool { return d.Approved }))
-	b.Flow(r.Approve, r.Tell).Otherwise()
+	builder.Flow(b, sort, r.Pay).If(builder.Map(builder.CaseInput(b), func(c Claim) bool { return c.Cents < limit }))
+	builder.Flow(b, sort, r.Approve).Otherwise()
+	builder.Flow(b, r.Approve, r.Pay).When(func(d Decision) bool { return d.Approved })
+	builder.Flow(b, r.Approve, r.Tell).Otherwise()
 	b.Path(r.Pay, b.End())
 	b.Path(r.Tell, b.End())
 	r.Workflow, err = b.Build()

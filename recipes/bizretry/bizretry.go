@@ -76,10 +76,8 @@ func New(c Company) (r *Recipe, err error) {
 		Input: builder.CaseInput(b), Run: c.Suspend, OnWorkItemStateChanged: activities.Retry(soon),
 	})
 	b.Path(b.Start(), r.Charge)
-	b.Flow(r.Charge, b.End()).When(func(_ context.Context, a *activities.Activation) (bool, error) {
-		return a.Tally().Completed > 0, nil
-	})
-	b.Flow(r.Charge, r.Suspend).Otherwise()
+	builder.Flow(b, r.Charge, b.End()).Otherwise()
+	builder.Flow(b, r.Charge, r.Suspend).WithoutOutput()
 	b.Path(r.Suspend, b.End())
 	r.Workflow, err = b.Build()
 	return r, err

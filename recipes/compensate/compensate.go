@@ -71,21 +71,16 @@ func New(flight, hotel, car Company) (r *Recipe, err error) {
 	r.CancelFlight = undo(r.Flight, flight, builder.Xor) // after the hotel failed, or was canceled
 
 	b.Path(b.Start(), r.Flight)
-	b.Flow(r.Flight, r.Hotel).When(booked)
-	b.Flow(r.Flight, b.End()).Otherwise()
-	b.Flow(r.Hotel, r.Car).When(booked)
-	b.Flow(r.Hotel, r.CancelFlight).Otherwise()
-	b.Flow(r.Car, b.End()).When(booked)
-	b.Flow(r.Car, r.CancelHotel).Otherwise()
+	builder.Flow(b, r.Flight, r.Hotel).Otherwise()
+	builder.Flow(b, r.Flight, b.End()).WithoutOutput()
+	builder.Flow(b, r.Hotel, r.Car).Otherwise()
+	builder.Flow(b, r.Hotel, r.CancelFlight).WithoutOutput()
+	builder.Flow(b, r.Car, b.End()).Otherwise()
+	builder.Flow(b, r.Car, r.CancelHotel).WithoutOutput()
 	b.Path(r.CancelHotel, r.CancelFlight, b.End())
 	b.Result(builder.FromCase(func(c *activities.Case) (Outcome, error) {
 		return Outcome{Booked: c.Case().Outputs(r.Car.Name()) != nil}, nil
 	}))
 	r.Workflow, err = b.Build()
 	return r, err
-}
-
-// booked reports whether the task that completes has a booking to show.
-func booked(_ context.Context, a *activities.Activation) (bool, error) {
-	return a.Tally().Completed > 0, nil
 }

@@ -55,10 +55,7 @@ func New() (r *Recipe, err error) {
 	})
 	report := func(name string, needed func(Claim) bool) *builder.TaskRef[Claim, Report] {
 		t := builder.Task(b, name, builder.Work[Claim, Report]{Input: builder.CaseInput(b), Queue: name})
-		b.Flow(ask, t).When(func(_ context.Context, a *activities.Activation) (bool, error) {
-			c, err := builder.CaseInputOf[Claim](a.Case())
-			return needed(c), err
-		})
+		builder.Flow(b, ask, t).If(builder.Map(builder.CaseInput(b), needed))
 		b.Path(t, r.Decide)
 		return t
 	}

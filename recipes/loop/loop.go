@@ -65,11 +65,11 @@ func New(bureau Bureau, mark, rounds int) (r *Recipe, err error) {
 		Input: builder.Output(r.Translate), Queue: "editors",
 	})
 	b.Path(b.Start(), r.Translate, r.Proofread)
-	b.Flow(r.Proofread, b.End()).When(builder.WhenOutput(r.Proofread, func(m Marks) bool { return m.Mark >= mark }))
-	b.Flow(r.Proofread, r.Translate).When(func(_ context.Context, a *activities.Activation) (bool, error) {
+	builder.Flow(b, r.Proofread, b.End()).When(func(m Marks) bool { return m.Mark >= mark })
+	builder.Flow(b, r.Proofread, r.Translate).If(builder.From(func(_ context.Context, a *activities.Activation) (bool, error) {
 		return a.Generation() < rounds, nil
-	})
-	b.Flow(r.Proofread, r.Finish).Otherwise()
+	}))
+	builder.Flow(b, r.Proofread, r.Finish).Otherwise()
 	b.Path(r.Finish, b.End())
 	b.Result(builder.FromCase(r.result))
 	r.Workflow, err = b.Build()

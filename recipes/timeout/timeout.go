@@ -61,10 +61,8 @@ func New(l Limits, apologise func(context.Context, Question) (struct{}, error)) 
 		Input: builder.CaseInput(b), Run: apologise,
 	})
 	b.Path(b.Start(), r.Answer)
-	b.Flow(r.Answer, b.End()).When(func(_ context.Context, a *activities.Activation) (bool, error) {
-		return a.Tally().Completed > 0, nil
-	})
-	b.Flow(r.Answer, r.Apologise).Otherwise()
+	builder.Flow(b, r.Answer, b.End()).Otherwise()
+	builder.Flow(b, r.Answer, r.Apologise).WithoutOutput()
 	b.Path(r.Apologise, b.End())
 	r.Workflow, err = b.Build()
 	return r, err
