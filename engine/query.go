@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -128,20 +127,6 @@ func (e *Engine) Counts(ctx context.Context) ([]store.Count, error) {
 		return err
 	})
 	return counts, err
-}
-
-// Why explains where a task of a case stands: which of its inputs are empty, and for an or-join that waits, which task
-// could still deliver.
-func (e *Engine) Why(ctx context.Context, id workitem.CaseID, task string) (net.Explanation, error) {
-	c, err := e.Case(ctx, id)
-	if err != nil {
-		return net.Explanation{}, err
-	}
-	t, ok := c.Net.TaskByName(task)
-	if !ok {
-		return net.Explanation{}, fmt.Errorf("task %q of workflow %s: %w", task, c.Workflow, ErrNotFound)
-	}
-	return c.Net.Explain(t, c.Marking, c.Busy()), nil
 }
 
 // rootOf finds the root case of an item, a case or a job.

@@ -29,7 +29,7 @@ var layers = map[string]int{
 	"internal/modeltest": 1,
 
 	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "step/steptest": 2,
-	"internal/integrity": 2,
+	"internal/integrity": 2, "engine/why": 2,
 
 	"engine": 3,
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -59,7 +60,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		if !c.Parent.IsZero() {
 			part = c.Label() + " of " + c.Parent.String()
 		}
-		return []string{c.ID.String(), c.Workflow, c.State.String(), ago(at.Sub(c.Created)), iso(c.Created), part,
+		return []string{c.ID.String(), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), printable.Time(c.Created), part,
 			failed(c.Failure)}, nil
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/cli"
@@ -28,8 +29,6 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
-
-	"github.com/tasq-dev/tasq/activities"
 )
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -58,7 +59,7 @@ func (a *app) listDefinitions(ctx context.Context, r store.Reader, workflow stri
 				code = "yes"
 			}
 			t.add(d.Workflow, d.Version, d.Fingerprint, number(int64(len(d.Tasks))), code, number(d.Live), number(d.Ended),
-				iso(d.Registered), strings.Join(d.Allows, ", "))
+				printable.Time(d.Registered), strings.Join(d.Allows, ", "))
 		}
 	}
 	if len(rows) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -42,7 +43,7 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 	}
 	id := func(m *store.Message) string { return m.ID.String() }
 	return rows(l, t, read, id, rowOfEvent, func(m *store.Message) ([]string, error) {
-		return []string{m.ID.String(), m.Name, m.Case.String(), iso(m.Sent), m.By, iso(m.Taken), brief(m.Value, 40)}, nil
+		return []string{m.ID.String(), m.Name, m.Case.String(), printable.Time(m.Sent), m.By, printable.Time(m.Taken), brief(m.Value, 40)}, nil
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -65,7 +66,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, rowOfItem, func(it *store.ItemRow) ([]string, error) {
 		return []string{it.ID.String(), it.Workflow, it.Label(), it.State.String(), number(int64(it.Attempt)), it.Queue,
-			ago(at.Sub(it.Created)), iso(it.Created), it.By, failed(it.Failure)}, nil
+			printable.Duration(at.Sub(it.Created)), printable.Time(it.Created), it.By, failed(it.Failure)}, nil
 	})
 }
 

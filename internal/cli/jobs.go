@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -83,13 +84,13 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 		}
 		in := ""
 		if j.State.Live() && !j.Due.IsZero() { // without a time, only an event or a child case ends its wait
-			in = ago(j.Due.Sub(at))
+			in = printable.Duration(j.Due.Sub(at))
 		}
 		kind := j.Kind
 		if j.Name != "" {
 			kind += " " + j.Name
 		}
-		return []string{j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, iso(j.Due), number(int64(j.Attempt)),
+		return []string{j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, printable.Time(j.Due), number(int64(j.Attempt)),
 			j.Queue, j.Owner, failed(j.Failure)}, nil
 	})
 }

@@ -7,10 +7,9 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
-
-	_ "modernc.org/sqlite"
 )
 
 // older makes a file as the first version made it, older FILE, or owns one as a program of that version does until the

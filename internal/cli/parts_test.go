@@ -17,16 +17,6 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-func TestAgo(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
-		time.Hour: "1h", 90 * time.Minute: "1h30m", 24 * time.Hour: "1d", 50 * time.Hour: "2d2h", 400 * 24 * time.Hour: "400d",
-		-5 * time.Second: "-5s", -2 * time.Hour: "-2h",
-	} {
-		require.Equal(t, want, ago(d), d)
-	}
-}
-
 func TestAgesAreDurationsOrDays(t *testing.T) {
 	for word, want := range map[string]time.Duration{"90s": 90 * time.Second, "3d": 72 * time.Hour, "1h30m": 90 * time.Minute} {
 		var a age

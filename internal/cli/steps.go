@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -59,7 +60,7 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		if s.Copied {
 			state += " before" // by the attempt, or the run, that this one goes on from
 		}
-		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, iso(s.Due), iso(s.Created),
+		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, printable.Time(s.Due), printable.Time(s.Created),
 			brief(withoutSecret(s).Result, 40), failed(s.Failure)}, nil
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -161,7 +162,7 @@ func (s *story) caseEnded(e *store.CaseEnded) string {
 		line += "; improper: tokens are left in " + s.conditions(e.Case, e.Leftover)
 	}
 	if !e.KeepUntil.IsZero() {
-		line += "; kept until " + iso(e.KeepUntil)
+		line += "; kept until " + printable.Time(e.KeepUntil)
 	}
 	return line
 }

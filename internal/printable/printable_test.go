@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -43,4 +44,14 @@ func TestIndentedJSON(t *testing.T) {
 	require.NoError(t, printable.NewEncoder(&b).Indent("  ").Encode(map[string]string{"a": "\u202e"}))
 	require.Equal(t, "{\n  \"a\": \"\\u202e\"\n}\n", b.String())
 	require.Error(t, printable.NewEncoder(&b).Encode(func() {}))
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
+		time.Hour: "1h", 90 * time.Minute: "1h30m", 24 * time.Hour: "1d", 50 * time.Hour: "2d2h", 400 * 24 * time.Hour: "400d",
+		-5 * time.Second: "-5s", -2 * time.Hour: "-2h",
+	} {
+		require.Equal(t, want, printable.Duration(d), d)
+	}
 }

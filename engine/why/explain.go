@@ -1,0 +1,245 @@
+package why
+
+import (
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Explain says what a case waits for. The case must be in the tree.
+func Explain(in Input) *Answer {
+	c := in.Tree.Case(in.Case)
+	x := &explainer{in: in, givenUp: make(map[workitem.ID]*store.Job), answer: &Answer{
+		Case: c.ID, Workflow: c.Workflow, Version: c.Version, State: c.State, Word: c.State.String(), Failure: c.Failure,
+		Since: c.Created, At: in.Now, Waits: []Wait{},
+	}}
+	if c.State.Final() {
+		x.answer.Since = c.Ended
+	}
+	for t := range c.Tasks {
+		x.answer.Tasks = append(x.answer.Tasks, taskOf(c, net.TaskID(t)))
+	}
+	for _, j := range in.Failed {
+		if j.Kind == store.JobRun {
+			x.givenUp[j.Item] = j
+		}
+	}
+	x.walk(c, "")
+	return x.answer
+}
+
+// explainer collects the waits of one answer.
+type explainer struct {
+	in      Input
+	answer  *Answer
+	givenUp map[workitem.ID]*store.Job // the latest run of each item that was
+	acting  int                        // how many waits were found but joins, which wait for others
+}
+
+// full reports whether the answer has as many waits as it may; further ones are only counted.
+func (x *explainer) full() bool { return len(x.answer.Waits) >= MaxWaits }
+
+// walk collects the waits of a case, and then those of its children that go on.
+func (x *explainer) walk(c *store.Case, path string) {
+	v := &visit{explainer: x, c: c, path: path, steps: make(map[workitem.JobID][]*workitem.Step)}
+	for s := range c.Steps.All() {
+		v.steps[s.Job] = append(v.steps[s.Job], s)
+	}
+	before := x.acting
+	v.items()
+	v.jobs()
+	v.incidents()
+	if !c.State.Final() && !x.full() {
+		v.joins()
+	}
+	for _, id := range c.Children {
+		if child := x.in.Tree.Case(id); child != nil && !child.State.Final() {
+			x.walk(child, strings.TrimPrefix(path+"/"+child.Label(), "/"))
+		}
+	}
+	if x.acting == before && !c.State.Final() {
+		w := v.wait(Stuck)
+		w.Since, w.Name = c.Created, tokens(c)
+		x.add(w)
+	}
+}
+
+// add completes a wait with its text.
+func (x *explainer) add(w Wait) {
+	if w.Kind != Join {
+		x.acting++
+	}
+	if x.full() {
+		x.answer.More++
+		return
+	}
+	w.Overdue = !w.Until.IsZero() && w.Until.Before(x.in.Now)
+	w.Text = text(&w, x.in.Now)
+	x.answer.Waits = append(x.answer.Waits, w)
+}
+
+// visit is the explanation of one case of the tree.
+type visit struct {
+	*explainer
+	c     *store.Case
+	path  string
+	steps map[workitem.JobID][]*workitem.Step // the waiting ones
+}
+
+func (v *visit) wait(kind Kind) Wait {
+	return Wait{Kind: kind, Case: v.c.ID, Path: v.path, Workflow: v.c.Workflow, Version: v.c.Version}
+}
+
+// ofItem is a wait for what is done with an item.
+func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
+	w := v.wait(kind)
+	w.Task, w.Item, w.Label, w.State, w.Queue, w.Attempt = it.Task, it.ID, it.Label(), it.State.String(), it.Queue, it.Attempt
+	w.Attempts = v.attempts(it.Task, "")
+	if p := v.c.Item(it.Predecessor); p != nil {
+		w.Failure = p.Failure
+	}
+	return w
+}
+
+// ofJob is a wait for a job, which is that for its item if it has one.
+func (v *visit) ofJob(kind Kind, j *store.Job) Wait {
+	w := v.wait(kind)
+	if it := v.c.Item(j.Item); it != nil {
+		w = v.ofItem(kind, it)
+	} else {
+		w.State, w.Attempt, w.Failure = j.State.String(), j.Attempt+1, j.Failure
+		w.Attempts = v.attempts("", j.Name)
+	}
+	w.Task, w.Job, w.Work, w.Name, w.Queue = j.Task, j.ID, j.Kind, j.Name, j.Queue
+	return w
+}
+
+// items collects the items that people do: those that no job does.
+func (v *visit) items() {
+	for it := range v.c.Items.All() {
+		if !it.State.Live() || v.hasJob(it) || v.givenUp[it.ID] != nil {
+			continue
+		}
+		w := v.ofItem(Person, it)
+		w.Since, w.By = it.Created, ""
+		if it.State == workitem.Started {
+			w.Since, w.By = it.Started, it.By
+		} else if !v.full() {
+			w.Ahead = itemsAhead(v.in.Open[it.Queue], it)
+		}
+		if w.Ahead > 0 {
+			w.Blocked = Behind
+		}
+		if !v.loaded() {
+			w.Blocked = NotLoaded
+		}
+		v.add(w)
+	}
+}
+
+// hasJob reports whether a job does an item, or has it wait for its time.
+func (v *visit) hasJob(it *workitem.Item) bool {
+	for _, j := range v.c.Jobs.Of(it.ID) {
+		if j.Kind == store.JobRun || j.Kind == store.JobWake {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *visit) loaded() bool {
+	return v.in.Definition == nil || v.in.Definition(v.c.Fingerprint) != nil
+}
+
+// attempts is how many attempts a task's items, or the calls of a function, have; 0 if that is not known.
+func (v *visit) attempts(task, call string) int {
+	if v.in.Definition == nil {
+		return 0
+	}
+	d := v.in.Definition(v.c.Fingerprint)
+	if d == nil {
+		return 0
+	}
+	if f := d.Calls[call]; f != nil {
+		return f.Retry.Attempts
+	}
+	return 0
+}
+
+// incidents collects the jobs that were given up, and whose work is still open.
+func (v *visit) incidents() {
+	for _, j := range v.in.Failed {
+		if j.Case != v.c.ID || !v.open(j) {
+			continue
+		}
+		w := v.ofJob(Incident, j)
+		w.Failure, w.Since, w.Attempt = j.Failure, j.Ended, j.Attempt
+		v.add(w)
+	}
+}
+
+// open reports whether what a job was for still waits for it.
+func (v *visit) open(j *store.Job) bool {
+	switch {
+	case j.Detached:
+		return true
+	case !j.Item.IsZero():
+		it := v.c.Item(j.Item)
+		return it != nil && it.State.Live() && !v.hasJob(it) && (j.Kind != store.JobRun || v.givenUp[it.ID] == j)
+	case j.Task != "":
+		t, ok := v.c.Net.TaskByName(j.Task)
+		return ok && v.c.Tasks[t].State.Active() && v.c.Tasks[t].Generation == j.Generation
+	}
+	return j.Kind == store.JobTell || !v.c.State.Final()
+}
+
+// joins collects the tasks that have some of their tokens, but cannot start.
+func (v *visit) joins() {
+	for t := range v.c.Tasks {
+		if v.c.Tasks[t].State.Active() {
+			continue
+		}
+		e := v.c.Net.Explain(net.TaskID(t), v.c.Marking, v.c.Busy())
+		if e.Enabled || len(e.Marked) == 0 {
+			continue
+		}
+		w := v.wait(Join)
+		found := tokensOf(e)
+		w.Task, w.Tokens, w.Name = e.Task, &found, e.String()
+		v.add(w)
+	}
+}
+
+func taskOf(c *store.Case, t net.TaskID) Task {
+	e := c.Net.Explain(t, c.Marking, c.Busy())
+	task := Task{Task: e.Task, State: c.Tasks[t].State.String(), Generation: c.Tasks[t].Generation, Tokens: tokensOf(e),
+		Text: e.String()}
+	switch {
+	case c.State.Final():
+		task.Text = "the case is " + c.State.String()
+	case c.Tasks[t].State.Active():
+		task.Text = "it is under way"
+	}
+	return task
+}
+
+func tokensOf(e net.Explanation) Tokens {
+	found := Tokens{Join: e.Join.String(), Marked: e.Marked, Empty: e.Empty, Undecided: e.Undecided}
+	for _, w := range e.Waits {
+		found.Runs = append(found.Runs, Run(w))
+	}
+	return found
+}
+
+// tokens lists the conditions of a case that hold tokens.
+func tokens(c *store.Case) string {
+	var names []string
+	for p, n := range c.Marking {
+		if n > 0 {
+			names = append(names, c.Net.ConditionName(net.ConditionID(p)))
+		}
+	}
+	return strings.Join(names, ", ")
+}

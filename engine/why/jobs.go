@@ -1,0 +1,161 @@
+package why
+
+import (
+	"bytes"
+	"cmp"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// jobs collects what the live jobs of the case wait for.
+func (v *visit) jobs() {
+	for j := range v.c.Jobs.All() {
+		v.waiting(j)
+		switch {
+		case j.State == store.JobRunning:
+			v.running(j)
+		case j.State == store.JobWaiting: // for its steps
+		case byWorker(j):
+			v.pending(j)
+		case j.Kind == store.JobTimer, j.Kind == store.JobTell:
+			v.timer(j)
+		default:
+			v.delay(j)
+		}
+	}
+}
+
+func (v *visit) running(j *store.Job) {
+	w := v.ofJob(Running, j)
+	w.By, w.Since = j.Owner, v.begun(j)
+	if !j.Lease.IsZero() && j.Lease.Before(v.in.Now) {
+		w.Blocked, w.Until = Lapsed, j.Lease
+	}
+	v.add(w)
+}
+
+// begun is when the work that a job does began.
+func (v *visit) begun(j *store.Job) time.Time {
+	if it := v.c.Item(j.Item); it != nil && !it.Started.IsZero() {
+		return it.Started
+	}
+	return j.Created
+}
+
+// pending is a job that waits for its time, or for a worker.
+func (v *visit) pending(j *store.Job) {
+	if j.Due.After(v.in.Now) {
+		w := v.ofJob(Delay, j)
+		if w.Failure != nil {
+			w.Kind = Retry
+		}
+		w.Since, w.Until = j.Created, j.Due
+		w.Blocked = v.blocked(j.Queue)
+		v.add(w)
+		return
+	}
+	w := v.ofJob(Worker, j)
+	if w.Since = j.Created; j.Due.After(w.Since) {
+		w.Since = j.Due
+	}
+	if w.Blocked = v.blocked(j.Queue); w.Blocked == "" {
+		if !v.full() {
+			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
+		}
+		if w.Ahead > 0 {
+			w.Blocked = Behind
+		}
+	}
+	v.add(w)
+}
+
+// blocked says why the engine here would not do a job of a queue.
+func (v *visit) blocked(queue string) Block {
+	switch {
+	case !v.loaded():
+		return NotLoaded
+	case v.in.Workers == nil || v.in.Workers(queue) > 0:
+		return ""
+	case v.in.Workers(queue) < 0:
+		return NoWorkers
+	}
+	return Stopped
+}
+
+// timer is what the engine itself does at a time; a failing one is put off.
+func (v *visit) timer(j *store.Job) {
+	w := v.ofJob(Timer, j)
+	w.Failure, w.Attempt = j.Failure, j.Attempt+1
+	w.Since, w.Until = j.Created, j.Due
+	if !v.loaded() {
+		w.Blocked = NotLoaded
+	}
+	v.add(w)
+}
+
+// delay is a time that was asked for: the begin of a case, or of a person's next attempt.
+func (v *visit) delay(j *store.Job) {
+	w := v.ofJob(Delay, j)
+	if j.Kind == store.JobWake && w.Failure != nil {
+		w.Kind = Retry
+	}
+	w.Since, w.Until = j.Created, j.Due
+	if !v.loaded() {
+		w.Blocked = NotLoaded
+	}
+	v.add(w)
+}
+
+// stepKinds are the waits that steps are. A token is no wait: the step that waits for its event is.
+var stepKinds = map[workitem.StepKind]Kind{
+	workitem.StepEvent: Event, workitem.StepSleep: Delay, workitem.StepCase: Child, workitem.StepDo: Retry,
+	workitem.StepTx: Retry,
+}
+
+// waiting collects what the steps of a job wait for.
+func (v *visit) waiting(j *store.Job) {
+	for _, s := range v.steps[j.ID] {
+		kind, waits := stepKinds[s.Kind]
+		if !waits {
+			continue
+		}
+		w := v.ofJob(kind, j)
+		w.Step, w.Name, w.Child, w.Since, w.Until = s.Name, s.Target, s.Child, s.Created, s.Due
+		w.Attempt, w.Attempts, w.Failure = 0, 0, nil
+		switch {
+		case s.Kind == workitem.StepEvent && s.Topic:
+			w.Kind = Topic
+		case kind == Retry:
+			w.Attempt, w.Failure = s.Attempt+1, s.Failure
+		}
+		if !v.loaded() {
+			w.Blocked = NotLoaded
+		}
+		v.add(w)
+	}
+}
+
+// jobsAhead counts the jobs of a queue that go before one.
+func jobsAhead(due []*store.Job, j *store.Job) int {
+	n := 0
+	for _, other := range due {
+		order := cmp.Or(cmp.Compare(j.Priority, other.Priority), other.Due.Compare(j.Due), bytes.Compare(other.ID[:], j.ID[:]))
+		if order < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// itemsAhead counts the items that a queue lists before one.
+func itemsAhead(open []*store.ItemRow, it *workitem.Item) int {
+	n := 0
+	for _, other := range open {
+		if cmp.Or(cmp.Compare(it.Priority, other.Priority), bytes.Compare(other.ID[:], it.ID[:])) < 0 {
+			n++
+		}
+	}
+	return n
+}

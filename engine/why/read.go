@@ -1,0 +1,91 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Here is what the process that asks can do for cases. The zero value is a process that only reads.
+type Here struct {
+	// Definition finds what the engine was opened with, by fingerprint; nil for one that it lacks. A nil function means
+	// that this is not known.
+	Definition func(fingerprint string) *activities.Definition
+	// Workers says how many jobs of a queue run at a time, here. A nil function means that this is not known.
+	Workers func(queue string) int
+}
+
+// Input is what an answer is made of.
+type Input struct {
+	Here
+	Tree *store.Tree
+	Case workitem.CaseID
+	Now  time.Time
+
+	Failed []*store.Job                // the jobs of the tree that were given up
+	Due    map[string][]*store.Job     // of each queue in which a job of the tree is due: those that are, of all cases
+	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
+}
+
+// Read reads the state of a case and explains it. The error wraps [store.ErrNotFound] if there is no such case.
+func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
+	root, err := r.Root(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	tree, err := r.Tree(ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	if tree.Case(id) == nil {
+		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	in := Input{Here: here, Tree: tree, Case: id, Now: now,
+		Due: make(map[string][]*store.Job), Open: make(map[string][]*store.ItemRow)}
+	in.Failed, err = r.Jobs(ctx, store.JobFilter{Root: root, States: []store.JobState{store.JobFailed}})
+	if err != nil {
+		return nil, err
+	}
+	if err := in.readQueues(ctx, r); err != nil {
+		return nil, err
+	}
+	return Explain(in), nil
+}
+
+// readQueues reads who else waits in the queues that work of the tree waits in.
+func (in *Input) readQueues(ctx context.Context, r store.Reader) (err error) {
+	pending := []store.JobState{store.JobPending}
+	fresh := []workitem.State{workitem.Initialized}
+	in.Tree.Each(func(c *store.Case) {
+		for j := range c.Jobs.All() {
+			if _, read := in.Due[j.Queue]; read || err != nil || !byWorker(j) || j.State != store.JobPending || j.Due.After(in.Now) {
+				continue
+			}
+			in.Due[j.Queue], err = r.Jobs(ctx, store.JobFilter{Queue: &j.Queue, States: pending, Due: in.Now})
+		}
+		for it := range c.Items.All() {
+			if _, read := in.Open[it.Queue]; read || err != nil || it.State != workitem.Initialized || hasRun(c, it) {
+				continue
+			}
+			in.Open[it.Queue], err = r.Items(ctx, store.ItemFilter{Queue: &it.Queue, States: fresh})
+		}
+	})
+	return err
+}
+
+// byWorker reports whether a job is done by a worker, and not by the engine itself.
+func byWorker(j *store.Job) bool { return j.Kind == store.JobRun || j.Kind == store.JobCall }
+
+// hasRun reports whether an item is done by a job.
+func hasRun(c *store.Case, it *workitem.Item) bool {
+	for _, j := range c.Jobs.Of(it.ID) {
+		if j.Kind == store.JobRun {
+			return true
+		}
+	}
+	return false
+}

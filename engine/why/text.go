@@ -1,0 +1,224 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// String is the whole answer for people: a line for the case, and one for each wait.
+func (a *Answer) String() string {
+	var b strings.Builder
+	b.WriteString("case " + a.Case.String() + " of " + versioned(a.Workflow, a.Version) + " is " + a.Word)
+	if a.Failure != nil {
+		b.WriteString(" (" + a.Failure.String() + ")")
+	}
+	fmt.Fprintf(&b, ", since %s", printable.Duration(a.At.Sub(a.Since)))
+	switch {
+	case len(a.Waits) == 0:
+		b.WriteString(": nothing of it can be enabled any more")
+	case a.State.Final():
+		b.WriteString("; left behind:")
+	default:
+		b.WriteString(", and waits for:")
+	}
+	for i := range a.Waits {
+		b.WriteString("\n  " + strings.ReplaceAll(a.Waits[i].Text, "\n", "\n  "))
+	}
+	if a.More > 0 {
+		fmt.Fprintf(&b, "\n  and %d more", a.More)
+	}
+	return b.String()
+}
+
+func versioned(workflow, version string) string {
+	if version == "" {
+		return workflow
+	}
+	return workflow + " version " + version
+}
+
+// text puts a wait into words: who must act, since when, until when, and what is in the way.
+func text(w *Wait, now time.Time) string {
+	line := what(w, now)
+	if w.Path != "" {
+		line = w.Path + ": " + line
+	}
+	if !w.Since.IsZero() && w.Kind != Stuck {
+		line += ", since " + printable.Duration(now.Sub(w.Since))
+	}
+	switch w.Kind {
+	case Event, Topic, Child:
+		line += until(w.Until, now)
+	}
+	if reason := blocked(w, now); reason != "" {
+		line += "; " + reason
+	}
+	if !w.Item.IsZero() {
+		line += "\n  " + w.Item.String()
+	}
+	return line
+}
+
+// what says what must happen.
+func what(w *Wait, now time.Time) string {
+	switch w.Kind {
+	case Person:
+		return person(w)
+	case Worker:
+		return subject(w) + " waits for a worker of " + queue(w.Queue) + attempt(w) + failed(w)
+	case Running:
+		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
+	case Retry, Delay:
+		return subject(w) + " goes on" + at(w.Until, now) + attempt(w) + failed(w)
+	case Timer:
+		return subject(w) + " is due" + at(w.Until, now) + tries(w)
+	case Event, Topic:
+		return subject(w) + " waits for " + string(w.Kind) + " " + w.Name
+	case Child:
+		return subject(w) + " waits for case " + w.Child.String() + " of " + w.Name
+	case Join:
+		return w.Name
+	case Incident:
+		return incident(w)
+	}
+	return stuck(w)
+}
+
+// subject names the item, step, timer or function that a wait is about.
+func subject(w *Wait) string {
+	owner := "item " + w.Label
+	switch {
+	case w.Label != "":
+	case w.Task != "":
+		owner = "task " + w.Task
+	default:
+		owner = "the case"
+	}
+	switch {
+	case w.Step != "":
+		return "step " + w.Step + " of " + strings.TrimPrefix(owner, "item ")
+	case w.Work == store.JobTimer:
+		return "timer " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
+	case w.Work == store.JobCall:
+		return "function " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
+	case w.Work == store.JobTell:
+		return "completion handler " + w.Name
+	}
+	return owner
+}
+
+func person(w *Wait) string {
+	line := fmt.Sprintf("item %s (%s, %s) waits for somebody to ", w.Label, w.State, queue(w.Queue))
+	if w.State != workitem.Started.String() {
+		return line + "start it" + attempt(w) + failed(w)
+	}
+	line += "complete it"
+	if w.By != "" {
+		line += ": " + w.By + " has it"
+	}
+	return line + attempt(w) + failed(w)
+}
+
+func queue(name string) string {
+	if name == "" {
+		return "the default queue"
+	}
+	return "queue " + name
+}
+
+// attempt adds which attempt it is, if it is not the first.
+func attempt(w *Wait) string {
+	switch {
+	case w.Attempt < 2:
+		return ""
+	case w.Attempts > 0:
+		return fmt.Sprintf(", attempt %d of %d", w.Attempt, w.Attempts)
+	}
+	return fmt.Sprintf(", attempt %d", w.Attempt)
+}
+
+func failed(w *Wait) string {
+	if w.Failure == nil {
+		return ""
+	}
+	return " after " + w.Failure.String()
+}
+
+// tries says of something that the engine does that it failed before.
+func tries(w *Wait) string {
+	if w.Failure == nil {
+		return ""
+	}
+	return fmt.Sprintf(", try %d: the last one failed with %s", w.Attempt, w.Failure)
+}
+
+// at says when something happens, or happened not though it was due.
+func at(t, now time.Time) string {
+	switch {
+	case t.IsZero():
+		return " when its time comes"
+	case t.After(now):
+		return fmt.Sprintf(" in %s, at %s", printable.Duration(t.Sub(now)), printable.Time(t))
+	case now.Sub(t) < time.Second:
+		return " now"
+	}
+	return fmt.Sprintf(" now, and is overdue by %s", printable.Duration(now.Sub(t)))
+}
+
+func until(t, now time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case t.Before(now):
+		return fmt.Sprintf(", until %s, overdue by %s", printable.Time(t), printable.Duration(now.Sub(t)))
+	}
+	return fmt.Sprintf(", until %s (in %s)", printable.Time(t), printable.Duration(t.Sub(now)))
+}
+
+func incident(w *Wait) string {
+	what := fmt.Sprintf("%s was given up: %s; ", subject(w), w.Failure)
+	if w.Work != store.JobRun {
+		return what + "a person has to look"
+	}
+	return what + "a person decides: reset, complete, fail or cancel the item"
+}
+
+func stuck(w *Wait) string {
+	line := "nothing is under way, and no task can start"
+	if w.Name != "" {
+		line += ": there are tokens in " + w.Name
+	}
+	return line + "; cancel the case"
+}
+
+// blocked says what is in the way.
+func blocked(w *Wait, now time.Time) string {
+	switch w.Blocked {
+	case NotLoaded:
+		return fmt.Sprintf("this engine was not opened with workflow %s", versioned(w.Workflow, w.Version))
+	case NoWorkers:
+		return "this engine runs no jobs: Config.Workers is negative"
+	case Stopped:
+		return fmt.Sprintf("this engine stops %s: Config.Queues gives it no workers", queue(w.Queue))
+	case Lapsed:
+		return fmt.Sprintf("its lease ran out %s ago: the worker may be gone", printable.Duration(now.Sub(w.Until)))
+	case Behind:
+		return ahead(w.Ahead)
+	}
+	return ""
+}
+
+func ahead(n int) string {
+	switch {
+	case n == 1:
+		return "1 other goes first"
+	case n >= MaxAhead:
+		return fmt.Sprintf("%d others or more go first", MaxAhead)
+	}
+	return fmt.Sprintf("%d others go first", n)
+}

@@ -1,0 +1,148 @@
+// Package why answers what a case waits for: who or what must act next, since when, until when, and why it has not
+// happened yet. [Explain] is a pure function of the state of a case's tree; [Read] reads that state from any store, also
+// one that is open for reading only. The engine and the command tasq give the same answer, since both ask here.
+package why
+
+import (
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Kind says who or what must act next. The words are stable.
+type Kind string
+
+// The kinds of waits.
+const (
+	Person   Kind = "person"   // a work item waits for somebody to start or to complete it
+	Worker   Kind = "worker"   // a job is due, and waits for a worker
+	Running  Kind = "running"  // a worker does the job now
+	Retry    Kind = "retry"    // a failed attempt is followed by another one, at a time
+	Delay    Kind = "delay"    // a time that was asked for: the begin of a case, the end of a sleep
+	Timer    Kind = "timer"    // a timer of a task, or one that failed and is tried again
+	Event    Kind = "event"    // a step waits for an event that is sent to the case
+	Topic    Kind = "topic"    // a step waits for a broadcast
+	Child    Kind = "case"     // a step waits for a child case, whose own waits are listed too
+	Join     Kind = "join"     // a task has some of the tokens that it needs, and waits for the others
+	Incident Kind = "incident" // a job was given up: a person has to decide
+	Stuck    Kind = "stuck"    // nothing can act: the case can only be canceled
+)
+
+// Block says why something that is due does not happen. The words are stable; "" means that nothing is known to be in the
+// way.
+type Block string
+
+// The reasons. The first that applies is given.
+const (
+	NotLoaded Block = "not-loaded" // the engine was not opened with the case's version of its workflow
+	NoWorkers Block = "no-workers" // the engine runs no jobs at all
+	Stopped   Block = "stopped"    // the engine runs no jobs of this queue
+	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
+	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
+)
+
+// Answer is what a case waits for. It holds names and values only, so it can be stored and shown without the case.
+type Answer struct {
+	Case     workitem.CaseID   `json:"case"`
+	Workflow string            `json:"workflow"`
+	Version  string            `json:"version,omitempty"`
+	State    store.CaseState   `json:"-"`
+	Word     string            `json:"state"` // of State
+	Failure  *workitem.Failure `json:"failure,omitempty"`
+	Since    time.Time         `json:"since"` // when the case was created, or ended
+	At       time.Time         `json:"at"`    // the time of the answer
+
+	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases, each
+	// group in the order of creation. Empty for a case that has ended and left no work behind.
+	Waits []Wait `json:"waits"`
+	More  int    `json:"more,omitempty"` // how many waits were left out, see MaxWaits
+	Tasks []Task `json:"tasks"`          // of the case itself, as the definition lists them
+}
+
+// MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.
+const MaxWaits = 1000
+
+// Task finds a task of the case; false if the workflow has none of that name.
+func (a *Answer) Task(name string) (Task, bool) {
+	for _, t := range a.Tasks {
+		if t.Task == name {
+			return t, true
+		}
+	}
+	return Task{}, false
+}
+
+// Of lists the waits of a task of the case itself, without those of child cases.
+func (a *Answer) Of(task string) []Wait {
+	var own []Wait
+	for _, w := range a.Waits {
+		if w.Case == a.Case && w.Task == task {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
+// Wait is one thing that must happen next. Fields that do not apply to its kind are zero.
+type Wait struct {
+	Kind     Kind            `json:"kind"`
+	Case     workitem.CaseID `json:"case"`           // the case itself, or a descendant
+	Path     string          `json:"path,omitempty"` // of a descendant, from the case down: "print.1.2/collect.1.1"
+	Workflow string          `json:"workflow"`
+	Version  string          `json:"version,omitempty"`
+
+	Task  string          `json:"task,omitempty"`
+	Item  workitem.ID     `json:"item,omitzero"`
+	Label string          `json:"label,omitempty"` // of the item
+	Job   workitem.JobID  `json:"job,omitzero"`
+	Work  string          `json:"work,omitempty"`  // the kind of the job, one of store's Job constants
+	State string          `json:"state,omitempty"` // of the item, or else of the job
+	Name  string          `json:"name,omitempty"`  // of the timer, function, event or topic
+	Step  string          `json:"step,omitempty"`  // the step of the job that waits
+	Child workitem.CaseID `json:"child,omitzero"`  // that the step waits for
+	Queue string          `json:"queue,omitempty"` // "" is the default queue
+	By    string          `json:"by,omitempty"`    // who started the item, or the worker that has the job
+
+	Attempt  int               `json:"attempt,omitempty"`  // that is waited for or under way, from 1
+	Attempts int               `json:"attempts,omitempty"` // how many there are at most; 0 if that is not known
+	Failure  *workitem.Failure `json:"failure,omitempty"`  // of the last attempt
+
+	Since   time.Time `json:"since,omitzero"`
+	Until   time.Time `json:"until,omitzero"` // when it happens by itself, or the deadline
+	Overdue bool      `json:"overdue,omitempty"`
+
+	Blocked Block `json:"blocked,omitempty"`
+	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
+
+	Tokens *Tokens `json:"tokens,omitempty"` // of a join
+	Text   string  `json:"text"`             // all of it, in words
+}
+
+// MaxAhead is how far others of a queue are counted.
+const MaxAhead = store.DefaultLimit
+
+// Task says where a task of the case stands.
+type Task struct {
+	Task       string `json:"task"`
+	State      string `json:"state"`
+	Generation int    `json:"generation"`
+	Tokens
+	Text string `json:"text"` // why the task can start, or cannot
+}
+
+// Tokens say which inputs of a task hold tokens, and for an or-join, how others can still come.
+type Tokens struct {
+	Join      string   `json:"join"`             // and, xor, or
+	Marked    []string `json:"marked,omitempty"` // inputs with a token
+	Empty     []string `json:"empty,omitempty"`  // inputs without one
+	Runs      []Run    `json:"waits,omitempty"`  // of an or-join
+	Undecided bool     `json:"undecided,omitempty"`
+}
+
+// Run is how an empty input of an or-join can still get a token.
+type Run struct {
+	Input string   `json:"input"`
+	From  []string `json:"from"` // where the run begins: conditions with a token, and tasks that are under way
+	Path  []string `json:"path"` // the tasks that complete in it, in this order
+}

@@ -1,0 +1,37 @@
+package printable
+
+import (
+	"fmt"
+	"time"
+)
+
+// Duration writes how long something took or has lasted, in two units at most: "0s", "42s", "5m", "3h20m", "4d".
+func Duration(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	days := int(d / (24 * time.Hour))
+	h, m := int(d/time.Hour)%24, int(d/time.Minute)%60
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%s%ds", sign, int(d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%s%dm", sign, m)
+	case days == 0 && m == 0:
+		return fmt.Sprintf("%s%dh", sign, h)
+	case days == 0:
+		return fmt.Sprintf("%s%dh%dm", sign, h, m)
+	case days < 10 && h > 0:
+		return fmt.Sprintf("%s%dd%dh", sign, days, h)
+	}
+	return fmt.Sprintf("%s%dd", sign, days)
+}
+
+// Time writes a time for people, in UTC to the second; "" for the zero time.
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
