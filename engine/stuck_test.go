@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -60,6 +61,13 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	require.Equal(t, workitem.CodeCrash, failure.Code)
 	require.ErrorContains(t, err, "is stuck, and waits for a person: crash: its worker died 4 times while it ran; "+
 		"reset work item "+item.ID.String()+" (tasq item reset) to run it again, or fail it")
+
+	answer, err := e.Why(ctx, run.ID)
+	require.NoError(t, err)
+	require.Len(t, answer.Waits, 1)
+	require.Equal(t, why.Incident, answer.Waits[0].Kind)
+	require.Contains(t, answer.Waits[0].Text, "item run.1.1 was given up: crash: its worker died 4 times while it ran; "+
+		"a person decides: reset, complete, fail or cancel the item")
 
 	mended.Store(true)
 	require.NoError(t, e.Do(ctx, item.ID, workitem.Reset, nil))
