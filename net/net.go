@@ -48,6 +48,7 @@ type condition struct {
 	implicit  bool
 	consumers []TaskID // in flow order
 	producers []TaskID
+	namedBy   []TaskID // tasks with it in their regions
 }
 
 type task struct {
@@ -56,6 +57,7 @@ type task struct {
 	region      []ConditionID // conditions that it empties, in the order written
 	regionTasks []TaskID      // tasks that it cancels, in the order written
 	private     []ConditionID // inputs that feed no other task
+	namedBy     []TaskID      // tasks with it in their regions
 }
 
 // Compile checks a definition and makes a net of it. The error is an [*Error] with every problem, but for a
@@ -162,8 +164,11 @@ func (n *Net) addRegion(t TaskID, members []string) {
 	for _, name := range members {
 		if m, ok := n.taskIndex[name]; ok {
 			n.tasks[t].regionTasks = append(n.tasks[t].regionTasks, m)
+			n.tasks[m].namedBy = append(n.tasks[m].namedBy, t)
 		} else {
-			n.tasks[t].region = append(n.tasks[t].region, n.condIndex[name])
+			c := n.condIndex[name]
+			n.tasks[t].region = append(n.tasks[t].region, c)
+			n.conditions[c].namedBy = append(n.conditions[c].namedBy, t)
 		}
 	}
 }

@@ -27,13 +27,14 @@ import (
 //   - A busy task does not start again before it completes or is canceled.
 //   - An xor-join may take any one of its tokens. Other or-joins are treated as xor-joins: so a join waits for a token
 //     that stands before another or-join.
-//   - A cancellation region empties its conditions and cancels its busy tasks. An idle member loses the tokens in its
-//     private inputs if any one token satisfies its join, for then it is enabled. An and-join or or-join of several
-//     inputs is spared: it may or may not be enabled at that moment, and sparing it can only make the join wait until
-//     its owner has completed. The same goes for the join itself as a member.
+//   - A cancellation region empties its conditions and cancels its busy tasks. An idle member that is enabled loses the
+//     tokens in its private inputs: an and-join if all its inputs are marked, any other task if one is. An or-join of
+//     several inputs is spared: it may or may not be enabled at that moment, and sparing it can only make the join wait
+//     until the region's owner has completed. The same goes for the join itself as a member.
 //
-// So fewer tokens never make more possible, which [slice] and the searches rely on. A task being busy is worth at
-// least as much as the tokens that it took: idle, it could only take them and be busy.
+// So fewer tokens never make more possible, except those of an and-join of several inputs that a region names, see
+// [growth]. The slice and the searches rely on that. A task being busy is worth at least as much as the tokens that it
+// took: idle, it could only take them and be busy.
 
 // orJoin is what is known of an or-join before any case runs. It is worked out when the join is first asked about: in a
 // large net with many or-joins it is much, and verification, or a short case, never asks about most of them.

@@ -5,6 +5,10 @@ package net
 // never make less possible; and theirs. The set of least pasts grows until one of them lies below the case, or until
 // nothing new is added.
 //
+// Where some cells are sensitive, more tokens can make less possible. The search then takes members of several inputs
+// to be spared by all regions, which can only add futures: that it finds none is an answer, and that it finds one is if
+// it can be run as it is.
+//
 // It finds its way through much concurrency that has nothing to do with the question, and ends even where a loop adds
 // tokens without bound.
 func (s *search) backward() answer {
@@ -27,6 +31,9 @@ func (s *search) backward() answer {
 	for i := int32(0); int(i) < s.pasts.len(); i++ {
 		switch {
 		case s.retreat(i):
+			if s.j.exact != nil && !s.replays(s.backRun()) {
+				return unknown
+			}
 			return yes
 		case s.exhausted(s.pasts.len(), backwardBudget):
 			return unknown
@@ -82,6 +89,9 @@ func (s *search) undo(m *move) bool {
 		}
 	}
 	for _, d := range m.sheds {
+		if d.needs != nil {
+			continue
+		}
 		for _, p := range d.private {
 			if v[p] > 0 {
 				v[d.member] = 1 // only a busy member keeps its private inputs

@@ -6,7 +6,7 @@ import "slices"
 const maxLoops = 4
 
 // forward explores the futures of the case, depth first, at every state what is nearest to the goal first. A state is
-// not added if one that is known is above it.
+// not added if one that is known covers it.
 //
 // Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its
 // eager moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
@@ -33,6 +33,9 @@ func (s *search) forward(pump bool) answer {
 			s.stack = s.stack[:len(s.stack)-1]
 		}
 	}
+	if s.j.partial {
+		return unknown
+	}
 	return no
 }
 
@@ -55,13 +58,23 @@ const (
 )
 
 func (s *search) enter(pump bool) {
-	s.full, s.pump, s.allowed = false, pump, s.work+workBudget
+	s.full, s.pump, s.allowed = s.uncounted(), pump, s.work+workBudget
 	s.states.reset(len(s.now))
 	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
 	s.options, s.trail = s.options[:0], s.trail[:0]
 	s.unstamp(len(s.j.groups))
 	s.stack = append(s.stack[:0], frame{state: s.states.add(s.now, -1, nil)})
 	s.measure()
+}
+
+// uncounted reports whether a sensitive cell holds more tokens than can be counted.
+func (s *search) uncounted() bool {
+	for c, mask := range s.j.exact {
+		if s.now[c]&mask == many {
+			return true
+		}
+	}
+	return false
 }
 
 // measure finds how far every move is from the goal: the length of the shortest chain of moves that ends there.
@@ -187,12 +200,12 @@ func (s *search) option(g group, from int) {
 	}
 }
 
-// add keeps the state that was made, and goes on with it, unless a known one is above it.
+// add keeps the state that was made, and goes on with it, unless a known one covers it.
 func (s *search) add(top *frame) {
 	trait := s.next.trait()
 	s.work += s.states.len() >> 1
 	for i := int32(s.states.len()) - 1; i >= 0; i-- {
-		if trait&^s.states.traits[i] == 0 && s.above(s.states.state(i), s.next) {
+		if trait&^s.states.traits[i] == 0 && s.covers(s.states.state(i), s.next) {
 			return
 		}
 	}
@@ -211,7 +224,7 @@ func (s *search) inflate(parent int32, trait uint64) {
 	loops := 0
 	for i := parent; i >= 0 && loops < maxLoops; i = s.states.parent[i] {
 		v := s.states.state(i)
-		if s.states.traits[i]&^trait != 0 || !s.above(s.next, v) {
+		if s.states.traits[i]&^trait != 0 || !s.covers(s.next, v) {
 			continue
 		}
 		loops++

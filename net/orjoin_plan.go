@@ -156,6 +156,9 @@ func (s *search) harmless(m *move) bool {
 		}
 	}
 	for i := range m.sheds {
+		if !m.sheds[i].loses(s.next) {
+			continue
+		}
 		for _, p := range m.sheds[i].private {
 			if s.next[p] > 0 {
 				return false

@@ -125,6 +125,20 @@ func (s *search) above(v, w state) bool {
 	return true
 }
 
+// covers reports whether every future of w is one of v too: v is above w, and agrees with it in the sensitive cells.
+func (s *search) covers(v, w state) bool {
+	if !s.above(v, w) {
+		return false
+	}
+	for i := 0; i+8 <= len(s.j.exact); i += 8 {
+		differ := binary.LittleEndian.Uint64(v[i:]) ^ binary.LittleEndian.Uint64(w[i:])
+		if differ&binary.LittleEndian.Uint64(s.j.exact[i:]) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // exhausted reports whether a search that knows so many states has run out of its budget.
 func (s *search) exhausted(states, budget int) bool {
 	s.work += len(s.now) >> 3
@@ -318,7 +332,7 @@ func (s *search) make(m *move, v state) bool {
 		}
 	}
 	for i := range m.sheds {
-		if d := &m.sheds[i]; v[d.member] == 0 {
+		if d := &m.sheds[i]; d.loses(v) {
 			for _, p := range d.private {
 				v[p] = 0
 			}
@@ -338,6 +352,19 @@ func (s *search) make(m *move, v state) bool {
 		}
 	}
 	return m.goal && s.arrived(v)
+}
+
+// loses reports whether a member is idle and enabled, as far as that decides about its private inputs.
+func (d *shed) loses(v state) bool {
+	if v[d.member] > 0 {
+		return false
+	}
+	for _, c := range d.needs {
+		if v[c] == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // arrived reports whether a state has the join's tokens still in place, and one in a further input.

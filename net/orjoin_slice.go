@@ -4,7 +4,7 @@ import "slices"
 
 // slice is the part of a net that an or-join's decision depends on: the conditions and tasks from which there is a
 // way to one of its inputs, not through the join itself. Nothing outside can help a token there: a task that leads
-// nowhere near can only take tokens away or cancel.
+// nowhere near can only take tokens away or cancel. Where that helps, the task belongs to the slice: see [growth].
 //
 // It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
 // is a number for every cell: the tokens of a condition, and 1 for a busy task.
@@ -25,6 +25,10 @@ type slice struct {
 	at      [][]int32 // by cell: the groups that take from it
 	into    [][]int32 // by cell: the moves that put something into it
 	busy    Bits      // the tasks, by TaskID
+
+	sensitive map[int]bool // by node, conditions numbered first: see [growth]
+	exact     state        // a mask of the sensitive cells; nil if there are none
+	partial   bool         // some choices of an or-split were left out: see [slice.choices]
 }
 
 // move is a step of the search. A task that may be caught halfway, by a region that cancels it or that empties what it
@@ -51,6 +55,7 @@ const (
 type shed struct {
 	member  int32 // cell
 	private []int32
+	needs   []int32 // all inputs of an and-join of several inputs: it loses tokens only if all are marked; else nil
 }
 
 // group is moves that take the same tokens and differ in what they put out: the flows of an xor-split.
@@ -71,18 +76,7 @@ func newSlice(n *Net, join TaskID) slice {
 	for _, c := range n.tasks[join].inputs {
 		s.addPlace(c)
 	}
-	for i := 0; i < len(s.places); i++ {
-		for _, t := range n.conditions[s.places[i]].producers {
-			if t == join || s.cell[t] >= 0 {
-				continue
-			}
-			s.cell[t] = int32(len(s.tasks))
-			s.tasks = append(s.tasks, t)
-			for _, c := range n.tasks[t].inputs {
-				s.addPlace(c)
-			}
-		}
-	}
+	s.grow(n, join)
 	s.busy = NewBits(len(n.tasks))
 	for _, t := range s.tasks {
 		s.busy.Add(int(t))
@@ -163,6 +157,12 @@ func (s *slice) addMoves(n *Net) {
 			}
 		}
 	}
+	s.exact = s.mask(len(n.conditions))
+	for c, all := range s.exact {
+		if all != 0 {
+			frail.Add(c)
+		}
+	}
 	s.at = make([][]int32, s.cells())
 	for i := range s.tasks {
 		s.first = append(s.first, int32(len(s.moves)))
@@ -188,23 +188,28 @@ func (s *slice) region(n *Net, t TaskID) move {
 			continue // not in the slice; or itself, which has just ended
 		}
 		resets = append(resets, cell)
-		if !takesOne(n, u) || n.def.Tasks[u].Join == Or && len(n.tasks[u].inputs) > 1 {
+		if n.several(u) {
 			continue
+		}
+		var needs []int32
+		if !takesOne(n, u) {
+			needs = s.inside(n.tasks[u].inputs)
 		}
 		private := slices.DeleteFunc(s.inside(n.tasks[u].private), func(p int32) bool { return slices.Contains(resets, p) })
 		if len(private) > 0 {
-			sheds = append(sheds, shed{member: cell, private: private})
+			sheds = append(sheds, shed{member: cell, private: private, needs: needs})
 		}
 	}
 	return move{resets: resets, sheds: sheds}
 }
 
-// addTask adds the moves of a task, in groups. What may be lost is frail.
+// addTask adds the moves of a task, in groups. What may be lost, or is sensitive, is frail.
 func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 	t := s.tasks[i]
 	own := s.cell[t]
 	takes := alternatives(s.inside(n.tasks[t].inputs), n.def.Tasks[t].Join != And)
-	puts := alternatives(s.outs[i], n.def.Tasks[t].Split == Xor)
+	puts, all := s.choices(n, i)
+	s.partial = s.partial || !all
 	plain := len(effect.resets)+len(effect.sheds) == 0
 
 	// A task runs in one move if it could as well start as late as it ends, for its tokens are safe where they are;

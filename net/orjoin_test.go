@@ -273,9 +273,10 @@ cancel T: U, x`
 		{"J", "S->J p1 U T", waits},  // U is busy, so p1 is not touched, and U can start again
 	})
 	requireVerdicts(t, strings.Replace(net, "GATE", "and", 1), []verdict{
-		{"J", "S->J p1 T", starting}, // U cannot start
-		{"J", "S->J p1 p2 T", waits}, // U is enabled and will be canceled; until then J waits
-		{"J", "S->J p1 p2 U T", waits},
+		{"J", "S->J p1 T", starting},    // U cannot start
+		{"J", "S->J p1 p2 T", starting}, // U is enabled, or busy: T ends it either way
+		{"J", "S->J p1=2 p2=2 T", waits},
+		{"J", "S->J p1 p2 U T", waits}, // U is busy, so p1 and p2 are not touched, and U can start again
 	})
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // watches says which or-joins a change may matter to: those whose slice holds the condition or the busy task, so those
-// that can be reached from there. (Any way to an input of a join comes to one without passing the join first.)
+// that can be reached from there. (Any way to an input of a join comes to one without passing the join first.) What
+// matters because of sensitive cells alone, see [growth], may be said of some joins more than it is true of.
 //
 // A row of bits for every node, made in one pass over the net, is small: a net of 3,000 or-joins and 27,000 nodes needs
 // 10 MB, where lists of or-joins would take 160. Where it is not small either, each question is a walk through the net.
@@ -16,6 +17,8 @@ type watches struct {
 	own   map[TaskID]int // their numbers
 	words int            // of a row
 	rows  Bits           // by node, conditions first; nil if that would be too much
+
+	coupled Bits // see [Net.couplings]
 }
 
 // maxWatches bounds the words of all rows.
@@ -35,6 +38,7 @@ func (w *watches) fill(n *Net) {
 			w.joins = append(w.joins, TaskID(t))
 		}
 	}
+	w.coupled = n.couplings()
 	w.words = (len(w.joins) + 63) / 64
 	if nodes := len(n.conditions) + len(n.tasks); w.words*nodes <= maxWatches {
 		w.rows = NewBits(64 * w.words * nodes)
@@ -44,13 +48,13 @@ func (w *watches) fill(n *Net) {
 
 // spread fills the rows: those of successors first, and all nodes of a circle alike.
 func (w *watches) spread(n *Net) {
-	for _, circle := range circles(n) {
+	for _, circle := range w.circles(n) {
 		row := w.row(circle[0])
 		for _, x := range circle {
 			if i, ok := w.own[TaskID(x-len(n.conditions))]; ok {
 				row.Add(i)
 			}
-			for _, y := range successors(n, x) {
+			for _, y := range n.influenced(w.coupled, x) {
 				row.union(w.row(y))
 			}
 		}
@@ -60,9 +64,9 @@ func (w *watches) spread(n *Net) {
 	}
 }
 
-// circles lists the sets of nodes that can reach each other, those that can be reached from others first.
-func circles(n *Net) [][]int {
-	knot := netKnots(n)
+// circles lists the sets of nodes that influence each other, those that others influence first.
+func (w *watches) circles(n *Net) [][]int {
+	knot := knots(len(n.conditions)+len(n.tasks), func(x int) []int { return n.influenced(w.coupled, x) })
 	sets := make([][]int, slices.Max(knot))
 	for x, k := range knot {
 		sets[k-1] = append(sets[k-1], x)
@@ -88,6 +92,7 @@ func (n *Net) AddWatchers(to, conditions, busy Bits) {
 // walkToWatchers is [Net.AddWatchers] without rows.
 func (n *Net) walkToWatchers(to, conditions, busy Bits) {
 	seen := NewBits(len(n.conditions) + len(n.tasks))
+	coupled := n.watched().coupled
 	var queue []int
 	meet := func(node int) {
 		if !seen.Has(node) {
@@ -103,7 +108,7 @@ func (n *Net) walkToWatchers(to, conditions, busy Bits) {
 		if t := x - len(n.conditions); t >= 0 && n.several(TaskID(t)) {
 			to.Add(t)
 		}
-		for _, y := range successors(n, x) {
+		for _, y := range n.influenced(coupled, x) {
 			meet(y)
 		}
 	}
