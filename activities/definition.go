@@ -62,13 +62,52 @@ type Task struct {
 	Run func(ctx context.Context, w *Work) (json.RawMessage, error)
 	// RunTimeout bounds one run; 0 leaves it unbounded.
 	RunTimeout time.Duration
+
+	// Retry is the policy that answers a failed item, as far as it is known before one fails: the worker asks its
+	// filters, while it has the error. The zero value has none.
+	Retry retry.Policy
+	// Function is the name of Run for filters and logs; "" is that of the task.
+	Function string
+	// Decode makes a value of the Go type of an item's input, for filters to look at; nil leaves it as JSON.
+	Decode func(input json.RawMessage) (any, error)
 }
+
+// FunctionOf is the name of the task's function, for a task of this name.
+func (t *Task) FunctionOf(task string) string {
+	if t == nil || t.Function == "" {
+		return task
+	}
+	return t.Function
+}
+
+// Typed decodes an input for filters to look at. What cannot be decoded, or has no decoder, stays JSON.
+func Typed(decode func(json.RawMessage) (any, error), input json.RawMessage) any {
+	if decode != nil {
+		if v, err := decode(input); err == nil {
+			return v
+		}
+	}
+	return input
+}
+
+// OutputError says that an output, which a Run had returned without an error, was refused: by the rules of its type, or
+// by the process. The filters of retry policies are not asked about it, see [retry.Failure].
+type OutputError struct{ Err error }
+
+// Error returns "output: invalid article.Draft: text: required".
+func (e *OutputError) Error() string { return "output: " + e.Err.Error() }
+
+// Unwrap returns why it was refused.
+func (e *OutputError) Unwrap() error { return e.Err }
 
 // Call is a function that a job runs in a worker, outside any transaction.
 type Call struct {
 	Queue string       // of the workers who run it; "" is the default queue
 	Retry retry.Policy // after a failure; the zero value gives up at once
 	Run   func(ctx context.Context, w *Work) error
+
+	// Decode makes a value of the Go type of the job's input, for filters to look at; nil leaves it as JSON.
+	Decode func(input json.RawMessage) (any, error)
 }
 
 // Work is what a worker is told of the job that it does.
@@ -80,6 +119,7 @@ type Work struct {
 	Input   json.RawMessage  // of the item, or of the call
 	Attempt int              // 1 for the first
 	First   workitem.ID      // the first attempt of the item: itself, unless it replaces one, or its run restarts another
+	Began   time.Time        // when the first attempt was created
 	Run     int              // how often this very job was tried; 1 for the first
 	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
 	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease

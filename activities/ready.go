@@ -13,6 +13,12 @@ import (
 // item whose failure is not retryable (see [workitem.Fatal]) is not tried again. A policy that is invalid, or of no
 // attempts, is a problem of Build; see [Refused].
 //
+// The policy's filters are asked in the worker that ran the item, with the error itself, the typed input and the name
+// of the task; the failure is stored with their answer. That takes a policy which Build can see: one that is given to
+// OnWorkItemStateChanged directly, or through [All]. A failure without a Go error, such as one that a person reports,
+// and the failures of a policy that an activity of your own calls, are shown to the filters as the *workitem.Failure
+// that is stored: use [retry.OnCode] for these.
+//
 //	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
 func Retry(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Again) }
 
@@ -28,38 +34,45 @@ func Resume(p retry.Policy) func(context.Context, *Change) error { return again(
 func again(
 	p retry.Policy, anew func(*Change, context.Context, time.Duration) (*workitem.Item, error),
 ) func(context.Context, *Change) error {
-	if err := checkRetry(p); err != nil {
-		return refused(err)
-	}
-	return func(ctx context.Context, c *Change) error {
+	r := &ready{refusal: checkRetry(p), retries: []retry.Policy{p}}
+	r.answer = func(ctx context.Context, c *Change) error {
 		if c.Item == nil || c.To != workitem.Failed || c.Item.Failure != nil && !c.Item.Failure.Retryable {
 			return nil
 		}
-		wait, again := p.Next(failureOf(c))
+		wait, again := next(p, c)
 		if !again {
 			return nil
 		}
 		_, err := anew(c, ctx, wait)
 		return err
 	}
+	return r.made()
 }
 
-// failureOf tells a policy of the change in its own words.
+// next asks a policy about a failed item. Its filters have been asked before if the failure says so; otherwise they see
+// the failure itself.
+func next(p retry.Policy, c *Change) (wait time.Duration, again bool) {
+	f := failureOf(c)
+	if c.Item.Failure != nil && c.Item.Failure.Filtered {
+		p.Filters = nil
+	}
+	return p.Next(f)
+}
+
+// failureOf describes the failure of an item to a policy.
 func failureOf(c *Change) retry.Failure {
 	first := c.Item
 	if chain := predecessors(c.Items(), c.Item); len(chain) > 0 {
 		first = chain[len(chain)-1]
 	}
-	var err error
-	if f := c.Item.Failure; f != nil {
-		err = f
-		if f.After > 0 {
-			err = retry.After(f.After, f)
-		}
+	f := retry.Failure{
+		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Name: c.spec.FunctionOf(c.Task()),
+		Input: Typed(c.spec.Decode, c.Item.Input),
 	}
-	return retry.Failure{
-		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Err: err, Name: c.Task(), Input: c.Item.Input,
+	if c.Item.Failure != nil {
+		f.Err = c.Item.Failure
 	}
+	return f
 }
 
 // Timeout cancels an item that is still live so long after its creation. Canceling the last item of a task completes
@@ -106,12 +119,10 @@ func Escalate(name string, after time.Duration, do func(context.Context, *Item) 
 	return Timer{Name: name, After: after, Item: do}
 }
 
-// All combines answers: they run in order, and the first error ends them. Nil ones are left out.
+// All combines answers: they run in order, and the first error ends them. Nil ones are left out. Two retries of one
+// failure are a problem of Build; see [Refused].
 func All[S any](answers ...func(context.Context, S) error) func(context.Context, S) error {
-	if refusal := refusalOf(answers); refusal != nil {
-		return refusal
-	}
-	return func(ctx context.Context, s S) error {
+	all := func(ctx context.Context, s S) error {
 		for _, answer := range answers {
 			if answer == nil {
 				continue
@@ -122,4 +133,9 @@ func All[S any](answers ...func(context.Context, S) error) func(context.Context,
 		}
 		return nil
 	}
+	if r := combine(answers); r != nil {
+		r.answer = any(all).(func(context.Context, *Change) error) // only an S that is a *Change has ready-made ones
+		return any(r.made()).(func(context.Context, S) error)
+	}
+	return all
 }

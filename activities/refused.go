@@ -10,24 +10,61 @@ import (
 )
 
 // Refused returns why a ready-made answer cannot work, such as [Retry] with a policy of no attempts; nil for any other
-// answer, which it does not call. Package builder asks, so that the reason is a problem of Build. Where nobody asks,
-// the answer fails every change that it is told of.
+// answer, which it does not call. Package builder asks, so that the reason is a problem of Build. An answer that is
+// used all the same fails every change.
 func Refused(answer func(context.Context, *Change) error) error {
-	if answer == nil || reflect.ValueOf(answer).Pointer() != refusals {
-		return nil
+	if r := inside(answer); r != nil {
+		return r.refusal
 	}
-	return answer(context.Background(), nil)
+	return nil
 }
 
-// refused makes an answer that holds nothing but the reason why it is none. All of them are one piece of code, by which
-// Refused knows them; inlined into a caller it would be another.
+// RetryOf returns the policy of a ready-made retry ([Retry], [Resume], or one of them in [All]); the zero policy for
+// any other answer, which it does not call.
+func RetryOf(answer func(context.Context, *Change) error) retry.Policy {
+	if r := inside(answer); r != nil && r.refusal == nil && len(r.retries) > 0 {
+		return r.retries[0]
+	}
+	return retry.Policy{}
+}
+
+// ready is a ready-made answer, with what a definition has to know of it before anything happens.
+type ready struct {
+	refusal error // why it cannot work; nil if it can
+	retries []retry.Policy
+	answer  func(context.Context, *Change) error
+}
+
+// made returns the answer as a function. All of them are one piece of code, by which [inside] knows them; inlined into
+// a caller it would be another. A change that is nil asks for the answer itself.
 //
 //go:noinline
-func refused(reason error) func(context.Context, *Change) error {
-	return func(context.Context, *Change) error { return reason }
+func (r *ready) made() func(context.Context, *Change) error {
+	return func(ctx context.Context, c *Change) error {
+		switch {
+		case c == nil:
+			*ctx.Value(insideKey{}).(**ready) = r
+			return nil
+		case r.refusal != nil:
+			return r.refusal
+		}
+		return r.answer(ctx, c)
+	}
 }
 
-var refusals = reflect.ValueOf(refused(nil)).Pointer()
+type insideKey struct{}
+
+var readyMade = reflect.ValueOf((&ready{}).made()).Pointer()
+
+// inside returns what a ready-made answer is made of; nil of any other answer, which it does not call.
+func inside(answer func(context.Context, *Change) error) *ready {
+	if answer == nil || reflect.ValueOf(answer).Pointer() != readyMade {
+		return nil
+	}
+	var r *ready
+	_ = answer(context.WithValue(context.Background(), insideKey{}, &r), nil)
+	return r
+}
 
 // checkRetry is stricter than the policy itself, whose zero value is one attempt: an answer that never answers is a
 // mistake. One attempt in so many words is none, since a program may be configured so.
@@ -38,17 +75,25 @@ func checkRetry(p retry.Policy) error {
 	return p.Validate()
 }
 
-// refusalOf finds the refused ones among answers; nil if there are none.
-func refusalOf[S any](answers []func(context.Context, S) error) func(context.Context, S) error {
-	var reasons []error
+// combine puts together what is known of the ready-made ones among answers; nil if there are none.
+func combine[S any](answers []func(context.Context, S) error) *ready {
+	var all *ready
 	for _, answer := range answers {
-		if change, ok := any(answer).(func(context.Context, *Change) error); ok {
-			reasons = append(reasons, Refused(change))
+		change, ok := any(answer).(func(context.Context, *Change) error)
+		if !ok {
+			return nil
+		}
+		if r := inside(change); r != nil {
+			if all == nil {
+				all = new(ready)
+			}
+			all.refusal = errors.Join(all.refusal, r.refusal)
+			all.retries = append(all.retries, r.retries...)
 		}
 	}
-	reason := errors.Join(reasons...)
-	if reason == nil {
-		return nil
+	if all != nil && len(all.retries) > 1 {
+		all.refusal = errors.Join(all.refusal, fmt.Errorf("%w: %d retries would answer the same failure, each with an "+
+			"item of its own; keep one of them", retry.ErrInvalid, len(all.retries)))
 	}
-	return any(refused(reason)).(func(context.Context, S) error) // only an S that is a *Change has any
+	return all
 }

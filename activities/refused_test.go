@@ -24,7 +24,7 @@ func TestARetryThatCannotWorkIsRefused(t *testing.T) {
 		} {
 			require.ErrorContains(t, activities.Refused(answer), want)
 			require.ErrorIs(t, activities.Refused(answer), retry.ErrInvalid)
-			require.ErrorContains(t, answer(t.Context(), nil), want, "also where nobody asks")
+			require.ErrorContains(t, answer(t.Context(), new(activities.Change)), want, "also where it was not asked before")
 		}
 	}
 	called := func(context.Context, *activities.Change) error { panic("it must not be called") }

@@ -109,11 +109,13 @@ type Change struct {
 	Child    workitem.CaseID // zero for a work item
 	Workflow string          // of the child case
 	From, To workitem.State  // a child case is initialized until its first work starts
+
+	spec *Task
 }
 
-// NewChange makes what OnWorkItemStateChanged is given, of the activation alone: who calls it fills the other fields
-// in. It is for the kernel.
-func NewChange(a *Activation) *Change { return &Change{Activation: *a} }
+// NewChange makes what OnWorkItemStateChanged is given, of the activation and what the definition says of its task: the
+// caller fills the other fields in. It is for the kernel.
+func NewChange(a *Activation, spec *Task) *Change { return &Change{Activation: *a, spec: spec} }
 
 // Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due
 // after the given time. It is the whole of a retry; [Retry] calls it.

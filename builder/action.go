@@ -94,6 +94,7 @@ func newAction[In, Out any](
 		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
 		OnWorkItemStateChanged: retryOf(spec.retry),
 	})
+	task.n.task.Retry, task.n.task.Function = spec.retry, name
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	b.d.flow(b.Start(), task, pos)
 	b.d.flow(task, b.End(), pos)

@@ -111,16 +111,14 @@ func LaterHandler[Out, V any](
 	}
 	accept := acceptor[V]()
 	h.spec = func(*activities.Definition) *activities.Handler { return &activities.Handler{Accept: accept} }
-	h.call = &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: func(ctx context.Context, w *activities.Work) error {
+	run := func(ctx context.Context, w *activities.Work) error {
 		ended, v, err := endedOf[Out, V](w.Case, w.Input)
 		if err != nil {
-			return failed(workitem.Fatal(fmt.Errorf("handler %s: %w", name, err)))
+			return workitem.Fatal(fmt.Errorf("handler %s: %w", name, err))
 		}
-		if err := f(context.WithValue(ctx, workKey{}, w), ended, v); err != nil {
-			return failed(err)
-		}
-		return nil
-	}}
+		return f(context.WithValue(ctx, workKey{}, w), ended, v)
+	}
+	h.call = &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V]()}
 	return &LaterRef[V]{h}
 }
 

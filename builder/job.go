@@ -51,7 +51,9 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 			d.other(old.pos)
 		}
 	}
-	j := &job{d: d, name: name, pos: pos, call: &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: callOf(f)}}
+	j := &job{d: d, name: name, pos: pos, call: &activities.Call{
+		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
+	}}
 	d.jobs = append(d.jobs, j)
 	return &JobRef[P]{j}
 }
@@ -60,12 +62,9 @@ func callOf[P any](f func(context.Context, P) error) func(context.Context, *acti
 	return func(ctx context.Context, w *activities.Work) error {
 		p, err := restore[P](w.Input)
 		if err != nil {
-			return failed(workitem.Fatal(fmt.Errorf("payload of job %s: %w", w.Name, err)))
+			return workitem.Fatal(fmt.Errorf("payload of job %s: %w", w.Name, err))
 		}
-		if err := f(context.WithValue(ctx, workKey{}, w), p); err != nil {
-			return failed(err)
-		}
-		return nil
+		return f(context.WithValue(ctx, workKey{}, w), p)
 	}
 }
 

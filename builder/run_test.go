@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -76,22 +75,6 @@ func TestAnOutputMustObeyItsRules(t *testing.T) {
 	require.Equal(t, workitem.CodeInvalid, f.Code)
 	require.JSONEq(t, `[{"path":"body","rule":"required"}]`, string(f.Details))
 	require.True(t, f.Retryable, "a model may do better next time")
-}
-
-func TestARunThatTakesTooLongTimesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // as the worker does
-		defer cancel()
-		wait := func(ctx context.Context, _ Prompt) (Draft, error) {
-			<-ctx.Done()
-			return Draft{}, ctx.Err()
-		}
-		_, f, err := running(ctx, t, time.Minute, wait)
-		require.Equal(t, "timeout: not done within 1m0s: context deadline exceeded", f.String())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		_, f, _ = running(ctx, t, 0, wait)
-		require.Equal(t, workitem.CodeError, f.Code, "there is no limit of ours")
-	})
 }
 
 func TestAnInputThatCannotBeReadIsNotRetried(t *testing.T) {

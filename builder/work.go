@@ -69,9 +69,10 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
 		Accept: acceptTask[In, Out](), Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
 		Timers: timersOf(w.Timeout, w.Timers), RunTimeout: w.RunTimeout,
+		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Decode: decoderOf[In](),
 	}
 	if w.Run != nil {
-		n.task.Run = runnerOf(w.Run, w.RunTimeout)
+		n.task.Run = runnerOf(w.Run)
 	}
 	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
 	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)

@@ -13,7 +13,15 @@ import (
 const MaxSize = 1 << 20
 
 // ErrTooLarge says that a payload or record is longer than [MaxSize].
-var ErrTooLarge = errors.New("too large")
+var ErrTooLarge error = tooLargeError{}
+
+// tooLargeError has its own code as the failure of some work, which another attempt does not repair.
+type tooLargeError struct{}
+
+func (tooLargeError) Error() string                   { return "too large" }
+func (tooLargeError) Permanent() bool                 { return true }
+func (tooLargeError) FailureCode() string             { return "too-large" }
+func (tooLargeError) FailureDetails() json.RawMessage { return nil }
 
 // Encode validates v and returns it as JSON text, in UTF-8. The error is an [*InvalidError] if v breaks its own rules
 // or holds raw JSON that isn't UTF-8, an [*TypeError] if its type has rules that can't work, or is [ErrTooLarge].

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -62,6 +63,18 @@ func (e *InvalidError) Error() string {
 
 // Unwrap returns why the data can't be read or written as JSON, if that was the reason.
 func (e *InvalidError) Unwrap() error { return e.Err }
+
+// FailureCode is the code of the failure that some work is recorded with if this is its error: "invalid".
+func (e *InvalidError) FailureCode() string { return "invalid" }
+
+// FailureDetails are the details of that failure: the fields as a JSON list; nil if there are none.
+func (e *InvalidError) FailureDetails() json.RawMessage {
+	if len(e.Fields) == 0 {
+		return nil
+	}
+	fields, _ := json.Marshal(e.Fields) // strings only, which cannot fail
+	return fields
+}
 
 // Validate reports every field of v that breaks the rule in its validate tag, as an [*InvalidError]; nil if all is
 // well. Structs in structs are followed; the elements of a list or map where the field's tag says dive; those of a

@@ -200,7 +200,7 @@ func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
 		}
 		return receipt{}, closed
 	}, builder.Retry(func(p *retry.Policy) {
-		p.Filters = []retry.Filter{func(f retry.Failure) bool { return f.Err.Error() == "error: closed" }}
+		p.Filters = []retry.Filter{retry.On(closed)}
 	}))
 	e := enginetest.New(t, a)
 	tried.now = func() time.Time { return e.Now() }
@@ -424,7 +424,7 @@ func TestAttemptTimeout(t *testing.T) {
 	e.Drain()
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, workitem.CodeTimeout, s.Failure.Code)
+	require.Equal(t, "timeout: not done within 1ms: context deadline exceeded", s.Failure.String())
 	e.Advance(time.Second)
 	got, err := run.Result(t.Context(), e)
 	require.NoError(t, err)

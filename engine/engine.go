@@ -32,7 +32,7 @@ var (
 	ErrClosed     = errors.New("the engine is closed")
 	ErrCallback   = errors.New("callback failed") // it panicked, or took too long
 	ErrKeyReused  = errors.New("the idempotency key was used for another command")
-	ErrTooLarge   = errors.New("the payload is too large")
+	ErrTooLarge   = fmt.Errorf("the payload is %w", domain.ErrTooLarge)
 )
 
 // Workflow is anything that is, or embeds, a definition.

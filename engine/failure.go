@@ -2,55 +2,78 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// runFailure is an error of a run with the failure that is made of it.
-type runFailure struct {
-	failure *workitem.Failure
-	err     error
+// function is what a definition says of the function behind a job.
+type function struct {
+	name   string // in filters and logs
+	retry  retry.Policy
+	decode func(json.RawMessage) (any, error)
 }
 
-func (f *runFailure) Error() string { return f.err.Error() }
-func (f *runFailure) Unwrap() error { return f.err }
-
-// As has workitem.FailureOf find the failure as it was made, with what is known of the context that the error came from.
-func (f *runFailure) As(target any) bool {
-	t, ok := target.(**workitem.Failure)
-	if ok {
-		*t = f.failure
+// functionOf finds the function behind a job; nothing but its name if there is none.
+func functionOf(def *activities.Definition, w *activities.Work) function {
+	if w.Name != "" {
+		if call := def.Calls[w.Name]; call != nil {
+			return function{w.Name, call.Retry, call.Decode}
+		}
+		return function{name: w.Name}
 	}
-	return ok
+	t, ok := def.Net.TaskByName(w.Item.Task)
+	if !ok {
+		return function{name: w.Item.Task}
+	}
+	spec := &def.Tasks[t]
+	return function{spec.FunctionOf(w.Item.Task), spec.Retry, spec.Decode}
 }
 
-// failureIn makes the failure that a job is settled with.
-func failureIn(err error) *workitem.Failure {
-	if err == nil {
-		return nil
-	}
+// failureOf makes the failure that a job is settled with. The filters of its retry policy are asked here, where the error
+// still is what the function returned; the process decides by their answer.
+func (e *Engine) failureOf(def *activities.Definition, w *activities.Work, err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
-	if delay, ok := retry.Delay(err); ok && failure.After == 0 {
-		failure.After = delay
+	f := functionOf(def, w)
+	if len(f.retry.Filters) == 0 {
+		return failure
 	}
-	if retry.IsPermanent(err) { // a mistake in the steps, too: the next attempt knows less of them, and would hide it
-		failure.Retryable = false
-	}
+	_, refused := errors.AsType[*activities.OutputError](err)
+	failure.Filtered = true
+	failure.Retryable = failure.Retryable && f.retry.Accepts(retry.Failure{
+		Attempt: w.Attempt, Elapsed: max(e.now().Sub(w.Began), 0), Err: err, Name: f.name, Input: activities.Typed(f.decode, w.Input),
+		Refused: refused,
+	})
 	return failure
 }
 
-// failureOf puts an error of a run into the words of a failure.
-func (e *Engine) failureOf(ctx context.Context, err error, limit time.Duration) *workitem.Failure {
-	f := workitem.FailureOf(err)
-	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Code == workitem.CodeError {
-		f.Code, f.Message = workitem.CodeTimeout, fmt.Sprintf("not done within %s: %s", limit, f.Message)
-	}
-	if errors.Is(err, ErrTooLarge) && f.Code == workitem.CodeError {
-		f.Code, f.Retryable = workitem.CodeTooLarge, false // another attempt would give as much
-	}
-	return f
+// refusal is the failure of a job whose output the process has refused. No filter is asked about that.
+func refusal(err error) *workitem.Failure {
+	failure := workitem.FailureOf(err)
+	failure.Code, failure.Filtered = workitem.CodeInvalid, true
+	return failure
 }
+
+// overtime names the reason of an error that came after the time of a run was over, unless it has a code of its own.
+func overtime(ctx context.Context, err error, limit time.Duration) error {
+	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && workitem.FailureOf(err).Code == workitem.CodeError {
+		return &lateError{limit, err}
+	}
+	return err
+}
+
+// lateError says that a run took longer than it may. It wraps what the function returned then.
+type lateError struct {
+	limit time.Duration
+	err   error
+}
+
+func (l *lateError) Error() string                   { return fmt.Sprintf("not done within %s: %s", l.limit, l.err) }
+func (l *lateError) Unwrap() error                   { return l.err }
+func (l *lateError) FailureCode() string             { return workitem.CodeTimeout }
+func (l *lateError) FailureDetails() json.RawMessage { return nil }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -151,7 +152,7 @@ func (j *journal) Tx(
 			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
 				defer func() {
 					if p := recover(); p != nil {
-						bug = workitem.PanicFailure(p)
+						bug = workitem.FailureOf(retry.NewPanicError(p))
 						err = bug
 					}
 				}()

@@ -96,11 +96,7 @@ func (e *Engine) lookAgain(n entry) {
 func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, suspended bool,
 ) {
-	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload}
-	if w.Item != nil && w.Name == "" {
-		info.Item, info.Key = w.Item.ID, w.First.String()
-	}
-	run := step.NewRun(j, info)
+	run := step.NewRun(j, e.infoOf(def, w))
 	output, err := e.call(run.Context(ctx), def, w)
 	outcome := run.End(err)
 	j.last = outcome.Steps
@@ -108,16 +104,26 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 		return nil, nil, true
 	}
 	if outcome.Err != nil {
-		output = nil
+		return nil, e.failureOf(def, w, outcome.Err), false
 	}
-	return output, failureIn(outcome.Err), false
+	return output, nil, false
+}
+
+// infoOf describes a job to its steps.
+func (e *Engine) infoOf(def *activities.Definition, w *activities.Work) step.Info {
+	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload,
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).name}
+	if w.Item != nil && w.Name == "" {
+		info.Item, info.Key = w.Item.ID, w.First.String()
+	}
+	return info
 }
 
 // call calls the function behind a job. Panics and overruns are failures like any other.
 func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = workitem.PanicFailure(p)
+			err = retry.NewPanicError(p)
 		}
 	}()
 	if w.Name != "" {
@@ -135,11 +141,11 @@ func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activi
 		ctx, cancel = context.WithTimeout(ctx, spec.RunTimeout)
 		defer cancel()
 	}
-	if output, err = spec.Run(ctx, w); err == nil {
-		err = e.fits("output", output)
+	if output, err = spec.Run(ctx, w); err != nil {
+		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
-	if err != nil {
-		return nil, &runFailure{e.failureOf(ctx, err, spec.RunTimeout), err}
+	if err = e.fits("output", output); err != nil {
+		return nil, &activities.OutputError{Err: err}
 	}
 	return output, nil
 }
@@ -154,8 +160,7 @@ func (e *Engine) settle(
 		return
 	}
 	if failure == nil {
-		failure = workitem.FailureOf(err)
-		failure.Code = workitem.CodeInvalid
+		failure = refusal(err)
 		if err = e.submitSettle(n, w, nil, failure, steps); err == nil || e.refused(n, err) {
 			return
 		}
@@ -183,14 +188,18 @@ func (e *Engine) submitSettle(
 	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps []*workitem.Step,
 ) error {
 	for try := 1; ; try++ {
-		err := e.submit(context.Background(), e.onJob(n.root, "job settle", false, func(m *kernel.Machine) error {
+		r := e.onJob(n.root, "job settle", false, func(m *kernel.Machine) error {
 			if len(steps) > 0 {
 				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
 					return err
 				}
 			}
 			return m.Settle(n.job, w.Fence, output, failure)
-		}))
+		})
+		err := e.submit(context.Background(), r)
+		if err == nil {
+			e.logCall(w, failure, r.tx.units[0].events())
+		}
 		if !errors.Is(err, errCommit) {
 			return err
 		}

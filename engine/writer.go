@@ -243,6 +243,7 @@ func (e *Engine) publish(tx *Tx) {
 		e.watch.note(u.tree, events)
 		e.topics.note(u.tree, events)
 		e.keep.note(u.tree, events)
+		e.logAttempts(u.tree, events)
 		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
 		} else if c := e.trees[u.tree.Root]; c != nil {

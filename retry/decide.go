@@ -13,7 +13,11 @@ type Failure struct {
 	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
 	Err     error         // why it failed
 	Name    string        // what failed, for filters that serve several; "" if it has no name
-	Input   any           // what it was given; nil if nobody said
+	Input   any           // what it was given, with its Go type; nil if nobody said
+
+	// Refused says that the attempt returned a value, which a check, or the rules of its own type, refused. Err is the
+	// reason. Filters are not asked about it: they say which errors are worth another attempt.
+	Refused bool
 }
 
 // Filter accepts the failures that are worth another attempt. One that panics accepts nothing.
@@ -34,6 +38,20 @@ func OnType[E error]() Filter {
 	}
 }
 
+// OnCode accepts every error that has one of the failure codes, by a method FailureCode() string: a *workitem.Failure
+// with its Code, a [PanicError] ("panic"), data that breaks its rules ("invalid"), a run that took too long
+// ("timeout"). It is the one filter that also knows failures which were reported as data: by a person, or by another
+// process. Where several errors of a chain have that method, the outermost one counts.
+func OnCode(codes ...string) Filter {
+	return func(f Failure) bool {
+		e, ok := errors.AsType[interface {
+			error
+			FailureCode() string
+		}](f.Err)
+		return ok && slices.Contains(codes, e.FailureCode())
+	}
+}
+
 // Next decides what follows a failed attempt: another one after the wait, or none (false, with a wait of 0). There is
 // none if
 //
@@ -46,18 +64,21 @@ func OnType[E error]() Filter {
 // negative. Apart from the source of chance the answer depends on nothing but the policy and f, so a durable engine may
 // ask with what it has stored.
 func (p Policy) Next(f Failure) (wait time.Duration, again bool) {
-	if !p.accepts(f) {
+	if !p.Accepts(f) {
 		return 0, false
 	}
 	return p.afford(f)
 }
 
-// accepts says whether the error may be retried at all, however many attempts are left.
-func (p Policy) accepts(f Failure) bool {
+// Accepts reports whether a failed attempt is worth another one at all, however many are left: its error is not
+// permanent, and one of the filters accepts it, if the policy has any and the value was not merely refused. A durable
+// engine asks it while it has the error, and stores the answer.
+func (p Policy) Accepts(f Failure) bool {
 	if IsPermanent(f.Err) {
 		return false
 	}
-	return len(p.Filters) == 0 || slices.ContainsFunc(p.Filters, func(match Filter) bool { return safely(match, f) })
+	return f.Refused || len(p.Filters) == 0 ||
+		slices.ContainsFunc(p.Filters, func(match Filter) bool { return safely(match, f) })
 }
 
 // safely asks a filter. A panic is a bug in the filter, which must not hide the error that it was asked about.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -23,6 +24,11 @@ type Call[T any] struct {
 	Input  any        // what the work is given, for filters and checks to look at. Default: nil
 	Checks []Check[T] // what a value must pass, all of them. Default: none
 	Clock  Clock      // measures and waits. Default: SystemClock
+
+	// Log gets one line at DEBUG for each attempt, when it has ended: "attempt completed" or "attempt failed", with the
+	// name of the call, the number of the attempt, the wait before the next one (if there is one), and the error.
+	// Default: nil, which logs nothing.
+	Log *slog.Logger
 }
 
 // Check refuses a value by returning the reason. A refused value counts as a failed attempt, which the policy's filters
@@ -53,8 +59,7 @@ func Valid[T any](f func(T) error) Check[T] {
 //     once when ctx does, and fn isn't called again;
 //   - an error that is [ErrInvalid] if the policy is invalid. fn isn't called.
 //
-// A panic of fn isn't a failed attempt: it goes through to the caller, like that of any function called directly. In a
-// durable job it is the engine that turns it into a failure.
+// A panic of fn is a failed attempt, whose error is a [*PanicError].
 func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt int) (T, error)) (T, error) {
 	var none T
 	if err := c.Policy.Validate(); err != nil {
@@ -70,19 +75,21 @@ func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt in
 		if ctx.Err() != nil {
 			return none, c.stopped(ctx, attempt-1, last)
 		}
-		value, err := fn(ctx, attempt)
+		value, err := guarded(ctx, attempt, fn)
 		elapsed := max(c.Clock.Now().Sub(start), 0)
 		f := Failure{Attempt: attempt, Elapsed: elapsed, Err: err, Name: c.Name, Input: c.Input}
 		next := c.afterError
 		if err == nil {
 			reason := c.refuse(Outcome[T]{value, attempt, elapsed, c.Name, c.Input})
 			if reason == nil {
+				c.log(ctx, f, 0, true)
 				return value, nil
 			}
 			refused.add(attempt, value, reason)
-			f.Err, next = refused, c.afterRefusal
+			f.Err, f.Refused, next = refused, true, c.afterRefusal
 		}
 		wait, final := next(f)
+		c.log(ctx, f, wait, final != nil)
 		if final != nil {
 			return none, final
 		}
@@ -91,9 +98,35 @@ func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt in
 	}
 }
 
+// guarded calls fn, and makes an error of a panic.
+func guarded[T any](ctx context.Context, attempt int, fn func(context.Context, int) (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = NewPanicError(p)
+		}
+	}()
+	return fn(ctx, attempt)
+}
+
+// log writes one line for an attempt that has ended.
+func (c Call[T]) log(ctx context.Context, f Failure, wait time.Duration, last bool) {
+	if c.Log == nil {
+		return
+	}
+	attrs := []slog.Attr{slog.String("function", f.Name), slog.Int("attempt", f.Attempt)}
+	if f.Err == nil {
+		c.Log.LogAttrs(ctx, slog.LevelDebug, "attempt completed", attrs...)
+		return
+	}
+	if !last {
+		attrs = append(attrs, slog.Duration("wait", wait))
+	}
+	c.Log.LogAttrs(ctx, slog.LevelDebug, "attempt failed", append(attrs, slog.Any("error", f.Err))...)
+}
+
 // afterError returns the wait before another attempt, or the error that ends the call.
 func (c Call[T]) afterError(f Failure) (time.Duration, error) {
-	if !c.Policy.accepts(f) {
+	if !c.Policy.Accepts(f) {
 		return 0, f.Err
 	}
 	wait, again := c.Policy.afford(f)
@@ -109,7 +142,7 @@ func (c Call[T]) afterError(f Failure) (time.Duration, error) {
 // afterRefusal is like afterError for a value that a check refused. The filters speak of errors and aren't asked, and
 // the error that ends the call explains itself.
 func (c Call[T]) afterRefusal(f Failure) (time.Duration, error) {
-	if wait, again := c.Policy.afford(f); again && !IsPermanent(f.Err) {
+	if wait, again := c.Policy.Next(f); again {
 		return wait, nil
 	}
 	return 0, f.Err

@@ -323,10 +323,17 @@ func TestAnInvalidPolicyCallsNothing(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-func TestAPanicGoesThrough(t *testing.T) {
-	require.PanicsWithValue(t, "a bug", func() {
-		_, _ = retry.Do(t.Context(), retry.Constant(9, 0), func(context.Context, int) (int, error) { panic("a bug") })
-	})
+func TestAPanicIsAFailedAttempt(t *testing.T) {
+	calls, cause := 0, errors.New("a bug")
+	p := retry.Constant(3, 0)
+	p.Filters = []retry.Filter{retry.OnType[*retry.PanicError]()}
+	_, err := retry.Do(t.Context(), p, func(context.Context, int) (int, error) { calls++; panic(cause) })
+	require.Equal(t, 3, calls)
+	require.ErrorIs(t, err, cause, "what it panicked with")
+	panicked, ok := errors.AsType[*retry.PanicError](err)
+	require.True(t, ok)
+	require.EqualError(t, panicked, "panic: a bug")
+	require.Contains(t, string(panicked.Stack), "TestAPanicIsAFailedAttempt")
 }
 
 func TestSystemClockStops(t *testing.T) {

@@ -1,12 +1,14 @@
 package retry
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
-// Permanent marks an error that no further attempt can mend, such as a wrong password. The text stays the same, and
+// Permanent marks an error that no further attempt can repair, such as a wrong password. The text stays the same, and
 // errors.Is and errors.As still find what is inside. It ends every retry that it passes through: an inner one and those
 // around it. Permanent(nil) is nil.
 //
@@ -67,6 +69,35 @@ type after struct {
 func (a *after) Error() string             { return a.err.Error() }
 func (a *after) Unwrap() error             { return a.err }
 func (a *after) RetryAfter() time.Duration { return a.delay }
+
+// PanicError is the error of an attempt that panicked. A panic is a failed attempt like any other, in [Do] and in
+// everything durable: filters see a *PanicError, and after the last attempt it is the error.
+type PanicError struct {
+	Value any    // what the work panicked with
+	Stack []byte // of the goroutine, as debug.Stack returns it
+}
+
+// NewPanicError makes the error of a panic. Call it in the deferred function that recovers, with what recover
+// returned: the stack is taken at that place.
+func NewPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
+
+// Error returns "panic: runtime error: index out of range [3] with length 3", without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value if it is an error, so that errors.Is and errors.As find it; nil otherwise.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// FailureCode is the code of the failure that a durable attempt is recorded with: "panic".
+func (e *PanicError) FailureCode() string { return "panic" }
+
+// FailureDetails are the details of that failure: the stack, as a JSON string.
+func (e *PanicError) FailureDetails() json.RawMessage {
+	stack, _ := json.Marshal(string(e.Stack)) // a string always has a JSON form
+	return stack
+}
 
 // ExhaustedError says that a policy gave up although the last error was worth another attempt: attempts or time had run
 // out. It wraps that error, so errors.Is and errors.As find it.

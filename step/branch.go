@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -150,7 +151,7 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 		err := error(errGone)
 		defer func() {
 			if p := recover(); p != nil {
-				err = workitem.PanicFailure(p)
+				err = retry.NewPanicError(p)
 			}
 			b.cancel(nil)
 			r.mu.Lock()

@@ -316,18 +316,21 @@ func (c *call) awaitEnd(begin func() *workitem.Step) (*workitem.Step, error) {
 // encode writes a result, or says why it can't be remembered.
 func (c *call) encode(v any) (json.RawMessage, error) {
 	raw, err := domain.Encode(v)
-	if errors.Is(err, domain.ErrTooLarge) {
-		return nil, &workitem.Failure{Code: CodeTooLarge, Message: "the result: " + err.Error()}
-	}
 	if err != nil {
-		return nil, fmt.Errorf("the result: %w", err)
+		return nil, &unfit{fmt.Errorf("the result: %w", err)}
 	}
 	if most := c.run.info.MaxResult; len(raw) > most {
-		return nil, &workitem.Failure{Code: CodeTooLarge, Message: fmt.Sprintf(
-			"the result has %d bytes, and the limit is %d; store it elsewhere and return its address", len(raw), most)}
+		return nil, &unfit{&workitem.Failure{Code: CodeTooLarge, Message: fmt.Sprintf(
+			"the result has %d bytes, and the limit is %d; store it elsewhere and return its address", len(raw), most)}}
 	}
 	return raw, nil
 }
+
+// unfit is why the result of a step's function is refused. The function itself had no error, so the filters of a retry
+// policy are not asked.
+type unfit struct{ error }
+
+func (u *unfit) Unwrap() error { return u.error }
 
 // result reads what a step has come to.
 func result[T any](r *Run, s *workitem.Step) (T, error) {

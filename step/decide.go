@@ -229,7 +229,7 @@ func (c *call) recordChoice(ch choice, failed error) error {
 	}
 	s.State, s.Result = workitem.StepDone, raw
 	if failed != nil { // to be decided anew in the next attempt of the job, like all that failed
-		f := *failureOf(failed)
+		f := *workitem.FailureOf(failed)
 		f.Details = raw
 		s.State, s.Result, s.Failure = workitem.StepFailed, nil, &f
 	}

@@ -121,25 +121,26 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 	if next.Created.IsZero() {
 		next.Created = start
 	}
-	raw, late, err := c.callFn(fn)
+	raw, late, err := c.callFn(func(ctx context.Context) (json.RawMessage, error) { return guarded(ctx, fn) })
 	if err := c.discarded(err); err != nil {
 		return nil, err
 	}
 	if err == nil {
 		next.State, next.Result = workitem.StepDone, raw
+		r.attempted(c.ctx, &next, 0, false)
 		return &next, nil
 	}
-	f := failureOf(err)
+	f := workitem.FailureOf(err)
 	if late {
 		f = overtime(f, c.opts.timeout)
 	}
 	next.State, next.Failure = workitem.StepFailed, f
 	now := r.journal.Now()
-	if wait, again := c.again(&next, f, err, now); again {
+	wait, again := c.again(&next, f, err, now)
+	if again {
 		next.State, next.Due = workitem.StepWaiting, now.Add(wait)
-		r.info.Log.Debug("step: an attempt failed", append(r.who(), "step", next.Name, "attempt", next.Attempt,
-			"wait", wait, "error", err)...)
 	}
+	r.attempted(c.ctx, &next, wait, again)
 	return &next, nil
 }
 
@@ -153,6 +154,16 @@ func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw js
 	}
 	raw, err = fn(ctx)
 	return raw, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded), err
+}
+
+// guarded calls a step's function, and makes an error of a panic.
+func guarded(ctx context.Context, fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = retry.NewPanicError(p)
+		}
+	}()
+	return fn(ctx)
 }
 
 // inner marks a context as that of a step's function.
@@ -187,11 +198,10 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 	if !c.opts.retryGiven || !f.Retryable {
 		return 0, false
 	}
-	if _, told := retry.Delay(err); !told && f.After > 0 { // a *workitem.Failure may carry one
-		err = retry.After(f.After, err)
-	}
+	_, refused := errors.AsType[*unfit](err)
 	return c.opts.policy.Next(retry.Failure{
 		Attempt: s.Attempt, Elapsed: max(now.Sub(s.Created), 0), Err: err, Name: s.Name, Input: c.opts.input,
+		Refused: refused,
 	})
 }
 
@@ -246,7 +256,7 @@ func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) 
 		if err == nil {
 			return raw, nil
 		}
-		f := failureOf(err)
+		f := workitem.FailureOf(err)
 		if late {
 			f = overtime(f, c.opts.timeout)
 		}

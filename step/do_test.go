@@ -315,14 +315,19 @@ func TestAResultThatBreaksItsRulesFailsTheAttempt(t *testing.T) {
 	require.JSONEq(t, `[{"path":"text","rule":"required"}]`, string(f.Details))
 }
 
-func TestAPanicFailsTheJobAndNoStep(t *testing.T) {
-	job := steptest.New()
-	out := job.Run(t.Context(), func(ctx context.Context) error {
-		_, err := step.Do(ctx, "x", func(context.Context) (int, error) { panic("a bug") })
+func TestAPanicIsAFailedAttempt(t *testing.T) {
+	job, calls := steptest.New(), 0
+	out := job.Drive(t.Context(), func(ctx context.Context) error {
+		_, err := step.Do(ctx, "x", func(context.Context) (int, error) { calls++; panic("a bug") },
+			step.Retry(retry.Constant(3, time.Second)))
 		return err
 	})
-	require.Equal(t, workitem.CodePanic, workitem.FailureOf(out.Err).Code)
-	require.Empty(t, job.Steps())
+	require.Equal(t, 3, calls)
+	f := workitem.FailureOf(out.Err)
+	require.Equal(t, workitem.CodePanic, f.Code)
+	require.Contains(t, string(f.Details), "TestAPanicIsAFailedAttempt", "the stack")
+	require.Len(t, job.Steps(), 1)
+	require.Equal(t, workitem.StepFailed, job.Steps()[0].State)
 }
 
 func TestOutsideAJobThereIsAnError(t *testing.T) {

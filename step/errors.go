@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/domain"
-	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -56,7 +54,7 @@ var codes = map[error]*workitem.Failure{
 	ErrHistory: {Code: CodeHistory}, ErrUsage: {Code: CodeUsage},
 }
 
-// mistake is an error of the code, not of the world. It is permanent: only other code can mend it.
+// mistake is an error of the code, not of the world. It is permanent: only other code can repair it.
 type mistake struct {
 	kind error
 	text string
@@ -147,25 +145,6 @@ func labelled(head string, f *workitem.Failure) *workitem.Failure {
 		l.Message = head + ": " + f.Message
 	}
 	return &l
-}
-
-// failureOf puts an error of a step's function into what is recorded. Beside what workitem.FailureOf knows, it
-// understands package retry, and data that breaks its rules.
-func failureOf(err error) *workitem.Failure {
-	f := workitem.FailureOf(err)
-	if delay, ok := retry.Delay(err); ok && f.After == 0 {
-		f.After = delay
-	}
-	if retry.IsPermanent(err) {
-		f.Retryable = false
-	}
-	if invalid, ok := errors.AsType[*domain.InvalidError](err); ok && f.Code == workitem.CodeError {
-		f.Code = workitem.CodeInvalid
-		if len(invalid.Fields) > 0 && f.Details == nil {
-			f.Details, _ = domain.Encode(invalid.Fields) // strings only, which cannot fail
-		}
-	}
-	return f
 }
 
 // overtime names the reason of a failure that came after the time was over.

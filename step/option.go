@@ -40,7 +40,8 @@ type options struct {
 //	step.Retry(retry.Exponential(4, time.Second)) // at most 4 calls, after waits of 1s, 2s, 4s
 //
 // There is no other attempt if the error is marked by retry.Permanent or workitem.Fatal, or is a failure that is not
-// retryable. A delay asked for by retry.After replaces the wait. A panic is no failed attempt: it fails the job.
+// retryable. A delay asked for by retry.After replaces the wait. A panic is a failed attempt, whose error is a
+// *retry.PanicError. The policy's filters see the error itself, the name of the step, and the value of [Input].
 func Retry(p retry.Policy) Option {
 	return Option{"Retry", func(o *options) error {
 		o.policy, o.retryGiven = p, true

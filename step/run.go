@@ -20,6 +20,10 @@ type Info struct {
 	Attempt int          // of the job, from 1; a run that goes on after a wait or a crash is the same attempt
 	Log     *slog.Logger // Default: slog.Default()
 
+	// Workflow and Function name the work in the log: the workflow of the case, and the task, the action or the job
+	// whose function runs. Default: "", which is left out.
+	Workflow, Function string
+
 	// Key names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id.
 	Key string
 
@@ -167,6 +171,22 @@ func (r *Run) who() []any {
 		who = append(who, "item", r.info.Item)
 	}
 	return who
+}
+
+// attempted logs one line for an attempt at a step that has ended.
+func (r *Run) attempted(ctx context.Context, s *workitem.Step, wait time.Duration, again bool) {
+	if !r.info.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	who := append(r.who(), "workflow", r.info.Workflow, "function", r.info.Function, "step", s.Name, "attempt", s.Attempt)
+	if s.Failure == nil {
+		r.info.Log.DebugContext(ctx, "attempt completed", who...)
+		return
+	}
+	if again {
+		who = append(who, "wait", wait)
+	}
+	r.info.Log.DebugContext(ctx, "attempt failed", append(who, "code", s.Failure.Code, "error", s.Failure.Message)...)
 }
 
 // stop lets nothing more be done, for the given reason, unless there is one already. The lock is held.

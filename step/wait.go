@@ -92,7 +92,7 @@ func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) 
 		err = fmt.Errorf("the value of event %q can't be read as the type that is asked for: %w", event, err)
 	}
 	if err != nil {
-		f := failureOf(err)
+		f := workitem.FailureOf(err)
 		f.Code, f.Retryable = workitem.CodeInvalid, false // it stays as it was sent
 		refused := *s
 		refused.Failure = f

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,7 +16,11 @@ type Failure struct {
 	Message   string          `json:"message,omitempty"` // one sentence for a person
 	Details   json.RawMessage `json:"details,omitempty"` // anything more, as JSON; nil if none
 	Retryable bool            `json:"retryable"`         // whether another attempt may help; [Failf] says that it may
-	After     time.Duration   `json:"after,omitempty"`   // wait at least this long, in nanoseconds; 0 if nobody said
+	After     time.Duration   `json:"after,omitempty"`   // wait this long, in nanoseconds; 0 leaves it to the policy
+
+	// Filtered says that the filters of the retry policy have seen the error that this was made of, in the process
+	// where it occurred. Retryable holds their answer, and they are not asked again.
+	Filtered bool `json:"filtered,omitempty"`
 }
 
 // The codes that Tasq gives itself.
@@ -48,13 +51,42 @@ func (f *Failure) String() string {
 // or &workitem.Failure{Code: "no-funds"} where another attempt does not help.
 func (f *Failure) Error() string { return f.String() }
 
-// fatal marks an error that no further attempt can mend.
+// Permanent reports the opposite of Retryable, by which package retry knows a failure that is returned as an error.
+func (f *Failure) Permanent() bool { return f != nil && !f.Retryable }
+
+// RetryAfter returns After, by which package retry knows the wait that a failure asks for.
+func (f *Failure) RetryAfter() time.Duration {
+	if f == nil {
+		return 0
+	}
+	return f.After
+}
+
+// FailureCode returns Code, so that a failure is [Coded].
+func (f *Failure) FailureCode() string {
+	if f == nil {
+		return ""
+	}
+	return f.Code
+}
+
+// FailureDetails returns Details.
+func (f *Failure) FailureDetails() json.RawMessage {
+	if f == nil {
+		return nil
+	}
+	return f.Details
+}
+
+// fatal marks an error that no further attempt can repair.
 type fatal struct{ err error }
 
-func (f fatal) Error() string { return f.err.Error() }
-func (f fatal) Unwrap() error { return f.err }
+func (f fatal) Error() string   { return f.err.Error() }
+func (f fatal) Unwrap() error   { return f.err }
+func (f fatal) Permanent() bool { return true }
 
-// Fatal marks an error that no further attempt can mend, so that activities do not retry the item. Fatal(nil) is nil.
+// Fatal marks an error that no further attempt can repair, so that no retry policy makes one: it does what
+// retry.Permanent does. Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -68,9 +100,19 @@ func IsFatal(err error) bool {
 	return errors.As(err, &f)
 }
 
+// Coded is an error that says its own failure code, for [FailureOf]: FailureDetails returns JSON, nil if there is
+// nothing more to say.
+type Coded interface {
+	error
+	FailureCode() string
+	FailureDetails() json.RawMessage
+}
+
 // FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's
-// code and details, and its message with the words that were put around it; [Fatal] makes it one that is not to be
-// retried. FailureOf(nil) is nil.
+// code and details, and its message with the words that were put around it. One that is or wraps a [Coded] has the code
+// and the details of that; any other has [CodeError]. An error with a method Permanent() bool that returns true, such
+// as those of [Fatal] and retry.Permanent, is not retryable; a method RetryAfter() time.Duration, as that of
+// retry.After, asks for a wait. FailureOf(nil) is nil.
 //
 // A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
 // UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON
@@ -90,18 +132,41 @@ func FailureOf(err error) *Failure {
 	case f.Message != "":
 		f.Message = worded(err, text, f.Message)
 	}
-	if IsFatal(err) {
-		f.Retryable = false
-	}
+	f.coded(err)
+	f.marked(err)
 	f.bound()
 	return &f
 }
 
-// PanicFailure makes a retryable failure of what some work panicked with, as recover returns it. It is called in the
-// deferred function that recovers: the details are the stack at that place, as a JSON string.
-func PanicFailure(p any) *Failure {
-	stack, _ := json.Marshal(string(debug.Stack())) // a string always has a JSON form
-	return &Failure{Code: CodePanic, Message: fmt.Sprint(p), Details: stack, Retryable: true}
+// coded takes over the code of an error that has one, unless a failure in it has said one already.
+func (f *Failure) coded(err error) {
+	e, ok := errors.AsType[Coded](err)
+	if !ok || f.Code != CodeError {
+		return
+	}
+	f.Code = e.FailureCode()
+	if f.Details == nil {
+		f.Details = e.FailureDetails()
+	}
+	if own := e.Error(); strings.HasPrefix(own, f.Code+": ") { // the code is not said twice
+		f.Message = strings.Replace(f.Message, own, own[len(f.Code)+2:], 1)
+	}
+}
+
+// marked takes over what an error says of a further attempt.
+func (f *Failure) marked(err error) {
+	if p, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err); ok && p.Permanent() {
+		f.Retryable = false
+	}
+	if a, ok := errors.AsType[interface {
+		error
+		RetryAfter() time.Duration
+	}](err); ok && a.RetryAfter() > 0 {
+		f.After = a.RetryAfter()
+	}
 }
 
 // worded is the message of a failure with what the errors around it say: "order 17: the account is empty". In their text

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -136,7 +137,7 @@ func TestFailures(t *testing.T) {
 	coded := workitem.FailureOf(fmt.Errorf("charge: %w", workitem.Failf("no-funds", "%d are missing", 7)))
 	require.Equal(t, "no-funds: charge: 7 are missing", coded.String())
 	require.True(t, coded.Retryable)
-	panicked := workitem.PanicFailure(errors.New("nil map"))
+	panicked := workitem.FailureOf(retry.NewPanicError(errors.New("nil map")))
 	require.Equal(t, "panic: nil map", panicked.String())
 	require.True(t, panicked.Retryable)
 	var stack string

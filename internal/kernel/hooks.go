@@ -37,7 +37,7 @@ func (m *Machine) changeHook(
 	}
 	return func() error {
 		c := m.tree.Case(id)
-		change := activities.NewChange(m.activation(c, t, generation))
+		change := activities.NewChange(m.activation(c, t, generation), spec)
 		fill(change)
 		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
 	}

@@ -64,9 +64,12 @@ func (m *Machine) mayClaim(j *store.Job) error {
 // work is what the worker that claims a job is told. The item is nil for a job that has none.
 func (m *Machine) work(c *store.Case, j *store.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
-		Run: j.Attempt + 1, Fence: j.Fence + 1}
+		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created}
 	if it != nil {
-		w.Attempt, w.First = it.Attempt, first(c, it)
+		w.Attempt, w.First, w.Began = it.Attempt, first(c, it), it.Created
+		if oldest := c.Item(w.First); oldest != nil {
+			w.Began = oldest.Created
+		}
 	}
 	if it != nil && j.Kind == store.JobRun {
 		w.Input = it.Input
@@ -149,7 +152,9 @@ func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Fail
 		return err
 	}
 	if call := d.Calls[j.Name]; call != nil && failure.Retryable {
-		if wait, again := call.Retry.Next(callFailure(j, failure, m.now)); again {
+		p := call.Retry
+		p.Filters = nil // the worker has asked them; the answer is in the failure
+		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
 			return m.moveJob(c.ID, j, func(e *store.JobMoved) {
 				e.To, e.Due, e.Failure, e.Owner = store.JobPending, m.now.Add(wait), failure, ""
 			})
@@ -282,5 +287,5 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 }
 
 func callFailure(j *store.Job, f *workitem.Failure, now time.Time) retry.Failure {
-	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name, Input: j.Input}
+	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name}
 }

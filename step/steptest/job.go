@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -95,7 +96,7 @@ func (j *Job) Run(ctx context.Context, fn func(context.Context) error) step.Outc
 func guarded(ctx context.Context, fn func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = workitem.PanicFailure(p)
+			err = retry.NewPanicError(p)
 		}
 	}()
 	return fn(ctx)

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// logAttempts logs one line for each attempt of a work item that a committed command has ended, whoever made it.
+func (e *Engine) logAttempts(tree *store.Tree, events []store.Event) {
+	if !e.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	due := make(map[workitem.ID]time.Time) // of what replaces an item, by that item
+	for _, ev := range events {
+		if opened, ok := ev.(*store.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
+			due[opened.Item.Predecessor] = opened.Item.Due
+		}
+	}
+	for _, ev := range events {
+		moved, ok := ev.(*store.ItemMoved)
+		if !ok || moved.To != workitem.Completed && moved.To != workitem.Failed {
+			continue
+		}
+		c := tree.Case(moved.Case)
+		if c == nil {
+			continue
+		}
+		at, again := due[moved.Item]
+		e.logItem(c, c.Item(moved.Item), moved, max(at.Sub(moved.At), 0), again)
+	}
+}
+
+func (e *Engine) logItem(c *store.Case, it *workitem.Item, moved *store.ItemMoved, wait time.Duration, again bool) {
+	if it == nil {
+		return
+	}
+	who := []slog.Attr{slog.String("workflow", c.Workflow), slog.String("case", c.ID.String()),
+		slog.String("task", it.Task), slog.String("item", it.Label()), slog.Int("attempt", it.Attempt)}
+	if d := e.byPrint[c.Fingerprint]; d != nil {
+		t, _ := d.Net.TaskByName(it.Task)
+		spec := &d.Tasks[t]
+		if spec.Auto {
+			return // no work was attempted
+		}
+		who = append(who, slog.String("function", spec.FunctionOf(it.Task)))
+	}
+	e.logAttempt(who, moved.To == workitem.Failed, moved.Failure, wait, again)
+}
+
+// logCall logs one line for an attempt of a function that a job has called, once its end is committed.
+func (e *Engine) logCall(w *activities.Work, failure *workitem.Failure, events []store.Event) {
+	if w.Name == "" || !e.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	var wait time.Duration
+	again := false
+	for _, ev := range events {
+		if moved, ok := ev.(*store.JobMoved); ok && moved.Job == w.Job && moved.To == store.JobPending {
+			wait, again = max(moved.Due.Sub(moved.At), 0), true
+		}
+	}
+	who := []slog.Attr{slog.String("workflow", w.Case.Workflow), slog.String("case", w.Case.ID.String()),
+		slog.String("job", w.Job.String()), slog.String("function", w.Name), slog.Int("attempt", w.Attempt)}
+	e.logAttempt(who, failure != nil, failure, wait, again)
+}
+
+// logAttempt logs an attempt that has ended, with the wait before the next one, if there is one, and the cause.
+func (e *Engine) logAttempt(who []slog.Attr, failed bool, f *workitem.Failure, wait time.Duration, again bool) {
+	text := "attempt completed"
+	if failed {
+		text = "attempt failed"
+	}
+	if again {
+		who = append(who, slog.Duration("wait", wait))
+	}
+	if failed && f != nil {
+		who = append(who, slog.String("code", f.Code), slog.String("error", f.Message))
+	}
+	e.log.LogAttrs(context.Background(), slog.LevelDebug, text, who...)
+}
