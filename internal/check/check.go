@@ -57,14 +57,19 @@ type File struct {
 	Name   string // as it was found; of a file in an archive, the archive's name comes first
 	Format model.Format
 	Nets   []Net
-	Notes  model.Report // what came across differently
+	Notes  model.Report // what came across differently; those with a code of [NoteCodes] are warnings too
 	// Err is why the file cannot be read; nil if it can. It is a [*model.Error], a [script.SyntaxErrors], or the file
 	// system's.
 	Err error
 	// Passed says that the file is no model at all and was met in a folder or archive, among models.
 	Passed bool
+	// Partial says that the nets lack something that stands in the file, so that every verdict is about the part that was
+	// read. Notes say what is missing.
+	Partial bool
 	// Defined says that it is no file, but a workflow of a program or of a database.
 	Defined bool
+
+	silence []net.Code
 }
 
 // Net is one net of a file, with what verification says of it.
@@ -119,13 +124,13 @@ func (f *File) worst(of func(*Net) Verdict) Verdict {
 
 // Read reads a file and verifies its nets.
 func Read(name string, r io.Reader, o Options) *File {
-	f := &File{Name: name}
+	f := &File{Name: name, silence: o.Silence}
 	read, err := model.Read(name, r)
 	if err != nil {
 		f.Err = err
 		return f
 	}
-	f.Format, f.Notes = read.Format, read.Report
+	f.Format, f.Notes, f.Partial = read.Format, read.Report, isPartial(read)
 	between := problemsAcross(read)
 	for i := range read.Nets {
 		f.Nets = append(f.Nets, verify(&read.Nets[i], between, o))
@@ -133,15 +138,16 @@ func Read(name string, r io.Reader, o Options) *File {
 			f.Nets[i].dropInvented(read.Nets[i].IDs)
 		}
 	}
+	for i := range read.Collaborations {
+		n := verify(&read.Collaborations[i], nil, o)
+		if len(n.Problems) > 0 && f.Verdict() == IllFormed {
+			continue // they are those of the pools
+		}
+		n.dropInvented(read.Collaborations[i].IDs)
+		n.Report.Warnings = nil // they are those of the pools
+		f.Nets = append(f.Nets, n)
+	}
 	return f
-}
-
-// dropInvented drops warnings about what the file does not have: the tasks and conditions that the reader of BPMN adds,
-// which have no id there, and the regions, which are all its own.
-func (n *Net) dropInvented(ids map[string]string) {
-	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w net.Finding) bool {
-		return w.Code == net.RegionUseless || ids[w.Subject] == ""
-	})
 }
 
 // Definition verifies a workflow that is no file: one of a program, or of a database.

@@ -21,11 +21,12 @@ const (
 	KindFinding Kind = iota // what makes a net unsound
 	KindWarning             // what is probably not meant
 	KindProblem             // what makes a net not well-formed
+	KindNote                // what of a file is missing from its nets
 )
 
-// String returns "finding", "warning" or "problem".
+// String returns "finding", "warning", "problem" or "note".
 func (k Kind) String() string {
-	return [...]string{"finding", "warning", "problem"}[min(k, KindProblem)]
+	return [...]string{"finding", "warning", "problem", "note"}[min(k, KindNote)]
 }
 
 // Explanation says what a code means.
@@ -45,7 +46,7 @@ type Explanation struct {
 //go:embed codes
 var codes embed.FS
 
-// Explanations lists every code of package net: findings, warnings, problems, each sorted. A code that is both a
+// Explanations lists every code of package net, and [NoteCodes]: findings, warnings, problems, notes, each sorted. A code that is both a
 // problem and a warning is listed as a warning.
 func Explanations() []Explanation { return slices.Clone(explanations()) }
 
@@ -91,6 +92,8 @@ func explanation(file, text string) Explanation {
 		x.Kind = KindFinding
 	case slices.Contains(net.WarningCodes(), x.Code):
 		x.Kind = KindWarning
+	case slices.Contains(NoteCodes(), x.Code):
+		x.Kind = KindNote
 	default:
 		x.Kind = KindProblem
 	}

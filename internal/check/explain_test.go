@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the sections of the codes into do
 
 // Every code of package net is explained, by an example that really has it.
 func TestEveryCodeIsExplainedByAnExample(t *testing.T) {
-	all := slices.Concat(net.FindingCodes(), net.WarningCodes(), net.ProblemCodes())
+	all := slices.Concat(net.FindingCodes(), net.WarningCodes(), net.ProblemCodes(), check.NoteCodes())
 	slices.Sort(all)
 	var explained []net.Code
 	for _, x := range check.Explanations() {
@@ -35,7 +35,7 @@ func TestEveryCodeIsExplainedByAnExample(t *testing.T) {
 			i := slices.IndexFunc(f.Messages(), func(m check.Message) bool { return m.Code == string(x.Code) })
 			require.GreaterOrEqual(t, i, 0, "the example has no such thing: %v", f.Messages())
 			m := f.Messages()[i]
-			require.Equal(t, x.Kind == check.KindWarning && x.Code != net.Undecided, m.Level == check.Warning)
+			require.Equal(t, (x.Kind == check.KindWarning || x.Kind == check.KindNote) && x.Code != net.Undecided, m.Level == check.Warning)
 			require.Positive(t, m.Pos.Line)
 
 			var b strings.Builder

@@ -20,11 +20,12 @@ type Row struct {
 	Line      int          `json:"line,omitempty"` // where the net is declared
 	Verdict   string       `json:"verdict"`        // as [Verdict] writes it
 	Findings  []RowFinding `json:"findings"`
-	Warnings  []RowFinding `json:"warnings"`
+	Warnings  []RowFinding `json:"warnings"`           // with the first net of a file, also what is missing from its nets
 	Problems  []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read
 	Allowed   []net.Code   `json:"allowed,omitempty"`
 	Exhausted string       `json:"exhausted,omitempty"` // what ran out; findings may then be missing
 	States    int          `json:"states"`              // looked at
+	Partial   bool         `json:"partial,omitempty"`   // something in the file is missing from its nets, as notes say
 	Notes     []RowNote    `json:"notes,omitempty"`     // with the first net of a file
 	Omitted   int          `json:"omittedNotes,omitempty"`
 }
@@ -102,6 +103,10 @@ func (j JSON) File(f *File) error {
 	for i := range f.Nets {
 		row := f.Nets[i].row(f)
 		if i == 0 {
+			for _, m := range f.noteMessages() {
+				row.Warnings = append(row.Warnings, RowFinding{Code: m.Code, Subject: m.Subject, Text: m.Text,
+					Elements: []RowElement{{m.Subject, m.Pos.Line}}})
+			}
 			for _, n := range f.Notes.Notes {
 				row.Notes = append(row.Notes, RowNote{string(n.Code), n.Element, n.Text, n.Line})
 			}
@@ -118,7 +123,7 @@ func (n *Net) row(f *File) Row {
 	row := Row{
 		File: f.Name, Net: n.Name, Label: n.Label, Line: n.Pos.Line, Verdict: n.Verdict().String(),
 		Findings: findingRows(n.Report.Findings), Warnings: findingRows(n.Report.Warnings), Allowed: n.Allowed,
-		States: n.Report.States,
+		States: n.Report.States, Partial: f.Partial,
 	}
 	if !f.Defined {
 		row.Format = f.Format.String()

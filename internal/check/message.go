@@ -35,12 +35,13 @@ type Message struct {
 	Finding *net.Finding  // nil unless it is one, or a warning
 }
 
-// Messages lists everything that there is to tell of the file, in the order of its nets.
+// Messages lists everything that there is to say of the file: what is missing from its nets, then what was found, in
+// the order of the nets.
 func (f *File) Messages() []Message {
 	if f.Err != nil {
 		return refusals(f.Name, f.Err)
 	}
-	var all []Message
+	all := f.noteMessages()
 	for i := range f.Nets {
 		all = append(all, f.Nets[i].messages()...)
 	}
@@ -110,6 +111,13 @@ func refusals(name string, err error) []Message {
 		var all []Message
 		for _, e := range syntax {
 			all = append(all, Message{Level: Failure, Code: e.Code(), Text: e.Text, Pos: net.Pos{File: name, Line: e.Line}})
+		}
+		return all
+	}
+	if several := (model.Errors)(nil); errors.As(err, &several) {
+		var all []Message
+		for _, e := range several {
+			all = append(all, refusals(name, e)...)
 		}
 		return all
 	}

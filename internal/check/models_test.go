@@ -122,7 +122,7 @@ func TestREADMEShowsACheck(t *testing.T) {
 	_, text := example(t, net.ImproperCompletion)
 	var b strings.Builder
 	out := check.Text{W: &b}
-	require.NoError(t, out.File(check.Read("claims.net", strings.NewReader(text), check.Options{Silence: net.WarningCodes()})))
+	require.NoError(t, out.File(check.Read("claims.net", strings.NewReader(text), check.Options{Silence: check.WarningCodes()})))
 	require.NoError(t, out.End())
 	require.Contains(t, string(readme), "    $ tasq check --silence all claims.net\n    "+
 		strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), "\n", "\n    ")+"\n")

@@ -244,7 +244,7 @@ func (s *SARIF) ruleList() []sarifRule {
 	for _, x := range Explanations() {
 		rules = append(rules, sarifRule{
 			ID: string(x.Code), Short: sarifText{x.Title}, Help: &sarifText{x.Meaning},
-			Default: sarifConfig{map[Kind]string{KindFinding: "error", KindWarning: "warning", KindProblem: "error"}[x.Kind]},
+			Default: sarifConfig{map[Kind]string{KindFinding: "error", KindWarning: "warning", KindProblem: "error", KindNote: "warning"}[x.Kind]},
 		})
 	}
 	var codes []string

@@ -21,6 +21,7 @@ type tally struct {
 	files, passed int
 	nets          int
 	by            [Unreadable + 1]int // nets by verdict; unreadable are files
+	partial       int                 // files
 	warnings      int
 	allowed       int
 }
@@ -36,6 +37,9 @@ func (t *tally) add(f *File) {
 	t.nets += len(f.Nets)
 	if f.Err != nil {
 		t.by[Unreadable]++
+	}
+	if f.Partial {
+		t.partial++
 	}
 	for i := range f.Nets {
 		t.by[f.Nets[i].Verdict()]++
@@ -62,7 +66,7 @@ func (t *Text) File(f *File) error {
 	}
 	for i := range f.Nets {
 		if n := &f.Nets[i]; t.Verbose || len(n.Allowed) > 0 {
-			fmt.Fprintf(&b, "%s: %s is %s%s\n", at(n.Pos), oneLine(n.Name), n.Verdict(), allows(n))
+			fmt.Fprintf(&b, "%s: %s is %s%s%s\n", at(n.Pos), oneLine(n.Name), n.Verdict(), partly(f), allows(n))
 		}
 	}
 	if t.Verbose {
@@ -72,6 +76,14 @@ func (t *Text) File(f *File) error {
 	}
 	_, err := io.WriteString(t.W, b.String())
 	return err
+}
+
+// partly says that a verdict is not about all of a file.
+func partly(f *File) string {
+	if f.Partial {
+		return ", as far as it was read"
+	}
+	return ""
 }
 
 // allows lists what a definition allows, for every such definition is told.
@@ -152,6 +164,7 @@ func (t *tally) String() string {
 	}{
 		{t.allowed, fmt.Sprintf("%d unsound as allowed", t.allowed)},
 		{t.by[Unreadable], plural(t.by[Unreadable], "file") + " unreadable"},
+		{t.partial, plural(t.partial, "file") + " read in part, with verdicts on that part"},
 		{t.warnings, plural(t.warnings, "warning")},
 		{t.passed, plural(t.passed, "file") + " passed over as no models"},
 	} {

@@ -90,7 +90,7 @@ func warningCode(s string) (net.Code, error) {
 
 func warningWords() []string {
 	list := []string{"all"}
-	for _, c := range net.WarningCodes() {
+	for _, c := range check.WarningCodes() {
 		if c != net.Undecided {
 			list = append(list, string(c))
 		}
@@ -116,7 +116,7 @@ func (c *checks) usable(cmd *cobra.Command, args []string) error {
 		return usagef("--states and --time cannot be negative")
 	}
 	if slices.Contains(c.silence, "all") {
-		c.silence = net.WarningCodes()
+		c.silence = check.WarningCodes()
 	}
 	return stdinOnce(args)
 }

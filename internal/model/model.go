@@ -13,6 +13,7 @@ package model
 import (
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/bpmn"
 	"github.com/tasq-dev/tasq/net/pnml"
 )
 
@@ -37,8 +38,11 @@ func (f Format) String() string {
 type File struct {
 	Name   string // as it was given to the reader
 	Format Format
-	Nets   []Net  // in the order of the file, one at least
-	Report Report // what came across differently; empty for text
+	Nets   []Net // in the order of the file, one at least
+	// Collaborations are nets that join others of the file: the processes of pools that exchange messages. What they hold
+	// stands in Nets too. There are some in BPMN only.
+	Collaborations []Net
+	Report         Report // what came across differently; empty for text
 }
 
 // Net finds a net of the file by its name, or by its label if no net has that name. It returns nil if there is none.
@@ -110,6 +114,9 @@ func (n *Net) Problems() []net.Problem {
 // Report lists what came across differently: the fields Notes and Omitted, and a String method with a line for each.
 type Report = pnml.Report
 
-// Error is the refusal of a file that is no text: File, Line, Code, Element and Text. That of a text is a
+// Error is one reason to refuse a file that is no text: File, Line, Code, Element and Text. That of a text is a
 // [script.SyntaxErrors].
 type Error = pnml.Error
+
+// Errors is the refusal of a file for several such reasons.
+type Errors = bpmn.Errors

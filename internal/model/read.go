@@ -135,11 +135,17 @@ func (f *File) bpmn(r io.Reader) error {
 		return err
 	}
 	f.Report = result.Report
-	for _, n := range result.Nets {
-		f.Nets = append(f.Nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
+	f.Nets, f.Collaborations = bpmnNets(result.Nets), bpmnNets(result.Collaborations)
+	return nil
+}
+
+func bpmnNets(read []bpmn.Net) []Net {
+	var nets []Net
+	for _, n := range read {
+		nets = append(nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
 			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows})
 	}
-	return nil
+	return nets
 }
 
 func (f *File) text(r io.Reader) error {

@@ -16,8 +16,10 @@
 //	terminate end event    a task that cancels everything else of its process or sub-process
 //	several start events   a choice; several elements without a flow in: all of them
 //	several ends           a routing task "finish", whose or-join waits for all that can still come
+//	loop, multi-instance   a composite task, whose workflow has a task for each run
+//	messages of pools      conditions of one more net, which holds all pools that exchange them
 //
-// Messages, data, lanes and layout have no place in a net; the [Report] lists each with its line. What decides how a
+// Messages between pools join their processes to one more net. Data, lanes and layout have no place in a net; the [Report] lists each with its line. What decides how a
 // process runs, such as the condition of a flow or the duration of a timer, stands in the report word for word.
 package bpmn
 
@@ -38,8 +40,11 @@ type Options struct {
 
 // Result is what a file holds.
 type Result struct {
-	Nets   []Net  // each process before its sub-processes, one at least
-	Report Report // what came across differently
+	Nets []Net // each process before its sub-processes, one at least
+	// Collaborations are the processes of pools that exchange messages, joined: one net for each group of such pools. They
+	// say nothing that Nets do not say too, but how the pools go together; see [Net].
+	Collaborations []Net
+	Report         Report // what came across differently
 }
 
 // Definitions lists the definitions of all nets.
@@ -71,8 +76,11 @@ type Report = xmlread.Report
 // element as written, where its content is of use).
 type Note = xmlread.Note
 
-// Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).
+// Error is one reason to refuse a file. It has File, Line, Code, Element and Text (a sentence).
 type Error = xmlread.Error
+
+// Errors is the refusal of a file, with every reason; one at least.
+type Errors = xmlread.Errors
 
 // Code names a kind of [Error] or [Note].
 type Code = xmlread.Code
@@ -83,24 +91,26 @@ const (
 	WrongFormat = xmlread.WrongFormat // not BPMN
 	TooLarge    = xmlread.TooLarge    // beyond a limit
 	DuplicateID = xmlread.DuplicateID // two elements share an id
-	UnknownRef  = xmlread.UnknownRef  // a flow or an event names nothing that exists
 	Empty       = xmlread.Empty       // no process with an element in it
-	Unsupported = xmlread.Unsupported // a flow across the border of a sub-process, XML entities
+	Unsupported = xmlread.Unsupported // XML entities
 )
 
 // The codes of notes.
 const (
-	NotCarried     = xmlread.NotCarried     // messages, data, lanes, extensions, layout
-	Kept           = xmlread.Kept           // conditions of flows and what events wait for, kept word for word
-	Closed         = xmlread.Closed         // routing tasks were added at the start or the end
-	Approximated   = xmlread.Approximated   // read as something that behaves a little differently
-	LeftOut        = xmlread.LeftOut        // missing from the net: compensation, empty pools
-	MultiInstance  = xmlread.MultiInstance  // several instances or a loop, read as one task
-	Disconnected   = xmlread.Disconnected   // no flow leads to it, and it starts nothing
+	NotCarried   = xmlread.NotCarried   // messages, data, lanes, extensions, layout
+	Kept         = xmlread.Kept         // conditions of flows and what events wait for, kept word for word
+	Closed       = xmlread.Closed       // routing tasks were added at the start or the end
+	Approximated = xmlread.Approximated // read as something that behaves a little differently
+	// LeftOut is what is missing from the net: flows without a source or a target or across the border of a process or
+	// sub-process, events attached to no activity, what no path leads to, compensation.
+	LeftOut        = xmlread.LeftOut
+	MultiInstance  = xmlread.MultiInstance  // several instances or a loop, how many is not known: read as one or more
+	Disconnected   = xmlread.Disconnected   // a process in which nothing can begin, or nothing ends
 	UnknownElement = xmlread.UnknownElement // an element that BPMN does not have
 )
 
-// Decode reads every process of a file. The error is an [*Error], or that of the reader itself.
+// Decode reads every process of a file. The error is an [*Error], [Errors] if there may be several reasons, or that of the
+// reader itself. errors.As finds the first [*Error] in either.
 func Decode(r io.Reader, o Options) (*Result, error) {
 	root, err := xmlread.Parse(r, xmlread.Options{
 		File:   o.File,
@@ -110,8 +120,7 @@ func Decode(r io.Reader, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{file: o.File, result: &Result{}, byID: map[string]*node{}, ids: map[string]int{},
-		codes: map[string]string{}, names: map[*scope]string{}, byProcess: map[string]*scope{}}
+	d := newDecoder(o.File)
 	if err := d.parse(root); err != nil {
 		return nil, err
 	}
@@ -121,7 +130,14 @@ func Decode(r io.Reader, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
+	d.joinPools(root)
 	return d.result, nil
+}
+
+func newDecoder(file string) *decoder {
+	return &decoder{file: file, result: &Result{}, byID: map[string]*node{}, ids: map[string]int{},
+		codes: map[string]string{}, events: map[string]*xmlread.Element{}, names: map[*xmlread.Element]string{},
+		byProcess: map[string]*scope{}, rounds: map[*xmlread.Element]string{}}
 }
 
 type decoder struct {
@@ -129,20 +145,31 @@ type decoder struct {
 	result    *Result
 	processes []*scope
 	byID      map[string]*node
-	elements  int               // flow nodes and flows so far
-	ids       map[string]int    // line of every element of a process
-	codes     map[string]string // id of an error or escalation -> its code
-	pools     map[string]string // id of a process -> name of its pool
+	elements  int            // flow nodes and flows so far
+	ids       map[string]int // line of every element of a process
+	refusals  xmlread.Errors
+	codes     map[string]string           // id of an error or escalation -> its code
+	events    map[string]*xmlread.Element // event definitions beside the processes, by id
+	pools     map[string]string           // id of a process -> name of its pool
 	workflows xmlread.Namer
-	names     map[*scope]string // of the workflows of processes and sub-processes
-	byProcess map[string]*scope // by id
-	members   int               // of all cancellation regions so far
+	names     map[*xmlread.Element]string // of the workflows of processes and sub-processes
+	byProcess map[string]*scope           // by id
+	members   int                         // of all cancellation regions so far
+	rounds    map[*xmlread.Element]string // the workflows of activities that run several times
+	messages  []*xmlread.Element          // the message flows
+	pool      *xmlread.Element            // the collaboration that holds them
+	joint     *joint                      // the collaboration that is being joined; nil otherwise
 }
 
 func (d *decoder) pos(line int) net.Pos { return net.Pos{File: d.file, Line: line} }
 
 func (d *decoder) refuse(code Code, el *xmlread.Element, text string) *Error {
 	return &Error{File: d.file, Line: el.Line, Code: code, Element: el.String(), Text: text}
+}
+
+// refuseToo adds to the reasons why the file is refused, and reading goes on to find the others.
+func (d *decoder) refuseToo(code Code, el *xmlread.Element, text string) {
+	d.refusals = append(d.refusals, d.refuse(code, el, text))
 }
 
 func (d *decoder) note(code Code, el *xmlread.Element, text string) {

@@ -20,13 +20,14 @@ type emitter struct {
 	later   []func()        // cancellation regions, to be filled when all names are known
 	members int
 	subs    []*scope // sub-processes that have a definition of their own
+	several []*node  // activities that run several times
 }
 
 // nameAll names the workflows of all processes and sub-processes, so that calls can refer to any.
 func (d *decoder) nameAll() {
 	for _, s := range d.processes {
 		d.byProcess[s.el.ID()] = s
-		d.names[s] = d.workflows.Name(d.processLabel(s), s.el.ID(), "process")
+		d.names[s.el] = d.workflows.Name(d.processLabel(s), s.el.ID(), "process")
 	}
 	for _, s := range d.processes {
 		d.nameSubs(s)
@@ -42,11 +43,14 @@ func (d *decoder) processLabel(s *scope) string {
 
 func (d *decoder) nameSubs(s *scope) {
 	for _, n := range s.nodes {
+		if n.hasRounds() {
+			d.rounds[n.el] = d.workflows.Name(n.wordy()+" rounds", n.el.Name+" rounds")
+		}
 		if n.sub == nil {
 			continue
 		}
 		if n.isComposite() {
-			d.names[n.sub] = d.workflows.Name(n.label, n.id, d.names[s]+"_sub")
+			d.names[n.sub.el] = d.workflows.Name(n.label, n.id, d.names[s.el]+"_sub")
 		}
 		d.nameSubs(n.sub)
 	}
@@ -62,10 +66,8 @@ func (d *decoder) emit(s *scope, root bool) error {
 	if s.owner != nil {
 		label = s.owner.label
 	}
-	e := &emitter{decoder: d, tasks: map[string]int{}, pairs: map[string]bool{},
-		def: &net.Definition{Name: d.names[s], Pos: d.pos(s.el.Line)}}
-	e.out = &Net{Definition: e.def, Root: root, Label: label, Labels: map[string]string{}, IDs: map[string]string{},
-		Flows: map[[2]string]string{}}
+	e := d.emitter(d.names[s.el], label, s.el)
+	e.out.Root = root
 	e.nameNodes(s)
 	in, out := e.condition("in", net.Start, s.el), e.condition("out", net.End, s.el)
 	e.body(s, in, out)
@@ -76,12 +78,27 @@ func (d *decoder) emit(s *scope, root bool) error {
 		return d.refuse(TooLarge, s.el, "its canceling events cancel more elements than are read")
 	}
 	d.result.Nets = append(d.result.Nets, *e.out)
+	for _, n := range e.several {
+		d.emitRounds(n)
+		if n.isComposite() {
+			e.subs = append(e.subs, n.sub)
+		}
+	}
 	for _, sub := range e.subs {
 		if err := d.emit(sub, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// emitter begins a definition.
+func (d *decoder) emitter(name, label string, el *xmlread.Element) *emitter {
+	e := &emitter{decoder: d, tasks: map[string]int{}, pairs: map[string]bool{},
+		def: &net.Definition{Name: name, Pos: d.pos(el.Line)}}
+	e.out = &Net{Definition: e.def, Label: label, Labels: map[string]string{}, IDs: map[string]string{},
+		Flows: map[[2]string]string{}}
+	return e
 }
 
 // nameNodes gives every node its name before anything is added, so that additions give way to names in the file.
@@ -93,12 +110,17 @@ func (e *emitter) nameNodes(s *scope) {
 			e.nameNodes(n.sub)
 			continue
 		}
-		if n.id != "" {
-			e.out.IDs[n.name] = n.id
-		}
-		if n.label != "" && n.label != n.name {
-			e.out.Labels[n.name] = n.label
-		}
+		e.identify(n, n.name)
+	}
+}
+
+// identify notes what the file calls a task.
+func (e *emitter) identify(n *node, name string) {
+	if n.id != "" {
+		e.out.IDs[name] = n.id
+	}
+	if n.label != "" && n.label != name {
+		e.out.Labels[name] = n.label
 	}
 }
 

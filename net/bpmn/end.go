@@ -46,6 +46,27 @@ func (s *scope) isFlagged() bool {
 	return false
 }
 
+// flags adds the conditions that are marked from the beginning of a scope on.
+func (e *emitter) flags(s *scope) {
+	if s.isFlagged() {
+		s.calm = e.condition(s.prefix()+"calm", net.Inner, s.el)
+	}
+	if s.again {
+		s.idle = e.condition(s.prefix()+"idle", net.Inner, s.el)
+	}
+}
+
+// flags lists the conditions that are marked from the beginning of the scope on.
+func (s *scope) flags() []string {
+	var flags []string
+	for _, name := range []string{s.calm, s.idle} {
+		if name != "" {
+			flags = append(flags, name)
+		}
+	}
+	return flags
+}
+
 // outward takes those throws out of a list that leave the definition.
 func (s *scope) outward(throws []throw) (out, rest []throw) {
 	for _, t := range throws {
@@ -84,11 +105,17 @@ func tasksOf(throws []throw) []string {
 
 // end gathers the ends of a scope, and returns what is left to join to its exit. Of those, one is reached.
 func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) []string {
+	if s.loose {
+		return ends
+	}
 	out, throws := s.outward(throwsOf(s))
 	ends = append(ends, tasksOf(out)...)
 	flagged := s.calm != ""
 	if flagged {
 		ends = append(ends, tasksOf(throws)...)
+	}
+	if s.idle != "" {
+		ends = []string{e.count(s, ends)}
 	}
 	if len(s.armed) > 0 && len(ends) > 0 {
 		main := e.gather(s, "main", ends)
@@ -141,6 +168,34 @@ func (e *emitter) gather(s *scope, wanted string, ends []string) string {
 		e.flow(end, name, s.el)
 	}
 	return name
+}
+
+// count gathers ends of which some may be reached several times. It takes one token after the other, and an or-join
+// looks each time whether another can come. The condition "idle" is marked in the beginning, and always but while a token
+// is being taken:
+//
+//	ends -> ended
+//	ended, idle -> next -> last, taken
+//	last, rest -> look -> looked           the or-join: "last" is marked as long as another end can be reached
+//	looked, taken -> on -> rest, idle      it was
+//	looked, idle -> over                   no other can
+func (e *emitter) count(s *scope, ends []string) string {
+	at := func(name string) string { return e.condition(s.prefix()+name, net.Inner, s.el) }
+	step := func(name string, join net.Gate) string { return e.routing(s.prefix()+name, join, net.And, s.el) }
+	ended, last, taken, rest, looked := at("ended"), at("last"), at("taken"), at("rest"), at("looked")
+	next, look := step("next", net.And), step("look", net.Or)
+	on, over := step("on", net.And), step("all_ended", net.And)
+	for _, end := range ends {
+		e.flow(end, ended, s.el)
+	}
+	for _, f := range [][2]string{
+		{ended, next}, {s.idle, next}, {next, last}, {next, taken}, {last, look}, {rest, look}, {look, looked},
+		{looked, on}, {taken, on}, {on, rest}, {on, s.idle}, {looked, over}, {s.idle, over},
+	} {
+		e.flow(f[0], f[1], s.el)
+	}
+	e.note(Closed, s.el, "one of its ends may be reached several times; what counts that ends with the routing task "+over)
+	return over
 }
 
 // tellApart adds the flags behind "finish". It returns the normal end, and for each catcher the task that goes on to

@@ -30,9 +30,7 @@ func (e *emitter) handlers(s *scope) []handler {
 
 func (e *emitter) handler(s *scope, n *node) handler {
 	var h handler
-	if n.sub.isFlagged() {
-		n.sub.calm = e.condition(n.sub.prefix()+"calm", net.Inner, n.el)
-	}
+	e.flags(n.sub)
 	n.sub.inside.begin = e.mark()
 	for _, m := range n.sub.nodes {
 		if m.kind != boundaryEvent {
@@ -44,8 +42,8 @@ func (e *emitter) handler(s *scope, n *node) handler {
 			continue
 		}
 		e.noteOnce(m)
-		if n.sub.calm != "" {
-			e.flow(m.leave, n.sub.calm, m.el)
+		for _, flag := range n.sub.flags() {
+			e.flow(m.leave, flag, m.el)
 		}
 		if len(m.thrown) > 0 {
 			continue
@@ -56,6 +54,7 @@ func (e *emitter) handler(s *scope, n *node) handler {
 		}
 		e.def.Tasks[e.tasks[m.name]].Kind = net.Atomic
 		e.flow(h.armed, m.enter, m.el)
+		e.receive(m)
 		s.armed = append(s.armed, m.name)
 		if m.interrupting {
 			e.later = append(e.later, func() { e.cancel(m.name, e.beside(s, n.sub, m.name)) })
@@ -118,29 +117,13 @@ func leaves(nodes []*node) []string {
 
 // reachable lists what the start events of an event sub-process lead to: those that interrupt, or the others.
 func (s *scope) reachable(interrupting bool) map[*node]bool {
-	seen := map[*node]bool{}
 	var open []*node
 	for _, n := range s.nodes {
 		if n.kind == startEvent && n.interrupting == interrupting {
 			open = append(open, n)
 		}
 	}
-	for len(open) > 0 {
-		n := open[len(open)-1]
-		open = open[:len(open)-1]
-		if seen[n] {
-			continue
-		}
-		seen[n] = true
-		for _, f := range n.out {
-			open = append(open, f.to)
-		}
-		if n.link != nil {
-			open = append(open, n.link)
-		}
-		open = append(open, n.boundary...)
-	}
-	return seen
+	return s.from(open)
 }
 
 // noteOnce says of an event that may happen any number of times that it is read as happening once at most: a net in

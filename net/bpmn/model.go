@@ -9,6 +9,8 @@ type scope struct {
 	nodes    []*node
 	inline   bool // part of the net around it
 	parallel bool // several tokens may be in it at once
+	again    bool // one of its ends may be reached a second time, see [scope.settleEnds]
+	loose    bool // in a collaboration: a process that several messages may start, see [decoder.settleLoose]
 	thrown   bool // something is thrown in it to an interrupting catcher
 	catchers map[caught][]*node
 	stop     *node // the event that stops its loops, if it has any that no path leads out of
@@ -16,6 +18,7 @@ type scope struct {
 	armed   []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
 	calm    string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
 	leaving []throw  // what is thrown on to the scope around, which is in the same definition
+	idle    string   // the mark that no end is being counted, if they are; see [emitter.count]
 	extra   []throw  // what composite tasks in it throw
 	inside  span     // what was emitted for it
 }
@@ -80,16 +83,23 @@ type node struct {
 	interrupting bool
 	handler      bool // an event sub-process
 	instantiate  bool
-	called       string // id of what a call activity calls
-	several      bool   // a parallel event-based gateway
+	called       string      // id of what a call activity calls
+	repeats      *repetition // how often it runs; nil for once
+	several      bool        // a parallel event-based gateway
 
-	catcher  *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
-	outcomes []*node // of a composite task: who catches what ends it, besides its normal end
-	thrown   []*node // by whom, for a catcher
-	link     *node   // where a link event leads
-	linked   bool    // a link event leads here
-	gone     bool    // not read, with the flows to and from it
+	catcher    *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
+	outcomes   []*node // of a composite task: who catches what ends it, besides its normal end
+	thrown     []*node // by whom, for a catcher
+	link       *node   // where a link event leads
+	linkedFrom []*node // the link events that lead here
+	gathers    bool    // an end event that waits for all its flows
+	gone       bool    // not read, with the flows to and from it
+	cut        bool    // a flow to it, or the activity that it is attached to, is left out
+	starved    []*node // of a parallel gateway: what it waits for, and no path leads to
 
+	sends        []*node  // in a collaboration: what gets a message when it has run
+	receives     bool     // in a collaboration: it waits for a message of another pool
+	inbox        string   // the condition that holds messages for it
 	name         string   // in the net
 	enter, leave string   // names in the net: where flows come in and where they go out
 	armed        []string // of an activity: what waits beside it, conditions and tasks
@@ -101,6 +111,19 @@ type flow struct {
 	from, to  *node
 	condition *xmlread.Element
 	stop      bool // what stops the scope takes its token too, see [scope.markStops]
+}
+
+// isWoken reports whether it begins a process when a message of another pool arrives.
+func (n *node) isWoken() bool {
+	return n.receives && n.scope.owner == nil && (n.kind == startEvent || n.instantiate && n.startsSilently())
+}
+
+// process returns the process that a scope lies in.
+func (s *scope) process() *scope {
+	for s.owner != nil {
+		s = s.owner.scope
+	}
+	return s
 }
 
 // isThrow reports whether the node ends or leaves its scope with an error, an escalation or a cancellation.

@@ -2,6 +2,7 @@ package bpmn
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,11 +45,12 @@ func (c *totals) add(r *Result) {
 }
 
 // Every file is read, and every net comes back the same after it has been written as PNML. Those that are no workflow,
-// for they never end or hold elements that no flow leads to, are known by name.
+// for they never end, are known by name.
 func TestModels(t *testing.T) {
 	var total totals
 	notes, outcomes := map[Code]int{}, map[string]int{}
 	illFormed := map[string]bool{}
+	collaborations := 0
 	files := modeltest.Files(t, "bpmn.tar.gz", ".bpmn")
 	for _, f := range files {
 		r, err := Decode(strings.NewReader(f.Data), Options{File: f.Base()})
@@ -58,9 +60,13 @@ func TestModels(t *testing.T) {
 			notes[n.Code]++
 		}
 		require.Empty(t, net.CheckAll(r.Definitions()), f.Name)
+		for _, n := range r.Collaborations {
+			roundTrip(t, n.Definition)
+			collaborations++
+		}
 		for _, d := range r.Definitions() {
 			roundTrip(t, d)
-			if len(d.Check()) > 0 {
+			if !wellFormed(d) {
 				illFormed[f.Base()] = true
 				outcomes["ill-formed"]++
 				continue
@@ -70,20 +76,25 @@ func TestModels(t *testing.T) {
 	}
 	modeltest.InDocs(t, "| BPMN 2.0 | %d | %d | %d processes, %d sub-processes | %d |", len(files), total.Files,
 		total.Processes, total.SubProcesses, outcomes["ill-formed"])
+	require.Equal(t, 60, collaborations)
 	t.Logf("%+v", total)
 	t.Logf("notes: %v", notes)
 	t.Logf("looking at every state: %v", outcomes)
-	require.Equal(t, totals{Files: 151, Processes: 236, SubProcesses: 66, Conditions: 819, Tasks: 2047, Flows: 2917,
-		Composites: 66, Regions: 140, OrJoins: 63}, total)
+	require.Equal(t, totals{Files: 151, Processes: 236, SubProcesses: 66, Conditions: 927, Tasks: 2118, Flows: 3181,
+		Composites: 66, Regions: 140, OrJoins: 85}, total)
 	require.Equal(t, map[string]int{
-		"sound": 263, "improper": 18, "stuck": 5, "dead": 3, "big": 4, "ill-formed": 9}, outcomes)
+		"sound": 286, "stuck": 5, "dead": 3, "big": 4, "ill-formed": 4}, outcomes)
 	require.Equal(t, map[Code]int{
-		Kept: 476, NotCarried: 409, Closed: 68, Approximated: 51, Disconnected: 13, LeftOut: 1}, notes)
+		Kept: 476, NotCarried: 211, Closed: 100, Approximated: 50, LeftOut: 24}, notes)
 	require.Equal(t, map[string]bool{
-		// with elements that no flow leads to
-		"link-event.bpmn": true, "link-event-with-definition.bpmn": true, "events.bpmn": true, "unconnected.bpmn": true,
 		"e019TemperatureIoT.bpmn": true, // which goes on for ever
 	}, illFormed)
+}
+
+// wellFormed reports whether a net can be verified: what counts ends is a cycle of routing tasks, each round of which
+// takes a token.
+func wellFormed(d *net.Definition) bool {
+	return !slices.ContainsFunc(d.Check(), func(p net.Problem) bool { return p.Code != net.RoutingCycle })
 }
 
 func notLetter(r rune) bool { return r == ',' || r == ' ' }
@@ -97,14 +108,15 @@ func roundTrip(t *testing.T, d *net.Definition) {
 	require.Equal(t, modeltest.WithoutPos(d), modeltest.WithoutPos(again.Nets[0].Definition))
 }
 
-// The models that were drawn to be wrong are, and those beside them that were drawn to be right are too.
+// The models that were drawn to be wrong are, and those beside them that were drawn to be right are too. Those named
+// after improper completion reach an end event twice, which BPMN allows.
 func TestDeliberateErrors(t *testing.T) {
 	want := map[string]string{
 		"proper-completion-1.bpmn":           "sound",
 		"proper-completion-2.bpmn":           "sound",
-		"no-proper-completion-1.bpmn":        "improper",
-		"no-proper-completion-2.bpmn":        "improper",
-		"no-proper-completion-3-unsafe.bpmn": "improper",
+		"no-proper-completion-1.bpmn":        "sound",
+		"no-proper-completion-2.bpmn":        "sound",
+		"no-proper-completion-3-unsafe.bpmn": "sound",
 		"dead.bpmn":                          "stuck, dead DEAD_1 DEAD_2 Event_08ud31k Gateway_0banw3t",
 	}
 	got := map[string]string{}

@@ -11,24 +11,23 @@ import (
 // declare adds the tasks of a node, and of the events attached to it. Their flows come later, when every name is known.
 func (e *emitter) declare(n *node) {
 	switch n.kind {
+	case activity, callActivity:
+		e.declareActivity(n)
 	case subProcess:
 		switch {
 		case n.sub.inline:
 			e.declareInline(n)
 			return
-		case len(n.sub.nodes) == 0:
-			e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
 		default:
-			e.declareComposite(n)
+			e.declareActivity(n)
 		}
-	case callActivity:
-		e.declareCall(n)
-	case activity:
-		e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
 	case exclusive:
 		e.task(n.name, net.Routing, net.Xor, net.Xor, n.el)
 	case parallel:
 		e.task(n.name, net.Routing, net.And, net.And, n.el)
+		for _, missing := range n.starved {
+			e.starve(n, missing)
+		}
 	case complexGateway:
 		e.note(Approximated, n.el, "it is a complex gateway; it is read as an inclusive one")
 		fallthrough
@@ -38,16 +37,40 @@ func (e *emitter) declare(n *node) {
 		e.declareEventBased(n)
 	default:
 		e.task(n.name, n.eventKind(), net.Xor, net.And, n.el)
+		if n.gathers {
+			n.enter = e.routing(n.name+"_all", net.Or, net.And, n.el)
+			e.flow(n.enter, n.name, n.el)
+		}
 	}
 	if len(n.boundary) > 0 {
 		e.declareBoundary(n)
 	}
+	if n.inbox != "" && (n.kind == activity || n.kind == catchEvent) && !n.isWoken() {
+		e.declareReceiver(n)
+	}
+}
+
+// starve lets a gateway wait for an element that never runs. That lies on a path, as a net wants it of every element: the
+// gateway itself would start it.
+func (e *emitter) starve(n, missing *node) {
+	name := e.names.Name(missing.label, missing.id, missing.el.Name)
+	e.identify(missing, name)
+	e.task(name, net.Atomic, net.Xor, net.And, missing.el)
+	e.flow(n.name, name, missing.el)
+	e.flow(name, n.name, missing.el)
 }
 
 // eventKind is routing for what only moves a token, and atomic for what is awaited or done. Throwing an error and
 // terminating are done too: as routing tasks they would happen at once, before anything that runs beside them could
 // begin.
 func (n *node) eventKind() net.Kind {
+	if n.moves() {
+		return net.Routing
+	}
+	return net.Atomic
+}
+
+func (n *node) moves() bool {
 	moves := false
 	switch n.kind {
 	case startEvent:
@@ -62,10 +85,7 @@ func (n *node) eventKind() net.Kind {
 			moves = true
 		}
 	}
-	if moves {
-		return net.Routing
-	}
-	return net.Atomic
+	return moves
 }
 
 // declareEventBased adds a condition behind the gateway for the events to share. Whichever happens first takes its
@@ -152,6 +172,7 @@ func (e *emitter) declareEvent(host, b *node) {
 	armed := e.condition(b.name+"_armed", net.Inner, b.el)
 	e.flow(host.enter, armed, b.el)
 	e.flow(armed, b.name, b.el)
+	e.receive(b)
 	host.armed = append(host.armed, armed, b.name)
 }
 
@@ -169,6 +190,7 @@ func (e *emitter) edges(n *node) {
 		return
 	}
 	leave := e.outcomes(n, out)
+	leave = e.send(n, leave, out)
 	rest := e.splitOff(n, leave, out)
 	if len(n.outcomes) > 0 {
 		e.def.Tasks[e.tasks[n.name]].Split = net.Xor

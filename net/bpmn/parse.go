@@ -19,13 +19,13 @@ func (d *decoder) parse(root *xmlread.Element) error {
 	if ns := root.Attr("xmlns"); strings.Contains(ns, "DMN") || strings.Contains(ns, "CMMN") {
 		return d.refuse(WrongFormat, root, "its namespace is "+xmlread.Quote(ns)+", which is not that of BPMN")
 	}
-	d.readCodes(root)
+	d.readRoots(root)
 	var flows []*flow
-	found := false
+	found, choreographies := 0, 0
 	for el := range root.All() {
 		switch el.Name {
 		case "process":
-			found = true
+			found++
 			s := &scope{el: el}
 			if err := d.claim(el); err != nil {
 				return err
@@ -33,32 +33,48 @@ func (d *decoder) parse(root *xmlread.Element) error {
 			if err := d.scope(s, &flows); err != nil {
 				return err
 			}
+			if d.joint != nil && !d.joint.processes[el] {
+				continue
+			}
 			if len(s.nodes) == 0 {
-				d.note(LeftOut, el, "there is nothing in it that could run")
+				d.note(NotCarried, el, "there is nothing in it that could run")
 				continue
 			}
 			d.processes = append(d.processes, s)
 		case "collaboration":
 			d.collaboration(el)
 		case "choreography", "globalChoreographyTask":
+			choreographies++
 			d.note(LeftOut, el, "choreographies are not read")
 		case "error", "escalation", "extension", "documentation", "globalTask", "globalUserTask", "globalScriptTask",
 			"globalManualTask", "globalBusinessRuleTask":
 		default:
-			d.noteRaw(NotCarried, el, el.String(), "definitions beside the processes are not carried")
+			if !strings.HasSuffix(el.Name, "EventDefinition") { // an event of a process refers to it
+				d.noteRaw(NotCarried, el, el.String(), "definitions beside the processes are not carried")
+			}
 		}
 	}
 	switch {
-	case !found:
-		return d.refuse(Empty, root, "there is no <process> in it")
+	case found == 0 && choreographies > 0:
+		d.refuseToo(Empty, root, "there is no <process> in it, and choreographies are not read")
+	case found == 0:
+		d.refuseToo(Empty, root, "there is no <process> in it")
 	case len(d.processes) == 0:
-		return d.refuse(Empty, root, "there is nothing to run in any <process> of it")
+		d.refuseToo(Empty, root, "there is nothing to run in any <process> of it")
 	}
-	return d.resolve(flows)
+	if len(d.refusals) > 0 {
+		return d.refusals
+	}
+	d.resolve(flows)
+	return nil
 }
 
-func (d *decoder) readCodes(root *xmlread.Element) {
+// readRoots reads what the elements of processes refer to.
+func (d *decoder) readRoots(root *xmlread.Element) {
 	for el := range root.All() {
+		if strings.HasSuffix(el.Name, "EventDefinition") && el.ID() != "" {
+			d.events[el.ID()] = el
+		}
 		if el.Name == "error" || el.Name == "escalation" {
 			code := el.Attr(el.Name + "Code")
 			if code == "" {
@@ -78,7 +94,7 @@ func (d *decoder) collaboration(el *xmlread.Element) {
 		case "participant":
 			process := local(c.Attr("processRef"))
 			if process == "" {
-				d.note(LeftOut, c, "it is a pool without a process")
+				d.note(NotCarried, c, "it is a pool without a process")
 			}
 			if label := xmlread.Label(c.Attr("name")); label != "" {
 				d.pools[process] = label
@@ -87,7 +103,7 @@ func (d *decoder) collaboration(el *xmlread.Element) {
 				d.note(MultiInstance, m, "the process may run several times for one case of the others; it is read as one")
 			}
 		case "messageFlow":
-			d.note(NotCarried, c, "messages between pools are not carried: each process is a workflow of its own")
+			d.messages, d.pool = append(d.messages, c), el
 		case "documentation", "extensionElements":
 		default:
 			d.note(NotCarried, c, "it has no place in a net")
@@ -120,7 +136,7 @@ func (d *decoder) scope(s *scope, flows *[]*flow) error {
 			d.lanes(el)
 		case "incoming", "outgoing", "documentation":
 		case "multiInstanceLoopCharacteristics", "standardLoopCharacteristics":
-			d.repetition(s.owner, el)
+			d.repetition(s, s.owner, el)
 		default:
 			d.other(s.el, el)
 		}
@@ -131,7 +147,8 @@ func (d *decoder) scope(s *scope, flows *[]*flow) error {
 // maxElements bounds the flow nodes and flows of a file, of each of which a net makes much.
 const maxElements = 200_000
 
-// claim demands that an element has an id of its own. One without any can be no end of a flow, but may stand alone.
+// claim demands that an element has an id of its own, and notes the refusal of the file if it has that of another. One
+// without any can be no end of a flow, but may stand alone. The error is that there are too many elements.
 func (d *decoder) claim(el *xmlread.Element) error {
 	if d.elements++; d.elements > maxElements {
 		return d.refuse(TooLarge, el, "it comes behind "+strconv.Itoa(maxElements)+" flow nodes and flows; no more are read")
@@ -141,7 +158,8 @@ func (d *decoder) claim(el *xmlread.Element) error {
 		return nil
 	}
 	if line, taken := d.ids[id]; taken {
-		return d.refuse(DuplicateID, el, "its id is already that of an element in line "+strconv.Itoa(line))
+		d.refuseToo(DuplicateID, el, "its id is already that of an element in line "+strconv.Itoa(line))
+		return nil
 	}
 	d.ids[id] = el.Line
 	return nil
@@ -159,6 +177,9 @@ func (d *decoder) node(s *scope, el *xmlread.Element, kind nodeKind, flows *[]*f
 	}
 	if n.id != "" {
 		d.byID[n.id] = n
+	}
+	if d.joint != nil {
+		d.joint.nodes[el] = n
 	}
 	if kind == subProcess {
 		n.sub = &scope{el: el, owner: n}
@@ -186,14 +207,26 @@ func (d *decoder) parts(n *node) {
 		case strings.HasSuffix(c.Name, "EventDefinition"):
 			d.eventDefinition(n, strings.TrimSuffix(c.Name, "EventDefinition"), c)
 		case c.Name == "eventDefinitionRef":
-			d.noteRaw(Approximated, c, n.el.String(), "its event is defined elsewhere; it is read as one without a definition")
+			d.eventReference(n, c)
 		case c.Name == "incoming", c.Name == "outgoing", c.Name == "documentation":
 		case strings.HasSuffix(c.Name, "LoopCharacteristics"):
-			d.repetition(n, c)
+			d.repetition(n.scope, n, c)
 		default:
 			d.other(n.el, c)
 		}
 	}
+}
+
+// eventReference reads an event definition that stands beside the processes.
+func (d *decoder) eventReference(n *node, c *xmlread.Element) {
+	id := local(c.Text)
+	def := d.events[id]
+	if def == nil {
+		d.noteRaw(Approximated, c, n.el.String(), "its event definition "+xmlread.Quote(id)+
+			" is not in the file; it is read as an event without a definition")
+		return
+	}
+	d.eventDefinition(n, strings.TrimSuffix(def.Name, "EventDefinition"), def)
 }
 
 func (d *decoder) eventDefinition(n *node, trigger string, c *xmlread.Element) {
@@ -223,21 +256,6 @@ func (d *decoder) eventDefinition(n *node, trigger string, c *xmlread.Element) {
 		}
 		d.noteRaw(Kept, c, n.el.String(), verb+" a "+trigger+", which a net does not know")
 	}
-}
-
-func (d *decoder) repetition(n *node, c *xmlread.Element) {
-	text := "it runs several instances at once"
-	switch {
-	case c.Name == "standardLoopCharacteristics":
-		text = "it is done again while a condition holds"
-	case c.Attr("isSequential") == "true":
-		text = "it runs several instances one after another"
-	}
-	element := c.String()
-	if n != nil {
-		element = n.el.String()
-	}
-	d.noteRaw(MultiInstance, c, element, text+"; it is read as done once")
 }
 
 func (d *decoder) lanes(el *xmlread.Element) {

@@ -44,7 +44,7 @@ func (e *emitter) all(s *scope, owner string) []string {
 // reached would not wait for an event that terminates the process.
 func (e *emitter) allButEnded(s *scope, owner string) []string {
 	all := e.within(s.inside.begin, s.inside.ends, owner)
-	return slices.DeleteFunc(all, func(name string) bool { return name == s.calm })
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.flags(), name) })
 }
 
 // within lists the tasks that own work items or cases, and the conditions but for those that the owner is about to mark

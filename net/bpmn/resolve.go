@@ -2,21 +2,22 @@ package bpmn
 
 import "github.com/tasq-dev/tasq/net/internal/xmlread"
 
-// resolve joins flows, boundary events, links and thrown events to what they refer to.
-func (d *decoder) resolve(flows []*flow) error {
+// resolve joins flows, boundary events, links and thrown events to what they refer to. What cannot be joined is left
+// out, with what no path leads to then.
+func (d *decoder) resolve(flows []*flow) {
 	for _, s := range d.processes {
 		d.prune(s)
 	}
 	for _, f := range flows {
-		if err := d.resolveFlow(f); err != nil {
-			return err
-		}
+		d.resolveFlow(f)
 	}
 	for _, s := range d.processes {
-		if err := d.resolveScope(s); err != nil {
-			return err
-		}
+		d.resolveScope(s)
 	}
+	for _, s := range d.processes {
+		d.pruneUnreached(s)
+	}
+	d.joint.deliver()
 	for _, s := range d.processes {
 		d.resolveThrows(s)
 	}
@@ -27,7 +28,17 @@ func (d *decoder) resolve(flows []*flow) error {
 		d.markParallel(s)
 		s.markStops()
 	}
-	return nil
+	for _, s := range d.processes {
+		d.noteRepetitions(s)
+	}
+	d.joint.settle()
+	search := newOnceSearch()
+	for _, s := range d.processes {
+		search.addStarts(s)
+	}
+	for _, s := range d.processes {
+		s.settleAllEnds(search)
+	}
 }
 
 // prune takes away what is not read.
@@ -47,6 +58,9 @@ func (d *decoder) prune(s *scope) {
 		case n.handler && !n.sub.hasStartEvent():
 			d.note(LeftOut, n.el, "it is an event sub-process without a start event")
 			n.gone = true
+		case n.handler && n.sub.compensates():
+			d.note(LeftOut, n.el, "compensation is not read")
+			n.gone = true
 		default:
 			kept = append(kept, n)
 			if n.sub != nil {
@@ -55,6 +69,17 @@ func (d *decoder) prune(s *scope) {
 		}
 	}
 	s.nodes = kept
+}
+
+// compensates reports whether an event sub-process begins with compensation alone. It runs after the scope has ended, and
+// interrupts nothing.
+func (s *scope) compensates() bool {
+	for _, n := range s.nodes {
+		if n.kind == startEvent && n.trigger != "compensate" {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *scope) hasStartEvent() bool {
@@ -66,7 +91,21 @@ func (s *scope) hasStartEvent() bool {
 	return false
 }
 
-func (d *decoder) resolveFlow(f *flow) error {
+// resolveFlow joins a flow to its two ends, or leaves it out.
+func (d *decoder) resolveFlow(f *flow) {
+	if reason := d.flowEnds(f); reason != "" {
+		d.note(LeftOut, f.el, reason)
+		if to := d.byID[local(f.el.Attr("targetRef"))]; to != nil {
+			to.cut = true
+		}
+		return
+	}
+	f.from.out = append(f.from.out, f)
+	f.to.in = append(f.to.in, f)
+}
+
+// flowEnds finds the ends of a flow. It returns why the flow cannot be read, or "".
+func (d *decoder) flowEnds(f *flow) string {
 	for _, end := range []struct {
 		name string
 		node **node
@@ -75,44 +114,36 @@ func (d *decoder) resolveFlow(f *flow) error {
 		n := d.byID[id]
 		switch {
 		case id == "":
-			return d.refuse(UnknownRef, f.el, "it has no "+end.name)
+			return "it has no " + end.name
 		case n == nil:
-			return d.refuse(UnknownRef, f.el, "its "+end.name+" "+xmlread.Quote(id)+" is no flow node of the file")
+			return "its " + end.name + " " + xmlread.Quote(id) + " is no flow node of the file"
 		}
 		*end.node = n
 	}
-	if f.from.gone || f.to.gone {
-		d.note(LeftOut, f.el, "it begins or ends at an element that is not read")
-		return nil
+	switch {
+	case f.from.gone || f.to.gone:
+		return "it begins or ends at an element that is not read"
+	case f.from.handler || f.to.handler:
+		return "it begins or ends at an event sub-process, which events alone can start"
+	case f.from.scope != f.to.scope:
+		return "it leads from the " + f.from.el.String() + " to the " + f.to.el.String() +
+			" across the border of a process or sub-process"
 	}
-	if f.from.handler || f.to.handler {
-		return d.refuse(Unsupported, f.el, "it begins or ends at an event sub-process, which events alone can start")
-	}
-	if f.from.scope != f.to.scope {
-		return d.refuse(Unsupported, f.el, "it leads from the "+f.from.el.String()+" to the "+f.to.el.String()+
-			" across the border of a process or sub-process")
-	}
-	f.from.out = append(f.from.out, f)
-	f.to.in = append(f.to.in, f)
-	return nil
+	return ""
 }
 
 // resolveScope attaches boundary events and joins links.
-func (d *decoder) resolveScope(s *scope) error {
+func (d *decoder) resolveScope(s *scope) {
 	links := map[string]*node{}
 	for _, n := range s.nodes {
 		if n.kind == boundaryEvent {
-			if err := d.attach(n); err != nil {
-				return err
-			}
+			d.attach(n)
 		}
 		if n.kind == catchEvent && n.trigger == "link" {
 			d.addLink(links, n)
 		}
 		if n.sub != nil {
-			if err := d.resolveScope(n.sub); err != nil {
-				return err
-			}
+			d.resolveScope(n.sub)
 		}
 	}
 	for _, n := range s.nodes {
@@ -123,9 +154,11 @@ func (d *decoder) resolveScope(s *scope) error {
 			d.note(Approximated, n.el, "no link event of its name catches it; it is read as an end")
 			continue
 		}
-		n.link.linked = true
+		n.link.linkedFrom = append(n.link.linkedFrom, n)
 	}
-	return nil
+	for _, n := range links {
+		n.cut = n.cut || len(n.linkedFrom) == 0 // its partner may be in another file
+	}
 }
 
 func linkName(n *node) string {
@@ -138,24 +171,35 @@ func linkName(n *node) string {
 func (d *decoder) addLink(links map[string]*node, n *node) {
 	if first := links[linkName(n)]; first != nil {
 		d.note(Approximated, n.el, "the "+first.el.String()+" has the same name; links lead there")
+		n.cut = true
 		return
 	}
 	links[linkName(n)] = n
 }
 
-// attach joins a boundary event to its activity.
-func (d *decoder) attach(n *node) error {
-	n.host = d.byID[n.attachedTo]
-	switch {
-	case n.host == nil:
-		return d.refuse(UnknownRef, n.el, "it is attached to "+xmlread.Quote(n.attachedTo)+
-			", which is no activity of the file")
-	case n.host.scope != n.scope || n.host.kind > subProcess || n.host.handler:
-		return d.refuse(Unsupported, n.el, "it is attached to the "+n.host.el.String()+
-			", which is no activity of the same process")
+// attach joins a boundary event to its activity. An event that is attached to an activity inside of another is read as
+// one at the border of the outer.
+func (d *decoder) attach(n *node) {
+	host := d.byID[n.attachedTo]
+	for host != nil && host.scope != n.scope {
+		if host = host.scope.owner; host != nil && host.scope == n.scope && !host.handler {
+			d.note(Approximated, n.el, "it is attached to "+xmlread.Quote(n.attachedTo)+" inside the "+host.el.String()+
+				"; it is read as an event at the border of the latter")
+		}
 	}
-	n.host.boundary = append(n.host.boundary, n)
-	return nil
+	n.cut = true
+	switch {
+	case n.attachedTo == "":
+		d.note(LeftOut, n.el, "it is attached to no activity")
+	case host == nil && d.byID[n.attachedTo] == nil:
+		d.note(LeftOut, n.el, "it is attached to "+xmlread.Quote(n.attachedTo)+", which is no activity of the file")
+	case host == nil || host.kind > subProcess || host.handler:
+		d.note(LeftOut, n.el, "it is attached to the "+d.byID[n.attachedTo].el.String()+
+			", which is no activity of the same process")
+	default:
+		n.host, n.cut = host, false
+		host.boundary = append(host.boundary, n)
+	}
 }
 
 // markParallel finds out in which scopes there can be several tokens. Where there can't, ends need no or-join and

@@ -2,6 +2,7 @@ package bpmn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
@@ -18,9 +19,7 @@ func (e *emitter) body(s *scope, entry, exit string) {
 			e.declare(n)
 		}
 	}
-	if s.isFlagged() {
-		s.calm = e.condition(s.prefix()+"calm", net.Inner, s.el)
-	}
+	e.flags(s)
 	handlers := e.handlers(s)
 	e.begin(s, entry, handlers)
 	var ends []string
@@ -76,13 +75,19 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 	if len(first) == 0 && len(s.nodes) > len(handlers) {
 		e.note(Disconnected, s.el, "a flow leads to everything in it, so nothing can begin")
 	}
-	if s.calm != "" {
-		first = append(first, s.calm)
-	}
+	first = append(first, s.flags()...)
 	for _, h := range handlers {
 		if h.armed != "" {
 			first = append(first, h.armed)
 		}
+	}
+	for _, n := range s.nodes {
+		if n.isWoken() {
+			e.wake(n, handlers)
+		}
+	}
+	if entry == "" {
+		return
 	}
 	if e.isCondition(entry) && (len(first) > 1 || len(first) == 1 && e.isCondition(first[0])) {
 		begin := e.routing("begin", net.And, net.And, s.el)
@@ -103,6 +108,7 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 // them. Where there are several alternatives, it is a routing task that chooses.
 func (e *emitter) first(s *scope) (first []string, together int) {
 	alternatives, all := s.starts()
+	alternatives = slices.DeleteFunc(alternatives, (*node).isWoken)
 	switch {
 	case len(alternatives) == 1:
 		first = append(first, alternatives[0].enter)
@@ -120,33 +126,38 @@ func (e *emitter) first(s *scope) (first []string, together int) {
 		}
 		together = len(all)
 	}
-	if len(alternatives) > 0 {
-		for _, n := range all {
-			e.note(Disconnected, n.el, "no flow leads to it, and what it lies in begins with an event")
-		}
-	}
-	for _, n := range s.nodes {
-		if n.isLinkTarget() && len(n.in) == 0 && !n.linked {
-			e.note(Disconnected, n.el, "no flow and no link event leads to it")
-		}
-	}
 	return first, together
 }
 
-func (e *emitter) declareComposite(n *node) {
-	e.task(n.name, net.Composite, net.Xor, net.And, n.el)
-	e.def.Tasks[e.tasks[n.name]].Of = []string{e.decoder.names[n.sub]}
-	e.subs = append(e.subs, n.sub)
-}
-
-func (e *emitter) declareCall(n *node) {
-	called := e.byProcess[n.called]
-	if called == nil {
-		e.task(n.name, net.Atomic, net.Xor, net.And, n.el)
+// declareActivity adds the task of an activity, which may run several times.
+func (e *emitter) declareActivity(n *node) {
+	if n.kind == callActivity && e.byProcess[n.called] == nil {
 		e.note(Approximated, n.el, "it calls "+xmlread.Quote(n.called)+
 			", which is no process of this file; it is read as a task")
+	}
+	if !n.hasRounds() {
+		e.once(n, n.name)
+		if n.isComposite() {
+			e.subs = append(e.subs, n.sub)
+		}
 		return
 	}
 	e.task(n.name, net.Composite, net.Xor, net.And, n.el)
-	e.def.Tasks[e.tasks[n.name]].Of = []string{e.decoder.names[called]}
+	e.def.Tasks[e.tasks[n.name]].Of = []string{e.rounds[n.el]}
+	e.several = append(e.several, n)
+}
+
+// once adds a task for one run of an activity.
+func (e *emitter) once(n *node, name string) {
+	kind, of := net.Atomic, ""
+	switch called := e.byProcess[n.called]; {
+	case n.isComposite():
+		kind, of = net.Composite, e.decoder.names[n.sub.el]
+	case n.kind == callActivity && called != nil:
+		kind, of = net.Composite, e.decoder.names[called.el]
+	}
+	e.task(name, kind, net.Xor, net.And, n.el)
+	if of != "" {
+		e.def.Tasks[e.tasks[name]].Of = []string{of}
+	}
 }

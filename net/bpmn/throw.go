@@ -14,7 +14,7 @@ func (d *decoder) resolveThrows(s *scope) {
 		}
 		d.resolveThrows(n.sub)
 		// One that may run until an event at its border stops it would be a workflow without a path to its end.
-		n.sub.inline = n.sub.inline || n.handler || n.sub.borderStop() != nil && len(n.sub.stuck()) > 0
+		n.sub.inline = n.sub.inline || n.handler || d.joint.inlines(n) || n.sub.borderStop() != nil && len(n.sub.stuck()) > 0
 	}
 }
 

@@ -62,6 +62,27 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Errors is the refusal of a file for several reasons, one at least, in the order in which they came up.
+type Errors []*Error
+
+// Error returns the reasons, each on a line of its own.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i := range e {
+		lines[i] = e[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the reasons.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i := range e {
+		all[i] = e[i]
+	}
+	return all
+}
+
 // Note says how one element of the file differs in the net that was made of it.
 type Note struct {
 	Code    Code

@@ -1,0 +1,43 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// dropInvented drops what is said of elements that the file does not have: the tasks and conditions that the reader of
+// BPMN adds, which have no id there, and the regions, which are all its own. Such a task can never start only where
+// something of the file cannot either, or where a process always ends in another way.
+func (n *Net) dropInvented(ids map[string]string) {
+	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w net.Finding) bool {
+		return w.Code == net.RegionUseless || ids[w.Subject] == ""
+	})
+	n.Report.Findings = slices.DeleteFunc(n.Report.Findings, func(f net.Finding) bool {
+		return f.Code == net.DeadTask && ids[f.Subject] == ""
+	})
+	if n.Report.Verdict == net.WeaklySound && len(n.Report.Findings) == 0 {
+		n.Report.Verdict = net.Sound
+	}
+	for i := range n.Report.Findings {
+		if f := &n.Report.Findings[i]; f.Code == net.ImproperCompletion {
+			leftBehind(f)
+		}
+	}
+}
+
+// leftBehind says what an improper completion means in BPMN. A process is over when no token is left, and the routing
+// task that gathers the ends waits for every token that can still reach one. So what is left over then is stuck.
+func leftBehind(f *net.Finding) {
+	var names []string
+	for _, e := range f.Elements[min(1, len(f.Elements)):] {
+		names = append(names, `"`+e.Name+`"`)
+	}
+	if len(names) == 0 {
+		return
+	}
+	f.Text = "a case can get stuck while other branches end: what waits at " + strings.Join(names, " and ") +
+		" can reach no end"
+	f.Fix = "make sure that every branch can reach an end, whatever the others do"
+}

@@ -1,0 +1,95 @@
+package bpmn
+
+// What no path leads to from a start is taken away before a net is made, so that it does not keep the rest from being
+// verified. A parallel gateway that also waits for such an element waits without end, and must do so in the net. But where
+// the path is missing because a flow could not be read, nothing is known of it, and the gateway does not wait.
+
+// pruneUnreached takes away what no path leads to, in a scope and in those inside it. A scope in which nothing can begin
+// stays as it is: its check says so.
+func (d *decoder) pruneUnreached(s *scope) {
+	seen := s.reached()
+	var cut []*node
+	for _, n := range s.nodes {
+		if n.cut && !seen[n] {
+			cut = append(cut, n)
+		}
+	}
+	unread := s.from(cut)
+	if len(seen) > 0 {
+		kept := s.nodes[:0:0]
+		for _, n := range s.nodes {
+			if seen[n] || n.handler {
+				kept = append(kept, n)
+				continue
+			}
+			n.gone = true
+			if n.kind == boundaryEvent && n.host == nil {
+				continue // it is noted already
+			}
+			d.note(LeftOut, n.el, n.whyUnreached()+", so it is left out")
+		}
+		s.nodes = kept
+	}
+	for _, n := range s.nodes {
+		n.dropUnreached(unread)
+		if n.sub != nil {
+			d.pruneUnreached(n.sub)
+		}
+	}
+}
+
+// reached lists what paths lead to in a scope from its starts.
+func (s *scope) reached() map[*node]bool {
+	alternatives, open := s.starts()
+	if len(alternatives) > 0 {
+		open = alternatives
+	}
+	return s.from(open)
+}
+
+// from lists what paths lead to from some nodes, with these.
+func (s *scope) from(open []*node) map[*node]bool {
+	seen := map[*node]bool{}
+	for len(open) > 0 {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		for _, f := range n.out {
+			open = append(open, f.to)
+		}
+		if n.link != nil {
+			open = append(open, n.link)
+		}
+		open = append(open, n.boundary...)
+	}
+	return seen
+}
+
+func (n *node) whyUnreached() string {
+	switch {
+	case n.isLinkTarget() && len(n.in) == 0:
+		return "no flow and no link event leads to it"
+	case n.cut:
+		return "no flow that is read leads to it"
+	case n.startsSilently():
+		return "no flow leads to it, and what it lies in begins with an event"
+	}
+	return "no path leads to it from a start"
+}
+
+// dropUnreached forgets the flows that begin at what was taken away. Of that, unread is what a path would lead to if
+// all of the file could be read.
+func (n *node) dropUnreached(unread map[*node]bool) {
+	kept := n.in[:0:0]
+	for _, f := range n.in {
+		if !f.from.gone {
+			kept = append(kept, f)
+		} else if n.kind == parallel && !unread[f.from] {
+			n.starved = append(n.starved, f.from)
+		}
+	}
+	n.in = kept
+}
