@@ -179,6 +179,7 @@ var codes = []struct {
 	{"not-ended", ErrUnfinished},
 	{"not-found", ErrNotFound},
 	{"owned", store.ErrOwned},
+	{"lost", store.ErrLost},
 	{"older", store.ErrOlder},
 	{"read-only", store.ErrReadOnly},
 	{"newer", store.ErrNewer},

@@ -21,6 +21,11 @@ var (
 	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
 	ErrNewer    = errors.New("the database was written by a newer version")
 
+	// ErrLost is for a database that was taken from the process that owns it: its files were removed, moved, replaced
+	// or cut off, or another process has become the owner. The store acknowledges nothing after that, and its reads fail
+	// with this error, too. Close it, repair what happened and open it again.
+	ErrLost = errors.New("the database was taken away while it was in use")
+
 	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
 	ErrOlder = errors.New("the database was written by an older version")
 )

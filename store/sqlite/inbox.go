@@ -63,7 +63,7 @@ func (tx *transaction) writeReplies() error {
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.writable(); err != nil {
+	if err := errors.Join(s.writable(), s.present()); err != nil {
 		return false, err
 	}
 	version, _, err := s.w.number("PRAGMA data_version")

@@ -159,6 +159,11 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
+	if s.memory == nil {
+		if err := s.claim(); err != nil {
+			return err
+		}
+	}
 	s.rows = newRowWriter(s.w, "")
 	return s.recover()
 }

@@ -58,41 +58,68 @@ func mustBeFile(path string) error {
 // own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's
 // is touched.
 func own(path string) (*flock.Flock, error) {
-	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR))
-	if _, err := os.Stat(lock.Path()); errors.Is(err, fs.ErrNotExist) {
-		// Nobody owns the file. Where somebody does, it must not be opened and closed from outside of SQLite, which
-		// would give up the locks of another connection in this process.
+	if err := owned.add(path); err != nil {
+		return nil, err
+	}
+	lock, err := ownFile(path)
+	if err != nil {
+		owned.remove(path)
+	}
+	return lock, err
+}
+
+func ownFile(path string) (*flock.Flock, error) {
+	if _, err := os.Stat(path + ".lock"); errors.Is(err, fs.ErrNotExist) {
 		if err := checkHeader(path); err != nil {
 			return nil, err
 		}
 	}
-	locked, err := lock.TryLock()
-	switch {
-	case err != nil && (errors.Is(err, fs.ErrPermission) || readOnlyDisk(err)):
-		return nil, at(path, "%w: give this process the right to write the folder: %w", store.ErrReadOnly, err)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, at(path, "make sure that its folder is there: %w", err)
-	case err != nil:
-		return nil, at(path, "its lock cannot be taken: %w", err)
-	case !locked:
-		return nil, at(path, "%w: %s", store.ErrOwned, owner(path))
+	lock, err := lockFile(path)
+	if err != nil {
+		return nil, err
 	}
 	if err := prepareFile(path); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	owned.Store(path, true)
 	return lock, nil
 }
 
-// owned holds the files that this process owns, so that an error can tell itself from another process: the number in
-// the lock file cannot, since processes in two containers may have the same.
-var owned sync.Map // by path
+// owned holds the files that this process owns. The lock file alone does not do: it may be removed, the number in it may
+// be that of a process in another container, and a file that is open here must not be opened and closed from outside of
+// SQLite, which would end the locks of its connections.
+var owned = ownedFiles{paths: make(map[string]bool)}
+
+type ownedFiles struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// add reserves a file. A hard link to an owned one is the same file.
+func (o *ownedFiles) add(path string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	info, err := os.Stat(path)
+	for other := range o.paths {
+		same := other == path
+		if there, err2 := os.Stat(other); err == nil && err2 == nil {
+			same = same || os.SameFile(info, there)
+		}
+		if same {
+			return at(path, "%w: this process has it open already: use that engine, or close it before", store.ErrOwned)
+		}
+	}
+	o.paths[path] = true
+	return nil
+}
+
+func (o *ownedFiles) remove(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.paths, path)
+}
 
 // owner says who owns a file, and what to do.
 func owner(path string) string {
-	if _, here := owned.Load(path); here {
-		return "this process has it open already: use that engine, or close it before"
-	}
 	data, err := os.ReadFile(path + ".lock")
 	who := "another process"
 	if pid, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
@@ -101,7 +128,7 @@ func owner(path string) string {
 	return who + " has it open: stop that one, or open the file for reading only"
 }
 
-// prepareFile checks the file, which nobody else owns now, and notes who does.
+// prepareFile checks the file, which no other process owns now, and makes it if it is not there.
 func prepareFile(path string) error {
 	if err := checkHeader(path); err != nil {
 		return err
@@ -113,10 +140,7 @@ func prepareFile(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(path+".lock", []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644)
+	return f.Close()
 }
 
 // checkHeader reads the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is fine.

@@ -15,8 +15,8 @@ func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
-		return explain(s.path, err)
+	if err := s.begin(); err != nil {
+		return err
 	}
 	err := s.register(defs)
 	if err == nil {

@@ -24,7 +24,7 @@ type Store struct {
 	log    *slog.Logger
 	nets   *netCache
 	memory *memory      // nil for a file
-	lock   *flock.Flock // nil for a reader and for memory
+	lock   *flock.Flock // taken by Open, and then kept by files; nil for a reader and for memory
 
 	readOnly bool
 
@@ -34,9 +34,11 @@ type Store struct {
 	seq     int64 // journal position of the newest command
 	window  window
 	closed  bool
-	version int64   // PRAGMA data_version, as Changed saw it last
-	written int     // rows written since the last checkpoint
-	wal     logFile // keeps no room for memory, and for a file whose commits do not wait for the disk
+	files   *presence // nil for a reader and for memory
+	lost    error     // why the file is not this store's any more; see presence
+	version int64     // PRAGMA data_version, as Changed saw it last
+	written int       // rows written since the last checkpoint
+	wal     logFile   // keeps no room for memory, and for a file whose commits do not wait for the disk
 
 	appended []appended // memory for the next update, see keepBuffers
 	buf      []byte
@@ -64,8 +66,8 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.writable(); err != nil {
 		return err
 	}
-	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
-		return explain(s.path, err)
+	if err := s.begin(); err != nil {
+		return err
 	}
 	s.wal.keepRoom()
 	tx := &transaction{s: s, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
@@ -160,8 +162,8 @@ func (s *Store) absorb(tx *transaction) {
 // flush brings the tables up to the newest command. It need not wait for the disk: the journal is there, and would be
 // replayed if the power failed now.
 func (s *Store) flush() error {
-	if s.window.commands == 0 {
-		return nil
+	if err := s.present(); err != nil || s.window.commands == 0 {
+		return err
 	}
 	if s.memory != nil {
 		return explain(s.path, s.flushInTransaction())
@@ -174,7 +176,7 @@ func (s *Store) flush() error {
 }
 
 func (s *Store) flushInTransaction() error {
-	if err := s.w.run("BEGIN IMMEDIATE"); err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
 	if err := s.writeWindow(); err != nil {
@@ -199,7 +201,7 @@ func (s *Store) onAge() {
 		return
 	}
 	defer s.mu.Unlock()
-	if s.closed || !s.aged.Load() {
+	if s.closed || s.lost != nil || !s.aged.Load() {
 		return
 	}
 	if err := s.flush(); err != nil {
@@ -269,11 +271,15 @@ func (s *Store) shut() error {
 	case s.memory != nil:
 		s.memory.giveBack()
 	case s.w != nil:
-		errs = append(errs, s.w.close())
+		errs = append(errs, s.keepOthersLog(), s.w.close())
+	}
+	if s.files != nil {
+		errs = append(errs, s.files.end())
+	} else if s.lock != nil {
+		errs = append(errs, s.lock.Close())
 	}
 	if s.lock != nil {
-		owned.Delete(s.path)
-		errs = append(errs, s.lock.Close())
+		owned.remove(s.path)
 	}
 	return errors.Join(errs...)
 }

@@ -16,6 +16,9 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	if s.memory != nil {
 		return s.viewAlone(ctx, f)
 	}
+	if err := s.stillThere(); err != nil { // a new connection would open what lies there now
+		return err
+	}
 	c, err := s.readers.get(ctx)
 	if err != nil {
 		return explain(s.path, err)
