@@ -26,6 +26,9 @@ type conn struct {
 	stmts map[string]*stmt
 	open  int // how many queries are under way, one within the other: their statements are in use
 
+	guard     *guard // of the user's SQL
+	unprotect func() // ends the guard, after the connection
+
 	overlaid bool // a reader's transaction has newer rows than the tables; see makeOverlay
 
 	frozen *stamp // of a reader that trusts the file not to change; see freeze
@@ -55,7 +58,10 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 	if !ok {
 		return nil, errors.Join(errors.New("this version of modernc.org/sqlite lacks context support"), given.Close())
 	}
-	c := &conn{raw: raw, ctx: context.Background(), stmts: make(map[string]*stmt)}
+	c := &conn{raw: raw, ctx: context.Background(), stmts: make(map[string]*stmt), guard: new(guard)}
+	if c.unprotect, err = c.guard.protect(raw); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
 	for _, p := range pragmas {
 		if err := c.exec("PRAGMA " + p); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -66,6 +72,7 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 
 func (c *conn) close() error {
 	c.forget()
+	defer c.unprotect()
 	return c.raw.Close()
 }
 

@@ -1,25 +1,173 @@
 package sqlite
 
 import (
+	"database/sql/driver"
+	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// guard refuses statements that would end or leave the transaction that they run in, or write to Tasq's own tables. It
-// looks at the first words of each statement of the text, so a column may be called as it likes.
-func guard(query string) error {
-	l := lexer{text: query}
-	for {
-		word := l.word()
-		if word == "" {
-			return nil
-		}
-		if err := refusal(word, &l); err != nil {
-			return err
-		}
-		l.skipStatement(word == "CREATE")
+// guard decides what the user's SQL may do. SQLite asks it, as its authorizer, about all that a statement would do while
+// it compiles the statement: each table that is written, by the statement itself or by a trigger that it fires, each
+// transaction, pragma and attached file. So neither the form of a statement nor what hides it matters.
+//
+// Reading is free. Not allowed is what would end or leave the transaction of the command, what changes settings of the
+// connection, and every change of Tasq's own tables: those follow from the journal. Triggers on them are not allowed,
+// either: the tables are written later than the commands are acknowledged, several commands at once and again after a
+// crash, so a trigger there would neither see each change nor see it once, and its failure would stop the store.
+type guard struct {
+	user    bool  // a statement of the user's is being compiled or run, and not one of the store's
+	refused error // why the last one was refused
+}
+
+// guards finds that of a connection by the number that SQLite hands back.
+var guards struct {
+	sync.Mutex
+	next uintptr
+	of   map[uintptr]*guard
+}
+
+// protect has SQLite ask the guard. It returns the function that ends that, which is to be called after the connection
+// was closed.
+func (g *guard) protect(c driver.Conn) (end func(), err error) {
+	db, err := handle(c)
+	if err != nil {
+		return nil, err
 	}
+	guards.Lock()
+	defer guards.Unlock()
+	if guards.of == nil {
+		guards.of = make(map[uintptr]*guard)
+	}
+	guards.next++
+	number := guards.next
+	guards.of[number] = g
+	tls := libc.NewTLS()
+	defer tls.Close()
+	sqlite3.Xsqlite3_set_authorizer(tls, db, pointerTo(authorize), number)
+	return func() {
+		guards.Lock()
+		defer guards.Unlock()
+		delete(guards.of, number)
+	}, nil
+}
+
+// handle is SQLite's own handle of a connection. The driver has no method for it.
+func handle(c driver.Conn) (uintptr, error) {
+	if v := reflect.ValueOf(c); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
+		if db := v.Elem().FieldByName("db"); db.Kind() == reflect.Uintptr {
+			return uintptr(db.Uint()), nil
+		}
+	}
+	return 0, errors.New("this version of modernc.org/sqlite keeps its connections in an unknown form: use the version that " +
+		"Tasq's go.mod names")
+}
+
+// pointerTo is a function as SQLite calls it, in the way of the driver. f must not be a closure.
+func pointerTo[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
+
+// authorize is called by SQLite; see https://www.sqlite.org/c3ref/set_authorizer.html.
+func authorize(_ *libc.TLS, number uintptr, action int32, first, second, schema, source uintptr) int32 {
+	guards.Lock()
+	g := guards.of[number]
+	guards.Unlock()
+	if g == nil || !g.user {
+		return sqlite3.SQLITE_OK
+	}
+	act := access{action: action, schema: libc.GoString(schema), by: libc.GoString(source)}
+	act.first, act.second = strings.ToLower(libc.GoString(first)), strings.ToLower(libc.GoString(second))
+	if err := act.refusal(); err != nil {
+		g.refused = err
+		return sqlite3.SQLITE_DENY
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// run runs a statement of the user's. The connection's lock is held.
+func (g *guard) run(f func() error) error {
+	g.user, g.refused = true, nil
+	defer func() { g.user = false }()
+	err := f()
+	if g.refused != nil && code(err) == sqlite3.SQLITE_AUTH {
+		return g.refused
+	}
+	return err
+}
+
+// access is something that a statement would do. What first and second are depends on the action.
+type access struct {
+	action        int32
+	first, second string // in small letters
+	schema        string // "main", "temp"
+	by            string // the innermost trigger or view that does it; "" for the statement itself
+}
+
+func (a access) refusal() error {
+	switch a.action {
+	case sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT:
+		return refuse(strings.ToUpper(a.first))
+	case sqlite3.SQLITE_ATTACH:
+		return refuse("ATTACH")
+	case sqlite3.SQLITE_DETACH:
+		return refuse("DETACH")
+	case sqlite3.SQLITE_PRAGMA:
+		if a.second != "" && !reading[a.first] || acting[a.first] {
+			return refuse("PRAGMA " + a.first)
+		}
+	case sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE,
+		sqlite3.SQLITE_DROP_VIEW, sqlite3.SQLITE_DROP_VTABLE:
+		return a.change(a.first)
+	case sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_TRIGGER, sqlite3.SQLITE_DROP_INDEX,
+		sqlite3.SQLITE_DROP_TRIGGER:
+		return a.change(a.second)
+	case sqlite3.SQLITE_CREATE_TEMP_TRIGGER:
+		a.schema = "main" // that of the trigger is temp, and the table may be Tasq's
+		return a.change(a.second)
+	case sqlite3.SQLITE_ALTER_TABLE:
+		return a.alter()
+	case sqlite3.SQLITE_CREATE_TEMP_TABLE, sqlite3.SQLITE_CREATE_TEMP_VIEW, sqlite3.SQLITE_CREATE_VTABLE:
+		if ours[a.first] {
+			return fmt.Errorf("a temporary table or view %s is not allowed: it would hide Tasq's own from the engine; "+
+				"choose another name", a.first)
+		}
+	}
+	return nil
+}
+
+// change refuses to change one of Tasq's tables.
+func (a access) change(table string) error {
+	switch {
+	case a.schema == "temp" || !ours[table] && table != "sqlite_dbpage":
+		return nil
+	case a.by != "":
+		return fmt.Errorf("the trigger or view %s changes %s, and that is not allowed: it is one of Tasq's own tables, which "+
+			"follow from the journal; drop the trigger", a.by, table)
+	}
+	return fmt.Errorf("%s of %s is not allowed: that is one of Tasq's own tables, which follow from the journal; change "+
+		"cases and what they have by the methods of the engine", verbs[a.action], table)
+}
+
+// alter refuses to change one of Tasq's tables, and also a temporary one: SQLite does not name what it is to be called, and
+// with the name of one of Tasq's it would hide that.
+func (a access) alter() error {
+	if a.first == "temp" {
+		return errors.New("ALTER TABLE of a temporary table is not allowed: make another one")
+	}
+	return a.change(a.second)
+}
+
+var verbs = map[int32]string{
+	sqlite3.SQLITE_INSERT: "INSERT", sqlite3.SQLITE_UPDATE: "UPDATE", sqlite3.SQLITE_DELETE: "DELETE",
+	sqlite3.SQLITE_DROP_TABLE: "DROP", sqlite3.SQLITE_DROP_VIEW: "DROP", sqlite3.SQLITE_DROP_VTABLE: "DROP",
+	sqlite3.SQLITE_CREATE_INDEX: "CREATE INDEX", sqlite3.SQLITE_DROP_INDEX: "DROP INDEX",
+	sqlite3.SQLITE_CREATE_TRIGGER: "CREATE TRIGGER", sqlite3.SQLITE_CREATE_TEMP_TRIGGER: "CREATE TRIGGER",
+	sqlite3.SQLITE_DROP_TRIGGER: "DROP TRIGGER", sqlite3.SQLITE_ALTER_TABLE: "ALTER",
 }
 
 func refuse(word string) error {
@@ -27,69 +175,11 @@ func refuse(word string) error {
 		"undoes it; return an error to undo", word)
 }
 
-// refusal looks at a statement that begins with the word; the lexer stands behind it.
-func refusal(word string, l *lexer) error {
-	switch word {
-	case "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM":
-		return refuse(word)
-	case "PRAGMA":
-		rest := l.text[l.at:]
-		if end := strings.IndexByte(rest, ';'); end >= 0 {
-			rest = rest[:end]
-		}
-		name, _, called := strings.Cut(rest, "(")
-		name = strings.ToLower(strings.TrimSpace(name))
-		if i := strings.LastIndexByte(name, '.'); i >= 0 {
-			name = name[i+1:]
-		}
-		if strings.Contains(rest, "=") || called && !reading[name] || acting[name] {
-			return refuse("PRAGMA " + name)
-		}
-	case "INSERT", "REPLACE", "UPDATE", "DELETE", "DROP", "ALTER":
-		if name := (&lexer{text: l.text, at: l.at}).target(word); ours[name] {
-			return fmt.Errorf("%s of %s is not allowed: that is one of Tasq's own tables, which follow from the "+
-				"journal; change cases and what they have by the methods of the engine", word, name)
-		}
-	}
-	return nil
-}
-
 // ours lists Tasq's own tables and views; that of the records is written by collections, in this way.
 var ours = map[string]bool{
 	"journal": true, "idempotency_keys": true, "meta": true, "migrations": true, "definitions": true, "requests": true,
 	"cases": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true,
 	"tasks": true, "history": true,
-}
-
-// target returns the name of the table that a statement changes which begins with the word, in small letters; "" if there
-// is none, or it is a temporary one.
-func (l *lexer) target(word string) string {
-	name := l.name()
-	for skip := map[string][]string{
-		"INSERT": {"or", "rollback", "abort", "fail", "ignore", "replace", "into"}, "REPLACE": {"into"},
-		"UPDATE": {"or", "rollback", "abort", "fail", "ignore", "replace"}, "DELETE": {"from"},
-		"DROP": {"table", "view", "if", "exists"}, "ALTER": {"table"},
-	}[word]; slices.Contains(skip, name); {
-		name = l.name()
-	}
-	if schema := name; l.token() == "." {
-		if name = l.name(); schema != "main" {
-			return ""
-		}
-	}
-	return name
-}
-
-// name returns the next token in small letters, and a quoted one without its quotes.
-func (l *lexer) name() string {
-	start := l.at
-	t := l.token()
-	if t != "quoted" {
-		return strings.ToLower(t)
-	}
-	text := l.text[start:l.at]
-	text = text[strings.IndexAny(text, "'\"`[")+1:]
-	return strings.ToLower(strings.TrimRight(text, "'\"`]"))
 }
 
 // reading lists the pragmas whose argument says what to read.
@@ -102,89 +192,3 @@ var reading = map[string]bool{
 // acting lists the pragmas that do something without an argument.
 var acting = map[string]bool{"wal_checkpoint": true, "incremental_vacuum": true, "optimize": true,
 	"shrink_memory": true}
-
-// lexer walks over the words of SQL, and over texts, quoted names and comments as a whole.
-type lexer struct {
-	text string
-	at   int
-}
-
-// word returns the next word in capitals, or the next other character; "" at the end. Semicolons and spaces before it
-// are skipped.
-func (l *lexer) word() string {
-	for {
-		switch t := l.token(); t {
-		case "":
-			return ""
-		case ";":
-		default:
-			return t
-		}
-	}
-}
-
-// skipStatement goes behind the semicolon that ends the statement. The body of a trigger has semicolons of its own.
-func (l *lexer) skipStatement(create bool) {
-	trigger, depth := false, 0
-	for i := 0; ; i++ {
-		switch t := l.token(); {
-		case t == "":
-			return
-		case create && i < 2 && t == "TRIGGER":
-			trigger = true
-		case trigger && (t == "BEGIN" || t == "CASE"):
-			depth++
-		case trigger && t == "END":
-			depth--
-		case t == ";" && depth <= 0:
-			return
-		}
-	}
-}
-
-// token returns the next word, semicolon, or any other character; "" at the end.
-func (l *lexer) token() string {
-	for l.at < len(l.text) {
-		c := l.text[l.at]
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == 0xef || c == 0xbb || c == 0xbf:
-			l.at++
-		case strings.HasPrefix(l.text[l.at:], "--"):
-			l.skipTo("\n")
-		case strings.HasPrefix(l.text[l.at:], "/*"):
-			l.at += 2
-			l.skipTo("*/")
-		case c == '\'' || c == '"' || c == '`':
-			l.at++
-			l.skipTo(string(c))
-			return "quoted"
-		case c == '[':
-			l.skipTo("]")
-			return "quoted"
-		case letter(c):
-			start := l.at
-			for l.at < len(l.text) && (letter(l.text[l.at]) || '0' <= l.text[l.at] && l.text[l.at] <= '9') {
-				l.at++
-			}
-			return strings.ToUpper(l.text[start:l.at])
-		default:
-			l.at++
-			return string(c)
-		}
-	}
-	return ""
-}
-
-func letter(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c >= 0x80
-}
-
-// skipTo goes behind the next occurrence of the text, or to the end. A doubled quote is two texts in a row.
-func (l *lexer) skipTo(end string) {
-	i := strings.Index(l.text[l.at:], end)
-	if i < 0 {
-		l.at = len(l.text)
-		return
-	}
-	l.at += i + len(end)
-}

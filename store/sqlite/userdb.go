@@ -92,7 +92,7 @@ func (u *userDB) do(f func() error) error {
 	if err := u.scope.before(); err != nil {
 		return err
 	}
-	return u.scope.after(f())
+	return u.scope.after(u.c.guard.run(f))
 }
 
 type userConn struct{ u *userDB }
@@ -110,9 +110,6 @@ func (c userConn) Prepare(query string) (driver.Stmt, error) {
 
 // PrepareContext implements driver.ConnPrepareContext.
 func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
-	if err := guard(query); err != nil {
-		return nil, err
-	}
 	s := &userStmt{u: c.u}
 	err := c.u.do(func() error {
 		raw, err := c.u.c.raw.PrepareContext(context.Background(), query)
@@ -133,7 +130,7 @@ func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, 
 // would undo the transaction of everybody.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result,
 	err error) {
-	if err := errors.Join(guard(query), ctx.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	err = c.u.do(func() (err error) {
@@ -145,7 +142,7 @@ func (c userConn) ExecContext(ctx context.Context, query string, args []driver.N
 
 // QueryContext implements driver.QueryerContext.
 func (c userConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := errors.Join(guard(query), ctx.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return c.u.query(func() (driver.Rows, error) { return c.u.c.raw.QueryContext(context.Background(), query, args) })
