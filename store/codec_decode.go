@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tasq-dev/tasq/net"
@@ -77,8 +78,8 @@ type micros time.Time
 
 // UnmarshalJSON reads a number of microseconds.
 func (m *micros) UnmarshalJSON(data []byte) error {
-	var us int64
-	if err := json.Unmarshal(data, &us); err != nil {
+	us, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil {
 		return err
 	}
 	*m = micros(FromMicros(us))
@@ -88,20 +89,24 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 // DecodeEvents reads what [AppendEvents] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
 // and shows the event that makes no sense.
 func DecodeEvents(data []byte, root workitem.CaseID, nets Nets) ([]Event, error) {
-	var rows []json.RawMessage
+	// One pass over the text: the check of a database reads every event there is.
+	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, corrupt("events", data, err)
+		return nil, corrupt("list of events", data, err)
 	}
 	d := decoder{nets: nets}
 	events := make([]Event, 0, len(rows))
-	for _, row := range rows {
-		w := wire{Case: root, Root: root}
-		if err := json.Unmarshal(row, &w); err != nil {
-			return nil, corrupt("event", row, err)
+	for i := range rows {
+		w := &rows[i]
+		if w.Case.IsZero() {
+			w.Case = root
 		}
-		e, err := d.event(&w)
+		if w.Root.IsZero() {
+			w.Root = root
+		}
+		e, err := d.event(w)
 		if err != nil {
-			return nil, corrupt("event", row, err)
+			return nil, corrupt(fmt.Sprintf("event (number %d)", i), data, err)
 		}
 		events = append(events, e)
 	}

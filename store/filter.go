@@ -20,7 +20,8 @@ const DefaultLimit = 1000
 type CaseFilter struct {
 	Page
 	ID       workitem.CaseID
-	Root     workitem.CaseID // this root case and all its descendants
+	Root     workitem.CaseID   // this root case and all its descendants
+	Roots    []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Workflow string
 	// Fingerprint selects the cases that run on exactly this definition.
 	Fingerprint string
@@ -41,6 +42,7 @@ type ItemFilter struct {
 	ID       workitem.ID
 	Case     workitem.CaseID
 	Root     workitem.CaseID
+	Roots    []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Workflow string
 	Task     string
 	Queue    *string // "" is the default queue, nil any
@@ -58,6 +60,7 @@ type JobFilter struct {
 	ID     workitem.JobID
 	Case   workitem.CaseID
 	Root   workitem.CaseID
+	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Item   workitem.ID
 	States []JobState
 
@@ -71,8 +74,9 @@ type JobFilter struct {
 // JournalFilter selects journal entries; a zero field selects all.
 type JournalFilter struct {
 	Root  workitem.CaseID
-	After int64 // positions above this one
-	Limit int   // 0 means DefaultLimit
+	Roots []workitem.CaseID // of these root cases; nil selects all
+	After int64             // positions above this one
+	Limit int               // 0 means DefaultLimit
 }
 
 // StepFilter selects steps; a zero field selects all.
@@ -80,6 +84,7 @@ type StepFilter struct {
 	Page
 	Case   workitem.CaseID
 	Root   workitem.CaseID
+	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Job    workitem.JobID
 	Item   workitem.ID
 	Kind   workitem.StepKind
@@ -93,6 +98,7 @@ type MessageFilter struct {
 	Page
 	Case   workitem.CaseID
 	Root   workitem.CaseID
+	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Name   string
 	Unread bool // only those that nobody has taken
 }

@@ -13,121 +13,203 @@
 //	I8   the tables hold nothing that the journal does not know, and count what they hold
 //	I9   nothing of an ended case changes
 //	I10  a started item has a started task, and every case above it has begun
+//	J1   the entries of a case form one chain, and every entry is in the chain of its case
+//	J2   an entry changes only what is there
 //	S1   a step waits only for a live job, and a job waits only for a step
 //	S2   a name is recorded once for a job
 //	S3   a child case that a step runs is live only while the step waits
 //	S4   an event is taken once, by one step
+//
+// The check reads a number of root cases at a time with all that belongs to them, so it needs memory for those and not for
+// the database.
 package integrity
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Check reports every breach that it finds in the store; nil means that there is none.
-func Check(ctx context.Context, s interface {
+// Viewer is a store or an engine.
+type Viewer interface {
 	View(ctx context.Context, f func(store.Reader) error) error
-}) error {
-	var breaches []error
-	err := s.View(ctx, func(r store.Reader) error {
-		c := &checker{trees: make(map[workitem.CaseID]*history)}
-		if err := c.replay(ctx, r); err != nil {
-			return err
-		}
-		for _, h := range c.order {
-			c.compare(ctx, r, h)
-		}
-		c.orphans(ctx, r)
-		breaches = c.breaches
-		return nil
-	})
-	return errors.Join(append(breaches, err)...)
 }
 
-// history is what the journal says of one root case.
-type history struct {
-	tree  *store.Tree
-	last  int64
-	items map[workitem.ID]*workitem.Item
-	jobs  map[workitem.JobID]*store.Job
+// Breach is a rule that the database does not keep.
+type Breach struct {
+	Rule string // "I7"; see the package
+	Text string // what was found, without the rule
+	err  error  // that was met, or nil
+}
 
-	steps    map[workitem.StepID]*workitem.Step
-	messages map[workitem.MessageID]*store.Message
+func (b *Breach) Error() string { return b.Rule + ": " + b.Text }
+func (b *Breach) Unwrap() error { return b.err }
+
+// Progress is how far a check is.
+type Progress struct {
+	Cases   int64 // root cases that were checked
+	Entries int64 // of the journal, that were applied
+	Of      int64 // entries that the journal has
+}
+
+// Report is the result of a check.
+type Report struct {
+	Progress
+	Breaches []*Breach // the first [MaxBreaches]
+	More     int       // breaches beyond those
+}
+
+// MaxBreaches bounds what a report lists, since a damaged table breaks a rule with each of its rows.
+const MaxBreaches = 1000
+
+// Check reports every breach that it finds in the store; nil means that there is none.
+func Check(ctx context.Context, s Viewer) error {
+	report, err := Inspect(ctx, s, nil)
+	errs := []error{err}
+	for _, b := range report.Breaches {
+		errs = append(errs, b)
+	}
+	return errors.Join(errs...)
+}
+
+// Inspect checks the store, in one view of it. progress is called now and then; it may be nil. The error is one of
+// reading: what is wrong with what was read is in the report.
+func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, error) {
+	c := &checker{counts: make(map[store.Count]int64)}
+	err := s.View(ctx, func(r store.Reader) error { return c.run(ctx, r, progress) })
+	return c.report, err
 }
 
 type checker struct {
-	trees    map[workitem.CaseID]*history
-	order    []*history
-	breaches []error
+	report Report
+	counts map[store.Count]int64 // what there should be
 }
 
-func (c *checker) breach(format string, args ...any) {
-	c.breaches = append(c.breaches, fmt.Errorf(format, args...))
+func (c *checker) breach(rule, format string, args ...any) {
+	if len(c.report.Breaches) == MaxBreaches {
+		c.report.More++
+		return
+	}
+	err := fmt.Errorf(format, args...)
+	c.report.Breaches = append(c.report.Breaches, &Breach{rule, err.Error(), errors.Unwrap(err)})
 }
 
-// replay applies every entry of the journal.
-func (c *checker) replay(ctx context.Context, r store.Reader) error {
-	filter := store.JournalFilter{Limit: store.DefaultLimit}
+// batchRoots is how many root cases are read at a time.
+const batchRoots = 200
+
+func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progress)) error {
+	auditor, ok := r.(store.Auditor)
+	if !ok {
+		return errors.New("the store cannot list what belongs to no case (it is no store.Auditor), so it cannot be checked")
+	}
+	audit, err := auditor.Audit(ctx, MaxBreaches)
+	if err != nil {
+		return err
+	}
+	c.report.Of = audit.Entries
+	page := store.Page{Limit: batchRoots}
 	for {
-		entries, err := r.Journal(ctx, filter)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		roots, err := r.Cases(ctx, store.CaseFilter{RootOnly: true, Page: page})
 		if err != nil {
 			return err
 		}
+		if err := c.batch(ctx, r, roots); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(c.report.Progress)
+		}
+		if len(roots) < batchRoots {
+			break
+		}
+		page.After = roots[len(roots)-1].ID.String()
+	}
+	c.strays(audit)
+	return c.compareCounts(ctx, r)
+}
+
+// batch checks some root cases.
+func (c *checker) batch(ctx context.Context, r store.Reader, roots []*store.Case) error {
+	if len(roots) == 0 {
+		return nil
+	}
+	ids := make([]workitem.CaseID, len(roots))
+	families := make(map[workitem.CaseID]*family, len(roots))
+	for i, k := range roots {
+		ids[i] = k.ID
+		families[k.ID] = newFamily(k.ID)
+	}
+	if err := c.replay(ctx, r, ids, families); err != nil {
+		return err
+	}
+	if err := readStored(ctx, r, ids, families); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.compare(families[id])
+	}
+	c.report.Cases += int64(len(ids))
+	return nil
+}
+
+// replay applies the entries of root cases.
+func (c *checker) replay(
+	ctx context.Context, r store.Reader, ids []workitem.CaseID, families map[workitem.CaseID]*family,
+) error {
+	return pages(func(after string) (string, bool, error) {
+		f := store.JournalFilter{Roots: ids, Limit: pageSize}
+		if after != "" {
+			_, _ = fmt.Sscan(after, &f.After)
+		}
+		entries, err := r.Journal(ctx, f)
 		for _, e := range entries {
-			if e.Seq <= filter.After {
-				c.breach("journal entry %d comes after %d", e.Seq, filter.After)
+			c.report.Entries++
+			if families[e.Root] == nil {
+				c.breach("J1", "the chain of another case leads to journal entry %d, which is of case %s", e.Seq, e.Root)
+				continue
 			}
-			filter.After = e.Seq
-			c.entry(e)
+			c.entry(families[e.Root], e)
+			after = fmt.Sprint(e.Seq)
 		}
-		if len(entries) < filter.Limit {
-			return nil
+		return after, len(entries) == pageSize, err
+	})
+}
+
+// pages calls read with the cursor of each page, until there are no more.
+func pages(read func(after string) (next string, more bool, err error)) error {
+	for after := ""; ; {
+		next, more, err := read(after)
+		if err != nil || !more {
+			return err
 		}
+		after = next
 	}
 }
 
-func (c *checker) entry(e *store.Entry) {
-	h := c.trees[e.Root]
-	if h == nil {
-		h = &history{tree: store.NewTree(), items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job),
-			steps: make(map[workitem.StepID]*workitem.Step), messages: make(map[workitem.MessageID]*store.Message)}
-		h.tree.Root = e.Root
-		c.trees[e.Root] = h
-		c.order = append(c.order, h)
+// entry applies one entry of the journal.
+func (c *checker) entry(f *family, e *store.Entry) {
+	if e.Prev != f.last {
+		c.breach("J1", "journal entry %d of case %s follows %d, and says %d", e.Seq, e.Root, f.last, e.Prev)
 	}
-	if e.Prev != h.last {
-		c.breach("journal entry %d of case %s follows %d, and says %d", e.Seq, e.Root, h.last, e.Prev)
-	}
-	h.last = e.Seq
-	h.tree.Begin()
+	f.last = e.Seq
+	f.tree.Begin()
 	for _, event := range e.Events {
-		c.rules(h, e, event)
-		if err := h.tree.Apply(event); err != nil {
-			c.breach("I1: journal entry %d: %w", e.Seq, err)
+		c.rules(f, e, event)
+		if err := f.tree.Apply(event); err != nil {
+			c.breach("I1", "journal entry %d: %w", e.Seq, err)
 		}
 	}
-	d := h.tree.End(e.Seq)
-	if d.Removed { // a database that is read beside its owner may still show the journal of a case that is gone
-		delete(c.trees, e.Root)
-		c.order = slices.DeleteFunc(c.order, func(other *history) bool { return other == h })
+	d := f.tree.End(e.Seq)
+	f.removed = f.removed || d.Removed
+	if f.removed {
 		return
 	}
-	for _, it := range d.Items {
-		h.items[it.ID] = it
-	}
-	for _, j := range d.Jobs {
-		h.jobs[j.ID] = j
-	}
-	for _, s := range d.Steps {
-		h.steps[s.ID] = s
-	}
-	for _, m := range d.Messages {
-		h.messages[m.ID] = m
-	}
-	h.tree.Each(func(k *store.Case) { c.state(e, h.tree, k) })
+	f.add(d)
+	c.states(e, f.tree, d)
 }

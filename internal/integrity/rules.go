@@ -8,27 +8,27 @@ import (
 )
 
 // rules checks what an event may do, before it is applied.
-func (c *checker) rules(h *history, e *store.Entry, event store.Event) {
+func (c *checker) rules(f *family, e *store.Entry, event store.Event) {
 	switch event := event.(type) {
 	case *store.TaskMoved:
-		k := h.tree.Case(event.Case)
+		k := f.tree.Case(event.Case)
 		if k == nil {
-			c.breach("journal entry %d moves a task of case %s, which is not there", e.Seq, event.Case)
+			c.breach("J2", "journal entry %d moves a task of case %s, which is not there", e.Seq, event.Case)
 			return
 		}
 		if k.State.Final() {
-			c.breach("I9: journal entry %d moves task %s of case %s, which is %s",
+			c.breach("I9", "journal entry %d moves task %s of case %s, which is %s",
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.State)
 		}
 		c.taskMove(e, k, event)
 	case *store.Produced:
-		if k := h.tree.Case(event.Case); k != nil && k.Tasks[event.Task].State != store.TaskCompleted {
-			c.breach("I6: journal entry %d: task %s of case %s produces tokens, and is %s",
+		if k := f.tree.Case(event.Case); k != nil && k.Tasks[event.Task].State != store.TaskCompleted {
+			c.breach("I6", "journal entry %d: task %s of case %s produces tokens, and is %s",
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.Tasks[event.Task].State)
 		}
 	case *store.ItemMoved:
-		if it := h.items[event.Item]; it != nil && it.State.Final() {
-			c.breach("I9: journal entry %d moves item %s, which is %s", e.Seq, it.ID, it.State)
+		if it := f.items[event.Item]; it != nil && it.State.Final() {
+			c.breach("I9", "journal entry %d moves item %s, which is %s", e.Seq, it.ID, it.State)
 		}
 	}
 }
@@ -38,16 +38,16 @@ func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
 	task, name := k.Tasks[m.Task], k.Net.TaskName(m.Task)
 	if m.To == store.TaskEnabled {
 		if m.Generation != task.Generation+1 {
-			c.breach("I2: journal entry %d: task %s of case %s is enabled as %d after %d",
+			c.breach("I2", "journal entry %d: task %s of case %s is enabled as %d after %d",
 				e.Seq, name, k.ID, m.Generation, task.Generation)
 		}
 		if task.State.Active() {
-			c.breach("I3: journal entry %d: task %s of case %s is enabled while it is %s", e.Seq, name, k.ID, task.State)
+			c.breach("I3", "journal entry %d: task %s of case %s is enabled while it is %s", e.Seq, name, k.ID, task.State)
 		}
 		return
 	}
 	if m.Generation != task.Generation {
-		c.breach("I4: journal entry %d: activation %d of task %s of case %s moves during %d",
+		c.breach("I4", "journal entry %d: activation %d of task %s of case %s moves during %d",
 			e.Seq, m.Generation, name, k.ID, task.Generation)
 	}
 	from := map[store.TaskState][]store.TaskState{
@@ -58,79 +58,103 @@ func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
 		store.TaskCanceled:  {store.TaskEnabled, store.TaskStarted},
 	}[m.To]
 	if !slices.Contains(from, task.State) {
-		c.breach("I4: journal entry %d: task %s of case %s goes from %s to %s", e.Seq, name, k.ID, task.State, m.To)
+		c.breach("I4", "journal entry %d: task %s of case %s goes from %s to %s", e.Seq, name, k.ID, task.State, m.To)
 	}
 	if m.To == store.TaskStarted {
 		want := k.Net.Consumes(nil, m.Task, k.Marking)
 		if !slices.Equal(want, m.Consumed) {
-			c.breach("I6: journal entry %d: task %s of case %s consumes %v instead of %v", e.Seq, name, k.ID, m.Consumed, want)
+			c.breach("I6", "journal entry %d: task %s of case %s consumes %v instead of %v", e.Seq, name, k.ID, m.Consumed, want)
 		}
 	}
 }
 
-// state checks what must hold of a case between two commands.
-func (c *checker) state(e *store.Entry, tree *store.Tree, k *store.Case) {
+// states checks what must hold between two commands of the cases that the last one changed, and of their children.
+func (c *checker) states(e *store.Entry, tree *store.Tree, d store.Dirty) {
+	for _, k := range d.Cases {
+		c.state(e, k)
+		c.under(e, tree, k)
+		for _, id := range k.Children {
+			if child := tree.Case(id); child != nil {
+				c.under(e, tree, child)
+			}
+		}
+	}
+}
+
+// state checks what must hold of a case by itself.
+func (c *checker) state(e *store.Entry, k *store.Case) {
 	for it := range k.Items.All() {
 		t, ok := k.Net.TaskByName(it.Task)
 		if !ok {
-			c.breach("journal entry %d: item %s belongs to no task", e.Seq, it.ID)
+			c.breach("J2", "journal entry %d: item %s belongs to no task", e.Seq, it.ID)
 			continue
 		}
 		task := k.Tasks[t]
 		live := it.State.Live()
 		if live && (it.Generation != task.Generation || !task.State.Active() || k.State.Final()) {
-			c.breach("I5: journal entry %d: item %s (%s) of case %s is %s, its task is %s in activation %d, its case %s",
+			c.breach("I5", "journal entry %d: item %s (%s) of case %s is %s, its task is %s in activation %d, its case %s",
 				e.Seq, it.Label(), it.ID, k.ID, it.State, task.State, task.Generation, k.State)
 		}
 		if it.State == workitem.Started && (task.State != store.TaskStarted || !k.Begun) {
-			c.breach("I10: journal entry %d: item %s of case %s is started, its task is %s", e.Seq, it.Label(), k.ID, task.State)
+			c.breach("I10", "journal entry %d: item %s of case %s is started, its task is %s", e.Seq, it.Label(), k.ID, task.State)
 		}
 	}
 	for j := range k.Jobs.All() {
 		if k.State.Final() && !j.Detached {
-			c.breach("I5: journal entry %d: job %s of case %s is %s, and the case is %s", e.Seq, j.ID, k.ID, j.State, k.State)
+			c.breach("I5", "journal entry %d: job %s of case %s is %s, and the case is %s", e.Seq, j.ID, k.ID, j.State, k.State)
 		}
 		if it := k.Item(j.Item); it != nil && it.State.Final() {
-			c.breach("I5: journal entry %d: job %s is %s, and its item %s is %s", e.Seq, j.ID, j.State, it.Label(), it.State)
+			c.breach("I5", "journal entry %d: job %s is %s, and its item %s is %s", e.Seq, j.ID, j.State, it.Label(), it.State)
 		}
 	}
-	c.waits(e, tree, k)
-	if k.Parent.IsZero() || !k.Caller.IsZero() {
+	c.waits(e, k)
+}
+
+// under checks what must hold of a child case and the one above it.
+func (c *checker) under(e *store.Entry, tree *store.Tree, k *store.Case) {
+	parent := tree.Case(k.Parent)
+	if parent == nil {
 		return
 	}
-	parent := tree.Case(k.Parent)
+	if !k.Caller.IsZero() {
+		c.called(e, parent, k)
+		return
+	}
 	t, _ := parent.Net.TaskByName(k.ParentTask)
 	if k.State == store.CaseStarted && (!parent.Tasks[t].State.Active() || parent.Tasks[t].Generation != k.Generation) {
-		c.breach("I5: journal entry %d: case %s is started, and its task %s is %s in activation %d",
+		c.breach("I5", "journal entry %d: case %s is started, and its task %s is %s in activation %d",
 			e.Seq, k.ID, k.ParentTask, parent.Tasks[t].State, parent.Tasks[t].Generation)
 	}
 	if k.Begun && !parent.Begun {
-		c.breach("I10: journal entry %d: case %s has begun, and the case above it has not", e.Seq, k.ID)
+		c.breach("I10", "journal entry %d: case %s has begun, and the case above it has not", e.Seq, k.ID)
 	}
 }
 
 // waits checks what must hold of steps between two commands.
-func (c *checker) waits(e *store.Entry, tree *store.Tree, k *store.Case) {
+func (c *checker) waits(e *store.Entry, k *store.Case) {
 	waiting := make(map[workitem.JobID]bool)
 	for s := range k.Steps.All() {
 		waiting[s.Job] = true
 		if k.Job(s.Job) == nil {
-			c.breach("S1: journal entry %d: step %q of case %s waits, and its job %s has ended", e.Seq, s.Name, k.ID, s.Job)
+			c.breach("S1", "journal entry %d: step %q of case %s waits, and its job %s has ended", e.Seq, s.Name, k.ID, s.Job)
 		}
 	}
 	for j := range k.Jobs.All() {
 		if j.State == store.JobWaiting && !waiting[j.ID] {
-			c.breach("S1: journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
+			c.breach("S1", "journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
 		}
 	}
-	if k.Caller.IsZero() || k.State.Final() {
+}
+
+// called checks a child case that a step runs.
+func (c *checker) called(e *store.Entry, parent, k *store.Case) {
+	if k.State.Final() {
 		return
 	}
-	parent := tree.Case(k.Parent)
 	for s := range parent.Steps.All() {
 		if s.Child == k.ID {
 			return
 		}
 	}
-	c.breach("S3: journal entry %d: case %s is live, and no step of case %s waits for it", e.Seq, k.ID, k.Parent)
+	c.breach("S3", "journal entry %d: case %s is live, and no step of case %s waits for it", e.Seq, k.ID, k.Parent)
 }

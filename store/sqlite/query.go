@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -53,6 +54,24 @@ func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 		w.args = append(w.args, textOf(id))
 	}
 	w.terms = append(w.terms, term)
+}
+
+// addRoots adds the term, which ends where a list of ids may follow, unless there are no root cases.
+func (w *conditions) addRoots(term string, roots []workitem.CaseID) {
+	if roots == nil {
+		return
+	}
+	list := idList(roots)
+	for range strings.Count(term, "?") {
+		w.args = append(w.args, list)
+	}
+	w.terms = append(w.terms, term)
+}
+
+// idList is a list of ids as JSON.
+func idList(ids []workitem.CaseID) string {
+	text, _ := json.Marshal(ids) // an id is always a text
+	return string(text)
 }
 
 func (w *conditions) addText(term, value string) {
@@ -115,11 +134,18 @@ func (w *conditions) where() string {
 const ofTree = " IN (SELECT id FROM cases WHERE id = ? " +
 	"UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
 
+const (
+	bound   = "(SELECT value FROM json_each(?))"
+	ofTrees = " IN (SELECT id FROM cases WHERE id IN " + bound +
+		" UNION ALL SELECT id FROM cases WHERE root IN " + bound + " AND parent IS NOT NULL)"
+)
+
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, error) {
 	var w conditions
 	addID(&w, "c.id = ?", f.ID)
 	addID(&w, "c.id"+ofTree, f.Root)
+	w.addRoots("c.id"+ofTrees, f.Roots)
 	addStates(&w, "c.state", f.States, func(s store.CaseState) bool { return s == store.CaseStarted },
 		"c.state = 'started'")
 	w.addText("c.workflow = ?", f.Workflow)
@@ -182,6 +208,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	addID(&w, "i.id = ?", f.ID)
 	addID(&w, "i.case_id = ?", f.Case)
 	addID(&w, "i.case_id"+ofTree, f.Root)
+	w.addRoots("i.case_id"+ofTrees, f.Roots)
 	from, of := itemSource(c)
 	addStates(&w, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	w.addText(of+"workflow = ?", f.Workflow)
@@ -219,6 +246,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 	addID(&w, "j.id = ?", f.ID)
 	addID(&w, "j.case_id = ?", f.Case)
 	addID(&w, "j.case_id"+ofTree, f.Root)
+	w.addRoots("j.case_id"+ofTrees, f.Roots)
 	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := addStates(&w, "j.state", f.States, store.JobState.Live, "j."+liveJob)
 	w.addText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
@@ -258,6 +286,7 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 	addID(&w, "s.owner IN (?, (SELECT item FROM jobs WHERE id = ?)) AND s.job = ?", f.Job)
 	addID(&w, stepsOf(" = ?"), f.Case)
 	addID(&w, stepsOf(ofTree), f.Root)
+	w.addRoots(stepsOf(ofTrees), f.Roots)
 	w.addText("s.kind = ?", string(f.Kind))
 	w.addText("s.target = ?", f.Target)
 	if f.Topic {
@@ -279,6 +308,7 @@ func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*store.Me
 	var w conditions
 	addID(&w, "m.case_id = ?", f.Case)
 	addID(&w, "m.case_id"+ofTree, f.Root)
+	w.addRoots("m.case_id"+ofTrees, f.Roots)
 	w.addText("m.name = ?", f.Name)
 	if f.Unread {
 		w.add("m." + unread)
@@ -301,64 +331,6 @@ func (w *conditions) dueOrder(p store.Page) string {
 	}
 	w.addText("(j.due, j.id) "+compare+" (SELECT due, id FROM jobs WHERE id = ?)", p.After)
 	return " ORDER BY j.due" + order + ", j.id" + order + w.limit(p.Limit)
-}
-
-// Journal implements [store.Reader]. The entries of one root case are found by walking their chain from the newest.
-func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
-	limit := int64(f.Limit)
-	if limit <= 0 {
-		limit = store.DefaultLimit
-	}
-	var rows []storedEntry
-	var err error
-	if f.Root.IsZero() {
-		rows, err = readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
-			f.After, limit)
-	} else {
-		rows, err = readEntries(r.c, "WITH RECURSIVE chain(seq) AS ("+
-			"SELECT last_seq FROM cases WHERE id = ? AND last_seq > ? "+
-			"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > ?) "+
-			"SELECT "+entryColumns+" FROM journal j "+
-			"WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
-			textOf(f.Root), f.After, f.After, limit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return decodeEntries(rows, newEntryNets(r.c, r.nets, nothingNewer))
-}
-
-// Counts implements [store.Reader].
-func (r *reader) Counts(context.Context) ([]store.Count, error) {
-	var all []store.Count
-	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
-		func(row *row) error {
-			all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(),
-				N: row.number()})
-			return row.err
-		})
-	return all, err
-}
-
-// Definitions implements [store.Reader].
-func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
-
-func definitions(c *conn) ([]*store.Definition, error) {
-	var all []*store.Definition
-	err := c.each("SELECT name, version, fingerprint, net, document, code, created FROM definitions "+
-		"ORDER BY name, version, created, fingerprint", nil, func(row *row) error {
-		d := &store.Definition{Name: row.text(), Version: row.text(), Fingerprint: row.text()}
-		doc := row.text()
-		d.Document, d.Code, d.Created = row.json(), row.number() != 0, row.time()
-		if row.err != nil {
-			return row.err
-		}
-		var err error
-		d.Net, err = store.DecodeNet([]byte(doc))
-		all = append(all, d)
-		return err
-	})
-	return all, err
 }
 
 // DB implements [store.Reader].

@@ -1,0 +1,114 @@
+package integrity
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// family is a root case with its descendants: as the journal yields them, and as the tables hold them.
+type family struct {
+	tree     *store.Tree
+	last     int64 // position of the last entry
+	removed  bool  // by an entry
+	items    map[workitem.ID]*workitem.Item
+	jobs     map[workitem.JobID]*store.Job
+	steps    map[workitem.StepID]*workitem.Step
+	messages map[workitem.MessageID]*store.Message
+
+	stored struct {
+		cases    []*store.Case
+		items    []*workitem.Item
+		jobs     []*store.Job
+		steps    []*workitem.Step
+		messages []*store.Message
+	}
+}
+
+func newFamily(root workitem.CaseID) *family {
+	f := &family{tree: store.NewTree(), items: make(map[workitem.ID]*workitem.Item),
+		jobs: make(map[workitem.JobID]*store.Job), steps: make(map[workitem.StepID]*workitem.Step),
+		messages: make(map[workitem.MessageID]*store.Message)}
+	f.tree.Root = root
+	return f
+}
+
+// add takes what an entry changed.
+func (f *family) add(d store.Dirty) {
+	for _, it := range d.Items {
+		f.items[it.ID] = it
+	}
+	for _, j := range d.Jobs {
+		f.jobs[j.ID] = j
+	}
+	for _, s := range d.Steps {
+		f.steps[s.ID] = s
+	}
+	for _, m := range d.Messages {
+		f.messages[m.ID] = m
+	}
+}
+
+// pageSize is how many rows are read at a time: many, since each page costs as much as the cases are large.
+const pageSize = 10_000
+
+// readAll reads the rows of one table, page by page.
+func readAll[V any](read func(store.Page) ([]V, error), id func(V) string, take func(V)) error {
+	return pages(func(after string) (string, bool, error) {
+		rows, err := read(store.Page{After: after, Limit: pageSize})
+		for _, row := range rows {
+			take(row)
+			after = id(row)
+		}
+		return after, len(rows) == pageSize, err
+	})
+}
+
+// readStored reads what the tables have of root cases. What they have of others is found by [checker.strays].
+func readStored(
+	ctx context.Context, r store.Reader, ids []workitem.CaseID, families map[workitem.CaseID]*family,
+) error {
+	root := make(map[workitem.CaseID]*family) // by any case
+	err := readAll(func(p store.Page) ([]*store.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
+		func(k *store.Case) string { return k.ID.String() },
+		func(k *store.Case) {
+			if f := families[k.Root]; f != nil {
+				f.stored.cases, root[k.ID] = append(f.stored.cases, k), f
+			}
+		})
+	if err != nil {
+		return err
+	}
+	err = readAll(func(p store.Page) ([]*store.ItemRow, error) {
+		return r.Items(ctx, store.ItemFilter{Roots: ids, Page: p})
+	},
+		func(it *store.ItemRow) string { return it.ID.String() },
+		func(it *store.ItemRow) { root[it.Case].stored.items = append(root[it.Case].stored.items, it.Item) })
+	if err != nil {
+		return err
+	}
+	err = readAll(func(p store.Page) ([]*store.Job, error) { return r.Jobs(ctx, store.JobFilter{Roots: ids, Page: p}) },
+		func(j *store.Job) string { return j.ID.String() },
+		func(j *store.Job) { root[j.Case].stored.jobs = append(root[j.Case].stored.jobs, j) })
+	if err != nil {
+		return err
+	}
+	err = readAll(func(p store.Page) ([]*workitem.Step, error) {
+		return r.Steps(ctx, store.StepFilter{Roots: ids, Page: p})
+	},
+		func(s *workitem.Step) string { return s.ID.String() },
+		func(s *workitem.Step) {
+			if f := root[s.Case]; f != nil { // steps are found by their owner, and may name any case
+				f.stored.steps = append(f.stored.steps, s)
+			}
+		})
+	if err != nil {
+		return err
+	}
+	return readAll(func(p store.Page) ([]*store.Message, error) {
+		return r.Messages(ctx, store.MessageFilter{Roots: ids, Page: p})
+	},
+		func(m *store.Message) string { return m.ID.String() },
+		func(m *store.Message) { root[m.Case].stored.messages = append(root[m.Case].stored.messages, m) })
+}

@@ -1,0 +1,58 @@
+package integrity
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// strays reports what no case leads to, as a removal that forgets half of a case would leave behind.
+func (c *checker) strays(audit store.Audit) {
+	for _, s := range audit.Strays {
+		if s.What == "journal entry" {
+			c.breach("I7", "case %s is in the journal (entry %s) and not in the tables", s.Case, s.ID)
+			continue
+		}
+		c.breach("I8", "%s %s is in the tables, and its case %s is not", s.What, s.ID, s.Case)
+	}
+	if c.report.Entries != audit.Entries {
+		c.breach("J1", "the journal has %d entries, and the chains of the cases lead to %d of them",
+			audit.Entries, c.report.Entries)
+	}
+}
+
+// count adds what there should be of a family.
+func (c *checker) count(f *family) {
+	workflows := make(map[workitem.CaseID]string)
+	f.tree.Each(func(k *store.Case) {
+		workflows[k.ID] = k.Workflow
+		c.counts[store.Count{What: "case", Workflow: k.Workflow, State: k.State.String()}]++
+	})
+	for _, it := range f.items {
+		c.counts[store.Count{What: "item", Workflow: workflows[it.Case], Task: it.Task, State: it.State.String()}]++
+	}
+	for _, j := range f.jobs {
+		c.counts[store.Count{What: "job", Workflow: workflows[j.Case], Task: j.Task, State: j.State.String()}]++
+	}
+}
+
+// compareCounts holds the counts of the tables against what was counted.
+func (c *checker) compareCounts(ctx context.Context, r store.Reader) error {
+	counts, err := r.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, got := range counts {
+		n := got.N
+		got.N = 0
+		if n != c.counts[got] {
+			c.breach("I8", "there are %d of %+v by the counts of the tables, and %d by the journal", n, got, c.counts[got])
+		}
+		delete(c.counts, got)
+	}
+	for kind, n := range c.counts {
+		c.breach("I8", "there are none of %+v by the counts of the tables, and %d by the journal", kind, n)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
+const strays = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) " +
+	"UNION ALL SELECT 'item', id, case_id FROM work_items WHERE case_id NOT IN (SELECT id FROM cases) " +
+	"UNION ALL SELECT 'job', id, case_id FROM jobs WHERE case_id NOT IN (SELECT id FROM cases) " +
+	"UNION ALL SELECT 'step', id, case_id FROM steps WHERE case_id NOT IN (SELECT id FROM cases) " +
+	"UNION ALL SELECT 'event', id, case_id FROM messages WHERE case_id NOT IN (SELECT id FROM cases) " +
+	"UNION ALL SELECT 'journal entry', CAST(seq AS TEXT), root FROM journal " +
+	"WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) LIMIT ?"
+
+// Audit implements [store.Auditor].
+func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
+	var a store.Audit
+	var err error
+	if a.Entries, _, err = r.c.number("SELECT count(*) FROM journal"); err != nil {
+		return a, err
+	}
+	err = r.c.each(strays, args(int64(max)), func(row *row) error {
+		a.Strays = append(a.Strays, store.Stray{What: row.text(), ID: row.text(), Case: row.text()})
+		return row.err
+	})
+	return a, err
+}

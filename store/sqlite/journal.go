@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Journal implements [store.Reader]. The entries of root cases are found by walking their chains from the newest. A
+// chain that does not lead back is damaged, and is not followed for ever.
+func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	limit := int64(f.Limit)
+	if limit <= 0 {
+		limit = store.DefaultLimit
+	}
+	roots := f.Roots
+	if !f.Root.IsZero() {
+		roots = []workitem.CaseID{f.Root}
+	}
+	var rows []storedEntry
+	var err error
+	if roots == nil {
+		rows, err = readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
+			f.After, limit)
+	} else {
+		rows, err = readEntries(r.c, "WITH RECURSIVE chain(seq) AS ("+
+			"SELECT last_seq FROM cases WHERE id IN "+bound+" AND last_seq > ? "+
+			"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > ? AND j.prev < j.seq) "+
+			"SELECT "+entryColumns+" FROM journal j "+
+			"WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
+			idList(roots), f.After, f.After, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeEntries(rows, newEntryNets(r.c, r.nets, nothingNewer))
+}
+
+// Counts implements [store.Reader].
+func (r *reader) Counts(context.Context) ([]store.Count, error) {
+	var all []store.Count
+	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
+		func(row *row) error {
+			all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(),
+				N: row.number()})
+			return row.err
+		})
+	return all, err
+}
+
+// Definitions implements [store.Reader].
+func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
+
+func definitions(c *conn) ([]*store.Definition, error) {
+	var all []*store.Definition
+	err := c.each("SELECT name, version, fingerprint, net, document, code, created FROM definitions "+
+		"ORDER BY name, version, created, fingerprint", nil, func(row *row) error {
+		d := &store.Definition{Name: row.text(), Version: row.text(), Fingerprint: row.text()}
+		doc := row.text()
+		d.Document, d.Code, d.Created = row.json(), row.number() != 0, row.time()
+		if row.err != nil {
+			return row.err
+		}
+		var err error
+		d.Net, err = store.DecodeNet([]byte(doc))
+		all = append(all, d)
+		return err
+	})
+	return all, err
+}
