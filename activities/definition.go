@@ -160,7 +160,10 @@ type ItemHooks struct {
 // Timer does something when an item or an activation has lasted too long. Exactly one of Item and Task is set.
 type Timer struct {
 	Name  string        // unique within its task; part of the fingerprint, and what the jobs table shows
-	After time.Duration // since the creation of the item, or the enabling of the task
+	After time.Duration // since the item became due (its creation, unless a retry has it wait), or the task was enabled
 	Item  func(context.Context, *Item) error
 	Task  func(context.Context, *Activation) error
+	// Does is the action that the function asks of the items that are still live, as far as it is known without calling
+	// it: Fail of a [Timeout], Cancel of a [CancelAfter]. NoAction leaves it to the function.
+	Does workitem.Action
 }

@@ -10,7 +10,7 @@
 //	work item  OnInitialized, OnStarted, OnCompleted, OnFailed, OnCanceled, OnReset
 //
 // Callbacks get an [Activation] (a task in one of its enablings), a [Change] (an activation one of whose items has
-// moved), an [Item] or a [Case]. Ready-made answers are [Retry], [Timeout], [Escalate], and [All] to combine some.
+// moved), an [Item] or a [Case]. Ready-made answers are [Retry], [Timeout], [CancelAfter], [Escalate], and [All] to combine some.
 //
 // An action that an activity asks for ([Item.Complete] and the like) is done after the activity has returned, and after
 // everybody has been told of the change that the activity answers. Creating a work item or a child case is done at

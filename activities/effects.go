@@ -12,6 +12,8 @@ import (
 // Effects is what callbacks may do, as the kernel offers it. Callbacks use it through the methods of [Case],
 // [Activation], [Change] and [Item].
 type Effects interface {
+	// Actor is who asks for the command, as builder.By names it; "" if unknown.
+	Actor() string
 	// DB runs SQL in the transaction of the command.
 	DB() domain.DB
 	// Items lists the work items of the latest activation of a task of the case, oldest first.

@@ -86,7 +86,7 @@ func ExampleEscalate() {
 	// after 3h0m0s: answer.1.1 initialized
 	// (somebody should look at answer.1.1)
 	// after 5h0m0s: answer.1.1 initialized
-	// after 25h0m0s: answer.1.1 canceled
+	// after 25h0m0s: answer.1.1 failed
 }
 
 // An activity of one's own, beside a ready-made one: both answer every change, in the transaction of the change.

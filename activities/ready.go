@@ -75,36 +75,36 @@ func failureOf(c *Change) retry.Failure {
 	return f
 }
 
-// Timeout cancels an item that is still live so long after its creation. Canceling the last item of a task completes
-// the task under the default policy; use [TimeoutFail] where lateness is a failure.
+// Timeout fails an item, with the code "timeout", that is still live so long after it became due: the task's activities
+// and its policy answer it as they answer any failure, so that [Retry] makes a fresh item, and without an answer the case
+// fails. One that nobody has started is started first. The time must be above zero. For items that are to be dropped
+// without a failure see [CancelAfter].
 func Timeout(after time.Duration) Timer {
-	return Timer{Name: "timeout", After: after, Item: func(_ context.Context, it *Item) error {
-		return it.Cancel(workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
+	return Timer{Name: "timeout", After: after, Does: workitem.Fail, Item: func(_ context.Context, it *Item) error {
+		return late(it.fx, it.Item, workitem.Fail, workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
 	}}
 }
 
-// TimeoutFail fails an item that is still live so long after its creation, so that the task's activities and policy
-// answer it as they answer any failure.
-func TimeoutFail(after time.Duration) Timer {
-	return Timer{Name: "timeout", After: after, Item: func(_ context.Context, it *Item) error {
-		if it.State == workitem.Initialized {
-			if err := it.Start(); err != nil {
-				return err
-			}
-		}
-		return it.Fail(workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
+// CancelAfter cancels an item that is still live so long after it became due. Canceling the last item of a task completes
+// the task under the default policy, without an output: what reads that output must take an optional value, and the
+// split of the task needs a flow for it, or Build refuses the workflow. The time must be above zero.
+func CancelAfter(after time.Duration) Timer {
+	return Timer{Name: "cancel", After: after, Does: workitem.Cancel, Item: func(_ context.Context, it *Item) error {
+		return late(it.fx, it.Item, workitem.Cancel, workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
 	}}
 }
 
-// TimeoutTask cancels every live item of a task that has not ended so long after it was enabled.
-func TimeoutTask(after time.Duration) Timer {
-	return Timer{Name: "task-timeout", After: after, Task: func(_ context.Context, a *Activation) error {
+// TimeoutTask fails every item that is still live so long after the task was enabled, as [Timeout] does.
+func TimeoutTask(after time.Duration) Timer { return endAll("task-timeout", after, workitem.Fail) }
+
+// CancelTaskAfter cancels every item that is still live so long after the task was enabled, as [CancelAfter] does.
+func CancelTaskAfter(after time.Duration) Timer { return endAll("task-cancel", after, workitem.Cancel) }
+
+func endAll(name string, after time.Duration, a workitem.Action) Timer {
+	return Timer{Name: name, After: after, Does: a, Task: func(_ context.Context, t *Activation) error {
 		reason := workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", after)
-		for _, it := range a.Items() {
-			if !it.State.Live() {
-				continue
-			}
-			if err := a.Ask(it, workitem.Cancel, reason); err != nil {
+		for _, it := range t.Items() {
+			if err := late(t.fx, it, a, reason); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,20 @@ func TimeoutTask(after time.Duration) Timer {
 	}}
 }
 
-// Escalate calls do, in a transaction, when an item is still live so long after its creation: to schedule an alarm, to
+// late ends an item that is still live. Only a started one can fail.
+func late(fx Effects, it *workitem.Item, a workitem.Action, reason *workitem.Failure) error {
+	if a == workitem.Fail && it.State == workitem.Initialized {
+		if err := ask(fx, it, workitem.Start, nil); err != nil {
+			return err
+		}
+	}
+	if !it.State.Live() {
+		return nil
+	}
+	return ask(fx, it, a, reason)
+}
+
+// Escalate calls do, in a transaction, when an item is still live so long after it became due: to schedule an alarm, to
 // note it in a record, or to ask for an action. Give each escalation of a task its own name. To make another item for
 // somebody else, use a [Timer] of the task, whose [Activation] can.
 func Escalate(name string, after time.Duration, do func(context.Context, *Item) error) Timer {

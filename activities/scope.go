@@ -47,6 +47,19 @@ func (s *scope) Case() CaseInfo { return s.info }
 // Now is the time of the transaction: every row written in it carries this time.
 func (s *scope) Now() time.Time { return s.now }
 
+// Actor is who asks for the command that the callback is part of, as builder.By named it: the callback of an action, the
+// hooks that answer it and all that follows from it in the transaction see the same actor, before anything has changed
+// and after. It is "" if the caller did not say, and in a command of the engine itself: the claim or the result of a
+// job, and a timer that is due.
+//
+//	Complete: func(_ context.Context, it *activities.Item, v Verdict) error {
+//		if it.By != "" && it.By != it.Actor() {
+//			return fmt.Errorf("%s was started by %s, and not by %s", it.Label(), it.By, it.Actor())
+//		}
+//		return nil
+//	},
+func (s *scope) Actor() string { return s.fx.Actor() }
+
 // DB runs the process's own SQL in the transaction: it is committed with the change, or not at all.
 func (s *scope) DB() domain.DB { return s.fx.DB() }
 

@@ -94,7 +94,7 @@ func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cas
 				"missing input: %s", name, child.Name, oneLine(err))
 		}
 	}
-	b.d.checkTimers(n, 0)
+	b.d.checkTimers(n)
 	b.d.checkPolicy(n)
 	return &CompositeRef{n}
 }
@@ -131,7 +131,7 @@ func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
 		b.d.at(n, NilFunction, "dynamic composite task %q has no Cases; nothing else can choose what it runs", name)
 	}
 	n.notes = append(n.notes, "cases: code")
-	b.d.checkTimers(n, 0)
+	b.d.checkTimers(n)
 	b.d.checkPolicy(n)
 	return &CompositeRef{n}
 }

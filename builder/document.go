@@ -115,6 +115,7 @@ type documentTimer struct {
 	Name  string `json:"name"`
 	After string `json:"after"`
 	Of    string `json:"of"`
+	Does  string `json:"does,omitempty"`
 }
 
 type documentFlow struct {
@@ -170,7 +171,11 @@ func documentTaskOf(t *net.Task, spec *activities.Task, notes []Note) documentTa
 		if timer.Task != nil {
 			of = "task"
 		}
-		dt.Timers = append(dt.Timers, documentTimer{timer.Name, timer.After.String(), of})
+		does := ""
+		if timer.Does != workitem.NoAction {
+			does = timer.Does.String()
+		}
+		dt.Timers = append(dt.Timers, documentTimer{timer.Name, timer.After.String(), of, does})
 	}
 	return dt
 }

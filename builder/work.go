@@ -52,8 +52,12 @@ type Work[In, Out any] struct {
 	Policy   workitem.Policy // what an item's final state means for the task; the zero value is workitem.Default
 	Queue    string          // who may do the work; "" is the default queue
 	Priority int             // higher goes first
-	Timeout  time.Duration   // cancels an item that is still live so long after its creation; 0 waits for ever
-	Timers   []activities.Timer
+
+	// Timeout fails an item that is still live so long after it became due, with the code "timeout", which
+	// OnWorkItemStateChanged and Policy answer; CancelAfter cancels it instead, so that the task can complete without an
+	// output. 0 is no limit.
+	Timeout, CancelAfter time.Duration
+	Timers               []activities.Timer
 }
 
 // Task declares a task with work items. Its handle joins it with flows, and acts on its items later.
@@ -68,7 +72,7 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	n.task = activities.Task{
 		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
 		Accept: acceptTask[In, Out](), Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
-		Timers: timersOf(w.Timeout, w.Timers), RunTimeout: w.RunTimeout,
+		Timers: timersOf(w.Timeout, w.CancelAfter, w.Timers), RunTimeout: w.RunTimeout,
 		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Decode: decoderOf[In](),
 	}
 	if w.Run != nil {
@@ -77,7 +81,9 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
 	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)
 	checkType[Out](b.d, fmt.Sprintf("the output of task %q", name), name, pos)
-	b.d.checkWork(n, w.Timeout)
+	b.d.checkNonNegative(n, "Timeout", w.Timeout)
+	b.d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
+	b.d.checkWork(n)
 	return &TaskRef[In, Out]{n}
 }
 
@@ -88,10 +94,13 @@ func hooksOf[In, Out any](w Work[In, Out]) activities.TaskHooks {
 	}
 }
 
-func timersOf(timeout time.Duration, timers []activities.Timer) []activities.Timer {
+func timersOf(timeout, cancel time.Duration, timers []activities.Timer) []activities.Timer {
 	var all []activities.Timer
 	if timeout > 0 {
 		all = append(all, activities.Timeout(timeout))
+	}
+	if cancel > 0 {
+		all = append(all, activities.CancelAfter(cancel))
 	}
 	return append(all, timers...)
 }
@@ -174,9 +183,9 @@ func plain(f func(context.Context, *activities.Item) error) action {
 }
 
 // checkWork finds what cannot be right whatever the net looks like.
-func (d *draft) checkWork(n *node, timeout time.Duration) {
+func (d *draft) checkWork(n *node) {
 	t := &n.task
-	d.checkTimers(n, timeout)
+	d.checkTimers(n)
 	d.checkNonNegative(n, "RunTimeout", t.RunTimeout)
 	if t.RunTimeout > 0 && t.Run == nil {
 		d.at(n, Conflict, "task %q has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
@@ -216,8 +225,7 @@ func (d *draft) checkNonNegative(n *node, what string, t time.Duration) {
 	}
 }
 
-func (d *draft) checkTimers(n *node, timeout time.Duration) {
-	d.checkNonNegative(n, "Timeout", timeout)
+func (d *draft) checkTimers(n *node) {
 	seen := make(map[string]bool)
 	for _, timer := range n.task.Timers {
 		switch {
@@ -225,15 +233,20 @@ func (d *draft) checkTimers(n *node, timeout time.Duration) {
 			d.at(n, BadName, "a timer of task %q has no name; the jobs table shows it", n.name)
 		case seen[timer.Name]:
 			d.at(n, DuplicateTimer, "task %q has two timers named %q; give each its own name (Timeout is "+
-				"\"timeout\")", n.name, timer.Name)
+				"\"timeout\", CancelAfter \"cancel\")", n.name, timer.Name)
 		}
 		seen[timer.Name] = true
 		d.checkNonNegative(n, fmt.Sprintf("timer %q", timer.Name), timer.After)
+		if timer.Does != workitem.NoAction && timer.After == 0 {
+			d.at(n, NegativeDuration, "timer %q of task %q ends its items after no time at all; give more than zero",
+				timer.Name, n.name)
+		}
 		if (timer.Item == nil) == (timer.Task == nil) {
 			d.at(n, NilFunction, "timer %q of task %q needs exactly one of Item and Task", timer.Name, n.name)
 		}
-		if n.kind == compositeNode && timer.Item != nil {
-			d.at(n, Conflict, "timer %q of composite task %q is for items, which it does not have; use Task",
+		if n.kind == compositeNode && (timer.Item != nil || timer.Does != workitem.NoAction) {
+			d.at(n, Conflict, "timer %q of composite task %q is for items, which it does not have; use a Timer "+
+				"with a function of its own for the Task",
 				timer.Name, n.name)
 		}
 	}

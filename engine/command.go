@@ -69,10 +69,12 @@ func (e *Engine) Do(
 // NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task is
 // neither, and [ErrNotFound] if the case has no task of that name that has work items: a composite or routing task has
 // none.
-func (e *Engine) NewItem(ctx context.Context, id workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
+func (e *Engine) NewItem(
+	ctx context.Context, id workitem.CaseID, task string, n activities.NewItem, opts ...builder.CallOption,
+) (*workitem.Item, error) {
 	var it *workitem.Item
 	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		it, err = tx.NewItem(tx.ctx, id, task, n)
+		it, err = tx.NewItem(tx.ctx, id, task, n, opts...)
 		return err
 	}})
 	return it, err

@@ -200,7 +200,7 @@ func TestCloseGivesBackWhatDoesNotEnd(t *testing.T) {
 
 func TestADueTimeOfACenturyAheadIsKept(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
-	a := newArticle(t, builder.Work[prompt, draft]{Timers: []activities.Timer{activities.TimeoutFail(century)}})
+	a := newArticle(t, builder.Work[prompt, draft]{Timers: []activities.Timer{activities.Timeout(century)}})
 	e := enginetest.New(t, a)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)

@@ -30,8 +30,8 @@ func timed(t *testing.T, timers ...activities.Timer) (*enginetest.Engine, workit
 	return e, id
 }
 
-func TestATimeoutOfATaskCancelsWhatIsLive(t *testing.T) {
-	e, id := timed(t, activities.TimeoutTask(time.Hour))
+func TestCancelTaskAfterCancelsWhatIsLive(t *testing.T) {
+	e, id := timed(t, activities.CancelTaskAfter(time.Hour))
 	do(t, e, "t.1.1", workitem.Start, workitem.Complete)
 	e.Advance(time.Hour)
 	require.Equal(t, []string{"t.1.1 completed 1", "t.1.2 canceled 1 timeout"}, items(t, e, id))
@@ -40,13 +40,30 @@ func TestATimeoutOfATaskCancelsWhatIsLive(t *testing.T) {
 	require.Equal(t, store.CaseCompleted, c.State)
 }
 
-func TestATimeoutMayFail(t *testing.T) {
-	e, id := timed(t, activities.TimeoutFail(time.Hour))
+func TestATimeoutFails(t *testing.T) {
+	for name, timer := range map[string]activities.Timer{
+		"of an item": activities.Timeout(time.Hour), "of a task": activities.TimeoutTask(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, id := timed(t, timer)
+			do(t, e, "t.1.1", workitem.Start, workitem.Complete)
+			e.Advance(time.Hour)
+			c, err := e.Case(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, store.CaseFailed, c.State)
+			require.Equal(t, workitem.CodeTimeout, c.Failure.Code)
+			require.Equal(t, []string{"t.1.1 completed 1", "t.1.2 failed 1 timeout"}, items(t, e, id))
+		})
+	}
+}
+
+func TestCancelAfterCancels(t *testing.T) {
+	e, id := timed(t, activities.CancelAfter(time.Hour))
 	e.Advance(time.Hour)
+	require.Equal(t, []string{"t.1.1 canceled 1 timeout", "t.1.2 canceled 1 timeout"}, items(t, e, id))
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
-	require.Equal(t, workitem.CodeTimeout, c.Failure.Code)
+	require.Equal(t, store.CaseCompleted, c.State)
 }
 
 func TestAnEscalationIsCalledOncePerItem(t *testing.T) {

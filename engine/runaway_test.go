@@ -86,7 +86,8 @@ func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
 func TestALoopThatTakesNoTime(t *testing.T) {
 	b := builder.New[any]("tick")
 	wait := builder.Task(b, "wait", builder.Work[any, any]{
-		Join: builder.Xor, Split: builder.Xor, Timers: []activities.Timer{activities.Timeout(0)},
+		Join: builder.Xor, Split: builder.Xor, Timers: []activities.Timer{activities.Escalate("at-once", 0,
+			func(_ context.Context, it *activities.Item) error { return it.Cancel(nil) })},
 	})
 	b.Path(b.Start(), wait)
 	builder.Flow(b, wait, wait).If(builder.Map(builder.CaseInput(b), func(any) bool { return true }))

@@ -181,7 +181,7 @@ func TestACaseGoesWithEverything(t *testing.T) {
 	b := builder.New[int]("parent", builder.Keep(time.Hour))
 	many := builder.Composite(b, "many", child, builder.Cases[int]{
 		Items: func(context.Context, *activities.Activation) ([]int, error) { return []int{1, 2, 3}, nil }})
-	human := builder.Task(b, "human", builder.Work[any, any]{Timeout: day})
+	human := builder.Task(b, "human", builder.Work[any, any]{CancelAfter: day})
 	b.Path(b.Start(), many, human, b.End())
 	parent := b.MustBuild()
 	e := enginetest.New(t, parent, child)

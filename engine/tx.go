@@ -218,11 +218,15 @@ func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
 }
 
 // NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task
-// is neither.
+// is neither. The only option is [builder.By].
 func (tx *Tx) NewItem(
-	_ context.Context, id workitem.CaseID, task string, n activities.NewItem,
+	_ context.Context, id workitem.CaseID, task string, n activities.NewItem, opts ...builder.CallOption,
 ) (it *workitem.Item, err error) {
+	call := builder.CallWith(opts...)
 	err = tx.command(func() error {
+		if call.Key != "" {
+			return errors.New("a work item cannot be added with a Key; leave it out")
+		}
 		if err := errors.Join(tx.e.fits("input", n.Input), isText("queue", n.Queue)); err != nil {
 			return err
 		}
@@ -230,8 +234,8 @@ func (tx *Tx) NewItem(
 		if err != nil {
 			return err
 		}
-		tx.mark(u, "item new "+task, builder.Call{})
-		return tx.do(u, builder.Call{}, func(m *kernel.Machine) (err error) {
+		tx.mark(u, "item new "+task, call)
+		return tx.do(u, call, func(m *kernel.Machine) (err error) {
 			it, err = m.OpenItem(id, task, n)
 			return err
 		})

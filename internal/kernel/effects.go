@@ -18,6 +18,9 @@ type effects Machine
 
 func (e *effects) m() *Machine { return (*Machine)(e) }
 
+// Actor implements activities.Effects.
+func (e *effects) Actor() string { return e.by }
+
 // DB implements activities.Effects.
 func (e *effects) DB() domain.DB {
 	if e.host.Gate().In() != nil {

@@ -84,7 +84,7 @@ func (m *Machine) newItem(
 	it := &workitem.Item{
 		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
 		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
-		Queue: spec.Queue, Priority: spec.Priority, By: m.by, Created: m.now,
+		Queue: spec.Queue, Priority: spec.Priority, Created: m.now,
 	}
 	if it.Priority == 0 {
 		it.Priority = c.Priority
@@ -104,7 +104,8 @@ func (m *Machine) newItem(
 	return it
 }
 
-// openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers.
+// openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers, which count from
+// the moment at which the item is due. A time that a backoff takes is no time in which anybody was late.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *workitem.Item) error {
 	due := it.Created
 	if !it.Due.IsZero() {
@@ -122,7 +123,7 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *wo
 	}
 	for i := range spec.Timers {
 		if timer := &spec.Timers[i]; timer.Item != nil {
-			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: it.Created.Add(timer.After)}
+			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: due.Add(timer.After)}
 			if err := m.openJob(id, job, it); err != nil {
 				return err
 			}
@@ -275,7 +276,7 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 	}
 }
 
-// redo has an item that was reset run again, from now. Its timers counted from its creation and are gone with the
+// redo has an item that was reset run again, from now. Its timers counted from when it was due and are gone with the
 // reset, as all of its jobs are; the run is what its task is for.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *activities.Task) step {
 	if spec.Run == nil {

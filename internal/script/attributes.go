@@ -35,7 +35,7 @@ var attributes = []attribute{
 	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, manyWords},
 	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue or quorum:K with K at least 1"},
 	{"retry", "retry=N:WAIT", atomicOnly, (*taskLine).setRetry, "the attempts in all and the first wait, like 4:1s"},
-	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration, like 5s, 1h30m or 2d"},
+	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration above zero, like 5s, 1h30m or 2d"},
 	{"auto", "auto", atomicOnly, (*taskLine).setAuto, ""},
 }
 
@@ -176,8 +176,8 @@ func (t *taskLine) setRetry(value string) bool {
 
 func (t *taskLine) setTimeout(value string) bool {
 	d, err := ParseDuration(value)
-	t.Timeout = &d
-	return err == nil
+	t.Timeout = d
+	return err == nil && d > 0
 }
 
 func (t *taskLine) setAuto(string) bool {

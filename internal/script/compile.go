@@ -116,8 +116,8 @@ func (o TaskOptions) task(t *net.Task) activities.Task {
 		if o.Retry != nil {
 			spec.Hooks.OnWorkItemStateChanged = activities.Retry(retry.Exponential(o.Retry.Attempts, o.Retry.Initial))
 		}
-		if o.Timeout != nil {
-			spec.Timers = []activities.Timer{activities.Timeout(*o.Timeout)}
+		if o.Timeout != 0 {
+			spec.Timers = []activities.Timer{activities.CancelAfter(o.Timeout)}
 		}
 	}
 	return spec

@@ -59,8 +59,8 @@ func formatTask(b *strings.Builder, t *net.Task, o TaskOptions) {
 	if o.Retry != nil {
 		say(true, "retry="+o.Retry.String())
 	}
-	if o.Timeout != nil {
-		say(true, "timeout="+FormatDuration(*o.Timeout))
+	if o.Timeout != 0 {
+		say(true, "timeout="+FormatDuration(o.Timeout))
 	}
 	say(o.Auto, "auto")
 	b.WriteString(strings.Join(line, " ") + "\n")

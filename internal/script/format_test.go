@@ -149,7 +149,7 @@ func drawTask(t *rapid.T) (net.Task, script.TaskOptions) {
 		o.Items = rapid.IntRange(0, 3).Draw(t, "items")
 		o.Auto = rapid.Bool().Draw(t, "auto")
 		if rapid.Bool().Draw(t, "timeout") {
-			o.Timeout = new(drawDuration(t))
+			o.Timeout = max(drawDuration(t), 1)
 		}
 		if rapid.Bool().Draw(t, "retry") {
 			o.Retry = &script.RetrySpec{Attempts: rapid.IntRange(1, 9).Draw(t, "attempts"), Initial: drawDuration(t)}

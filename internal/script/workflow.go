@@ -42,12 +42,12 @@ func (w *Workflow) Problems() []net.Problem {
 // TaskOptions is what the notation says of a task beyond its net. Which fields count depends on the task's kind: those
 // of an atomic one are Items, Auto, Policy, Retry and Timeout, those of a composite one Policy and Cases.
 type TaskOptions struct {
-	Items   int            // work items that an enabling creates; 1 unless said otherwise, and may be 0
-	Auto    bool           // every item starts and completes by itself
-	Policy  Policy         // what a final item means for the task
-	Retry   *RetrySpec     // nil: a failed item is not tried again
-	Timeout *time.Duration // from the creation of an item to its cancellation; nil: none, 0: at once
-	Cases   int            // cases that an enabling starts of each workflow; 1 unless said otherwise, and may be 0
+	Items   int           // work items that an enabling creates; 1 unless said otherwise, and may be 0
+	Auto    bool          // every item starts and completes by itself
+	Policy  Policy        // what a final item means for the task
+	Retry   *RetrySpec    // nil: a failed item is not tried again
+	Timeout time.Duration // from the time at which an item is due to its cancellation; 0: none
+	Cases   int           // cases that an enabling starts of each workflow; 1 unless said otherwise, and may be 0
 }
 
 // DefaultOptions is what a task has that says nothing: one item, or one case of each workflow.

@@ -54,7 +54,7 @@ func New(l Limits, apologise func(context.Context, Question) (struct{}, error)) 
 		Policy: first,
 		Timers: []activities.Timer{
 			{Name: "escalate", After: l.Escalate, Task: escalate},
-			activities.TimeoutTask(l.GiveUp),
+			activities.CancelTaskAfter(l.GiveUp),
 		},
 	})
 	r.Apologise = builder.Task(b, "apologise", builder.Work[Question, struct{}]{
