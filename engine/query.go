@@ -76,7 +76,8 @@ func (e *Engine) Cases(ctx context.Context, f store.CaseFilter) iter.Seq2[*store
 		func(c *store.Case) string { return c.ID.String() })
 }
 
-// Items lists the work items that match, page by page: in the order of their creation, or the newest first.
+// Items lists the work items that match, page by page: in the order of their creation, or the newest first; those of one
+// queue by priority, the highest first, and oldest first where that is the same.
 func (e *Engine) Items(ctx context.Context, f store.ItemFilter) iter.Seq2[*store.ItemRow, error] {
 	return pages(ctx, e, &f.Page, func(r store.Reader) ([]*store.ItemRow, error) { return r.Items(ctx, f) },
 		func(it *store.ItemRow) string { return it.ID.String() })

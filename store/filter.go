@@ -36,7 +36,8 @@ type CaseFilter struct {
 	Removable time.Time
 }
 
-// ItemFilter selects work items; a zero field selects all.
+// ItemFilter selects work items; a zero field selects all. They are listed in the order of their creation, and those of
+// one queue in the order in which they are to be done, see [ItemFilter.ByPriority].
 type ItemFilter struct {
 	Page
 	ID       workitem.ID
@@ -52,6 +53,11 @@ type ItemFilter struct {
 	Before   time.Time
 	Since    time.Time
 }
+
+// ByPriority reports whether the items are listed by priority, the highest first, and oldest first where that is the same:
+// those of one queue are, unless the newest are asked for first. A cursor stays good as long as its row is there. With
+// States that are not final, a page costs what it returns; with others, the whole queue is looked through.
+func (f ItemFilter) ByPriority() bool { return f.Queue != nil && !f.Desc }
 
 // JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of
 // their creation, which is that of their ids.

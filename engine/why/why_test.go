@@ -300,3 +300,23 @@ func TestManyWaitsAreCounted(t *testing.T) {
 	require.Len(t, answer.Waits, why.MaxWaits)
 	require.Equal(t, 7, answer.More)
 }
+
+// A queue is listed in the order in which why counts those that go first.
+func TestAQueueIsListedByPriorityThenAge(t *testing.T) {
+	w := desk(t, "desk", builder.Work[any, any]{Queue: "office"})
+	e := enginetest.New(t, w)
+	for _, priority := range []int{0, 5, -3, 5, 0, 7} {
+		start(t, e, w, builder.Priority(priority))
+		e.Advance(time.Second)
+	}
+	queue := "office"
+	var got []int
+	n := 0
+	for it, err := range e.Items(t.Context(), store.ItemFilter{Queue: &queue, States: []workitem.State{workitem.Initialized}}) {
+		require.NoError(t, err)
+		got = append(got, it.Priority)
+		require.Equal(t, n, only(t, ask(t, e, it.Case)).Ahead)
+		n++
+	}
+	require.Equal(t, []int{7, 5, 5, 0, 0, -3}, got)
+}

@@ -16,8 +16,8 @@ func (a *app) items() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
-		Long: paragraph("List work items, oldest first. An item is named after its task, the activation of the task, and " +
-			"its number in it."),
+		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, and oldest " +
+			"first where that is the same. An item is named after its task, the activation of the task, and its number in it."),
 		Example: `  tasq items --state initialized,started --queue editors
   tasq items --state failed --code rate-limited --attempt 3
   tasq items --counts --workflow article`,

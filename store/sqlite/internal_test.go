@@ -136,13 +136,14 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 	items := "SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE "
 	for query, index := range map[string]string{
-		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":               "cases_children",
-		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ? ORDER BY c.id": "cases_live",
-		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":          "cases_live",
-		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":           "cases_failed",
-		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5":       "work_items_live",
-		items + "i." + liveItem + " AND i.queue = ? AND i.id > ? ORDER BY i.id LIMIT 5":       "work_items_queue",
-		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                                    "work_items_failed",
+		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":                                          "cases_children",
+		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ? ORDER BY c.id":                            "cases_live",
+		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":                                     "cases_live",
+		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":                                      "cases_failed",
+		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5":                                  "work_items_live",
+		items + "i." + liveItem + " AND i.queue = ? ORDER BY -i.priority, i.id LIMIT 5":                                  "work_items_queue",
+		items + "i." + liveItem + " AND i.queue = ? AND (-i.priority, i.id) > (?, ?) ORDER BY -i.priority, i.id LIMIT 5": "work_items_queue",
+		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                                                               "work_items_failed",
 		items + "i.case_id = ?":                                                            "work_items_case",
 		items + "i.id > ? ORDER BY i.id":                                                   "PRIMARY KEY",
 		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                              "jobs_live",
@@ -206,4 +207,16 @@ func TestTheOverlayUsesTheIndexesBelow(t *testing.T) {
 		require.NotContains(t, plan, "TEMP B-TREE", query)
 		require.NotContains(t, plan, "MATERIALIZE", query)
 	}
+	// The few rows that are newer than the tables are sorted, and those below come from the index in their order.
+	plan := ""
+	require.NoError(t, c.each("EXPLAIN QUERY PLAN SELECT i.id, -i.priority FROM "+locatedItems+" i WHERE i."+liveItem+
+		" AND i.queue = 'x' ORDER BY -i.priority, i.id LIMIT 9", nil, func(r *row) error {
+		r.next = 3
+		plan += r.text() + "\n"
+		return r.err
+	}))
+	require.Contains(t, plan, "MERGE (UNION ALL)")
+	_, below, _ := strings.Cut(plan, "RIGHT")
+	require.Contains(t, below, "work_items_queue")
+	require.NotContains(t, below, "TEMP B-TREE")
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -226,9 +227,18 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if !f.Since.IsZero() {
 		w.add("i.created >= ?", store.Micros(f.Since))
 	}
-	end := w.page(f.Page, "i.id")
+	end, order := "", ""
+	if f.ByPriority() {
+		order = ", -i.priority" // a reader merges the rows of two tables by what it selects
+		var err error
+		if end, err = w.queueOrder(c, f); err != nil {
+			return nil, err
+		}
+	} else {
+		end = w.page(f.Page, "i.id")
+	}
 	var all []*store.ItemRow
-	query := "SELECT " + itemsTable.list("i.") + ", " + of + "root, " + of + "workflow FROM " + from + w.where() + end
+	query := "SELECT " + itemsTable.list("i.") + ", " + of + "root, " + of + "workflow" + order + " FROM " + from + w.where() + end
 	err := c.each(query, w.args, func(row *row) error {
 		it, err := readItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: id[workitem.CaseID](row), Workflow: row.text()})
@@ -238,6 +248,24 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		return err
 	})
 	return all, err
+}
+
+// queueOrder is like page for the items of a queue: by priority, the highest first, and by id where that is the same. The
+// negative priority is what is indexed, so that both columns rise, and one comparison finds the beginning of a page. The
+// priority of an item never changes, so the pages are those of one list.
+func (w *conditions) queueOrder(c *conn, f store.ItemFilter) (string, error) {
+	if f.After != "" {
+		priority, found, err := c.number("SELECT priority FROM work_items WHERE id = ?", f.After)
+		if err == nil && !found {
+			err = fmt.Errorf("work item %s, behind which the list goes on: %w: it was removed; begin from the first page",
+				f.After, store.ErrNotFound)
+		}
+		if err != nil {
+			return "", err
+		}
+		w.add("(-i.priority, i.id) > (?, ?)", -priority, f.After)
+	}
+	return " ORDER BY -i.priority, i.id" + w.limit(f.Limit), nil
 }
 
 // Jobs implements [store.Reader].

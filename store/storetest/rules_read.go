@@ -276,6 +276,12 @@ func pages(w *World) {
 					want = append(want, it)
 				}
 			}
+			if !desc {
+				slices.SortStableFunc(want, func(a, b *workitem.Item) int { return cmp.Compare(b.Priority, a.Priority) })
+				require.False(w.T, slices.IsSortedFunc(want, func(a, b *workitem.Item) int {
+					return strings.Compare(a.ID.String(), b.ID.String())
+				}), "the order is that of the ids too, and shows nothing")
+			}
 			require.Equal(w.T, ids(want, desc, func(it *workitem.Item) string { return it.ID.String() }), items)
 			idOfJob := func(j *store.Job) string { return j.ID.String() }
 			jobs := paged(w, func(after string) ([]*store.Job, error) {

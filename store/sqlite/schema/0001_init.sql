@@ -83,7 +83,7 @@ CREATE TABLE work_items (
 ) WITHOUT ROWID;
 CREATE INDEX work_items_case ON work_items (case_id, task, generation);
 CREATE INDEX work_items_live ON work_items (id) WHERE state IN ('initialized', 'started');
-CREATE INDEX work_items_queue ON work_items (queue) WHERE state IN ('initialized', 'started');
+CREATE INDEX work_items_queue ON work_items (queue, -priority, id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_failed ON work_items (id) WHERE state = 'failed';
 
 CREATE TABLE jobs (
