@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -15,6 +17,7 @@ import (
 type asking struct {
 	a       *app
 	command engine.RemoteCommand
+	about   string // the id of the case or work item, or the beginning of it
 	data    data
 	timeout time.Duration
 	queue   bool
@@ -35,6 +38,14 @@ func (q *asking) patience(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the process that owns the database")
 	f.BoolVar(&q.queue, "queue", false, "leave the command for the program that owns the database next, and do not wait")
+}
+
+// find finds what the command is about.
+func (q *asking) find(ctx context.Context, r store.Reader) error {
+	if q.command.Do == engine.RemoteItem {
+		return resolve(ctx, r, itemIDs, q.about, &q.command.Item)
+	}
+	return resolve(ctx, r, caseIDs, q.about, &q.command.Case)
 }
 
 // complete fills in what every command has.

@@ -73,8 +73,8 @@ func (a *app) caseCancel() *cobra.Command {
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Do = engine.RemoteCancel
-		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
-			return err
+		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
+			return checkID(caseIDs, q.about)
 		}
 		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err
@@ -108,8 +108,8 @@ func (a *app) caseRemove() *cobra.Command {
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Do = engine.RemoteRemove
-		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
-			return err
+		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
+			return checkID(caseIDs, q.about)
 		}
 		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err

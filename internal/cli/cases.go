@@ -49,18 +49,19 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	}
 	at := now()
 	f.Workflow, f.Before, f.Since = l.workflow, l.older.before(at), l.newer.before(at)
-	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "CREATED", "PART OF", "FAILURE")
+	names := namer{ctx: ctx, r: r}
+	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*store.Case, error) {
 		f.Page = p
 		return r.Cases(ctx, f)
 	}
 	id := func(c *store.Case) string { return c.ID.String() }
 	return rows(l, t, read, id, rowOfCase, func(c *store.Case) ([]string, error) {
-		part := ""
+		parent, as := "", ""
 		if !c.Parent.IsZero() {
-			part = c.Label() + " of " + c.Parent.String()
+			parent, as = names.of(c.Parent), c.Label()
 		}
-		return []string{c.ID.String(), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), printable.Time(c.Created), part,
-			failed(c.Failure)}, nil
+		cells := []string{names.of(c.ID), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), parent, as, failed(c.Failure)}
+		return cells, names.err
 	})
 }

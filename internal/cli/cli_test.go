@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -230,6 +231,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "field": field, "await": await, "lines": lines, "older": older,
+			"narrow": narrow, "shown": shown, "begin": begin,
 		},
 	})
 }
@@ -266,6 +268,29 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	if n := strings.Count(ts.ReadFile("stdout"), "\n"); strconv.Itoa(n) != args[0] {
 		ts.Fatalf("the output has %d lines, not %s", n, args[0])
 	}
+}
+
+// narrow wants lines of at most 100 columns.
+func narrow(ts *testscript.TestScript, _ bool, _ []string) {
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
+			ts.Fatalf("the line has %d columns: %s", n, line)
+		}
+	}
+}
+
+// shown puts the first column of a row of the table, from 1, into a variable: shown ID 2
+func shown(ts *testscript.TestScript, _ bool, args []string) {
+	row, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], strings.Fields(strings.Split(ts.ReadFile("stdout"), "\n")[row])[0])
+}
+
+// begin puts the first bytes of a text into a variable: begin SHORT text 4
+func begin(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Setenv(args[0], args[1][:n])
 }
 
 // await waits until a file is there, or, as ! await, is not.

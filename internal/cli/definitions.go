@@ -58,7 +58,7 @@ func (a *app) listDefinitions(ctx context.Context, r store.Reader, workflow stri
 			if d.Code {
 				code = "yes"
 			}
-			t.add(d.Workflow, d.Version, d.Fingerprint, number(int64(len(d.Tasks))), code, number(d.Live), number(d.Ended),
+			t.add(d.Workflow, d.Version, d.Fingerprint[:min(len(d.Fingerprint), 12)], number(int64(len(d.Tasks))), code, number(d.Live), number(d.Ended),
 				printable.Time(d.Registered), strings.Join(d.Allows, ", "))
 		}
 	}

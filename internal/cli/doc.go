@@ -14,6 +14,4 @@
 // go to standard error. The exit codes are stable, see the Exit constants.
 package cli
 
-import (
-
-)
+import ()

@@ -16,7 +16,6 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // drawing is one call of "tasq draw".
@@ -133,12 +132,11 @@ func isFile(arg string) bool {
 }
 
 func (a *app) pictureOfCase(ctx context.Context, word string) (p picture, err error) {
-	id, err := parseID(workitem.ParseCaseID, "case", word)
-	if err != nil {
+	if err := checkID(caseIDs, word); err != nil {
 		return p, err
 	}
 	err = a.view(ctx, func(r store.Reader) error {
-		c, err := findCase(ctx, r, id)
+		c, err := caseByWord(ctx, r, word)
 		if err == nil {
 			p = picture{n: c.Net, marking: c.Marking, busy: c.Busy(), file: c.ID.String(),
 				title: c.Workflow + ", case " + c.ID.String()}

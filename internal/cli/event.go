@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // event is the command "event".
@@ -31,8 +30,8 @@ func (a *app) eventSend() *cobra.Command {
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Do, q.command.Event = engine.RemoteSend, args[1]
-		if q.command.Case, err = parseID(workitem.ParseCaseID, "case", args[0]); err != nil {
-			return err
+		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
+			return checkID(caseIDs, q.about)
 		}
 		return a.send(ctx, o, q, fmt.Sprintf("event %s sent to case %s", args[1], args[0]))
 	})

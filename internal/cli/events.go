@@ -36,6 +36,13 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
 		return err
 	}
+	at, names := now(), namer{ctx: ctx, r: r}
+	since := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return printable.Duration(at.Sub(t)) + " ago"
+	}
 	t := l.a.table("EVENT", "NAME", "CASE", "SENT", "BY", "TAKEN", "VALUE")
 	read := func(p store.Page) ([]*store.Message, error) {
 		f.Page = p
@@ -43,7 +50,8 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 	}
 	id := func(m *store.Message) string { return m.ID.String() }
 	return rows(l, t, read, id, rowOfEvent, func(m *store.Message) ([]string, error) {
-		return []string{m.ID.String(), m.Name, m.Case.String(), printable.Time(m.Sent), m.By, printable.Time(m.Taken), brief(m.Value, 40)}, nil
+		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), brief(m.Value, 40)}
+		return cells, names.err
 	})
 }
 

@@ -29,27 +29,26 @@ func (a *app) history() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only what came after this `position` of the journal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := parseID(workitem.ParseCaseID, "case", args[0])
-		if err != nil {
+		if err := checkID(caseIDs, args[0]); err != nil {
 			return err
 		}
 		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return a.tellHistory(ctx, r, id, after) })
+			return a.view(ctx, func(r store.Reader) error { return a.tellHistory(ctx, r, args[0], after) })
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) tellHistory(ctx context.Context, r store.Reader, id workitem.CaseID, after int64) error {
-	c, err := findCase(ctx, r, id)
+func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, after int64) error {
+	c, err := caseByWord(ctx, r, word)
 	if err != nil {
 		return err
 	}
 	tree, err := r.Tree(ctx, c.Root)
 	if err != nil {
-		return fmt.Errorf("case %s: %w", id, err)
+		return fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	told := teller{a: a, story: newStory(tree, id), begun: c.Created, after: after}
+	told := teller{a: a, story: newStory(tree, c.ID), begun: c.Created, after: after}
 	filter := store.JournalFilter{Root: c.Root, Limit: pageSize}
 	for {
 		entries, err := r.Journal(ctx, filter)

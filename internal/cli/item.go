@@ -56,8 +56,8 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 	}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Do, q.command.Action = engine.RemoteItem, do.String()
-		if q.command.Item, err = parseID(workitem.ParseID, "work item", args[0]); err != nil {
-			return err
+		if q.about = args[0]; checkID(itemIDs, q.about) != nil {
+			return checkID(itemIDs, q.about)
 		}
 		if _, err = o.do(ctx, q); err != nil || q.queue {
 			return err

@@ -17,7 +17,7 @@ func (a *app) items() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
 		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, and oldest " +
-			"first where that is the same. An item is named after its task, the activation of the task, and its number in it."),
+			"first where that is the same. An item is named after its workflow, the child cases that it belongs to, its task, the activation of the task, and its number in it."),
 		Example: `  tasq items --state initialized,started --queue editors
   tasq items --state failed --code rate-limited --attempt 3
   tasq items --counts --workflow article`,
@@ -58,15 +58,17 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	}
 	at := now()
 	f.Workflow, f.Task, f.Before, f.Since = l.workflow, l.task, l.older.before(at), l.newer.before(at)
-	t := l.a.table("ITEM", "WORKFLOW", "NAME", "STATE", "ATTEMPT", "QUEUE", "AGE", "CREATED", "BY", "FAILURE")
+	names := namer{ctx: ctx, r: r}
+	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
 		f.Page = p
 		return r.Items(ctx, f)
 	}
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, rowOfItem, func(it *store.ItemRow) ([]string, error) {
-		return []string{it.ID.String(), it.Workflow, it.Label(), it.State.String(), number(int64(it.Attempt)), it.Queue,
-			printable.Duration(at.Sub(it.Created)), printable.Time(it.Created), it.By, failed(it.Failure)}, nil
+		cells := []string{names.item(it.ID), names.of(it.Case), names.path(it), it.State.String(),
+			number(int64(it.Attempt)), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, failed(it.Failure)}
+		return cells, names.err
 	})
 }
 

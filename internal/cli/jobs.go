@@ -71,7 +71,8 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 	}
 	f.Workflow, f.Task = l.workflow, l.task
 	at := now()
-	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "DUE", "ATTEMPT", "QUEUE", "OWNER", "FAILURE")
+	names := namer{ctx: ctx, r: r}
+	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "TRY", "QUEUE", "OWNER", "FAILURE")
 	read := func(p store.Page) ([]*store.Job, error) {
 		f.Page = p
 		return r.Jobs(ctx, f)
@@ -90,8 +91,9 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 		if j.Name != "" {
 			kind += " " + j.Name
 		}
-		return []string{j.ID.String(), j.Case.String(), owner, kind, j.State.String(), in, printable.Time(j.Due), number(int64(j.Attempt)),
-			j.Queue, j.Owner, failed(j.Failure)}, nil
+		cells := []string{names.job(j.ID), names.of(j.Case), owner, kind, j.State.String(), in, number(int64(j.Attempt)), j.Queue,
+			j.Owner, failed(j.Failure)}
+		return cells, names.err
 	})
 }
 

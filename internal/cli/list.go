@@ -69,15 +69,8 @@ func (l *listing) runs(
 		if err := l.check(cmd); err != nil {
 			return err
 		}
-		if l.caseID != "" {
-			if *root, err = parseID(workitem.ParseCaseID, "case", l.caseID); err != nil {
-				return err
-			}
-		}
-		if l.itemID != "" {
-			if *item, err = parseID(workitem.ParseID, "work item", l.itemID); err != nil {
-				return err
-			}
+		if err := l.checkIDs(); err != nil {
+			return err
 		}
 		if more != nil {
 			if err := more(); err != nil {
@@ -85,9 +78,30 @@ func (l *listing) runs(
 			}
 		}
 		return l.a.run(func(ctx context.Context, _ []string) error {
-			return l.a.view(ctx, func(r store.Reader) error { return body(ctx, r) })
+			return l.a.view(ctx, func(r store.Reader) error {
+				if err := resolve(ctx, r, caseIDs, l.caseID, root); err != nil {
+					return err
+				}
+				if err := resolve(ctx, r, itemIDs, l.itemID, item); err != nil { // no --item, no word
+					return err
+				}
+				return body(ctx, r)
+			})
 		})(cmd, args)
 	}
+}
+
+// checkIDs refuses ids that are none.
+func (l *listing) checkIDs() error {
+	if l.caseID != "" {
+		if err := checkID(caseIDs, l.caseID); err != nil {
+			return err
+		}
+	}
+	if l.itemID != "" {
+		return checkID(itemIDs, l.itemID)
+	}
+	return nil
 }
 
 // check looks at what flags cannot check one by one.
@@ -96,8 +110,8 @@ func (l *listing) check(cmd *cobra.Command) error {
 		return usagef("--limit %d: use 0 for all", l.limit)
 	}
 	if l.after != "" {
-		if _, err := parseID(workitem.ParseID, "row", l.after); err != nil {
-			return err
+		if _, err := workitem.ParseID(l.after); err != nil {
+			return usagef("--after %q is not the id of a row; a listing that has more says how to go on", brief([]byte(l.after), 40))
 		}
 	}
 	if !l.counts {
@@ -176,6 +190,9 @@ func rows[T, O any](
 				return err
 			}
 			t.add(row...)
+		}
+		if l.limit > 0 && l.limit <= pageSize && len(t.rows) > 0 {
+			t.hide()
 		}
 		return t.flush()
 	})

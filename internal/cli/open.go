@@ -132,6 +132,15 @@ func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*store.C
 	return nil, exit(ExitNotFound, "there is no case %s; tasq cases lists them", id)
 }
 
+// caseByWord is findCase for an id as it was given, or the beginning of one.
+func caseByWord(ctx context.Context, r store.Reader, word string) (*store.Case, error) {
+	var id workitem.CaseID
+	if err := resolve(ctx, r, caseIDs, word, &id); err != nil {
+		return nil, err
+	}
+	return findCase(ctx, r, id)
+}
+
 // findItem finds a work item by its id. An id of something else gets a hint.
 func findItem(ctx context.Context, r store.Reader, id workitem.ID) (*store.ItemRow, error) {
 	found, err := r.Items(ctx, store.ItemFilter{ID: id})
@@ -161,14 +170,4 @@ func findTask(c *store.Case, name string) (net.TaskID, error) {
 		return t, nil
 	}
 	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, hint(name, c.Net.TaskNames()))
-}
-
-// parseID reads an id; what is meant by it is said in the error.
-func parseID[K any](parse func(string) (K, error), what, word string) (K, error) {
-	id, err := parse(word)
-	if err != nil {
-		return id, usagef("%q is not the id of a %s; ids have 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071",
-			brief([]byte(word), 40), what)
-	}
-	return id, nil
 }

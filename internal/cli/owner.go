@@ -41,18 +41,18 @@ func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error)
 	if q.command.Do == engine.RemoteStart && o.net == "" {
 		q.command.Workflow, o.recipe = recipeName(q.command.Workflow)
 	}
-	if err := o.prepare(ctx, q.command); err != nil {
+	if err := o.prepare(ctx, q); err != nil {
 		return engine.RemoteResult{}, err
 	}
 	return o.ask(ctx, q)
 }
 
 // prepare reads what the command is about, without changing anything.
-func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error) {
+func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 	if o.path, err = o.a.path(); err != nil {
 		return err
 	}
-	o.target = c.Workflow
+	o.target = q.command.Workflow
 	if o.create && o.fresh() {
 		return o.gatherNew()
 	}
@@ -65,10 +65,13 @@ func (o *owning) prepare(ctx context.Context, c engine.RemoteCommand) (err error
 		if err != nil {
 			return err
 		}
-		if c.Do == engine.RemoteBroadcast {
+		if q.command.Do == engine.RemoteBroadcast {
 			return o.gatherAll(known.defs, code)
 		}
-		on, err := caseOf(ctx, r, c)
+		if err := q.find(ctx, r); err != nil {
+			return err
+		}
+		on, err := caseOf(ctx, r, q.command)
 		if err != nil {
 			return err
 		}

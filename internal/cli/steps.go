@@ -45,7 +45,8 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		}
 	}
 	labels := make(map[workitem.ID]string)
-	t := l.a.table("OF", "STEP", "KIND", "STATE", "ATTEMPT", "FOR", "DUE", "CREATED", "RESULT", "FAILURE")
+	at := now()
+	t := l.a.table("OF", "STEP", "KIND", "STATE", "TRY", "FOR", "DUE IN", "RESULT")
 	read := func(p store.Page) ([]*workitem.Step, error) {
 		f.Page = p
 		return r.Steps(ctx, f)
@@ -60,8 +61,15 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		if s.Copied {
 			state += " before" // by the attempt, or the run, that this one goes on from
 		}
-		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, printable.Time(s.Due), printable.Time(s.Created),
-			brief(withoutSecret(s).Result, 40), failed(s.Failure)}, nil
+		in := ""
+		if s.State == workitem.StepWaiting && !s.Due.IsZero() {
+			in = printable.Duration(s.Due.Sub(at))
+		}
+		result := brief(withoutSecret(s).Result, 40)
+		if s.Failure != nil {
+			result = failed(s.Failure)
+		}
+		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, in, result}, nil
 	})
 }
 

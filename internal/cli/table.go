@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// table prints rows with aligned columns. Rows are kept until flush, which may be called several times: the columns
-// never become narrower.
+// table prints rows with aligned columns, in lines of at most 100 columns. Rows are kept until flush, which may be called
+// several times.
 type table struct {
 	w     io.Writer
 	paint bool
@@ -46,6 +47,7 @@ func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
+	t.fit()
 	var b strings.Builder
 	if !t.begun {
 		t.begun = true
@@ -59,12 +61,82 @@ func (t *table) flush() error {
 	return err
 }
 
+const tableWidth = 100 // no line is longer
+
+// leastWidth is how narrow a column can be made; those not named here keep their width: ids are there to be copied, and
+// states to be read.
+var leastWidth = map[string]int{
+	"NAME": 10, "OF": 10, "KIND": 10, "STEP": 10, "AS": 10, "WORKFLOW": 8, "TASK": 8, "QUEUE": 6, "OWNER": 6, "BY": 6, "FOR": 6,
+	"VERSION": 7, "FAILURE": 12, "RESULT": 12, "VALUE": 12, "ALLOWS": 12,
+}
+
+// fit makes columns narrower until a line has room: the last one first, which is for messages, and then the widest.
+func (t *table) fit() {
+	total := 2 * (len(t.width) - 1)
+	for _, n := range t.width {
+		total += n
+	}
+	last := len(t.head) - 1
+	if least := leastWidth[t.head[last]]; least > 0 && total > tableWidth && t.width[last] > least {
+		n := min(total-tableWidth, t.width[last]-least)
+		t.width[last], total = t.width[last]-n, total-n
+	}
+	for ; total > tableWidth; total-- {
+		widest := -1
+		for i, n := range t.width {
+			if least := leastWidth[t.head[i]]; least > 0 && n > least && (widest < 0 || n > t.width[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		t.width[widest]--
+	}
+}
+
+// hide leaves out the columns in which no row has anything. It is for a table of one page, before it is flushed.
+func (t *table) hide() {
+	var keep []int
+	for i := range t.head {
+		if slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {
+			keep = append(keep, i)
+		}
+	}
+	t.head, t.width = pick(t.head, keep), pick(t.width, keep)
+	for i, row := range t.rows {
+		t.rows[i] = pick(row, keep)
+	}
+}
+
+func pick[T any](list []T, keep []int) []T {
+	picked := make([]T, len(keep))
+	for i, k := range keep {
+		picked[i] = list[k]
+	}
+	return picked
+}
+
+// cut shortens a cell: a message at its end, and a name in the middle, since both of its ends tell it from others.
+func cut(cell string, width int, atEnd bool) string {
+	r := []rune(cell)
+	if len(r) <= width {
+		return cell
+	}
+	if atEnd {
+		return string(r[:width-1]) + "…"
+	}
+	tail := (width - 1) / 2
+	return string(r[:width-1-tail]) + "…" + string(r[len(r)-tail:])
+}
+
 func (t *table) line(b *strings.Builder, row []string, color func(int, string) string) {
 	last := len(row) - 1
 	for last > 0 && row[last] == "" {
 		last--
 	}
 	for i, cell := range row[:last+1] {
+		cell = cut(cell, t.width[i], i == len(row)-1)
 		b.WriteString(color(i, cell))
 		if i < last {
 			b.WriteString(strings.Repeat(" ", t.width[i]-utf8.RuneCountInString(cell)+2))

@@ -24,12 +24,11 @@ func (a *app) why() *cobra.Command {
   tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 publish`,
 		Args: between(1, "the id of a CASE", "the name of a TASK"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			id, err := parseID(workitem.ParseCaseID, "case", args[0])
-			if err != nil {
+			if err := checkID(caseIDs, args[0]); err != nil {
 				return err
 			}
 			return a.view(ctx, func(r store.Reader) error {
-				c, err := findCase(ctx, r, id)
+				c, err := caseByWord(ctx, r, args[0])
 				if err != nil {
 					return err
 				}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// namer writes ids and labels for tables. The first error is kept, and what comes after it is empty.
+type namer struct {
+	ctx   context.Context
+	r     store.Reader
+	cases map[workitem.CaseID]string // short ids
+	paths map[workitem.CaseID]string // of cases, with a slash behind
+	err   error
+}
+
+func (n *namer) item(id workitem.ID) string { return short(n, itemIDs, id) }
+
+func (n *namer) job(id workitem.JobID) string { return short(n, jobIDs, id) }
+
+func (n *namer) event(id workitem.MessageID) string { return short(n, eventIDs, id) }
+
+// of is the short id of a case.
+func (n *namer) of(id workitem.CaseID) string {
+	text, known := n.cases[id]
+	if !known {
+		if n.cases == nil {
+			n.cases = make(map[workitem.CaseID]string)
+		}
+		text = short(n, caseIDs, id)
+		n.cases[id] = text
+	}
+	return text
+}
+
+func short[T any](n *namer, kind idKind, id workitem.Key[T]) string {
+	if n.err != nil {
+		return ""
+	}
+	text, err := shortID(n.ctx, n.r, kind, id)
+	n.err = err
+	return text
+}
+
+// path puts before the label of an item its workflow, "article/draft.1.1", or that of the root case and the labels of the
+// child cases that it belongs to: "order/ship.1.2/pick.1.1".
+func (n *namer) path(it *store.ItemRow) string {
+	if it.Root == it.Case {
+		return it.Workflow + "/" + it.Label()
+	}
+	return n.prefix(it.Case) + it.Label()
+}
+
+func (n *namer) prefix(id workitem.CaseID) string {
+	text, known := n.paths[id]
+	if known || n.err != nil {
+		return text
+	}
+	if n.paths == nil {
+		n.paths = make(map[workitem.CaseID]string)
+	}
+	var found []*store.Case
+	found, n.err = n.r.Cases(n.ctx, store.CaseFilter{ID: id})
+	switch {
+	case len(found) == 0:
+	case found[0].Parent.IsZero():
+		text = found[0].Workflow + "/"
+	default:
+		text = n.prefix(found[0].Parent) + found[0].Label() + "/"
+	}
+	n.paths[id] = text
+	return text
+}
