@@ -164,3 +164,16 @@ func TestParallelFlowsIntoOneEnd(t *testing.T) {
 		flows("s-g g-a g-b a-e b-e")+`</process>`))
 	require.Equal(t, "1 file, 1 net: 1 sound\n", out)
 }
+
+// What is stuck goes on to where it stops, though the other branches have ended: the tasks on the way can start.
+func TestWhatIsStuckStillGoesOn(t *testing.T) {
+	out, f := text(t, bpmn(`<process id='p'><startEvent id='s'/><exclusiveGateway id='x'/><parallelGateway id='g'/>
+		<task id='a'/><task id='b'/><task id='c'/><parallelGateway id='q'/><endEvent id='e'/><endEvent id='f'/>`+
+		flows("s-g g-x g-e x-a x-b a-q b-c c-q q-f")+`</process>`))
+	require.Contains(t, out, "a case can get stuck while other branches end: what waits at")
+	require.Contains(t, out, "dead-task q: ")
+	require.NotContains(t, out, "dead-task a: ")
+	require.NotContains(t, out, "dead-task b: ")
+	require.NotContains(t, out, "dead-task c: ")
+	replays(t, f)
+}

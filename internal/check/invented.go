@@ -10,10 +10,13 @@ import (
 // dropInvented drops what is said of elements that the file does not have: the tasks and conditions that the reader of
 // BPMN adds, which have no id there, and the regions, which are all its own. Such a task can never start only where
 // something of the file cannot either, or where a process always ends in another way.
-func (n *Net) dropInvented(ids map[string]string) {
+func (n *Net) dropInvented(ids map[string]string, o Options) {
 	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w net.Finding) bool {
 		return w.Code == net.RegionUseless || ids[w.Subject] == ""
 	})
+	if slices.ContainsFunc(n.Report.Findings, func(f net.Finding) bool { return f.Code == net.ImproperCompletion }) {
+		n.findDeadTasks(ids, o)
+	}
 	n.Report.Findings = slices.DeleteFunc(n.Report.Findings, func(f net.Finding) bool {
 		return f.Code == net.DeadTask && ids[f.Subject] == ""
 	})
@@ -25,6 +28,30 @@ func (n *Net) dropInvented(ids map[string]string) {
 			leftBehind(f)
 		}
 	}
+}
+
+// findDeadTasks looks once more for tasks that can never start. What gathers the ends acts as soon as no more can be
+// reached, and the case is over then, before what is stuck has gone on to where it stops. Here it takes its time.
+func (n *Net) findDeadTasks(ids map[string]string, o Options) {
+	patient := *n.def
+	patient.Tasks = slices.Clone(patient.Tasks)
+	for i := range patient.Tasks {
+		if t := &patient.Tasks[i]; t.Join == net.Or && ids[t.Name] == "" {
+			t.Kind = net.Atomic
+		}
+	}
+	compiled, err := net.Compile(&patient)
+	if err != nil {
+		return // it is the net that was verified, with other kinds
+	}
+	again := net.Verify(compiled, net.VerifyOptions{States: o.States, Time: o.Time, Now: o.Now})
+	if again.Verdict == net.Unknown {
+		return
+	}
+	isDead := func(f net.Finding) bool { return f.Code == net.DeadTask }
+	findings := slices.DeleteFunc(n.Report.Findings, isDead)
+	dead := slices.DeleteFunc(again.Findings, func(f net.Finding) bool { return !isDead(f) })
+	n.Report.Findings = append(dead, findings...)
 }
 
 // leftBehind says what an improper completion means in BPMN. A process is over when no token is left, and the routing

@@ -22,12 +22,27 @@ func FuzzDecode(f *testing.F) {
 		content, _, _ := strings.Cut(rest, "\n----\n")
 		f.Add(content)
 	}
+	f.Add(`<startEvent id='s'/><sendTask id='a'/><receiveTask id='r'/><endEvent id='e'/>
+		s -> a
+		a -> r
+		r -> e
+		</process><collaboration id='c'><messageFlow sourceRef='a' targetRef='t'/><messageFlow sourceRef='u' targetRef='r'/>
+		<messageFlow sourceRef='e' targetRef='v'/></collaboration><process id='Q'><startEvent id='t'/><subProcess id='x'>
+		<sendTask id='u'/><intermediateCatchEvent id='v'><messageEventDefinition/></intermediateCatchEvent>
+		u -> v
+		</subProcess><boundaryEvent id='b' attachedToRef='x'><timerEventDefinition/></boundaryEvent>
+		t -> x
+		b -> x`)
 	f.Fuzz(func(t *testing.T, content string) {
 		r, err := Decode(strings.NewReader(process(content)), Options{MaxDepth: 50, MaxBytes: 1 << 20})
 		if err != nil {
 			return
 		}
-		for _, d := range r.Definitions() {
+		definitions := r.Definitions()
+		for _, n := range r.Collaborations {
+			definitions = append(definitions, n.Definition)
+		}
+		for _, d := range definitions {
 			for _, p := range d.Check() {
 				switch p.Code {
 				case net.UnknownName, net.DuplicateName, net.ConditionToCondition, net.FlowIntoStart, net.FlowOutOfEnd, net.NoStart,

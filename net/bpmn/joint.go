@@ -2,6 +2,7 @@ package bpmn
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
@@ -28,9 +29,24 @@ type joint struct {
 // message is a message flow between elements of two pools.
 type message struct{ from, to *xmlread.Element }
 
+// What is joined of one file: it is read once more for each group of pools.
+const (
+	maxMessages = 10_000
+	maxJoints   = 20
+)
+
 // joinPools adds the collaborations of a file to the result.
 func (d *decoder) joinPools(root *xmlread.Element) {
-	for _, j := range d.joints() {
+	if len(d.messages) > maxMessages {
+		d.note(NotCarried, d.pool, "it has more than "+strconv.Itoa(maxMessages)+" messages, so its pools are not read as one net")
+		return
+	}
+	for i, j := range d.joints() {
+		if i >= maxJoints {
+			d.note(NotCarried, j.el, "more than "+strconv.Itoa(maxJoints)+" groups of pools exchange messages; the others are "+
+				"not read as one net")
+			return
+		}
 		again := newDecoder(d.file)
 		again.joint, again.names, again.byProcess = j, d.names, d.byProcess
 		again.rounds = d.rounds

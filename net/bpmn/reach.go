@@ -1,5 +1,7 @@
 package bpmn
 
+import "slices"
+
 // What no path leads to from a start is taken away before a net is made, so that it does not keep the rest from being
 // verified. A parallel gateway that also waits for such an element waits without end, and must do so in the net. But where
 // the path is missing because a flow could not be read, nothing is known of it, and the gateway does not wait.
@@ -15,6 +17,10 @@ func (d *decoder) pruneUnreached(s *scope) {
 		}
 	}
 	unread := s.from(cut)
+	s.nodes = slices.DeleteFunc(s.nodes, func(n *node) bool {
+		n.gone = n.gone || n.kind == boundaryEvent && n.host == nil // it is noted already
+		return n.gone
+	})
 	if len(seen) > 0 {
 		kept := s.nodes[:0:0]
 		for _, n := range s.nodes {
@@ -23,9 +29,6 @@ func (d *decoder) pruneUnreached(s *scope) {
 				continue
 			}
 			n.gone = true
-			if n.kind == boundaryEvent && n.host == nil {
-				continue // it is noted already
-			}
 			d.note(LeftOut, n.el, n.whyUnreached()+", so it is left out")
 		}
 		s.nodes = kept
