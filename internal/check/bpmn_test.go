@@ -105,6 +105,7 @@ m.bpmn:3: warning: left-out: task "orphan": no flow leads to it, and what it lie
 	var b bytes.Buffer
 	require.NoError(t, (&check.Text{W: &b, Verbose: true}).File(f))
 	require.Contains(t, b.String(), "p is sound, as far as it was read\n")
+	require.Equal(t, 1, strings.Count(b.String(), "orphan\": no flow leads to it"))
 
 	b.Reset()
 	require.NoError(t, check.JSON{W: &b}.File(f))

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/tasq-dev/tasq/net"
 )
 
 // Text writes what was found for people: a line for each message, in the form that editors jump from, below it,
@@ -71,6 +73,9 @@ func (t *Text) File(f *File) error {
 	}
 	if t.Verbose {
 		for _, note := range f.Notes.Notes {
+			if slices.Contains(NoteCodes(), net.Code(note.Code)) {
+				continue // it is a warning
+			}
 			fmt.Fprintf(&b, "%s:%s\n", f.Name, oneLine(note.String()))
 		}
 	}
