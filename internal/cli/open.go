@@ -31,6 +31,11 @@ func (a *app) path() (string, error) {
 
 // view reads the database without changing it.
 func (a *app) view(ctx context.Context, f func(store.Reader) error) error {
+	return a.withStore(ctx, func(s store.Store) error { return s.View(ctx, f) })
+}
+
+// withStore opens the database for reading.
+func (a *app) withStore(ctx context.Context, f func(store.Store) error) error {
 	path, err := a.path()
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func (a *app) view(ctx context.Context, f func(store.Reader) error) error {
 	case err != nil:
 		return &exitError{ExitDatabase, err}
 	}
-	return errors.Join(s.View(ctx, f), s.Close())
+	return errors.Join(f(s), s.Close())
 }
 
 // names are what the workflows of a database are made of.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sqlite3 "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -114,6 +115,9 @@ func (c *conn) prepare(query string) (*stmt, error) {
 		return s, nil
 	}
 	given, err := c.raw.PrepareContext(context.Background(), query)
+	if code(err) == sqlitelib.SQLITE_ERROR { // the statement is Tasq's own, so the tables are not
+		return nil, fmt.Errorf("%w: its schema is not the one that Tasq made: %w", store.ErrCorrupt, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.60q: %w", query, err)
 	}

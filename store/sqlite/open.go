@@ -264,7 +264,7 @@ func (m *memory) Open(ctx context.Context, o store.Options) (store.Store, error)
 		return nil, fmt.Errorf("in-memory database: %w: another store of this process", store.ErrOwned)
 	}
 	if m.c == nil {
-		c, err := connect(ctx, ":memory:", "cache_size=-32768", "temp_store=MEMORY")
+		c, err := connect(ctx, ":memory:", "application_id="+strconv.Itoa(applicationID), "cache_size=-32768", "temp_store=MEMORY")
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// overdueAfter is how late work must be to be reported: an engine that is open does what is due within milliseconds, if
+// it has a worker free.
+const overdueAfter = 10 * time.Second
+
+func (a *app) doctor() *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{
+		Use: "doctor [FILE]", Short: "check a whole database",
+		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
+			"then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
+			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
+			"code is 1 if anything is wrong. Without FILE, --db names the database. Nothing is changed."),
+		Example: "  tasq doctor article.db",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the check is")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		if len(args) == 1 {
+			a.db = args[0]
+		}
+		return a.examine(ctx, a.meter(quiet))
+	})
+	return cmd
+}
+
+// findings are what the doctor reports, as JSON one object.
+type findings struct {
+	Whole    bool      `json:"whole"`
+	Cases    int64     `json:"cases"`   // root cases
+	Entries  int64     `json:"entries"` // of the journal
+	Problems []problem `json:"problems"`
+	More     int       `json:"more,omitempty"` // problems beyond those
+	Overdue  []late    `json:"overdue"`
+}
+
+type problem struct {
+	Rule string `json:"rule"` // "sqlite" for SQLite's own check, "read" for what cannot be read, or a rule of Tasq
+	Text string `json:"text"`
+}
+
+type late struct {
+	Job  string    `json:"job"`
+	Case string    `json:"case"`
+	Kind string    `json:"kind"`
+	Name string    `json:"name,omitempty"`
+	Due  time.Time `json:"due"`
+}
+
+func (a *app) examine(ctx context.Context, m *meter) error {
+	var f findings
+	err := a.withStore(ctx, func(s store.Store) error {
+		if err := s.View(ctx, func(r store.Reader) error { return f.look(ctx, r) }); err != nil {
+			return err
+		}
+		report, err := integrity.Inspect(ctx, s, m.checked)
+		f.Cases, f.Entries, f.More = report.Cases, report.Entries, report.More
+		for _, b := range report.Breaches {
+			f.Problems = append(f.Problems, problem{b.Rule, b.Text})
+		}
+		return err
+	})
+	m.end()
+	if errors.Is(err, store.ErrCorrupt) {
+		f.Problems = append(f.Problems, problem{"read", err.Error()})
+	} else if err != nil {
+		return err
+	}
+	f.Whole = len(f.Problems) == 0
+	if err := a.tellFindings(&f); err != nil || f.Whole {
+		return err
+	}
+	return exit(ExitNo, "the database is not whole: %d problems; restore a backup, or report what led to it with this output",
+		len(f.Problems)+f.More)
+}
+
+// look has SQLite check its pages, and lists what is overdue.
+func (f *findings) look(ctx context.Context, r store.Reader) error {
+	rows, err := r.DB().QueryContext(ctx, "PRAGMA main.integrity_check(100)")
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+		if text != "ok" {
+			f.Problems = append(f.Problems, problem{"sqlite", text})
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	jobs, err := r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending, store.JobWaiting},
+		Due: now().Add(-overdueAfter)})
+	for _, j := range jobs {
+		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, j.Name, j.Due})
+	}
+	return err
+}
+
+func (a *app) tellFindings(f *findings) error {
+	if a.output == "json" {
+		return a.object(f)
+	}
+	for _, p := range f.Problems {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", p.Rule, printable.Line(p.Text)); err != nil {
+			return err
+		}
+	}
+	for _, l := range f.Overdue {
+		if _, err := fmt.Fprintf(a.Out, "overdue: job %s (%s %s) of case %s, for %s\n", l.Job, l.Kind, printable.Line(l.Name), l.Case,
+			printable.Duration(now().Sub(l.Due))); err != nil {
+			return err
+		}
+	}
+	state := "whole"
+	if !f.Whole {
+		state = "not whole"
+	}
+	_, err := fmt.Fprintf(a.Out, "%s: %d root cases, %d journal entries, %d problems, %d jobs overdue\n", state, f.Cases, f.Entries,
+		len(f.Problems)+f.More, len(f.Overdue))
+	return err
+}
+
+// meter shows how far something is, in one line of a terminal. Without one it shows nothing.
+type meter struct {
+	w     io.Writer // nil shows nothing
+	shown bool
+	last  int64 // percent
+}
+
+func (a *app) meter(quiet bool) *meter {
+	if quiet || !terminal(a.Err) {
+		return &meter{}
+	}
+	return &meter{w: a.Err, last: -1}
+}
+
+func (m *meter) show(what string, done, of int64, unit string) {
+	if m.w == nil || of == 0 || done*100/of == m.last {
+		return
+	}
+	m.last, m.shown = done*100/of, true
+	fmt.Fprintf(m.w, "\r\x1b[K%s %d of %d %s (%d %%)", what, done, of, unit, m.last)
+}
+
+func (m *meter) checked(p integrity.Progress) { m.show("checked", p.Entries, p.Of, "journal entries") }
+
+func (m *meter) end() {
+	if m.shown {
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}

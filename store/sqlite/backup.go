@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	sqlite3 "modernc.org/sqlite"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// backupPages is how many pages are copied between two looks at the context: some milliseconds.
+const backupPages = 2048
+
+// Backup implements [store.Backuper]. It copies page by page within one read transaction. So commits of others do not make
+// it begin anew, as they do for a copy in steps without one, and it takes as long as the disk needs. While it reads, the
+// write-ahead log cannot begin anew, so that grows by what is committed meanwhile.
+func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (err error) {
+	to, err = filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	if err := s.mayWrite(to, o.Overwrite); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(to), ".tasq-backup-*")
+	if err != nil {
+		return at(to, "the copy cannot be written: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	part := filepath.Join(temp, filepath.Base(to))
+	if err := s.copyTo(ctx, part, o.Progress); err != nil {
+		return explain(s.path, err)
+	}
+	if err := verifyCopy(ctx, part, o.Verify); err != nil {
+		return fmt.Errorf("the copy is not whole and was thrown away: %w", err)
+	}
+	if err := syncPath(part); err != nil {
+		return at(to, "the copy cannot be written: %w", err)
+	}
+	if err := s.mayWrite(to, o.Overwrite); err != nil { // what came meanwhile
+		return err
+	}
+	if err := os.Rename(part, to); err != nil {
+		return at(to, "the copy cannot get its name: %w", err)
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+// mayWrite refuses to write over a file, unless that is wanted, and over a database in use in any case.
+func (s *Store) mayWrite(to string, overwrite bool) error {
+	there, err := os.Stat(to)
+	if errors.Is(err, fs.ErrNotExist) {
+		there = nil
+	} else if err != nil {
+		return at(to, "the copy cannot be written: %w", err)
+	}
+	if there != nil {
+		if source, err := os.Stat(s.path); err == nil && os.SameFile(source, there) {
+			return at(to, "it is the database itself: name another file for the copy")
+		}
+		if !overwrite {
+			return at(to, "it is there already: name another file, or have it overwritten: %w", fs.ErrExist)
+		}
+	}
+	if !logEmpty(to) {
+		return at(to, "a log lies beside it (%s-wal), which SQLite would take for that of the copy: close the program that uses "+
+			"the file, or name another one: %w", to, fs.ErrExist)
+	}
+	return nil
+}
+
+// copyTo copies all pages into a new file.
+func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of int64)) error {
+	if s.memory != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.flush(); err != nil {
+			return err
+		}
+		return copyPages(ctx, s.w, to, progress)
+	}
+	c, err := s.readers.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.readers.put(c)
+	if err := s.snapshot(c); err != nil {
+		return err
+	}
+	err = copyPages(ctx, c, to, progress)
+	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))
+}
+
+// backuper is a connection of the driver.
+type backuper interface {
+	NewBackup(to string) (*sqlite3.Backup, error)
+}
+
+// copyPages copies what the transaction of a connection sees.
+func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of int64)) error {
+	raw, ok := c.raw.(backuper)
+	if !ok {
+		return errors.New("this version of modernc.org/sqlite cannot copy a database: use the version that Tasq's go.mod names")
+	}
+	b, err := raw.NewBackup(dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)") // it is synced once, as a whole
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil; {
+		if err = ctx.Err(); err == nil {
+			more, err = b.Step(backupPages)
+		}
+		if progress != nil && err == nil {
+			of := int64(b.PageCount())
+			progress(of-int64(b.Remaining()), of)
+		}
+	}
+	return errors.Join(err, b.Finish())
+}
+
+// verifyCopy has SQLite check the pages of a copy, and the caller the rest.
+func verifyCopy(ctx context.Context, path string, verify func(context.Context, store.Store) error) error {
+	c, err := connect(ctx, dsn(path, immutable))
+	if err != nil {
+		return explain(path, err)
+	}
+	found := ""
+	err = c.each("PRAGMA quick_check(1)", nil, func(r *row) error { found = r.text(); return r.err })
+	if err = errors.Join(err, c.close()); err != nil {
+		return explain(path, err)
+	}
+	if found != "ok" {
+		return explain(path, fmt.Errorf("%w: %s", store.ErrCorrupt, found))
+	}
+	if verify == nil {
+		return nil
+	}
+	s, err := File(path).Open(ctx, store.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(verify(ctx, s), s.Close())
+}
+
+func syncPath(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncFolder makes a new name durable. Not every system can sync a folder, and those that cannot need not.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_ = f.Sync()
+	return f.Close()
+}
