@@ -27,7 +27,11 @@ func (c *checker) rules(f *family, e *store.Entry, event store.Event) {
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.Tasks[event.Task].State)
 		}
 	case *store.ItemMoved:
-		if it := f.items[event.Item]; it != nil && it.State.Final() {
+		_, it := f.tree.Item(event.Item) // as an earlier event of the same entry left it
+		if it == nil {
+			it = f.items[event.Item]
+		}
+		if it != nil && it.State.Final() {
 			c.breach("I9", "journal entry %d moves item %s, which is %s", e.Seq, it.ID, it.State)
 		}
 	}
