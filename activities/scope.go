@@ -31,6 +31,16 @@ type CaseInfo struct {
 	Failure     *workitem.Failure
 	// Outputs gives the output of the item of a task that completed last, in any activation; nil if none has.
 	Outputs func(task string) json.RawMessage
+	// Children lists the completed child cases of a composite task, of its latest activation, in the order of their
+	// creation. It is known in the transaction only: nil elsewhere.
+	Children func(task string) []ChildOutput
+}
+
+// ChildOutput is what a completed child case gave.
+type ChildOutput struct {
+	Case     workitem.CaseID
+	Workflow string
+	Output   json.RawMessage // nil if its workflow has no result
 }
 
 // scope is what all callbacks share.

@@ -119,23 +119,9 @@ func (b *Builder[C]) Condition(name string) *ConditionRef {
 }
 
 // Result says what the output of a completed case is: builder.CaseInput(b), builder.Output(task), or
-// builder.FromCase(f). Without it a case has no output.
+// builder.FromCase(f). Without it a case has no output. The function [Result] does the same with a typed handle.
 func (b *Builder[C]) Result(s AnySource) {
-	pos := caller()
-	b.d.frozen("a result", pos)
-	if s == nil || s.source().read == nil {
-		b.d.problem(NilFunction, b.d.name, pos, "the result of workflow %q has no source; use builder.Output or another one",
-			b.d.name)
-		return
-	}
-	if b.d.result != nil {
-		b.d.problem(DuplicateResult, b.d.name, pos, "the result of workflow %q is given twice", b.d.name)
-		b.d.other(b.d.result.pos)
-		return
-	}
-	src := s.source()
-	src.pos = pos
-	b.d.result = &src
+	b.d.setResult(s, caller())
 }
 
 // OnInitialized answers the creation of a case, before its first task is enabled. As with the other hooks of a case,

@@ -44,7 +44,7 @@ const (
 	RunScheduled RunState = "scheduled" // it begins later
 	RunPending   RunState = "pending"   // it is due, and no worker has it yet
 	RunRunning   RunState = "running"   // a worker has it
-	RunWaiting   RunState = "waiting"   // for the next attempt, or in a step: for a time, an event, a child case
+	RunWaiting   RunState = "waiting"   // for the next attempt, for a person, or in a step: for a time, an event, a child case
 	RunStuck     RunState = "stuck"     // its job was given up, and a person has to decide: see [ErrStuck]
 	RunCompleted RunState = "completed"
 	RunFailed    RunState = "failed"
@@ -59,7 +59,7 @@ type RunInfo struct {
 	Stuck   workitem.ID // the work item whose job was given up; zero if the run is not stuck
 	Case    activities.CaseInfo
 	State   RunState
-	Attempt int               // the present attempt, the latest one once the run has ended; 0 before the first
+	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
 	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
 	Created time.Time
@@ -69,7 +69,7 @@ type RunInfo struct {
 // Status is where a run stands, with the value that it gave.
 type Status[Out any] struct {
 	State   RunState
-	Attempt int               // the present attempt, the latest one once the run has ended; 0 before the first
+	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
 	Value   Out               // once it has completed
 	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
@@ -89,7 +89,8 @@ var ErrStuck = errors.New("is stuck, and waits for a person")
 var ErrCanceled = errors.New("was canceled")
 
 // Run is the handle of one run of an action, or of a workflow, which gives an Out. It is a small value: keep its ID,
-// and make it again with [ActionRef.Of].
+// and make it again with Of of an action ([ActionRef.Of]), of a result ([ResultRef.Of]), or of a workflow
+// ([Workflow.Of]).
 type Run[Out any] struct {
 	ID workitem.CaseID
 	d  *activities.Definition
@@ -249,7 +250,7 @@ func (r Run[Out]) String() string {
 	return fmt.Sprintf("run %s of %s", r.ID, name)
 }
 
-var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of of an action, " +
+var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of, " +
 	"and give the engine")
 
 func (r Run[Out]) usable(e Runs) error {

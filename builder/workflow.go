@@ -42,14 +42,11 @@ func (w *Workflow[C]) Start(ctx context.Context, rt Runtime, input C, opts ...Ca
 	if w.isNil() {
 		return workitem.CaseID{}, errors.New("start a case: the workflow is nil; build it first")
 	}
-	payload, err := encode(input)
-	if err == nil && rt == nil {
-		err = errNoRuntime
-	}
+	id, err := startCase(ctx, rt, w.Definition, input, CallWith(opts...))
 	if err != nil {
 		return workitem.CaseID{}, fmt.Errorf("start %s: %w", w.Name, err)
 	}
-	return rt.StartCase(ctx, w.Definition, payload, CallWith(opts...))
+	return id, nil
 }
 
 // Case describes a child case with this input, for [Choice] and for activities.Activation.NewCase. An input that

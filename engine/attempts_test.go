@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +110,41 @@ func TestEachAttemptIsALineOfTheLog(t *testing.T) {
 		"fetch":             {ms(time.Second), ms(2 * time.Second), nil},
 		"remind":            {ms(time.Second), ms(2 * time.Second), nil},
 	}, waits)
+}
+
+// All the branches of all functions together run no more functions of steps at a time than the engine may.
+func TestStepsRunNoMoreAtATimeThanTheEngineMay(t *testing.T) {
+	const most = 5
+	var now, seen atomic.Int32
+	full := make(chan struct{})
+	a := builder.MustAction("wide", func(ctx context.Context, _ page) (int, error) {
+		got, err := step.Map(ctx, make([]int, 40), 0, func(ctx context.Context, i, _ int) (int, error) {
+			return step.Do(ctx, fmt.Sprint("part ", i), func(context.Context) (int, error) {
+				n := now.Add(1)
+				defer now.Add(-1)
+				if seen.Store(max(seen.Load(), n)); n == most {
+					select {
+					case <-full:
+					default:
+						close(full)
+					}
+				}
+				<-full
+				for range 100 {
+					runtime.Gosched()
+				}
+				return i, nil
+			})
+		})
+		return len(got), err
+	})
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Steps: most}, a)
+	run, err := a.Run(t.Context(), e, page{})
+	require.NoError(t, err)
+	n, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 40, n)
+	require.EqualValues(t, most, seen.Load())
 }
 
 // In plain code the call has a logger of its own.

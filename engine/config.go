@@ -16,6 +16,10 @@ type Config struct {
 	// Workers is the number for queues that are not listed. Default: 32; negative: none, so that no job runs here.
 	Workers int
 
+	// Steps is how many functions of [step.Do] run at a time in this engine, over all its jobs and their branches. One that
+	// has to wait for its turn does not begin, and its Timeout does not run. Default: 128; negative: no bound.
+	Steps int
+
 	// Lease is how long a claim on a job is good without a heartbeat. The engine sends one every third of it. Default: 30 s.
 	Lease time.Duration
 	// CallbackTimeout is how long one callback in a transaction may take before its command is undone. Default: 10 s.
@@ -41,6 +45,7 @@ type Config struct {
 // The defaults of Config.
 const (
 	DefaultWorkers         = 32
+	DefaultSteps           = 128
 	DefaultLease           = 30 * time.Second
 	DefaultCallbackTimeout = 10 * time.Second
 	DefaultGrace           = 10 * time.Second

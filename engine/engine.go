@@ -51,6 +51,8 @@ type Engine struct {
 	left    map[string]bool                   // the fingerprints of those that are left alone; the writer's
 	byName  map[string]*activities.Definition // the last one given of each name
 
+	slots chan struct{} // one for each function of a step that runs; nil without a bound
+
 	queue   queue
 	answers sync.Pool // channels for the outcomes of requests, see answer
 	closing chan struct{}
@@ -95,6 +97,9 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
 		closing: make(chan struct{}), stopped: make(chan struct{}),
 		trees: make(map[workitem.CaseID]*cached), left: make(map[string]bool),
+	}
+	if cfg.Steps > 0 {
+		e.slots = make(chan struct{}, cfg.Steps)
 	}
 	if err := e.registerAll(workflows); err != nil {
 		return nil, err
@@ -191,6 +196,9 @@ func (e *Engine) resumeIDs(ctx context.Context) error {
 }
 
 func (cfg Config) withDefaults() Config {
+	if cfg.Steps == 0 {
+		cfg.Steps = DefaultSteps
+	}
 	if cfg.Workers == 0 {
 		cfg.Workers = DefaultWorkers
 	}

@@ -33,7 +33,7 @@ func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id worki
 	return info, err
 }
 
-// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as running: it takes a query to find
+// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as waiting: it takes a query to find
 // out.
 func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	leave, err := tx.enter()
@@ -109,7 +109,8 @@ func runInfo(c *store.Case, now time.Time) builder.RunInfo {
 	for it := range c.Items.All() {
 		last = it
 	}
-	if last != nil {
+	action := oneJob(c)
+	if last != nil && action {
 		info.Attempt = attemptOf(last)
 	}
 	if c.State.Final() {
@@ -125,11 +126,12 @@ func runInfo(c *store.Case, now time.Time) builder.RunInfo {
 	job := soonest(c)
 	switch {
 	case job == nil:
+		info.State = builder.RunWaiting
 	case job.State == store.JobWaiting:
 		info.State, info.Next = builder.RunWaiting, job.Due
 	case job.State == store.JobPending && !job.Due.After(now):
 		info.State = builder.RunPending
-	case job.State == store.JobPending && info.Attempt == 0:
+	case job.State == store.JobPending && (job.Kind == store.JobStart || action && info.Attempt == 0):
 		info.State, info.Next = builder.RunScheduled, job.Due
 	case job.State == store.JobPending:
 		info.State, info.Next = builder.RunWaiting, job.Due

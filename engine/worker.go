@@ -112,7 +112,7 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 // infoOf describes a job to its steps.
 func (e *Engine) infoOf(def *activities.Definition, w *activities.Work) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload,
-		Workflow: w.Case.Workflow, Function: functionOf(def, w).name}
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).name, Slots: e.slots}
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}

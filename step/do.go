@@ -121,7 +121,10 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 	if next.Created.IsZero() {
 		next.Created = start
 	}
-	raw, late, err := c.callFn(func(ctx context.Context) (json.RawMessage, error) { return guarded(ctx, fn) })
+	if err := c.takeSlot(); err != nil {
+		return nil, err
+	}
+	raw, late, err := c.inSlot(fn)
 	if err := c.discarded(err); err != nil {
 		return nil, err
 	}
@@ -154,6 +157,37 @@ func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw js
 	}
 	raw, err = fn(ctx)
 	return raw, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded), err
+}
+
+// takeSlot waits until one more function may run. The error says why none is to run any more.
+func (c *call) takeSlot() error {
+	r := c.run
+	if r.info.Slots == nil {
+		return nil
+	}
+	select {
+	case r.info.Slots <- struct{}{}:
+		return nil
+	case <-r.done:
+	case <-c.ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over != nil:
+		return r.over
+	case c.branch.canceled:
+		return errNotChosen
+	}
+	return ended(c.ctx)
+}
+
+// inSlot calls a step's function, and gives its slot back.
+func (c *call) inSlot(fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, bool, error) {
+	if slots := c.run.info.Slots; slots != nil {
+		defer func() { <-slots }()
+	}
+	return c.callFn(func(ctx context.Context) (json.RawMessage, error) { return guarded(ctx, fn) })
 }
 
 // guarded calls a step's function, and makes an error of a panic.

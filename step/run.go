@@ -27,6 +27,10 @@ type Info struct {
 	// Key names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id.
 	Key string
 
+	// Slots bounds how many functions of [Do] run at a time, over all runs that share it: one holds a place of the
+	// channel while it runs. Default: nil, which is no bound.
+	Slots chan struct{}
+
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
 	MaxResult int
 }

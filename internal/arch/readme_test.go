@@ -20,7 +20,7 @@ func TestTheFirstProgramRuns(t *testing.T) {
 	t.Parallel()
 	program := piece(t, goProgram, 40)
 	program = strings.ReplaceAll(program, `"article.db"`, "`"+filepath.Join(t.TempDir(), "article.db")+"`")
-	runs(t, program, "completed \"On Petri nets\" <nil>\n")
+	runs(t, program, "On Petri nets <nil>\n")
 }
 
 // The README's function in steps does what its comments say: saving fails twice, and the bank is called once.

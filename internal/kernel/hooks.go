@@ -11,7 +11,7 @@ import (
 
 func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
-	return activities.NewActivation(m.effects(), place, m.now, Info(c), m.tally(c, t, generation))
+	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
 }
 
 func (m *Machine) taskHook(
@@ -79,7 +79,7 @@ func hookOf(h *activities.ItemHooks, a workitem.Action) (
 func (m *Machine) callItem(
 	c *store.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
 ) error {
-	s := activities.NewItemScope(m.effects(), placeOf(it), m.now, Info(c), it)
+	s := activities.NewItemScope(m.effects(), placeOf(it), m.now, m.info(c), it)
 	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
 }
 
@@ -96,5 +96,5 @@ func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Co
 }
 
 func (m *Machine) caseScope(c *store.Case) *activities.Case {
-	return activities.NewCaseScope(m.effects(), activities.Place{Case: c.ID}, m.now, Info(c))
+	return activities.NewCaseScope(m.effects(), activities.Place{Case: c.ID}, m.now, m.info(c))
 }

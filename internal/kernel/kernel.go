@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -252,6 +253,36 @@ func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.
 		}
 	}
 	return fmt.Errorf("%s of %s: %w", what, where, err)
+}
+
+// info is [Info] with what only the tree knows, for callbacks in the transaction.
+func (m *Machine) info(c *store.Case) activities.CaseInfo {
+	info := Info(c)
+	info.Children = func(task string) []activities.ChildOutput { return m.childOutputs(c, task) }
+	return info
+}
+
+// childOutputs lists what the completed child cases of the latest activation of a composite task gave, oldest first.
+func (m *Machine) childOutputs(c *store.Case, task string) []activities.ChildOutput {
+	t, ok := c.Net.TaskByName(task)
+	if !ok {
+		return nil
+	}
+	var list []activities.ChildOutput
+	for _, id := range slices.Backward(c.Children) {
+		child := m.tree.Case(id)
+		if child == nil || child.ParentTask != task {
+			continue
+		}
+		if child.Generation < c.Tasks[t].Generation {
+			break // what is older is of earlier activations
+		}
+		if child.State == store.CaseCompleted {
+			list = append(list, activities.ChildOutput{Case: id, Workflow: child.Workflow, Output: child.Output})
+		}
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // Info says what a case is, as callbacks are told.

@@ -122,12 +122,9 @@ func TestTheSecondDecisionComesTooLate(t *testing.T) {
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, approval.Claim{Employee: "Ann", Purpose: "train", Cents: 1})
 	require.NoError(t, err)
-	for item := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
-		require.NoError(t, recipe.Approve.Start(t.Context(), e, item.ID))
-		require.NoError(t, recipe.Approve.Complete(t.Context(), e, item.ID, approval.Decision{Approved: true}))
-		err = recipe.Approve.Complete(t.Context(), e, item.ID, approval.Decision{Reason: "no"})
-		break
-	}
+	item := e.Item(id, "approve")
+	enginetest.CompleteItem(e, id, "approve", approval.Decision{Approved: true})
+	err = recipe.Approve.Complete(t.Context(), e, item.ID, approval.Decision{Reason: "no"})
 	late := (*workitem.TransitionError)(nil)
 	require.True(t, errors.As(err, &late), "%v", err)
 }

@@ -4,7 +4,7 @@
 // billed.
 //
 // Child cases are cases: they can be listed, drawn and canceled by themselves, and go with their order when it is
-// canceled. What they leave behind for the order are records in the same database, by the order's id.
+// canceled. What a parcel gives, its result, is what the order bills.
 package nested
 
 import (
@@ -12,7 +12,6 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
-	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -40,8 +39,11 @@ type Bill struct {
 	Cents    int64    `json:"cents"`
 }
 
-// shipped holds the parcels that were handed over, by "order/parcel", so that those of an order are a prefix.
-var shipped = domain.Collection[string, Parcel]{Name: "shipped"}
+// Shipment is a parcel that was handed over.
+type Shipment struct {
+	Parcel   Parcel `json:"parcel"`
+	Tracking string `json:"tracking"`
+}
 
 // Recipe is the workflow of an order, the one of a parcel, and the handles of both their tasks.
 type Recipe struct {
@@ -50,6 +52,8 @@ type Recipe struct {
 	Pack     *builder.TaskRef[Parcel, struct{}] // in the queue "warehouse"
 	HandOver *builder.TaskRef[Parcel, Handover] // in the queue "carrier"; fail it if the parcel is lost
 	Bill     *builder.TaskRef[Bill, struct{}]   // in the queue "accounts"
+
+	shipment *builder.ResultRef[Parcel, Shipment] // of a parcel
 }
 
 // New defines both workflows. The engine needs to be opened with the order's only.
@@ -66,7 +70,7 @@ func New() (r *Recipe, err error) {
 		},
 		Policy: workitem.ContinueOnFailure(),
 	})
-	r.Bill = builder.Task(b, "bill", builder.Work[Bill, struct{}]{Input: builder.From(bill), Queue: "accounts"})
+	r.Bill = builder.Task(b, "bill", builder.Work[Bill, struct{}]{Input: builder.From(r.bill(ship)), Queue: "accounts"})
 	b.Path(b.Start(), ship, r.Bill, b.End())
 	r.Workflow, err = b.Build()
 	return r, err
@@ -75,33 +79,32 @@ func New() (r *Recipe, err error) {
 func (r *Recipe) parcel() (err error) {
 	b := builder.New[Parcel]("parcel", builder.Describe("a parcel is packed and handed to a carrier"))
 	r.Pack = builder.Task(b, "pack", builder.Work[Parcel, struct{}]{Input: builder.CaseInput(b), Queue: "warehouse"})
-	r.HandOver = builder.Task(b, "hand-over", builder.Work[Parcel, Handover]{
-		Input: builder.CaseInput(b), Queue: "carrier",
-		Complete: func(ctx context.Context, it *activities.Item, _ Handover) error {
-			p, err := builder.CaseInputOf[Parcel](it.Case())
-			if err != nil {
-				return err
-			}
-			return shipped.Put(ctx, it.DB(), it.Case().Parent.String()+"/"+it.Case().ID.String(), p)
-		},
-	})
+	r.HandOver = builder.Task(b, "hand-over", builder.Work[Parcel, Handover]{Input: builder.CaseInput(b), Queue: "carrier"})
+	r.shipment = builder.Result(b, builder.FromCase(func(c *activities.Case) (Shipment, error) {
+		p, err := builder.CaseInputOf[Parcel](c.Case())
+		if err != nil {
+			return Shipment{}, err
+		}
+		h, err := builder.OutputOf(r.HandOver, c.Case())
+		return Shipment{Parcel: p, Tracking: h.Tracking}, err
+	}))
 	b.Path(b.Start(), r.Pack, r.HandOver, b.End())
 	r.Parcel, err = b.Build()
 	return err
 }
 
-// bill adds up what the parcels of the order left behind.
-func bill(ctx context.Context, a *activities.Activation) (Bill, error) {
-	o, err := builder.CaseInputOf[Order](a.Case())
-	b := Bill{Customer: o.Customer}
-	if err != nil {
+// bill adds up what the parcels of the order gave.
+func (r *Recipe) bill(ship *builder.CompositeRef) func(context.Context, *activities.Activation) (Bill, error) {
+	return func(_ context.Context, a *activities.Activation) (Bill, error) {
+		o, err := builder.CaseInputOf[Order](a.Case())
+		if err != nil {
+			return Bill{}, err
+		}
+		b := Bill{Customer: o.Customer}
+		shipments, err := builder.ChildOutputsOf(ship, r.shipment, a.Case())
+		for _, s := range shipments {
+			b.Shipped, b.Cents = append(b.Shipped, s.Parcel.Content), b.Cents+s.Parcel.Cents
+		}
 		return b, err
 	}
-	for e, err := range shipped.List(ctx, a.DB(), domain.Query[string]{Prefix: a.Case().ID.String() + "/"}) {
-		if err != nil {
-			return b, err
-		}
-		b.Shipped, b.Cents = append(b.Shipped, e.Value.Content), b.Cents+e.Value.Cents
-	}
-	return b, nil
 }

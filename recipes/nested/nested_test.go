@@ -119,6 +119,26 @@ func TestAnOrderIsBilledWhenAllParcelsHaveEnded(t *testing.T) {
 	require.Equal(t, store.CaseCompleted, c.State)
 }
 
+// The order reads what its parcels gave: the one that was lost gave nothing.
+func TestTheBillIsMadeOfWhatTheParcelsGave(t *testing.T) {
+	e, recipe, id := start(t)
+	tree, err := e.Tree(t.Context(), id)
+	require.NoError(t, err)
+	for i, parcel := range tree.Case(id).Children {
+		e.StartItem(parcel, "pack.1.1")
+		enginetest.CompleteItem(e, parcel, "pack", struct{}{})
+		if i == 1 {
+			e.FailItem(parcel, "hand-over", workitem.Failf("lost", "fell off the van"))
+			continue
+		}
+		enginetest.CompleteItem(e, parcel, "hand-over.1.1", nested.Handover{Tracking: fmt.Sprint("T-", i)})
+		require.Equal(t, fmt.Sprint("T-", i), enginetest.OutputOf[nested.Handover](e, parcel, "hand-over.1.1").Tracking)
+	}
+	bill, err := recipe.Bill.InputOf(e.Item(id, "bill"))
+	require.NoError(t, err)
+	require.Equal(t, nested.Bill{Customer: "Ann", Shipped: []string{"books", "tea"}, Cents: 38_00}, bill)
+}
+
 func TestACanceledOrderCancelsItsParcels(t *testing.T) {
 	e, recipe, id := start(t)
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "warehouse", ""))

@@ -1,0 +1,97 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// ResultRef is the handle of what the cases of a workflow give: an Out. It starts runs whose result has that type, and
+// a parent reads it of its child cases, see [ChildOutput].
+type ResultRef[C, Out any] struct{ d *draft }
+
+// Result says what the output of a completed case is, as [Builder.Result] does, and returns a typed handle of it.
+//
+//	text := builder.Result(b, builder.Output(draft))
+//	article := b.MustBuild()
+//	...
+//	run, err := text.Run(ctx, e, Prompt{Text: "Petri nets"})
+//	said, err := run.Result(ctx, e) // a string: the output of draft
+func Result[C, Out any](b *Builder[C], s Source[Out]) *ResultRef[C, Out] {
+	b.d.setResult(s, caller())
+	b.d.out = reflect.TypeFor[Out]()
+	return &ResultRef[C, Out]{b.d}
+}
+
+// Run starts a case, and returns its handle. With an *engine.Tx the start is part of that transaction. The error wraps
+// a *domain.InvalidError if the input breaks its own rules.
+func (r *ResultRef[C, Out]) Run(ctx context.Context, rt Runtime, input C, opts ...CallOption) (Run[Out], error) {
+	if r == nil || r.d.def == nil {
+		return Run[Out]{}, fmt.Errorf("run a workflow: %w", errNotBuilt)
+	}
+	id, err := startCase(ctx, rt, r.d.def, input, CallWith(opts...))
+	if err != nil {
+		return Run[Out]{}, fmt.Errorf("run %s: %w", r.d.name, err)
+	}
+	return r.Of(id), nil
+}
+
+// Of is the handle of a run by the id of its case. Whether there is such a run, its methods find out.
+func (r *ResultRef[C, Out]) Of(id workitem.CaseID) Run[Out] {
+	if r == nil {
+		return Run[Out]{ID: id}
+	}
+	return Run[Out]{ID: id, d: r.d.def}
+}
+
+// Run starts a case like [Workflow.Start], and returns its handle. The result is JSON; [ResultRef.Run] has a typed one.
+func (w *Workflow[C]) Run(ctx context.Context, rt Runtime, input C, opts ...CallOption) (Run[json.RawMessage], error) {
+	id, err := w.Start(ctx, rt, input, opts...)
+	if err != nil {
+		return Run[json.RawMessage]{}, err
+	}
+	return w.Of(id), nil
+}
+
+// Of is the handle of a run by the id of its case, with its result as JSON. Whether there is such a run, its methods
+// find out.
+func (w *Workflow[C]) Of(id workitem.CaseID) Run[json.RawMessage] {
+	return Run[json.RawMessage]{ID: id, d: w.Untyped()}
+}
+
+// startCase starts a case of a built workflow.
+func startCase[C any](
+	ctx context.Context, rt Runtime, d *activities.Definition, input C, c Call,
+) (workitem.CaseID, error) {
+	payload, err := encode(input)
+	if err == nil && rt == nil {
+		err = errNoRuntime
+	}
+	if err != nil {
+		return workitem.CaseID{}, err
+	}
+	return rt.StartCase(ctx, d, payload, c)
+}
+
+// setResult notes what the output of a completed case is.
+func (d *draft) setResult(s AnySource, pos net.Pos) {
+	d.frozen("a result", pos)
+	if s == nil || s.source().read == nil {
+		d.problem(NilFunction, d.name, pos, "the result of workflow %q has no source; use builder.Output or another one",
+			d.name)
+		return
+	}
+	if d.result != nil {
+		d.problem(DuplicateResult, d.name, pos, "the result of workflow %q is given twice", d.name)
+		d.other(d.result.pos)
+		return
+	}
+	src := s.source()
+	src.pos = pos
+	d.result = &src
+}
