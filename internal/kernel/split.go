@@ -131,15 +131,15 @@ func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activ
 	return targetsOf(c, t, gate, targets)
 }
 
-// checkChoice refuses a route that the caller gave to an and-split, which has none to choose, if it names no flow.
+// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow.
 func (m *Machine) checkChoice(c *store.Case, t net.TaskID) error {
 	ch := m.choice
 	if ch == nil || ch.at != c.ID || ch.t != t {
 		return nil
 	}
 	m.choice = nil
-	_, err := targetsOf(c, t, net.And, ch.to)
-	return err
+	return fmt.Errorf("%w: task %s of workflow %s has an and-split, which takes every flow (%s); complete it without a route",
+		ErrBadRoute, c.Net.TaskName(t), c.Workflow, flowsOf(c, t))
 }
 
 func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {

@@ -46,8 +46,8 @@ func Compile(
 	return defs, nil, nil
 }
 
-// check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is not
-// among them: the notation is also for nets that have one and leave it, and the kernel bounds those that do not.
+// check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is one
+// of them only if it is never left, see [endless].
 func check(workflows []*Workflow, known map[string]*activities.Definition) []net.Problem {
 	var problems []net.Problem
 	var all []*net.Definition
@@ -63,11 +63,36 @@ func check(workflows []*Workflow, known map[string]*activities.Definition) []net
 		}
 	}
 	problems = append(problems, net.CheckAll(all)...)
-	problems = slices.DeleteFunc(problems, func(p net.Problem) bool { return p.Code == net.RoutingCycle })
+	problems = slices.DeleteFunc(problems, isRoutingCycle)
+	for _, w := range workflows {
+		problems = append(problems, endless(w.Def)...)
+	}
 	slices.SortStableFunc(problems, func(a, b net.Problem) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject))
 	})
 	return problems
+}
+
+func isRoutingCycle(p net.Problem) bool { return p.Code == net.RoutingCycle }
+
+// endless lists the cycles of routing tasks that a token goes round without end, as the choices of such tasks are always
+// defaults: the first flow of an xor-split, every flow of another one.
+func endless(d *net.Definition) []net.Problem {
+	first := *d
+	first.Flows = nil
+	choosing := make(map[string]bool) // routing tasks with an xor-split
+	for _, t := range d.Tasks {
+		choosing[t.Name] = t.Kind == net.Routing && t.Split == net.Xor
+	}
+	chosen := make(map[string]bool) // those that have got their flow
+	for _, f := range d.Flows {
+		if choosing[f.From] && chosen[f.From] {
+			continue
+		}
+		chosen[f.From] = true
+		first.Flows = append(first.Flows, f)
+	}
+	return slices.DeleteFunc(first.Check(), func(p net.Problem) bool { return !isRoutingCycle(p) })
 }
 
 // definition compiles one workflow, but for the workflows of its composite tasks. The text is all there is to it, so it

@@ -305,6 +305,12 @@ func step(rt *rapid.T, run func(string) string, ref *reference) {
 	}
 	to := rapid.SampledFrom(ref.output[task]).Draw(rt, "to")
 	name := strings.TrimPrefix(to, task+"->")
-	require.Equal(rt, "ok", run("item complete "+task+" to="+name))
+	command := "item complete " + task
+	if ref.task(task).Split == net.And {
+		require.Equal(rt, "error: bad-route", run(command+" to="+name), "an and-split takes every flow")
+	} else {
+		command += " to=" + name
+	}
+	require.Equal(rt, "ok", run(command))
 	ref.complete(task, to)
 }

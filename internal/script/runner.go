@@ -140,7 +140,10 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 	return nil, fmt.Errorf("%w: %v", errSyntax, c.Words)
 }
 
-var errSyntax = errors.New("not a command")
+var (
+	errSyntax  = errors.New("not a command")
+	errNoItems = errors.New("no items can be added")
+)
 
 // define takes workflows up. An engine is opened with what it knows, so a new one takes the place of the old.
 func (r *runner) define(ctx context.Context, c *Command) error {
@@ -194,6 +197,9 @@ func (r *runner) start(ctx context.Context, a Action) error {
 	if d == nil {
 		return undefined(a.Workflow)
 	}
+	if _, taken := r.roots[a.Name]; taken {
+		return syntaxf("a case was already started as %q; name this one with \"start %s as NAME\"", a.Name, a.Workflow)
+	}
 	id, err := r.engine.Start(ctx, d.Name, nil)
 	if err != nil {
 		return err
@@ -236,11 +242,15 @@ func (r *runner) startAndComplete(ctx context.Context, a Action) error {
 }
 
 func (r *runner) newItem(ctx context.Context, a Action) error {
-	id, err := r.caseAt(ctx, a.Case)
+	_, c, err := r.view(ctx, a.Case)
 	if err != nil {
 		return err
 	}
-	_, err = r.engine.NewItem(ctx, id, a.Task, activities.NewItem{})
+	if t, ok := c.Net.TaskByName(a.Task); ok && c.Net.Task(t).Kind != net.Atomic {
+		return fmt.Errorf("task %q of workflow %s is a %s and has no work items of its own: %w",
+			a.Task, c.Workflow, kindWords[c.Net.Task(t).Kind], errNoItems)
+	}
+	_, err = r.engine.NewItem(ctx, c.ID, a.Task, activities.NewItem{})
 	return err
 }
 
@@ -253,7 +263,7 @@ func failure(err error) []string {
 		return []string{"error: " + CodeSyntax}
 	case errors.As(err, &transition):
 		return []string{"error: illegal-transition"}
-	case errors.Is(err, engine.ErrInactive):
+	case errors.Is(err, engine.ErrInactive), errors.Is(err, errNoItems):
 		return []string{"error: not-active"}
 	case errors.Is(err, engine.ErrBadRoute):
 		return []string{"error: bad-route"}
@@ -267,5 +277,5 @@ func failure(err error) []string {
 	return []string{"error: internal: " + strings.ReplaceAll(err.Error(), "\n", " ")}
 }
 
-// left writes the time left until a job is due.
-func left(due, now time.Time) string { return "+" + FormatDuration(max(0, due.Sub(now))) }
+// left writes the time left until a job is due, as Go prints a duration.
+func left(due, now time.Time) string { return "+" + max(0, due.Sub(now)).String() }
