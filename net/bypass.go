@@ -32,12 +32,12 @@ func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
 	next := int32(0)
 	for states := min(lim.states, firstLook); ; states = min(lim.states, 4*states) {
 		if next == 0 {
-			x.run(states, maxArena)
+			x.run(states, lim.bytes)
 		} else {
-			x.resume(states, maxArena)
+			x.resume(states, lim.bytes)
 		}
 		for ; next < int32(x.s.len()); next++ {
-			if !arrived(f.state(next)) {
+			if !arrived(f.state(x, next)) {
 				continue
 			}
 			run := x.runTo(next)

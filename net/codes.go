@@ -21,7 +21,7 @@ func FindingCodes() []Code {
 // WarningCodes lists the codes of what is probably not meant, sorted: those of [Report.Warnings], and [Undecided].
 func WarningCodes() []Code {
 	return []Code{
-		AndSplitXorJoin, OrJoinCircle, OrJoinIsAnd, OrJoinIsXor, RegionUseless, RoutingCycle, Undecided, XorJoinTwice,
-		XorSplitAndJoin,
+		AndSplitXorJoin, Isolated, OrJoinCircle, OrJoinIsAnd, OrJoinIsXor, RegionUseless, RoutingCycle, SeveralEnds,
+		Undecided, XorJoinTwice, XorSplitAndJoin,
 	}
 }

@@ -8,10 +8,11 @@ package net
 // places of Resets, and puts Weight tokens into the place of each of its Out arcs. So a transition may empty a place
 // and then mark it, and resets never matter for what is enabled.
 //
-// Final markings. A sink is a place that no transition takes from, see [Petri.Sinks]. A run is complete when every
-// place that is not a sink is empty, whatever the sinks hold: a process model with several ends reaches one of them in
-// one run and another in the next, or two together. A net with a single sink is the classical workflow net if that sink
-// then holds exactly one token.
+// Final markings. A sink is a place that some transition puts into and none takes from, see [Petri.Sinks]. A run is
+// complete when every place that is not a sink is empty, whatever the sinks hold: a process model with several ends
+// reaches one of them in one run and another in the next, or two together. A net with a single sink is the classical
+// workflow net if that sink then holds exactly one token. A place without any arc is no sink: it changes nothing while
+// it is empty, and a token in it stays there.
 //
 // The zero value is a net without any node. Slices of the net may be shared by copies of it; treat them as immutable
 // once the net has been passed on.
@@ -53,28 +54,37 @@ func (p *Petri) Initial() []int {
 	return m
 }
 
-// Sinks lists the places that no transition takes from, in rising order. A place without any arc is one too.
+// Sinks lists the places that some transition puts into and none takes from, in rising order.
 func (p *Petri) Sinks() []int {
-	return p.without(func(t *PetriTransition) []PetriArc { return t.In })
+	return p.places(func(taken, put bool) bool { return put && !taken })
 }
 
-// Sources lists the places that no transition puts into, in rising order. A place without any arc is one too.
+// Sources lists the places that some transition takes from and none puts into, in rising order.
 func (p *Petri) Sources() []int {
-	return p.without(func(t *PetriTransition) []PetriArc { return t.Out })
+	return p.places(func(taken, put bool) bool { return taken && !put })
 }
 
-func (p *Petri) without(arcs func(*PetriTransition) []PetriArc) []int {
-	touched := NewBits(len(p.Places))
+// Isolated lists the places that no transition takes from or puts into, in rising order.
+func (p *Petri) Isolated() []int {
+	return p.places(func(taken, put bool) bool { return !taken && !put })
+}
+
+// places lists the places of one kind.
+func (p *Petri) places(kind func(taken, put bool) bool) []int {
+	taken, put := NewBits(len(p.Places)), NewBits(len(p.Places))
 	for i := range p.Transitions {
-		for _, a := range arcs(&p.Transitions[i]) {
-			touched.Add(a.Place)
+		for _, a := range p.Transitions[i].In {
+			taken.Add(a.Place)
+		}
+		for _, a := range p.Transitions[i].Out {
+			put.Add(a.Place)
 		}
 	}
-	var free []int
+	var list []int
 	for i := range p.Places {
-		if !touched.Has(i) {
-			free = append(free, i)
+		if kind(taken.Has(i), put.Has(i)) {
+			list = append(list, i)
 		}
 	}
-	return free
+	return list
 }

@@ -8,8 +8,10 @@ type game struct {
 	places int
 	start  []uint8
 	moves  []gameMove
-	end    int32   // the place whose first token ends the run; -1: a run is complete when every place is empty
-	safe   bool    // a second token in a place is a violation
+	end    int32   // the place whose first token ends the run; -1: a run is complete when every place but the open ones is empty
+	open   Bits    // ends of which each may hold any tokens when a run is complete, but not without bound; nil for none
+	safe   bool    // a second token in a place is a violation, other than in an open one
+	behind bool    // the search goes on behind such a token
 	most   int     // more tokens than this in a place stop the search there; at most maxCount
 	ask    referee // nil if no move needs it
 
@@ -144,9 +146,16 @@ func anyMarked(arcs []gameArc, state []uint8) bool {
 
 // outcome says what happened to the counts when a move was made.
 type outcome struct {
-	crowded int32 // a place that got a second token; -1 if none did
+	second  bool  // some place got a second token
+	crowded int32 // one that is not open; -1 if there is none
 	over    int32 // a place that would hold more than can be counted; -1 if none
 }
+
+// narrow reports whether no state has more than one token in a place.
+func (g *game) narrow() bool { return g.safe && !g.behind && g.open == nil }
+
+// isOpen reports whether the place is an open one.
+func (g *game) isOpen(p int32) bool { return g.open != nil && g.open.Has(int(p)) }
 
 // play makes the move on the state, in place.
 func (g *game) play(m *gameMove, state []uint8) outcome {
@@ -179,7 +188,9 @@ func (g *game) play(m *gameMove, state []uint8) outcome {
 		}
 		state[a.place] = c + a.n
 		if c+a.n > 1 {
-			res.crowded = a.place
+			if res.second = true; !g.isOpen(a.place) {
+				res.crowded = a.place
+			}
 		}
 	}
 	return res
@@ -189,7 +200,7 @@ func (g *game) play(m *gameMove, state []uint8) outcome {
 // end.
 func (g *game) complete(state []uint8) (over, proper bool) {
 	if g.end < 0 {
-		zero := isZero(state)
+		zero := g.isEmpty(state)
 		return zero, zero
 	}
 	c := state[g.end]
@@ -200,6 +211,19 @@ func (g *game) complete(state []uint8) (over, proper bool) {
 	proper = c == 1 && isZero(state)
 	state[g.end] = c
 	return true, proper
+}
+
+// isEmpty reports whether no place but the open ones holds a token.
+func (g *game) isEmpty(state []uint8) bool {
+	if g.open == nil {
+		return isZero(state)
+	}
+	for p, c := range state {
+		if c != 0 && !g.open.Has(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // isZero reports whether no place holds a token.

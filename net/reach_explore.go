@@ -1,7 +1,5 @@
 package net
 
-import "slices"
-
 // explorer walks the states of a game breadth first, notes the first state with each kind of violation, and afterwards
 // says what the whole says: moves that never fire, states from which no run can complete.
 //
@@ -21,6 +19,8 @@ type explorer struct {
 	// sparing leaves out moves of which others tell as much; nil to make them all. See there what is found then. The
 	// search is never taken for whole.
 	sparing *stubborn
+	// counting takes no loop for unbounded: every state is one that a run leads to.
+	counting bool
 
 	now, next []uint8 // the state that is looked at, and one behind it, unpacked
 	at        []int32 // the places that are marked now
@@ -34,6 +34,7 @@ type explorer struct {
 	stuck     int32   // first state with no move that is not over; -1 if none
 	spilled   int32   // first improper completion; -1 if none
 	crowds    []crowd // second tokens in places of a safe game, the first one for each place
+	isCrowded Bits    // those places
 	doomed    int32   // first state from which no run completes; -1 if none. Known only after a whole search
 	limit     Limit
 	whole     bool  // every state was seen, and every answer that was asked for was decided
@@ -44,13 +45,11 @@ type explorer struct {
 	work      int   // words copied since the clock was last looked at
 }
 
-// crowd says that a move puts a second token into a place. There are no states behind that.
+// crowd says that a place holds a second token: in a state, or after a move that is made there, if the search does not
+// go on behind that. The move is -1 otherwise.
 type crowd struct {
 	state, move, place int32
 }
-
-// maxCrowds bounds how many crowded places are remembered.
-const maxCrowds = 16
 
 // watcher sees the search pass by; warnings are made of what it saw.
 type watcher interface {
@@ -67,18 +66,16 @@ type pump struct {
 // searchLimits bounds a search. A search that found something goes on for more states only, to find what else there is.
 type searchLimits struct {
 	states, more int
+	bytes        int         // of memory
 	late         func() bool // nil if time is not limited
 }
 
-// maxArena bounds the memory of one search in bytes, whatever the number of states allowed.
-const maxArena = 32 << 20
-
 func newExplorer(g *game, lim searchLimits) *explorer {
-	x := &explorer{g: g, s: newStateSpace(g.places, g.safe), lim: lim, stuck: -1, spilled: -1, doomed: -1}
+	x := &explorer{g: g, s: newStateSpace(g.places, g.narrow()), lim: lim, stuck: -1, spilled: -1, doomed: -1}
 	x.now, x.next = make([]uint8, g.places), make([]uint8, g.places)
 	x.fired = make([]bool, len(g.moves))
 	x.marked = make([]bool, g.places)
-	x.touchy = NewBits(g.places)
+	x.touchy, x.isCrowded = NewBits(g.places), NewBits(g.places)
 	for i := range g.moves {
 		for _, p := range g.moves[i].empty {
 			x.touchy.Add(int(p))
@@ -108,7 +105,7 @@ func (x *explorer) run(states, bytes int) {
 
 // resume goes on with the search until so many states were looked at in all, or that many bytes are taken.
 func (x *explorer) resume(states, bytes int) {
-	fit := bytes / (8*x.s.width + 16)
+	fit := bytes / (8*x.s.width + bytesBeside)
 	x.room = min(states, fit) + min(fit, maxSuccessors)
 	x.s.most = x.room + 2 // the first state, and the scratch state behind the last
 	for x.limit = NoLimit; int(x.done) < x.s.len(); x.done++ {
@@ -120,8 +117,10 @@ func (x *explorer) resume(states, bytes int) {
 			x.stop = looked + x.lim.more
 		}
 		switch {
-		case looked > states || x.s.len() > fit || x.stop > 0 && looked > x.stop:
+		case looked > states || x.stop > 0 && looked > x.stop:
 			x.limit = LimitStates
+		case x.s.len() > fit:
+			x.limit = LimitMemory
 		case (x.done&15 == 15 || len(x.g.moves) > 1<<14) && x.lim.late != nil && x.lim.late():
 			x.limit = LimitTime
 		default:
@@ -143,6 +142,9 @@ func (x *explorer) resume(states, bytes int) {
 	}
 }
 
+// bytesBeside is what a state takes besides its counts: the way to it, its entry in the table, and the moves from it.
+const bytesBeside = 48
+
 // One state of a large net may have more successors than there is room or time for.
 const (
 	maxSuccessors = 1 << 14
@@ -157,10 +159,13 @@ func (x *explorer) stopped() bool {
 			x.limit = LimitTime
 		}
 	}
-	if x.s.len() > x.room || x.sparing != nil && x.sparing.work > maxSparing {
+	switch {
+	case x.s.len() > x.room && x.room < x.lim.states:
+		x.limit = LimitMemory
+	case x.s.len() > x.room || x.sparing != nil && x.sparing.work > maxSparing:
 		x.limit = LimitStates
 	}
-	return x.limit == LimitStates || x.limit == LimitTime
+	return x.limit == LimitStates || x.limit == LimitTime || x.limit == LimitMemory
 }
 
 // pack packs counts into a state, which must be empty.
@@ -180,7 +185,7 @@ func (x *explorer) expand(i int32) {
 	}
 	x.at = x.s.load(x.at, i, x.now)
 	over, proper := len(x.at) == 0, true
-	if x.g.end >= 0 {
+	if x.g.end >= 0 || x.g.open != nil {
 		over, proper = x.g.complete(x.now)
 	}
 	if over {
@@ -259,14 +264,12 @@ func (x *explorer) make(i, k int32) {
 	case out.over >= 0:
 		x.tooMany = true
 		return
-	case x.g.safe && out.crowded >= 0:
-		if !slices.ContainsFunc(x.crowds, func(c crowd) bool { return c.place == out.crowded }) && len(x.crowds) < maxCrowds {
-			x.crowds = append(x.crowds, crowd{state: i, move: k, place: out.crowded})
-		}
+	case x.g.safe && !x.g.behind && out.crowded >= 0:
+		x.crowd(crowd{state: i, move: k, place: out.crowded})
 		return
 	}
 	var grown pump
-	if out.crowded >= 0 {
+	if out.second && !x.counting {
 		if _, known := x.s.find(state, hashState(state)); !known {
 			if grown = x.accelerate(i, k); len(grown.places) > 0 {
 				x.pack(state, x.next)
@@ -279,9 +282,35 @@ func (x *explorer) make(i, k int32) {
 		return
 	}
 	x.see(x.next)
+	if x.g.safe && out.second {
+		x.crowdsIn(id, m, grown.places)
+	}
 	if len(grown.places) > 0 {
 		grown.state = id
 		x.pumps = append(x.pumps, grown)
+	}
+}
+
+// crowd notes a second token in a place, unless one is known.
+func (x *explorer) crowd(c crowd) {
+	if !x.isCrowded.Has(int(c.place)) {
+		x.isCrowded.Add(int(c.place))
+		x.crowds = append(x.crowds, c)
+	}
+}
+
+// crowdsIn notes the second tokens of a new state: where the move to it put some, and where they pile up.
+func (x *explorer) crowdsIn(id int32, m *gameMove, grown []int32) {
+	note := func(p int32) {
+		if x.next[p] > 1 && !x.g.isOpen(p) {
+			x.crowd(crowd{state: id, move: -1, place: p})
+		}
+	}
+	for _, a := range m.out {
+		note(a.place)
+	}
+	for _, p := range grown {
+		note(p)
 	}
 }
 
@@ -295,7 +324,7 @@ func (x *explorer) reached(id int32, m *gameMove) {
 
 // after makes a move on a packed copy of the state that is looked at.
 func (x *explorer) after(m *gameMove, state []uint64) outcome {
-	if x.g.safe && len(m.resets)+len(m.spares) == 0 && m.or < 0 && x.watch == nil {
+	if x.s.log == 0 && len(m.resets)+len(m.spares) == 0 && m.or < 0 && x.watch == nil {
 		return x.afterSafe(m, state)
 	}
 	copy(x.next, x.now)
@@ -326,7 +355,7 @@ func (x *explorer) afterSafe(m *gameMove, state []uint64) outcome {
 	for _, a := range m.out {
 		bit := uint64(1) << (a.place & 63)
 		if state[a.place>>6]&bit != 0 {
-			out.crowded = a.place
+			out.second, out.crowded = true, a.place
 		}
 		state[a.place>>6] |= bit
 	}

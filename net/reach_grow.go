@@ -85,7 +85,7 @@ func (g *game) disturbs(m *gameMove, grown []int32) bool {
 // exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested
 // was taken for unbounded.
 func (x *explorer) exact() bool {
-	if !x.whole || len(x.crowds) > 0 {
+	if !x.whole || len(x.crowds) > 0 && !x.g.behind {
 		return false
 	}
 	for _, p := range x.pumps {
@@ -101,7 +101,20 @@ func (x *explorer) exact() bool {
 // conclusive reports whether the search shows which states can be completed from. A safe game with a crowded state is
 // not looked behind there, so nothing is said about it; nor where completion means that no token is left and counts
 // were taken for unbounded, which never come to nothing again.
-func (x *explorer) conclusive() bool { return x.exact() && (len(x.pumps) == 0 || x.g.end >= 0) }
+func (x *explorer) conclusive() bool { return x.exact() && (x.g.end >= 0 || !x.infinite()) }
+
+// infinite reports whether counts of places that are not open were taken for unbounded. A state then stands for many,
+// and some of those may be stuck where others go on.
+func (x *explorer) infinite() bool {
+	return slices.ContainsFunc(x.pumps, func(p pump) bool {
+		return slices.ContainsFunc(p.places, func(q int32) bool { return !x.g.isOpen(q) })
+	})
+}
+
+// settled reports whether the search has found whatever there is to find.
+func (x *explorer) settled() bool {
+	return x.exact() && (!x.infinite() || x.stuck >= 0 || x.doomed >= 0)
+}
 
 // findDoomed looks from the complete states backwards: a state that is not met cannot be completed from.
 func (x *explorer) findDoomed() {

@@ -17,7 +17,7 @@ type leaps struct {
 // makeLeaps makes the masks, if the game has moves that can be made so.
 func (x *explorer) makeLeaps() {
 	w := x.s.width
-	if !x.g.safe || x.watch != nil || w > leapWords {
+	if x.s.log != 0 || x.watch != nil || w > leapWords {
 		return
 	}
 	l := leaps{masks: make([]uint64, 2*w*len(x.g.moves)), can: make([]bool, len(x.g.moves))}

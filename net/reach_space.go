@@ -9,7 +9,7 @@ import (
 // stateSpace is a set of states with the way to each: an arena of packed states, a hash table of their numbers, and for
 // every state the one that it was first reached from. Searching breadth first makes that way a shortest one.
 //
-// A place takes one bit in a safe game, where it holds at most one token, and eight otherwise.
+// A place takes one bit where it holds at most one token, and eight otherwise.
 type stateSpace struct {
 	places int
 	field  uint // bits a place: 1 or 8
@@ -23,9 +23,9 @@ type stateSpace struct {
 	mask   uint32
 }
 
-func newStateSpace(places int, safe bool) *stateSpace {
+func newStateSpace(places int, narrow bool) *stateSpace {
 	s := &stateSpace{places: places, field: 8, log: 3, most: math.MaxInt32}
-	if safe {
+	if narrow {
 		s.field, s.log = 1, 0
 	}
 	s.width = max(1, (places*int(s.field)+63)/64)

@@ -17,6 +17,11 @@ import "slices"
 // Hofstede and Edmond ("Soundness-preserving reduction rules for reset workflow nets") have the same shapes; the
 // conditions here are those that the short proofs need.
 //
+// Open ends. An end into which tokens go and from which none comes is no place of the reduced net; a transition knows
+// which it spills into. A rule that lets one transition stand for the firing of another lets it spill into the ends of
+// both. The first then fires as often as the second, but for as many times as a token waited between the two, so that
+// there is a bound on the tokens of an end in N' exactly if there is one in N.
+//
 // Or-joins and or-splits stay symbolic; see reduce_or.go for the rule that removes them. As long as an or-join is left,
 // the result decides nothing.
 type reducer struct {
@@ -46,9 +51,10 @@ type rtrans struct {
 	in      []int32 // places
 	out     []rarc
 	resets  []int32
-	orTask  int32 // task whose or-join this is; -1 for a plain one
-	orSplit bool  // puts into any non-empty set of its outputs
-	alike   bool  // inputs of the or-join were merged because they are always marked together
+	spills  []int32 // open ends that get a token each time it fires; sorted
+	orTask  int32   // task whose or-join this is; -1 for a plain one
+	orSplit bool    // puts into any non-empty set of its outputs
+	alike   bool    // inputs of the or-join were merged because they are always marked together
 	dead    bool
 	label   int32 // the move of the unreduced net that takes from in: the first one that firing stands for
 	seq     int32 // in a trace: the moves that firing stands for
@@ -245,7 +251,7 @@ func (r *reducer) visitTransition(t int32) {
 // transition that takes from all of them.
 func (r *reducer) selfLoop(t int32) bool {
 	tr := &r.trans[t]
-	if len(tr.in) != len(tr.out) || len(tr.in) == 0 || len(tr.resets) > 0 || tr.orTask >= 0 || tr.orSplit {
+	if len(tr.in) != len(tr.out) || len(tr.in) == 0 || len(tr.resets)+len(tr.spills) > 0 || tr.orTask >= 0 || tr.orSplit {
 		return false
 	}
 	for _, a := range tr.out {
@@ -290,6 +296,9 @@ func (r *reducer) seriesPlaces(p, t int32) bool {
 		return false
 	}
 	r.trace.series(r, p, tr)
+	for _, u := range pl.in {
+		r.trans[u].spillToo(tr)
+	}
 	r.unreset(p)
 	r.kill(t)
 	if to.fixed || r.trace != nil || len(pl.in) <= len(to.in)+len(to.out) {
@@ -360,6 +369,7 @@ func (r *reducer) seriesTransitions(u, p, t int32) bool {
 	}
 	at := indexArc(from.out, p)
 	r.trace.fold(from, at, to)
+	from.spillToo(to)
 	r.unreset(p)
 	from.orSplit = to.orSplit
 	from.out = append(slices.Delete(from.out, at, at+1), to.out...)

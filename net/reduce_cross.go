@@ -89,6 +89,7 @@ func (r *reducer) pair(u, t *rtrans, p int32) rtrans {
 	both.resets = remove(both.resets, p)
 	at := indexArc(both.out, p)
 	r.trace.fold(&both, at, t)
+	both.spillToo(t)
 	both.orSplit = t.orSplit
 	out := make([]rarc, 0, len(both.out)-1+len(t.out))
 	both.out = append(append(append(out, both.out[:at]...), both.out[at+1:]...), t.out...)

@@ -33,6 +33,7 @@ func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 			g.start[g.places-1] = 1
 		}
 	}
+	r.openEnds(g, number)
 	var firings []reducedFiring
 	for i := range r.trans {
 		t := &r.trans[i]
@@ -47,6 +48,28 @@ func (r *reducer) game(end int32, guess bool) (*game, []reducedFiring) {
 	g.index()
 	g.ask = patience{g}
 	return g, firings
+}
+
+// openEnds gives a place in the game to each end that a transition spills into.
+func (r *reducer) openEnds(g *game, number []int32) {
+	var ends []int32
+	for i := range r.trans {
+		if t := &r.trans[i]; !t.dead {
+			for _, p := range t.spills {
+				ends = withSpill(ends, p)
+			}
+		}
+	}
+	if len(ends) == 0 {
+		return
+	}
+	g.open = NewBits(g.places + len(ends))
+	for _, p := range ends {
+		number[p] = int32(g.places)
+		g.open.Add(g.places)
+		g.places++
+		g.start = append(g.start, 0)
+	}
 }
 
 // addMoves adds the moves of a transition to a game: one, or for an or-split one for every set of its outputs.
@@ -66,6 +89,9 @@ func (r *reducer) addMoves(g *game, i int32, number []int32, firings []reducedFi
 			if !t.orSplit || set>>k&1 != 0 {
 				m.out = append(m.out, gameArc{place: number[a.place], n: 1})
 			}
+		}
+		for _, p := range t.spills {
+			m.out = append(m.out, gameArc{place: number[p], n: 1})
 		}
 		g.moves = append(g.moves, m)
 		firings = append(firings, reducedFiring{trans: i, outputs: set})
@@ -90,6 +116,9 @@ func (patience) guesses() int                           { return 0 }
 // a way from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.
 func (r *reducer) oneTokenSound(end int32) bool {
 	start := int32(-1)
+	if r.spillsAround() {
+		return false
+	}
 	for p := range r.places {
 		if pl := &r.places[p]; !pl.dead && pl.marked {
 			if start >= 0 {
@@ -127,6 +156,26 @@ func (r *reducer) oneTokenSound(end int32) bool {
 		}
 	}
 	return back.Has(int(start))
+}
+
+// spillsAround reports whether a transition on a circle of what is left spills, so that some end may get any number of
+// tokens.
+func (r *reducer) spillsAround() bool {
+	if !slices.ContainsFunc(r.trans, func(t rtrans) bool { return !t.dead && len(t.spills) > 0 }) {
+		return false
+	}
+	knot := knots(len(r.places), func(p int) []int {
+		var next []int
+		for _, t := range r.places[p].out {
+			for _, a := range r.trans[t].out {
+				next = append(next, int(a.place))
+			}
+		}
+		return next
+	})
+	return slices.ContainsFunc(r.trans, func(t rtrans) bool {
+		return !t.dead && len(t.spills) > 0 && (len(t.in) != 1 || len(t.out) == 1 && knot[t.in[0]] == knot[t.out[0].place])
+	})
 }
 
 // walk collects the places that can be reached from some, by the transitions next to a place and the place behind each.

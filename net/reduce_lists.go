@@ -108,6 +108,22 @@ func indexArc(arcs []rarc, p int32) int {
 	return slices.IndexFunc(arcs, func(a rarc) bool { return a.place == p })
 }
 
+// withSpill adds an open end to a sorted list.
+func withSpill(list []int32, p int32) []int32 {
+	at, known := slices.BinarySearch(list, p)
+	if known {
+		return list
+	}
+	return slices.Insert(slices.Clone(list), at, p)
+}
+
+// spillToo lets a transition spill wherever another one does.
+func (t *rtrans) spillToo(other *rtrans) {
+	for _, p := range other.spills {
+		t.spills = withSpill(t.spills, p)
+	}
+}
+
 // containsAll reports whether every member of one list is in the other.
 func containsAll(list, members []int32) bool {
 	return !slices.ContainsFunc(members, func(x int32) bool { return !slices.Contains(list, x) })

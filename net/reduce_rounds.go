@@ -44,7 +44,7 @@ func (r *reducer) mergeRounds() bool {
 // isStep reports whether all that the transition does is to move a token from one place to another.
 func (r *reducer) isStep(t int32) bool {
 	tr := &r.trans[t]
-	return !tr.dead && len(tr.in) == 1 && len(tr.out) == 1 && len(tr.resets) == 0 && tr.orTask < 0 && !tr.orSplit &&
+	return !tr.dead && len(tr.in) == 1 && len(tr.out) == 1 && len(tr.resets)+len(tr.spills) == 0 && tr.orTask < 0 && !tr.orSplit &&
 		tr.out[0].place != tr.in[0]
 }
 
@@ -117,7 +117,7 @@ func (r *reducer) dropRounds(z int32) {
 	pl := &r.places[z]
 	round := func(t int32) bool {
 		tr := &r.trans[t]
-		return len(tr.in) == 1 && len(tr.out) == 1 && len(tr.resets) == 0 && tr.orTask < 0 && tr.in[0] == tr.out[0].place
+		return len(tr.in) == 1 && len(tr.out) == 1 && len(tr.resets)+len(tr.spills) == 0 && tr.orTask < 0 && tr.in[0] == tr.out[0].place
 	}
 	if !pl.marked && !slices.ContainsFunc(pl.in, func(t int32) bool { return !round(t) }) {
 		return // nothing shows that they can fire

@@ -49,7 +49,7 @@ func (r *reducer) besideTransition(tr *rtrans) []int32 {
 // twins compares a transition whose inputs carry the stamp round-1, and outputs round, with another.
 func (r *reducer) twins(a, b *rtrans) bool {
 	if len(a.in) != len(b.in) || len(a.out) != len(b.out) || len(a.resets) != len(b.resets) ||
-		a.orSplit != b.orSplit || a.orTask >= 0 || b.orTask >= 0 {
+		a.orSplit != b.orSplit || !slices.Equal(a.spills, b.spills) || a.orTask >= 0 || b.orTask >= 0 {
 		return false
 	}
 	for _, p := range b.in {

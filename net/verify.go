@@ -1,6 +1,9 @@
 package net
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Verdict is the answer of a verification.
 type Verdict uint8
@@ -29,12 +32,14 @@ const (
 	NoOptionToComplete Code = "no-option-to-complete" // a state from which no run reaches the end
 	ImproperCompletion Code = "improper-completion"   // the end is reached with work left over
 	DeadTask           Code = "dead-task"             // a task that can never start
-	Unbounded          Code = "unbounded"             // a condition in which tokens can pile up for ever
+	Unbounded          Code = "unbounded"             // a condition in which tokens can pile up without bound
 	Unsafe             Code = "unsafe"                // a place that can get a second token; only said of plain nets
 )
 
 // The codes of warnings: what is probably not meant.
 const (
+	Isolated        Code = "isolated"           // a place or transition of a plain net without any arc
+	SeveralEnds     Code = "several-ends"       // a plain net whose end is not one place
 	OrJoinCircle    Code = "or-join-circle"     // or-joins that can wait for each other
 	OrJoinIsAnd     Code = "or-join-is-and"     // an or-join whose inputs are always marked together
 	OrJoinIsXor     Code = "or-join-is-xor"     // an or-join of which never two inputs are marked
@@ -52,25 +57,28 @@ const (
 	NoLimit     Limit = iota
 	LimitStates       // as many states as allowed were looked at
 	LimitTime         // the time allowed passed
-	LimitGrowth       // tokens piled up beyond counting, without proof that they do so for ever
+	LimitMemory       // the memory allowed is used up
+	LimitGrowth       // tokens pile up, so that the states cannot all be looked at
 	LimitOrJoin       // an or-join could not be decided within its own budget
 	LimitSplit        // an or-split has too many outputs to try every set of them
 )
 
-// String returns "nothing", "states", "time", "growth", "or-join" or "or-split".
+// String returns "nothing", "states", "time", "memory", "growth", "or-join" or "or-split".
 func (l Limit) String() string {
-	return [...]string{"nothing", "states", "time", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
+	return [...]string{"nothing", "states", "time", "memory", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
 }
 
 // VerifyOptions bounds a verification. The zero value bounds it by states alone, so that equal nets get equal reports
 // on every machine.
 type VerifyOptions struct {
-	// States bounds how many states one search may look at. Default 200,000. Whatever it says, a search takes at most
-	// about 32 MiB.
+	// States bounds how many states one search may look at. Default 200,000.
 	States int
 	// MoreStates bounds how many more states are looked at once something is found, for whatever else there is. Default
-	// 20,000 for [Verify], 2000 if the net has or-joins, and 300 for [VerifyPetri], whose nets come by the thousand.
+	// States, if that is set, and else 20,000, or 2000 if the net has or-joins.
 	MoreStates int
+	// Memory bounds the memory of one search, in bytes, about. Default 64 MiB, or more in proportion where States is more
+	// than its default.
+	Memory int
 	// Time bounds the time of one search, measured by Now. Default 0: no bound. With a bound, two runs may differ.
 	Time time.Duration
 	// Now is the clock; it must be set for Time to count.
@@ -81,12 +89,15 @@ type VerifyOptions struct {
 
 // Report is the result of a verification.
 type Report struct {
-	Net       string    // name of the net
-	Verdict   Verdict   // the answer
-	Findings  []Finding // what is wrong, sorted by code and subject; empty if Sound
-	Warnings  []Finding // what is probably not meant, sorted likewise, without the silenced ones
-	Exhausted Limit     // what ran out. A verdict other than Unknown holds all the same, but findings may be missing
-	States    int       // how many states were looked at
+	Net      string    // name of the net
+	Verdict  Verdict   // the answer
+	Findings []Finding // what is wrong, sorted by code and subject; empty if Sound
+	Warnings []Finding // what is probably not meant, sorted likewise, without the silenced ones
+	// Exhausted says what ran out. A verdict other than Unknown holds all the same, but there may be more findings than
+	// those listed. With [NoLimit] the list is complete, save that of an unbounded place or of improper completion one
+	// run is told of many.
+	Exhausted Limit
+	States    int // how many states were looked at
 }
 
 // Finding is one thing that is wrong, or probably not meant.
@@ -117,17 +128,20 @@ const (
 	defaultStates      = 200_000
 	defaultMore        = 20_000
 	defaultMoreOrJoins = 2000
-	defaultMorePetri   = 300
+	defaultMemory      = 64 << 20
 )
 
 // limits fills in the defaults and starts the clock.
 func (o *VerifyOptions) limits(more int) searchLimits {
-	l := searchLimits{states: o.States, more: o.MoreStates}
+	l := searchLimits{states: o.States, more: o.MoreStates, bytes: o.Memory}
+	if l.more <= 0 {
+		l.more = cmp.Or(max(o.States, 0), more)
+	}
 	if l.states <= 0 {
 		l.states = defaultStates
 	}
-	if l.more <= 0 {
-		l.more = more
+	if l.bytes <= 0 {
+		l.bytes = defaultMemory * max(1, (l.states+defaultStates-1)/defaultStates)
 	}
 	if o.Time > 0 && o.Now != nil {
 		end := o.Now().Add(o.Time)

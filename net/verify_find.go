@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // named is a lowered net that can say what its places and moves are called.
@@ -20,7 +19,21 @@ type named interface {
 }
 
 // words are what the parts of a net are called in texts.
-type words struct{ run, task string }
+type words struct {
+	run, task string
+	plain     bool // a plain net, which has no joins
+}
+
+// joinFix says what may help a task that waits for tokens that do not come.
+func (w words) joinFix(task string, or bool) string {
+	switch {
+	case w.plain:
+		return fmt.Sprintf("make sure that all inputs of %q get a token, or let it take fewer", task)
+	case or:
+		return fmt.Sprintf("make the join of %q an xor-join, or make sure that all its inputs get a token", task)
+	}
+	return fmt.Sprintf("make the join of %q an xor- or or-join, or make sure that all its inputs get a token", task)
+}
 
 // findings puts into words what verification found.
 type findings struct {
@@ -33,22 +46,17 @@ func (f *findings) all() []Finding {
 	if f.x == nil {
 		return nil
 	}
-	if f.x.spilled >= 0 {
-		f.improper(f.witness(f.x.spilled, f.spills), f.state(f.x.spilled))
+	if x, at := f.first(func(x *explorer) int32 { return x.spilled }); x != nil {
+		f.improper(f.witness(x, at, f.spills), f.state(x, at))
 	}
-	if len(f.x.crowds) > 0 {
-		c := f.x.crowds[0]
-		run := append(f.x.runTo(c.state), c.move)
-		f.unsafe(f.tell(run, f.play(run)), c.place)
-	}
+	f.crowded()
 	for _, p := range f.x.pumps {
 		f.unbounded(p)
 	}
-	switch {
-	case f.x.stuck >= 0:
-		f.stuck(f.witness(f.x.stuck, f.stops), f.state(f.x.stuck))
-	case f.x.doomed >= 0:
-		f.doomed(f.witness(f.x.doomed, f.anything), f.state(f.x.doomed))
+	if x, at := f.first(func(x *explorer) int32 { return x.stuck }); x != nil {
+		f.stuck(f.witness(x, at, f.stops), f.state(x, at))
+	} else if x, at := f.first(func(x *explorer) int32 { return x.doomed }); x != nil {
+		f.doomed(f.witness(x, at, f.anything), f.state(x, at))
 	}
 	f.deadTasks()
 	f.fromRun()
@@ -58,9 +66,19 @@ func (f *findings) all() []Finding {
 	return f.list
 }
 
-// fromRun tells of the violation that a single run showed.
+// first finds the search that came to a state of some kind, and that state; none if no search did.
+func (f *findings) first(of func(*explorer) int32) (*explorer, int32) {
+	for _, x := range append([]*explorer{f.x}, f.also...) {
+		if at := of(x); at >= 0 {
+			return x, at
+		}
+	}
+	return nil, -1
+}
+
+// fromRun reports the violation that a single run showed, if no search did.
 func (f *findings) fromRun() {
-	if f.run == nil {
+	if f.run == nil || slices.ContainsFunc(f.list, func(x Finding) bool { return x.Code == f.run.code }) {
 		return
 	}
 	w := f.tell(f.run.moves, f.run.state)
@@ -69,7 +87,7 @@ func (f *findings) fromRun() {
 	case ImproperCompletion:
 		f.improper(w, f.run.state)
 	case Unsafe:
-		f.unsafe(w, f.run.places[0])
+		f.unsafe(w, f.run.places)
 	case Unbounded:
 		for _, p := range f.run.places {
 			f.growing(p, w)
@@ -85,7 +103,7 @@ func (f *findings) fromRun() {
 
 func (f *findings) improper(w *Witness, state []uint8) {
 	left := f.markedBut(state, f.g.end)
-	what := "several tokens reach the end"
+	what := fmt.Sprintf("%q holds several tokens", f.place(f.g.end).Name)
 	if len(left) > 0 {
 		what = "work is left over: " + f.list1(left)
 	}
@@ -96,12 +114,42 @@ func (f *findings) improper(w *Witness, state []uint8) {
 	})
 }
 
-func (f *findings) unsafe(w *Witness, place int32) {
-	e := f.place(place)
+// crowded reports the places that can get a second token, as one finding with the first run to one of them.
+func (f *findings) crowded() {
+	var places []int32
+	var w *Witness
+	for _, x := range append([]*explorer{f.x}, f.also...) {
+		for _, c := range x.crowds {
+			if slices.Contains(places, c.place) {
+				continue
+			}
+			if places = append(places, c.place); w != nil {
+				continue
+			}
+			if c.move < 0 {
+				w = f.witness(x, c.state, func(state []uint8) bool { return state[c.place] > 1 })
+				continue
+			}
+			run := append(x.runTo(c.state), c.move)
+			w = f.tell(run, f.play(run))
+		}
+	}
+	if len(places) > 0 {
+		f.unsafe(w, places)
+	}
+}
+
+func (f *findings) unsafe(w *Witness, places []int32) {
+	elements := f.elements(-1, places)
+	name := elements[0].Name
+	text := fmt.Sprintf("%q can get a second token", name)
+	if len(places) > 1 {
+		text += ", and so can " + f.list1(places[1:])
+	}
 	f.add(Finding{
-		Code: Unsafe, Subject: e.Name, Witness: w, Elements: []Element{e},
-		Text: fmt.Sprintf("%q can get a second token: branches that run side by side are not synchronised before it", e.Name),
-		Fix:  fmt.Sprintf("let the branches meet before %q in a transition that takes from each of them", e.Name),
+		Code: Unsafe, Subject: name, Witness: w, Elements: elements, Text: text,
+		Fix: fmt.Sprintf("if the tokens come from branches that run side by side, let these meet before %q in a transition that takes "+
+			"from each of them", name),
 	})
 }
 
@@ -111,7 +159,7 @@ func (f *findings) unbounded(p pump) {
 		if slices.ContainsFunc(f.list, func(o Finding) bool { return o.Code == Unbounded && o.Subject == e.Name }) {
 			continue
 		}
-		w := f.witness(p.state, func(state []uint8) bool { return state[q] > 1 })
+		w := f.witness(f.x, p.state, func(state []uint8) bool { return state[q] > 1 })
 		if w != nil && f.repeats(p, q) {
 			w.Repeats = len(f.x.s.path(p.state)) - len(f.x.s.path(p.from))
 		}
@@ -121,10 +169,17 @@ func (f *findings) unbounded(p pump) {
 
 func (f *findings) growing(place int32, w *Witness) {
 	e := f.place(place)
+	text := fmt.Sprintf("tokens can pile up in %q without bound", e.Name)
+	switch {
+	case w == nil || w.Repeats == 0:
+	case w.Repeats == 1:
+		text += ": the last step of the run can be repeated, and adds to it each time"
+	default:
+		text += fmt.Sprintf(": the last %d steps of the run can be repeated, and add to it each time", w.Repeats)
+	}
 	f.add(Finding{
-		Code: Unbounded, Subject: e.Name, Witness: w, Elements: []Element{e},
-		Text: fmt.Sprintf("tokens can pile up in %q for ever: a loop adds to it each time round", e.Name),
-		Fix:  fmt.Sprintf("let each round of the loop take from %q what it puts there", e.Name),
+		Code: Unbounded, Subject: e.Name, Witness: w, Elements: []Element{e}, Text: text,
+		Fix: fmt.Sprintf("let what is repeated take from %q what it puts there", e.Name),
 	})
 }
 
@@ -135,13 +190,8 @@ func (f *findings) stuck(w *Witness, state []uint8) {
 	fix := "lead every way to the end"
 	if m := f.waiting(state); m != nil {
 		t := f.task(m.task)
-		missing := f.missing(m, state)
-		text += fmt.Sprintf("; %q waits for %s", t.Name, f.list1(missing))
-		better := "an xor- or or-join"
-		if m.or >= 0 {
-			better = "an xor-join"
-		}
-		fix = fmt.Sprintf("make the join of %q %s, or make sure that all its inputs get a token", t.Name, better)
+		text += fmt.Sprintf("; %q waits for %s", t.Name, f.list1(f.missing(m, state)))
+		fix = f.words().joinFix(t.Name, m.or >= 0)
 		elements = append([]Element{t}, elements...)
 	}
 	f.add(Finding{Code: NoOptionToComplete, Witness: w, Elements: elements, Text: text, Fix: fix})
@@ -151,54 +201,8 @@ func (f *findings) doomed(w *Witness, state []uint8) {
 	left := f.markedBut(state, -1)
 	f.add(Finding{
 		Code: NoOptionToComplete, Witness: w, Elements: f.elements(-1, left),
-		Text: fmt.Sprintf("a %s can come to run for ever: from %s no way leads to the end", f.words().run, f.list1(left)),
+		Text: fmt.Sprintf("a %s can come to where no way leads to the end: with %s", f.words().run, f.list1(left)),
 		Fix:  "give the loop a way out",
-	})
-}
-
-// deadTasks tells of the tasks that can never start, if the search or reduction has shown that.
-func (f *findings) deadTasks() {
-	dead := NewBits(f.tasks())
-	for _, t := range f.dead {
-		dead.Add(int(t))
-	}
-	whole := f.x.exact()
-	if whole {
-		for k := range f.g.moves {
-			dead.Add(int(f.g.moves[k].task))
-		}
-		for k, fired := range f.x.fired {
-			if fired {
-				dead.Remove(int(f.g.moves[k].task))
-			}
-		}
-	}
-	for k := range f.g.moves {
-		m := &f.g.moves[k]
-		if !dead.Has(int(m.task)) {
-			continue
-		}
-		dead.Remove(int(m.task)) // its first move is enough
-		var never []int32
-		for _, a := range m.in {
-			if f.g.start[a.place] == 0 && (whole && !f.x.marked[a.place] || !whole && len(m.in) == 1) {
-				never = append(never, a.place)
-			}
-		}
-		f.deadTask(m.task, never)
-	}
-}
-
-func (f *findings) deadTask(t int32, never []int32) {
-	e := f.task(t)
-	why := "its inputs are never marked at the same time"
-	if len(never) > 0 {
-		why = "nothing ever marks " + f.list1(never)
-	}
-	f.add(Finding{
-		Code: DeadTask, Subject: e.Name, Elements: append([]Element{e}, f.elements(-1, never)...),
-		Text: fmt.Sprintf("%s %q can never start: %s", f.words().task, e.Name, why),
-		Fix:  fmt.Sprintf("lead a way to %q, or take it out", e.Name),
 	})
 }
 
@@ -208,7 +212,7 @@ func (f *findings) add(x Finding) { f.list = append(f.list, x) }
 func (f *findings) waiting(state []uint8) *gameMove {
 	for i := range f.g.moves {
 		m := &f.g.moves[i]
-		if len(m.in) > 1 && anyMarked(m.in, state) {
+		if len(m.in) > 1 && anyMarked(m.in, state) && len(f.missing(m, state)) > 0 {
 			return m
 		}
 	}
@@ -267,8 +271,5 @@ func (f *findings) list1(places []int32) string {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+	return sentence(parts)
 }

@@ -132,7 +132,7 @@ func (p *prober) next(l lowered, moves []tracedMove, byTask map[int32][]int32) i
 func (j *judgement) hopeless(state []uint8) bool {
 	g := *j.g
 	g.start, g.safe = state, false
-	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless, late: j.late})
+	x := newExplorer(&g, searchLimits{states: maxHopeless, more: maxHopeless, bytes: fewBytes, late: j.late})
 	x.run(g.spent()+maxHopeless, fewBytes)
 	return x.conclusive() && len(x.final) == 0
 }
@@ -150,7 +150,7 @@ func (j *judgement) translated(l lowered, lim searchLimits) [][]tracedMove {
 		return nil
 	}
 	x := newExplorer(g, lim)
-	x.run(min(lim.states, fewStates), fewBytes)
+	x.run(min(lim.states, fewStates), min(lim.bytes, fewBytes))
 	var runs [][]tracedMove
 	for _, run := range x.suspects() {
 		moves := r.trace.unroll(nil, r.trace.start)
@@ -172,6 +172,9 @@ func (x *explorer) suspects() [][]int32 {
 	}
 	for _, c := range x.crowds {
 		runs = append(runs, append(x.runTo(c.state), c.move))
+	}
+	for _, p := range x.pumps {
+		runs = append(runs, x.runTo(p.state))
 	}
 	return runs
 }

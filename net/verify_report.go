@@ -1,6 +1,10 @@
 package net
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // report makes the report of a judgement. Warnings are added by the caller.
 func report(l named, name string, j *judgement) Report {
@@ -38,4 +42,25 @@ func (l *petriLowering) step(m *gameMove) Step { return Step{Task: l.p.Transitio
 
 func (l *petriLowering) weak() bool { return false }
 
-func (l *petriLowering) words() words { return words{run: "run", task: "transition"} }
+func (l *petriLowering) words() words { return words{run: "run", task: "transition", plain: true} }
+
+// sentence joins parts with commas and a last "and".
+func sentence(parts []string) string {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+}
+
+// listed names elements in a sentence.
+func listed(elements []Element) string {
+	parts := make([]string, 0, maxListed+1)
+	for i, e := range elements {
+		if i == maxListed {
+			parts = append(parts, fmt.Sprintf("%d more", len(elements)-maxListed))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%q", e.Name))
+	}
+	return sentence(parts)
+}

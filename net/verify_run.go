@@ -22,6 +22,7 @@ type judgement struct {
 	joins  []removedJoin // or-joins that reduction saw through
 	g      *game
 	x      *explorer
+	also   []*explorer // searches that found what x has not come to
 	limit  Limit
 	states int         // looked at in all
 	run    *longRun    // a violation that the search did not come to, if it found none
@@ -33,8 +34,8 @@ type judgement struct {
 // is, which finds everything that is wrong and shortest runs to it. The watcher, if any, sees that search.
 //
 // A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too
-// deep for it. So a search that leaves out moves is tried before it goes on, and then single runs: if one of those
-// shows something, all that is left is to find a shorter.
+// deep for it. So a search that leaves out moves is tried before it goes on, and then single runs. Once anything is
+// found, the search of all states goes on for the rest, as far as the limits for that allow.
 func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	j := &judgement{late: lim.late}
 	r, end := l.reducer(false)
@@ -65,13 +66,19 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	}
 	j.x = newExplorer(j.g, lim)
 	j.x.watch = w
-	j.x.run(min(lim.states, firstStates), fewBytes)
+	j.x.run(min(lim.states, firstStates), min(lim.bytes, fewBytes))
 	if j.x.undecided() && j.dead == nil && !j.spared(lim) {
-		j.searchOn(l, r != nil, lim)
+		j.lookElsewhere(l, r != nil, lim)
 	}
-	j.states += j.x.s.len()
 	if j.x.limit != NoLimit {
-		j.limit = j.x.limit
+		j.x.resume(lim.states, lim.bytes)
+	}
+	j.lookBehind(lim)
+	j.states += j.x.s.len()
+	if j.limit = j.x.limit; j.limit == NoLimit && !j.x.settled() {
+		if j.limit = LimitGrowth; j.countOn(lim) {
+			j.limit = NoLimit
+		}
 	}
 	return j
 }
@@ -84,23 +91,28 @@ const (
 )
 
 // undecided reports whether the search found nothing and has not come to an end.
-func (x *explorer) undecided() bool { return x.limit == LimitStates && !x.violated() }
+func (x *explorer) undecided() bool {
+	return (x.limit == LimitStates || x.limit == LimitMemory) && !x.violated()
+}
 
-// spared looks for a run that gets stuck or completes improperly by a search that leaves out moves. If it finds one,
-// and nothing that makes its runs doubtful as shortest ones, that search takes the place of the whole one.
+// spared looks for a run that gets stuck or completes improperly by a search that leaves out moves, and reports whether
+// it found one, and nothing that makes its runs doubtful as shortest ones.
 func (j *judgement) spared(lim searchLimits) bool {
 	x := spare(j.g, lim)
 	if x == nil {
 		return false
 	}
+	j.states += x.s.len()
 	if x.stuck < 0 && x.spilled < 0 || len(x.crowds)+len(x.pumps) > 0 {
-		j.states += x.s.len()
 		return false
 	}
-	j.states += j.x.s.len()
-	j.x, x.limit = x, LimitStates
+	j.foundElsewhere(lim)
+	j.also = append(j.also, x)
 	return true
 }
+
+// foundElsewhere has the search of all states end soon.
+func (j *judgement) foundElsewhere(lim searchLimits) { j.x.stop = j.x.s.len() + j.g.spent() + lim.more }
 
 // spare searches a game without the moves that can be left out; nil if the game is of a kind where none can.
 func spare(g *game, lim searchLimits) *explorer {
@@ -110,28 +122,49 @@ func spare(g *game, lim searchLimits) *explorer {
 	}
 	x := newExplorer(g, lim)
 	x.sparing = sparing
-	x.run(min(lim.states, fewStates), fewBytes)
+	x.run(min(lim.states, fewStates), min(lim.bytes, fewBytes))
 	return x
 }
 
-// searchOn goes on with the search, with single runs in between.
-func (j *judgement) searchOn(l lowered, reducible bool, lim searchLimits) {
-	j.x.resume(min(lim.states, fewStates), fewBytes)
+// lookElsewhere goes on with the search for a while, and then tries single runs.
+func (j *judgement) lookElsewhere(l lowered, reducible bool, lim searchLimits) {
+	j.x.resume(min(lim.states, fewStates), min(lim.bytes, fewBytes))
 	if !j.x.undecided() {
 		return
 	}
-	j.probe(l, reducible, lim)
-	bytes := maxArena
-	if j.run != nil {
-		if newStubborn(j.g) != nil {
-			return // leaving out moves has shown no shorter run, so making them all will not do so soon
-		}
-		bytes /= 2
+	if j.probe(l, reducible, lim); j.run != nil {
+		j.foundElsewhere(lim)
 	}
-	j.x.resume(lim.states, bytes)
-	if j.x.violated() {
-		j.run = nil
+}
+
+// lookBehind searches a game once more if places got a second token where they must not, and the search did not go on
+// behind that.
+func (j *judgement) lookBehind(lim searchLimits) {
+	if len(j.x.crowds) == 0 {
+		return
 	}
+	j.states += j.x.s.len()
+	g := *j.g
+	g.behind = true
+	x := newExplorer(&g, lim)
+	x.run(lim.states, lim.bytes)
+	j.also = append(j.also, j.x)
+	j.g, j.x = &g, x
+}
+
+// countOn looks for a state that is stuck where the search has taken counts for unbounded: one with few tokens may be,
+// though one with many is not. It reports whether everything is found by that.
+func (j *judgement) countOn(lim searchLimits) bool {
+	if !j.x.exact() {
+		return false
+	}
+	x := newExplorer(j.g, lim)
+	x.counting, x.stop = true, lim.more
+	x.run(min(lim.states, lim.more), lim.bytes)
+	j.states += x.s.len()
+	x.crowds, x.spilled = nil, -1
+	j.also = append(j.also, x)
+	return x.stuck >= 0
 }
 
 // reduced searches what reduction has left of the net, up to the first thing that is wrong there.
@@ -142,7 +175,7 @@ func (j *judgement) reduced(r *reducer, end int32, lim searchLimits) (*explorer,
 	}
 	x := newExplorer(g, lim)
 	x.firstOnly = true
-	x.run(min(lim.states, firstStates), fewBytes)
+	x.run(min(lim.states, firstStates), min(lim.bytes, fewBytes))
 	if x.undecided() {
 		if y := spare(g, lim); y != nil {
 			j.states += y.s.len()
@@ -150,7 +183,7 @@ func (j *judgement) reduced(r *reducer, end int32, lim searchLimits) (*explorer,
 				return nil, nil
 			}
 		}
-		x.resume(lim.states, maxArena)
+		x.resume(lim.states, lim.bytes)
 	}
 	j.states += x.s.len()
 	return x, firings

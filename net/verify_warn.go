@@ -128,9 +128,9 @@ func (f *warner) lookAgain(late func() bool) *netWatcher {
 		return nil
 	}
 	w := newNetWatcher(f.netLowering)
-	x := newExplorer(g, searchLimits{states: states, more: states, late: late})
+	x := newExplorer(g, searchLimits{states: states, more: states, bytes: fewBytes, late: late})
 	x.watch = w
-	x.run(g.spent()+states, maxArena)
+	x.run(g.spent()+states, fewBytes)
 	w.whole = x.exact()
 	w.joins = nil // reduction has told of them
 	return w

@@ -16,7 +16,7 @@ type walker struct {
 	work    int // moves that were looked at because something changed
 	most    int // how much of that is allowed
 	state   []uint8
-	tokens  int                               // in all places together
+	tokens  int                               // in all places but open ones together
 	needs   []int32                           // by move: places that it is told of
 	lacks   []int32                           // by move: those of them that hold too little
 	bars    []int32                           // by move: places that hold something and must not
@@ -107,7 +107,9 @@ func (w *walker) set(p int32, c uint8) {
 		return
 	}
 	w.state[p] = c
-	w.tokens += int(c) - int(old)
+	if !w.g.isOpen(p) {
+		w.tokens += int(c) - int(old)
+	}
 	if w.change != nil {
 		w.change(p, old, c)
 	}
@@ -262,7 +264,7 @@ func (w *walker) take(k int32) (ended, int32) {
 	}
 	if w.g.safe {
 		for _, a := range w.g.moves[k].out {
-			if w.state[a.place] > 1 {
+			if w.state[a.place] > 1 && !w.g.isOpen(a.place) {
 				return crowding, a.place
 			}
 		}

@@ -4,33 +4,33 @@ import "slices"
 
 // witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken
 // for unbounded on the way and no run of moderate length does the same.
-func (f *findings) witness(to int32, shows func(state []uint8) bool) *Witness {
-	moves := f.x.runTo(to)
-	if len(f.x.pumps) > 0 {
-		return f.unroll(f.x.s.path(to), moves, shows)
+func (f *findings) witness(x *explorer, to int32, shows func(state []uint8) bool) *Witness {
+	moves := x.runTo(to)
+	if len(x.pumps) > 0 {
+		return f.unroll(x, x.s.path(to), moves, shows)
 	}
-	return f.tell(moves, f.state(to))
+	return f.tell(moves, f.state(x, to))
 }
 
 // state unpacks a state of the search.
-func (f *findings) state(i int32) []uint8 {
+func (f *findings) state(x *explorer, i int32) []uint8 {
 	counts := make([]uint8, f.g.places)
-	f.x.s.load(nil, i, counts)
+	x.s.load(nil, i, counts)
 	return counts
 }
 
 // unroll makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more
 // and more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles
 // up, so the earlier ones go round more often, by a power for each stage.
-func (f *findings) unroll(path, moves []int32, shows func(state []uint8) bool) *Witness {
+func (f *findings) unroll(x *explorer, path, moves []int32, shows func(state []uint8) bool) *Witness {
 	stages := 0
 	for _, state := range path {
-		if slices.ContainsFunc(f.x.pumps, func(p pump) bool { return p.state == state }) {
+		if slices.ContainsFunc(x.pumps, func(p pump) bool { return p.state == state }) {
 			stages++
 		}
 	}
 	for base := range maxRounds {
-		run := f.goRound(path, moves, base, stages)
+		run := f.goRound(x, path, moves, base, stages)
 		if len(run) > maxUnrolled {
 			break
 		}
@@ -50,13 +50,13 @@ const (
 )
 
 // goRound is the way with its loops: the last one as often as base says, the one before that base times as often.
-func (f *findings) goRound(path, moves []int32, base, stages int) []int32 {
+func (f *findings) goRound(x *explorer, path, moves []int32, base, stages int) []int32 {
 	var run []int32
 	for i, state := range path {
 		if i > 0 {
 			run = append(run, moves[i-1])
 		}
-		for _, p := range f.x.pumps {
+		for _, p := range x.pumps {
 			from := slices.Index(path, p.from)
 			if p.state != state || from < 0 {
 				continue

@@ -80,10 +80,8 @@ func (c *closer) findStart() bool {
 		sources.Add(i)
 	}
 	c.skipped = net.NewBits(len(c.p.Places))
-	for _, i := range c.p.Sinks() {
-		if sources.Has(i) {
-			c.skipped.Add(i)
-		}
+	for _, i := range c.p.Isolated() {
+		c.skipped.Add(i)
 	}
 	var open []*node
 	for _, n := range c.g.nodes {
@@ -113,10 +111,8 @@ func (c *closer) findStart() bool {
 func (c *closer) findEnd() bool {
 	c.sinks = net.NewBits(len(c.p.Places))
 	for _, i := range c.p.Sinks() {
-		if !c.skipped.Has(i) {
-			c.sinks.Add(i)
-			c.ends = append(c.ends, c.p.Places[i].Name)
-		}
+		c.sinks.Add(i)
+		c.ends = append(c.ends, c.p.Places[i].Name)
 	}
 	none := true
 	for i := range c.p.Transitions {
