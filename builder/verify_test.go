@@ -52,9 +52,9 @@ verify_test.go:%d: improper-completion: a case can complete while work is left o
 		`settle; then end 1, register->damage 1
 	let the branches meet in an and-join before the end, or let only one of them run (an xor-split),
 	or allow it with builder.AllowUnsound("improper-completion")
-warning: verify_test.go:%d: and-split-xor-join: the xor-join of "settle" runs once for each of the branches that "register" `+
+warning: verify_test.go:%d: and-split-xor-join: the xor-join of "settle" does not wait for all the branches that "register" `+
 		`starts together (and) (verify_test.go:%d)
-warning: verify_test.go:%[2]d: xor-join-twice: the xor-join of "settle" can hold two tokens at once, and then runs once for each`,
+warning: verify_test.go:%[2]d: xor-join-twice: the xor-join of "settle" can hold two tokens at once, and takes only one when it starts`,
 		lineOf(t, "b.Path(register, damage"), lineOf(t, "settle := "), lineOf(t, "register := ")), err.Error())
 	require.Panics(t, func() { claims().MustBuild() })
 }

@@ -1,5 +1,9 @@
 package net
 
+// Incomplete is the code that stands for [Report.Exhausted] where codes are listed: there may be more findings than those
+// that are reported.
+const Incomplete Code = "incomplete"
+
 // Undecided is the code that stands for the verdict [Unknown] where codes are listed: a verification ran out of its
 // budget.
 const Undecided Code = "unknown"
@@ -18,10 +22,11 @@ func FindingCodes() []Code {
 	return []Code{DeadTask, ImproperCompletion, NoOptionToComplete, Unbounded, Unsafe}
 }
 
-// WarningCodes lists the codes of what is probably not meant, sorted: those of [Report.Warnings], and [Undecided].
+// WarningCodes lists the codes of what is probably not meant, sorted: those of [Report.Warnings], [Incomplete] and
+// [Undecided].
 func WarningCodes() []Code {
 	return []Code{
-		AndSplitXorJoin, Isolated, OrJoinCircle, OrJoinIsAnd, OrJoinIsXor, RegionUseless, RoutingCycle, SeveralEnds,
-		Undecided, XorJoinTwice, XorSplitAndJoin,
+		AndSplitXorJoin, Incomplete, Isolated, OrJoinCircle, OrJoinIsAnd, OrJoinIsXor, RegionUseless, RoutingCycle,
+		SeveralEnds, Undecided, XorJoinTwice, XorSplitAndJoin,
 	}
 }

@@ -14,12 +14,12 @@ func TestStubbornSetsKeepShortestRuns(t *testing.T) {
 	compared, spared := 0, 0
 	for seed := range uint64(40_000) {
 		g := wildGame(rand.New(rand.NewPCG(seed, 1)))
-		all := newExplorer(g, searchLimits{states: 2000, more: 2000})
+		all := newExplorer(g, searchLimits{states: 2000, more: 2000, bytes: fewBytes})
 		all.run(2000, fewBytes)
 		if !all.whole || len(all.crowds)+len(all.pumps) > 0 {
 			continue // runs that leave the search are not comparable
 		}
-		few := spare(g, searchLimits{states: 2000, more: 2000})
+		few := spare(g, searchLimits{states: 2000, more: 2000, bytes: fewBytes})
 		require.Equal(t, all.length(all.stuck), few.length(few.stuck), "seed %d: stuck\n%s", seed, g)
 		require.Equal(t, all.length(all.spilled), few.length(few.spilled), "seed %d: improper completion\n%s", seed, g)
 		require.False(t, few.exact(), "what was left out is not known")

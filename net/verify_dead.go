@@ -1,6 +1,9 @@
 package net
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // deadTasks reports the tasks that can never start, if the search or reduction has shown that.
 func (f *findings) deadTasks() {
@@ -24,8 +27,9 @@ func (f *findings) deadTasks() {
 	}
 	moves := make([][]*gameMove, f.tasks())
 	for k := range f.g.moves {
-		m := &f.g.moves[k]
-		moves[m.task] = append(moves[m.task], m)
+		if m := &f.g.moves[k]; !slices.ContainsFunc(m.in, func(a gameArc) bool { return f.busy(a.place) }) {
+			moves[m.task] = append(moves[m.task], m)
+		}
 	}
 	dead.Each(func(t int) {
 		d := &deadTask{task: int32(t), moves: moves[t]}
@@ -39,7 +43,7 @@ func (f *findings) deadTasks() {
 // deadTask is what a whole search says about a task that never starts.
 type deadTask struct {
 	task   int32
-	moves  []*gameMove
+	moves  []*gameMove // by which it can start
 	known  bool    // the fields below hold
 	never  []int32 // inputs that nothing marks
 	inTime bool    // a state has the tokens of a move, before the run is over

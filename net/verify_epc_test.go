@@ -151,7 +151,7 @@ func TestUnfoldedChainsAreDecided(t *testing.T) {
 		p := newEPC(rng, 3+rng.Intn(40))
 		rep := net.VerifyPetri(p, net.VerifyOptions{})
 		require.Equal(t, net.Unsound, rep.Verdict, "net %d", i)
-		if rep.States > 50_000 {
+		if rep.States > 100_000 {
 			many++
 		}
 		for _, f := range rep.Findings {

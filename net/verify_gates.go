@@ -28,7 +28,7 @@ func (f *warner) mismatches() {
 				fmt.Sprintf("make the join of %q %s, or the split of %q and", join.Name, gate, split.Name), split)
 		case !and && gate != Xor:
 			f.add(AndSplitXorJoin, join, fmt.Sprintf(
-				"the xor-join of %q runs once for each of the branches that %q starts together (%s)", join.Name, split.Name, gate),
+				"the xor-join of %q does not wait for all the branches that %q starts together (%s)", join.Name, split.Name, gate),
 				fmt.Sprintf("make the join of %q %s, or the split of %q xor", join.Name, gate, split.Name), split)
 		}
 	}

@@ -3,7 +3,6 @@ package net_test
 import (
 	"fmt"
 	"math/rand"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,83 +92,6 @@ func TestWeightsAreCounted(t *testing.T) {
 	require.Equal(t, net.LimitGrowth, rep.Exhausted)
 }
 
-// petriTruth is what a walk over all markings says of a net: the codes of what is wrong, and whether it saw everything.
-func petriTruth(p *net.Petri) (codes []string, whole bool) {
-	sinks := p.Sinks()
-	found := map[string]bool{}
-	seen := map[string]int{}
-	var list [][]int
-	var next [][]int
-	good := map[int]bool{}
-	id := func(m []int) int {
-		key := fmt.Sprint(m)
-		if _, ok := seen[key]; !ok {
-			seen[key] = len(list)
-			list = append(list, m)
-		}
-		return seen[key]
-	}
-	fired := map[int]bool{}
-	id(dropSinks(p.Initial(), sinks))
-	for i := 0; i < len(list); i++ {
-		m := list[i]
-		if slices.Max(m) > oracleTokens || i > oracleStates {
-			return nil, false
-		}
-		next = append(next, nil)
-		left := 0
-		for _, c := range m {
-			left += c
-		}
-		if len(sinks) == 1 && m[sinks[0]] > 0 || len(sinks) != 1 && left == 0 {
-			if good[i] = true; len(sinks) == 1 && left > 1 {
-				found[string(net.ImproperCompletion)] = true
-			}
-			continue
-		}
-		for k := range p.Transitions {
-			after := slices.Clone(m)
-			if firePetri(after, &p.Transitions[k]) {
-				fired[k] = true
-				next[i] = append(next[i], id(dropSinks(after, sinks)))
-			}
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for i := len(list) - 1; i >= 0; i-- {
-			if !good[i] && slices.ContainsFunc(next[i], func(j int) bool { return good[j] }) {
-				good[i], changed = true, true
-			}
-		}
-	}
-	if len(good) < len(list) {
-		found[string(net.NoOptionToComplete)] = true
-	}
-	for k := range p.Transitions {
-		if !fired[k] {
-			found["dead-task "+p.Transitions[k].Name] = true
-		}
-	}
-	if ordinary(p) && len(sinks) != 1 && slices.ContainsFunc(list, func(m []int) bool { return slices.Max(m) > 1 }) {
-		found[string(net.Unsafe)] = true
-	}
-	for f := range found {
-		codes = append(codes, f)
-	}
-	slices.Sort(codes)
-	return codes, true
-}
-
-// ordinary reports whether no weight and no first count is above one.
-func ordinary(p *net.Petri) bool {
-	heavy := func(a net.PetriArc) bool { return a.Weight > 1 }
-	return !slices.ContainsFunc(p.Places, func(q net.PetriPlace) bool { return q.Initial > 1 }) &&
-		!slices.ContainsFunc(p.Transitions, func(t net.PetriTransition) bool {
-			return slices.ContainsFunc(t.In, heavy) || slices.ContainsFunc(t.Out, heavy)
-		})
-}
-
 // dropSinks forgets what several sinks hold.
 func dropSinks(m []int, sinks []int) []int {
 	if len(sinks) > 1 {
@@ -217,30 +139,4 @@ func wildPetri(rng *rand.Rand) *net.Petri {
 		p.Transitions = append(p.Transitions, tr)
 	}
 	return p
-}
-
-func TestWildPetriNetsAgainstOracle(t *testing.T) {
-	tally := map[string]int{}
-	for seed := range 3 * rounds() {
-		p := wildPetri(rand.New(rand.NewSource(int64(seed))))
-		rep := net.VerifyPetri(p, net.VerifyOptions{States: 20_000, MoreStates: 20_000})
-		for _, f := range rep.Findings {
-			if f.Witness != nil {
-				replayPetri(t, p, f)
-			}
-		}
-		want, whole := petriTruth(p)
-		switch {
-		case !whole:
-			require.NotEqual(t, net.Sound, rep.Verdict, "seed %d: %+v", seed, p)
-			tally["growing, "+rep.Verdict.String()]++
-			continue
-		case slices.ContainsFunc(rep.Findings, func(f net.Finding) bool { return f.Code == net.Unsafe }):
-			require.NotEmpty(t, want, "seed %d: %+v", seed, p) // what is wrong behind an unsafe marking is not looked at
-		default:
-			require.Equal(t, want, codesOf(rep), "seed %d: %+v", seed, p)
-		}
-		tally[rep.Verdict.String()]++
-	}
-	t.Log(tally)
 }

@@ -44,7 +44,6 @@ func shortestPetri(p *net.Petri, strict bool, limit int) (least map[net.Code]int
 				dropSinks(after, sinks)
 				if strict && slices.Max(after) > 1 {
 					found(net.Unsafe, steps+1)
-					continue
 				}
 				if key := packed(after); !seen[key] {
 					seen[key] = true

@@ -62,8 +62,8 @@ func (f *warner) circles() {
 		}
 		w := &f.list[i]
 		w.Elements = append(w.Elements, e)
-		w.Text = fmt.Sprintf("the or-joins %q and %q lie on a circle: each waits for a token that may have to pass the other",
-			w.Subject, w.Elements[1].Name)
+		w.Text = fmt.Sprintf("the or-joins %s lie on a circle: each may wait for a token that has to pass another",
+			listed(w.Elements))
 	}
 	f.list = slices.DeleteFunc(f.list, func(w Finding) bool { return w.Code == OrJoinCircle && len(w.Elements) == 1 })
 }
@@ -81,7 +81,7 @@ func (f *warner) routingCycles() {
 	}
 }
 
-// simplified tells what reduction learned about or-joins.
+// simplified reports what reduction learned about or-joins.
 func (f *warner) simplified(joins []removedJoin) {
 	for _, j := range joins {
 		switch j.kind {
@@ -95,13 +95,13 @@ func (f *warner) simplified(joins []removedJoin) {
 
 func (f *warner) isAnd(t TaskID) {
 	e := f.task(int32(t))
-	f.add(OrJoinIsAnd, e, fmt.Sprintf("the or-join of %q always gets a token in every input", e.Name),
+	f.add(OrJoinIsAnd, e, fmt.Sprintf("whenever the or-join of %q starts, there is a token in every input", e.Name),
 		"make it an and-join")
 }
 
 func (f *warner) isXor(t TaskID) {
 	e := f.task(int32(t))
-	f.add(OrJoinIsXor, e, fmt.Sprintf("the or-join of %q never gets a token in more than one input", e.Name),
+	f.add(OrJoinIsXor, e, fmt.Sprintf("whenever the or-join of %q starts, there is a token in only one input", e.Name),
 		"make it an xor-join")
 }
 
@@ -136,7 +136,7 @@ func (f *warner) lookAgain(late func() bool) *netWatcher {
 	return w
 }
 
-// watched tells what a search of the net has shown.
+// watched reports what a search of the net has shown.
 func (f *warner) watched(w *netWatcher) {
 	for _, t := range w.joins {
 		switch seen := w.seen[t]; {
@@ -150,7 +150,7 @@ func (f *warner) watched(w *netWatcher) {
 	for t := range f.n.tasks {
 		if e := f.task(int32(t)); w.twice.Has(t) {
 			f.add(XorJoinTwice, e,
-				fmt.Sprintf("the xor-join of %q can hold two tokens at once, and then runs once for each", e.Name),
+				fmt.Sprintf("the xor-join of %q can hold two tokens at once, and takes only one when it starts", e.Name),
 				"make it an and- or or-join if it is meant to run once")
 		}
 		if w.whole && w.fired.Has(t) {

@@ -47,6 +47,7 @@ func (v Verdict) ExitCode() int {
 // Options bounds verification. The zero value bounds it by states alone.
 type Options struct {
 	States  int              // states that one search may look at; see [net.VerifyOptions]
+	Memory  int              // bytes that one search may take; see there too
 	Time    time.Duration    // for one net, measured by Now; 0 for no bound
 	Now     func() time.Time // the clock; nil for no bound
 	Silence []net.Code       // warnings that are not wanted
@@ -188,7 +189,7 @@ func (a across) of(d *net.Definition) []net.Problem {
 // verify verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
 func verify(m *model.Net, between across, o Options) Net {
 	n := Net{Name: m.Name, Label: m.Label, def: m.Definition, petri: m.Petri}
-	opts := net.VerifyOptions{States: o.States, Time: o.Time, Now: o.Now, Silence: o.Silence}
+	opts := net.VerifyOptions{States: o.States, Memory: o.Memory, Time: o.Time, Now: o.Now, Silence: o.Silence}
 	if m.Petri != nil {
 		n.Pos = m.Petri.Pos
 		n.Report = net.VerifyPetri(m.Petri, opts)

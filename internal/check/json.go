@@ -13,21 +13,23 @@ type JSON struct{ W io.Writer }
 
 // Row is one object of the output.
 type Row struct {
-	File      string       `json:"file"`
-	Format    string       `json:"format,omitempty"` // absent for what cannot be read, and for a workflow of a program
-	Net       string       `json:"net,omitempty"`
-	Label     string       `json:"label,omitempty"`
-	Line      int          `json:"line,omitempty"` // where the net is declared
-	Verdict   string       `json:"verdict"`        // as [Verdict] writes it
-	Findings  []RowFinding `json:"findings"`
-	Warnings  []RowFinding `json:"warnings"`           // with the first net of a file, also what is missing from its nets
-	Problems  []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read
-	Allowed   []net.Code   `json:"allowed,omitempty"`
-	Exhausted string       `json:"exhausted,omitempty"` // what ran out; findings may then be missing
-	States    int          `json:"states"`              // looked at
-	Partial   bool         `json:"partial,omitempty"`   // something in the file is missing from its nets, as notes say
-	Notes     []RowNote    `json:"notes,omitempty"`     // with the first net of a file
-	Omitted   int          `json:"omittedNotes,omitempty"`
+	File     string       `json:"file"`
+	Format   string       `json:"format,omitempty"` // absent for what cannot be read, and for a workflow of a program
+	Net      string       `json:"net,omitempty"`
+	Label    string       `json:"label,omitempty"`
+	Line     int          `json:"line,omitempty"` // where the net is declared
+	Verdict  string       `json:"verdict"`        // as [Verdict] writes it
+	Findings []RowFinding `json:"findings"`
+	Warnings []RowFinding `json:"warnings"`           // with the first net of a file, also what is missing from its nets
+	Problems []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read
+	Allowed  []net.Code   `json:"allowed,omitempty"`
+	// Incomplete says that there may be more findings than those listed, and Exhausted what ran out.
+	Incomplete bool      `json:"incomplete,omitempty"`
+	Exhausted  string    `json:"exhausted,omitempty"`
+	States     int       `json:"states"`            // looked at
+	Partial    bool      `json:"partial,omitempty"` // something in the file is missing from its nets, as notes say
+	Notes      []RowNote `json:"notes,omitempty"`   // with the first net of a file
+	Omitted    int       `json:"omittedNotes,omitempty"`
 }
 
 // RowFinding is a finding or a warning.
@@ -129,7 +131,7 @@ func (n *Net) row(f *File) Row {
 		row.Format = f.Format.String()
 	}
 	if n.Report.Exhausted != net.NoLimit {
-		row.Exhausted = n.Report.Exhausted.String()
+		row.Incomplete, row.Exhausted = true, n.Report.Exhausted.String()
 	}
 	for _, p := range n.Problems {
 		row.Problems = append(row.Problems, RowProblem{string(p.Code), p.Subject, p.Text, p.Pos.Line})

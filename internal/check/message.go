@@ -67,8 +67,12 @@ func (n *Net) messages() []Message {
 		}
 		all = append(all, n.message(level, &n.Report.Findings[i]))
 	}
-	if len(n.Problems) == 0 && n.Report.Verdict == net.Unknown {
+	switch {
+	case len(n.Problems) > 0 || n.Report.Exhausted == net.NoLimit:
+	case n.Report.Verdict == net.Unknown:
 		all = append(all, n.undecided())
+	default:
+		all = append(all, n.incomplete())
 	}
 	for i := range n.Report.Warnings {
 		all = append(all, n.message(Warning, &n.Report.Warnings[i]))
@@ -78,14 +82,37 @@ func (n *Net) messages() []Message {
 
 // undecided is the message that the verdict is not known.
 func (n *Net) undecided() Message {
-	m := Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos,
+	return Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
 		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
-			n.Report.States),
-		Fix: "give it more with --states or --time, or move a part of the net into a workflow of its own"}
-	if n.Report.Exhausted == net.LimitSplit {
-		m.Fix = "divide the or-split into several with at most ten flows each; more states or time are of no use"
+			n.Report.States)}
+}
+
+// incomplete is the message that there may be more findings than those listed.
+func (n *Net) incomplete() Message {
+	m := Message{Level: Warning, Code: string(net.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
+		Text: fmt.Sprintf("there may be more findings than these: %s ran out after %d states", n.Report.Exhausted, n.Report.States)}
+	if n.Report.Exhausted == net.LimitGrowth {
+		m.Text = fmt.Sprintf("there may be more findings than these: as tokens pile up, not every state can be looked at; %d were",
+			n.Report.States)
 	}
 	return m
+}
+
+// more says what helps where something ran out.
+func (n *Net) more() string {
+	switch n.Report.Exhausted {
+	case net.LimitTime:
+		return "give it more time with --time, or move a part of the net into a workflow of its own"
+	case net.LimitMemory:
+		return "give it more memory with --memory, or move a part of the net into a workflow of its own"
+	case net.LimitGrowth:
+		return "keep tokens from piling up; more states, time or memory are of no use"
+	case net.LimitOrJoin:
+		return "make or-joins of a loop and-joins or xor-joins where that is what is meant; more states, time or memory are of no use"
+	case net.LimitSplit:
+		return "divide the or-split into several with at most ten flows each; more states, time or memory are of no use"
+	}
+	return "give it more states with --states, or move a part of the net into a workflow of its own"
 }
 
 // message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion

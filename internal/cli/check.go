@@ -47,6 +47,7 @@ func (a *app) check() *cobra.Command {
 	f.StringVar(&c.verdicts, "verdicts", "", "compare with the list in a `file`: CSV with \"file,sound\", or an archive with one in it")
 	f.StringVar(&c.witness, "witness", "", "write the run of each finding as a scenario file into a `folder`")
 	f.IntVar(&c.states, "states", 0, "look at this many states of a net at most (default 200000)")
+	f.IntVar(&c.memory, "memory", 0, "search a net in this many `MiB` at most (default 64, and more in proportion with --states)")
 	f.DurationVar(&c.time, "time", c.time, "search a net for this `long` at most; 0 for no bound")
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "name every net, and what did not come across from its file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -68,7 +69,7 @@ type checks struct {
 	explain, verbose  bool
 	verdicts, witness string
 	silence           []net.Code
-	states            int
+	states, memory    int
 	time              time.Duration
 
 	models    int // files and workflows that were checked, or would be if they could be read
@@ -91,7 +92,7 @@ func warningCode(s string) (net.Code, error) {
 func warningWords() []string {
 	list := []string{"all"}
 	for _, c := range check.WarningCodes() {
-		if c != net.Undecided {
+		if c != net.Undecided && c != net.Incomplete {
 			list = append(list, string(c))
 		}
 	}
@@ -112,8 +113,8 @@ func (c *checks) usable(cmd *cobra.Command, args []string) error {
 		return usagef("tasq check needs a FILE, a FOLDER, an ARCHIVE or a WORKFLOW; see tasq check -h")
 	case c.verdicts != "" && c.a.output != "table":
 		return usagef("--verdicts compares in words, so it does not go with -o %s", c.a.output)
-	case c.states < 0 || c.time < 0:
-		return usagef("--states and --time cannot be negative")
+	case c.states < 0 || c.time < 0 || c.memory < 0:
+		return usagef("--states, --time and --memory cannot be negative")
 	}
 	if slices.Contains(c.silence, "all") {
 		c.silence = check.WarningCodes()
@@ -162,7 +163,7 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	text := &check.Text{W: c.a.Out, Verbose: c.verbose, Quiet: c.list != nil && !c.verbose}
 	sarif := &check.SARIF{Version: versionOf(debug.ReadBuildInfo()).Version}
 	out := map[string]report{"table": text, "json": check.JSON{W: c.a.Out}, "sarif": sarif}[c.a.output]
-	o := check.Options{States: c.states, Time: c.time, Now: now, Silence: c.silence}
+	o := check.Options{States: c.states, Memory: c.memory << 20, Time: c.time, Now: now, Silence: c.silence}
 	each := func(f *check.File) error {
 		if err := ctx.Err(); err != nil {
 			return err // what was being read says nothing of the file
