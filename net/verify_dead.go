@@ -44,10 +44,10 @@ func (f *findings) deadTasks() {
 type deadTask struct {
 	task   int32
 	moves  []*gameMove // by which it can start
-	known  bool    // the fields below hold
-	never  []int32 // inputs that nothing marks
-	inTime bool    // a state has the tokens of a move, before the run is over
-	late   bool    // a state has them in which the run is over
+	known  bool        // the fields below hold
+	never  []int32     // inputs that nothing marks
+	inTime bool        // a state has the tokens of a move, before the run is over
+	late   bool        // a state has them in which the run is over
 }
 
 // inquire looks for the tokens of the task in all states.
