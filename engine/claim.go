@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -20,12 +18,10 @@ type claim struct {
 	ctx    context.Context // of the worker
 	cancel func()
 	work   *activities.Work
-	steps  *journal    // nil until the claim was accepted
-	lost   atomic.Bool // it was accepted and not committed
+	steps  *journal         // nil until the claim was accepted
+	lost   atomic.Bool      // it was accepted and not committed
+	asked  *activities.Work // what the writer was told last; work is what the worker has
 }
-
-// errClaim is why a job is put off that a worker had begun.
-var errClaim = fmt.Errorf("%w the claim", errCommit)
 
 // errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,
 // which is all that still runs then.
@@ -41,17 +37,24 @@ func (e *Engine) claim(n entry) {
 	c := &claim{entry: n, e: e, lease: e.now().Add(e.cfg.Lease)}
 	c.ctx, c.cancel = context.WithCancel(e.ctx)
 	r := e.onOurJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
-		c.work, err = m.Claim(n.job, e.cfg.Owner, c.lease)
+		c.asked, err = m.Claim(n.job, e.cfg.Owner, c.lease)
 		return err
 	})
 	r.ctx, r.ended = context.Background(), c.ended
 	r.accepted = func() { c.accepted(r.tx) }
 	if !e.enqueue(r) {
-		c.ended(ErrClosed)
+		go c.free() // the scheduler is locked
 	}
 }
 
+// accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done anew:
+// the worker goes on then, since the job is as it was, so its fence is the same.
 func (c *claim) accepted(tx *Tx) {
+	if c.steps != nil {
+		c.e.recallClaim(tx, c.entry, c.asked.Steps)
+		return
+	}
+	c.work = c.asked
 	c.steps = c.e.newJournal(c.entry, c.work)
 	c.e.recallClaim(tx, c.entry, c.work.Steps)
 	c.e.sched.hold(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
@@ -68,18 +71,9 @@ func (c *claim) ended(err error) {
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)
 		c.cancel() // what a worker does without its claim is not the engine's
-	default:
-		go c.refused(err)
-	}
-}
-
-// refused ends a claim that no worker has heard of.
-func (c *claim) refused(err error) {
-	defer c.free()
-	if errors.Is(err, kernel.ErrNotDue) {
-		c.e.lookAgain(c.entry)
-	} else {
-		c.e.putOff(c.entry, err)
+	default: // no worker has heard of it
+		c.e.notBegun(c.entry, err)
+		c.free()
 	}
 }
 
@@ -104,13 +98,14 @@ func (c *claim) do() {
 		return
 	}
 	e.settle(c.entry, w, output, failure, c.steps.last...)
-	if c.lost.Load() {
-		e.putOff(c.entry, errClaim)
-	}
 }
 
+// free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
 func (c *claim) free() {
 	c.cancel()
+	if c.lost.Load() {
+		c.e.sched.tryAgain(c.entry)
+	}
 	var fence int64
 	if c.work != nil {
 		fence = c.work.Fence

@@ -14,12 +14,9 @@ import (
 func (e *Engine) StartCase(
 	ctx context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
 ) (workitem.CaseID, error) {
-	var id workitem.CaseID
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		id, err = tx.StartCase(tx.ctx, d, input, call)
-		return err
-	}})
-	return id, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (workitem.CaseID, error) {
+		return tx.StartCase(tx.ctx, d, input, call)
+	})
 }
 
 // Start starts a case of a workflow by its name.
@@ -72,12 +69,9 @@ func (e *Engine) Do(
 func (e *Engine) NewItem(
 	ctx context.Context, id workitem.CaseID, task string, n activities.NewItem, opts ...builder.CallOption,
 ) (*workitem.Item, error) {
-	var it *workitem.Item
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		it, err = tx.NewItem(tx.ctx, id, task, n, opts...)
-		return err
-	}})
-	return it, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (*workitem.Item, error) {
+		return tx.NewItem(tx.ctx, id, task, n, opts...)
+	})
 }
 
 // Cancel cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has ended.

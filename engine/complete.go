@@ -13,9 +13,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// errLate says that a completion handler took so long that it was left behind, and its transaction with it. The command
-// is done again, and the handler is told by a job: so the case ends in any case.
-var errLate = errors.New("a completion handler was left behind")
+// errLate says that a completion handler took so long that it was left behind, or that its SQL undid the whole transaction. The
+// command is done again, and the handler is told by a job: so the case ends in any case.
+var errLate = errors.New("a completion handler took its transaction with it")
 
 // maxNesting bounds how deep handlers end cases whose handlers end cases.
 const maxNesting = 20
@@ -86,7 +86,7 @@ func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, 
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, kernel.ErrAbandoned):
+	case errors.Is(err, kernel.ErrAbandoned), errors.Is(err, store.ErrUndone):
 		return fmt.Errorf("%w: %w", errLate, err)
 	}
 	tx.e.log.Error("a completion handler failed; a job tells it again",

@@ -69,6 +69,8 @@ type Engine struct {
 	sched  scheduler
 	watch  watchers
 	topics topics
+	alarms alarms
+	faults faultLog
 	active activity
 	close  sync.Once
 	jobs   sync.WaitGroup
@@ -131,6 +133,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.index.init()
+	e.alarms.clock = e.clock
+	e.faults.init(e)
 	e.sched.init(e)
 	e.watch.init()
 	e.topics.init()
@@ -278,6 +282,7 @@ func (e *Engine) closeOnce() error {
 
 func (e *Engine) shutDown() error {
 	close(e.closing)
+	e.alarms.close()
 	e.queue.close()
 	<-e.stopped
 	e.runner.stop()
@@ -300,6 +305,7 @@ func (e *Engine) Kill() error {
 		e.sched.stop()
 		e.keep.close()
 		close(e.closing)
+		e.alarms.close()
 		e.queue.close()
 		<-e.stopped
 		e.cancel()

@@ -75,12 +75,7 @@ var errEventName = errors.New("bad name")
 // of it happens together, once each. It returns how many there were. Nothing is kept for those who come later; that is
 // what [Engine.Send] is for.
 func (e *Engine) Broadcast(ctx context.Context, topic string, value any, opts ...builder.CallOption) (int, error) {
-	var n int
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		n, err = tx.Broadcast(tx.ctx, topic, value, opts...)
-		return err
-	}})
-	return n, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (int, error) { return tx.Broadcast(tx.ctx, topic, value, opts...) })
 }
 
 // Broadcast is like [Engine.Broadcast], as part of the transaction.

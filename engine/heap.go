@@ -81,3 +81,16 @@ func (h *entries) heapify(before order) {
 		h.sink(i, before)
 	}
 }
+
+// until calls f with the entries that are due by a time, in any order. The heap is one by due.
+func (h entries) until(due int64, f func(*entry)) {
+	var visit func(i int)
+	visit = func(i int) {
+		if i < len(h) && h[i].due <= due {
+			f(&h[i])
+			visit(2*i + 1)
+			visit(2*i + 2)
+		}
+	}
+	visit(0)
+}

@@ -13,8 +13,6 @@ import (
 const (
 	// inboxPace is how often the engine asks whether a command was left. Asking costs microseconds and reads no table.
 	inboxPace = 250 * time.Millisecond
-	// inboxRetry is how long the engine waits after the store failed to take or answer commands.
-	inboxRetry = 10 * time.Second
 	// inboxBatch bounds how many commands are read at a time.
 	inboxBatch = 100
 )
@@ -39,19 +37,24 @@ func (i *inbox) start(e *Engine) {
 	i.wait.Go(func() {
 		err := i.look()
 		e.active.add(-1)
-		for i.rest(err) {
+		for faults := 0; i.rest(err, faults); faults++ {
+			if err == nil {
+				faults = 0
+			}
 			err = i.look()
 		}
 	})
 }
 
 // rest waits until it is time to look again; false if the engine closed meanwhile.
-func (i *inbox) rest(err error) bool {
+func (i *inbox) rest(err error, faults int) bool {
+	if errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	i.e.faults.note("inbox", err, "commands of other processes could not be taken; they stay, and are tried again")
 	pace := inboxPace
-	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, context.Canceled) {
-		pace = inboxRetry
-		i.e.log.Error("commands of other processes could not be taken; they stay, and are tried again",
-			"error", err, "in", pace)
+	if err != nil {
+		pace = max(pace, faultWait(faults))
 	}
 	timer := time.NewTimer(pace)
 	defer timer.Stop()
@@ -81,11 +84,9 @@ func (i *inbox) look() error {
 // the one before.
 func (e *Engine) serveAll() error {
 	for after := int64(0); ; {
-		var requests []store.Request
-		err := e.submit(e.ctx, &request{run: func(tx *Tx) (err error) {
-			requests, err = tx.s.Requests(tx.ctx, after, inboxBatch)
-			return err
-		}})
+		requests, err := submitFor(e.ctx, e, &request{}, func(tx *Tx) ([]store.Request, error) {
+			return tx.s.Requests(tx.ctx, after, inboxBatch)
+		})
 		if err == nil && len(requests) > 0 {
 			err = e.servePage(requests)
 		}
@@ -115,10 +116,24 @@ func (e *Engine) servePage(requests []store.Request) error {
 		served = append(served, r)
 	}
 	var errs []error
-	for _, r := range served {
-		errs = append(errs, <-r.done)
+	for i, r := range served {
+		err := <-r.done
+		if errors.Is(err, store.ErrUndone) && !isFault(err) {
+			err = e.refuseRemote(requests[i], err)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// refuseRemote answers a command whose own transaction is gone, and its answer with it.
+func (e *Engine) refuseRemote(left store.Request, cause error) error {
+	return e.submit(e.ctx, &request{run: func(tx *Tx) error { return tx.refuse(left, cause) }})
+}
+
+func (tx *Tx) refuse(left store.Request, cause error) error {
+	tx.e.log.Info("a command of another process was refused", "request", left.ID, "error", cause)
+	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Code: Code(cause), Error: cause.Error()})
 }
 
 // serve does one command, and records the answer in the same transaction: so it is done once, whatever fails. A command
@@ -139,13 +154,12 @@ func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 			return err
 		})
 	}
-	if errors.Is(err, errLate) {
-		return err // the whole of it is done again
+	if errors.Is(err, errLate) || isFault(err) || errors.Is(err, store.ErrUndone) {
+		return err // the whole of it is done again, or there is nothing left that an answer could be part of
 	}
 	if err != nil {
 		tx.rollback()
-		tx.e.log.Info("a command of another process was refused", "request", left.ID, "error", err)
-		return tx.s.Reply(tx.ctx, left.ID, store.Answer{Code: Code(err), Error: err.Error()})
+		return tx.refuse(left, err)
 	}
 	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Result: result})
 }

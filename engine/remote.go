@@ -113,12 +113,7 @@ func (c *RemoteCommand) action() (workitem.Action, error) {
 // Execute does a command that is given as data, and returns when that is durable. Its errors are those of the methods
 // that do the same.
 func (e *Engine) Execute(ctx context.Context, c RemoteCommand) (RemoteResult, error) {
-	var result RemoteResult
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		result, err = tx.execute(c)
-		return err
-	}})
-	return result, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (RemoteResult, error) { return tx.execute(c) })
 }
 
 func (tx *Tx) execute(c RemoteCommand) (RemoteResult, error) {
@@ -184,6 +179,8 @@ var codes = []struct {
 	{"read-only", store.ErrReadOnly},
 	{"newer", store.ErrNewer},
 	{"corrupt", store.ErrCorrupt},
+	{"undone", store.ErrUndone},
+	{"unavailable", store.ErrUnavailable},
 }
 
 // Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",

@@ -19,18 +19,20 @@ import (
 
 // RunInfo implements [builder.Runs]; the handles of runs call it.
 func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
-	var info builder.RunInfo
-	var item workitem.ID
-	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
-		if info, err = tx.RunInfo(tx.ctx, d, id); err == nil {
-			item = tx.abandoned(id)
-		}
-		return err
-	}})
-	if err == nil && !item.IsZero() {
-		err = e.tellStuck(ctx, &info, item)
+	type seen struct {
+		info builder.RunInfo
+		item workitem.ID
 	}
-	return info, err
+	now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
+		if s.info, err = tx.RunInfo(tx.ctx, d, id); err == nil {
+			s.item = tx.abandoned(id)
+		}
+		return s, err
+	})
+	if err == nil && !now.item.IsZero() {
+		err = e.tellStuck(ctx, &now.info, now.item)
+	}
+	return now.info, err
 }
 
 // RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as waiting: it takes a query to find
@@ -52,13 +54,9 @@ func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.C
 func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	incident, leave := e.watch.joinIncidents(id)
 	defer leave()
-	item := workitem.ID{}
-	first := func(tx *Tx) bool {
-		item = tx.abandoned(id)
-		return !item.IsZero()
-	}
+	first := func(tx *Tx) workitem.ID { return tx.abandoned(id) }
 	for look := first; ; {
-		c, err := e.wait(ctx, id, incident, look)
+		c, item, err := e.wait(ctx, id, incident, look)
 		if err != nil {
 			return builder.RunInfo{}, err
 		}
@@ -76,7 +74,7 @@ func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id worki
 		if err := e.tellStuck(ctx, &info, item); err != nil || info.State == builder.RunStuck {
 			return info, err
 		}
-		look, item = nil, workitem.ID{} // a person does the work; the next incident is told of
+		look = nil // a person does the work; the next incident is told of
 	}
 }
 
@@ -173,12 +171,7 @@ func soonest(c *store.Case) *store.Job {
 func (e *Engine) CancelRun(
 	ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
 ) (bool, error) {
-	done := false
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		done, err = tx.CancelRun(tx.ctx, d, id, reason, call)
-		return err
-	}})
-	return done, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (bool, error) { return tx.CancelRun(tx.ctx, d, id, reason, call) })
 }
 
 // CancelRun implements [builder.Runs].
@@ -255,12 +248,9 @@ func (tx *Tx) remove(u *unit, call builder.Call) error {
 func (e *Engine) RestartRun(
 	ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
 ) (workitem.CaseID, error) {
-	var fresh workitem.CaseID
-	err := e.submit(ctx, &request{run: func(tx *Tx) (err error) {
-		fresh, err = tx.RestartRun(tx.ctx, d, id, from, call)
-		return err
-	}})
-	return fresh, err
+	return submitFor(ctx, e, &request{}, func(tx *Tx) (workitem.CaseID, error) {
+		return tx.RestartRun(tx.ctx, d, id, from, call)
+	})
 }
 
 // RestartRun implements [builder.Runs]. The fresh run is of the definition that is given, which may be a newer version.

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +13,11 @@ import (
 )
 
 // scheduler knows every pending job of the workflows of this engine: when it is due, and who may run it. It holds a short
-// entry for each, so that a hundred thousand sleeping cases cost megabytes, and one timer, so that nothing polls.
+// entry for each, so that a hundred thousand sleeping cases cost megabytes, and one alarm, so that nothing polls.
+//
+// What is due goes to the writer in the order of (due time, creation), timers and claims together, under one lock: so the outcome
+// of a case depends neither on goroutines nor on how many of them run at once. Jobs that wait for a worker are chosen by priority
+// before that.
 type scheduler struct {
 	e        *Engine
 	mu       sync.Mutex
@@ -20,12 +27,14 @@ type scheduler struct {
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
 	hands    hands
-	wake     func() bool // stops the timer
+	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
 	on       bool
 	stopping bool
 	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
 	spin     spinning
+	again    [maxLevel + 1]retries
+	next     []entry // memory for what a turn hands out
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -43,11 +52,13 @@ type entry struct {
 	root     workitem.CaseID
 	queue    *jobQueue // nil for what the writer does itself
 	priority int32
-	cautious bool // it was there when the process before this one died: claim it durably before it runs
+	cautious bool  // claim it durably before it runs: it may have ended a process before, or the claim failed
+	faults   uint8 // how often in a row the store failed as it was to begin
 }
 
 // jobQueue holds the due jobs of one queue.
 type jobQueue struct {
+	name    string
 	limit   int
 	running int
 	ready   entries // by priority
@@ -94,6 +105,7 @@ func (s *scheduler) stop() {
 		s.e.active.add(-len(q.ready))
 		q.ready = nil
 	}
+	s.stopRetries()
 }
 
 // queueOf finds or makes a queue.
@@ -104,7 +116,7 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 		if !listed {
 			limit = s.e.cfg.Workers
 		}
-		q = &jobQueue{limit: limit}
+		q = &jobQueue{name: name, limit: limit}
 		s.queues[name] = q
 	}
 	return q
@@ -230,19 +242,18 @@ func (s *scheduler) compact() {
 	clear(s.dropped)
 }
 
-// turn hands out what is due, and sets the timer for what is not.
+// turn hands out what is due, and sets the alarm for what is not.
 func (s *scheduler) turn() {
-	var fire []entry
-	var run []entry
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.on || s.stopping {
-		s.mu.Unlock()
 		return
 	}
 	now := s.e.now().UnixMicro()
 	for _, j := range s.spin.release(now) {
 		s.add(j, false)
 	}
+	next := s.next[:0]
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
 		n := s.waiting.pop(byDue)
 		if _, gone := s.dropped[n.key()]; gone {
@@ -251,30 +262,33 @@ func (s *scheduler) turn() {
 		}
 		s.e.active.add(1)
 		if n.queue == nil {
-			fire = append(fire, n)
+			next = append(next, n)
 		} else {
 			n.queue.ready.push(n, byPriority)
 		}
 	}
 	for _, q := range s.queues {
 		for q.running < q.limit && len(q.ready) > 0 {
-			run = append(run, q.ready.pop(byPriority))
+			next = append(next, q.ready.pop(byPriority))
 			q.running++
 			s.e.jobs.Add(1)
 		}
 	}
-	s.setTimer(now)
-	s.mu.Unlock()
-	for _, n := range fire {
-		go s.e.fire(n)
+	s.setAlarm()
+	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
+	for _, n := range next {
+		if n.queue == nil {
+			s.e.fire(n)
+		} else {
+			s.e.claim(n)
+		}
 	}
-	for _, n := range run {
-		s.e.claim(n)
-	}
+	clear(next)
+	s.next = next[:0]
 }
 
-// setTimer arranges the next turn.
-func (s *scheduler) setTimer(now int64) {
+// setAlarm arranges the next turn.
+func (s *scheduler) setAlarm() {
 	if len(s.waiting) == 0 {
 		return
 	}
@@ -286,19 +300,12 @@ func (s *scheduler) setTimer(now int64) {
 		s.wake()
 	}
 	s.wakeAt = due
-	s.wake = s.e.clock.AfterFunc(untilDue(now, due), func() {
+	s.wake = s.e.alarms.at(due, func() {
 		s.mu.Lock()
 		s.wake = nil
 		s.mu.Unlock()
 		s.turn()
 	})
-}
-
-// untilDue is the wait from now to due, both in microseconds, at most a day: a clock that is set forward meanwhile is so
-// noticed, and centuries do not run over.
-func untilDue(now, due int64) time.Duration {
-	const day = int64(24 * time.Hour / time.Microsecond)
-	return time.Duration(min(due-now, day)) * time.Microsecond
 }
 
 // freed notes that a worker has ended.

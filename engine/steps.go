@@ -28,11 +28,11 @@ type journal struct {
 	steps []*workitem.Step // what earlier runs recorded
 	last  []*workitem.Step // what the function left to be recorded with its end
 
-	mu     sync.Mutex
-	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
-	told   func(*workitem.Step)
-	timers []func() bool
-	over   bool // nothing is told any more
+	mu    sync.Mutex
+	waits map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
+	told  func(*workitem.Step)
+	stops []func() // of the alarms for waits
+	over  bool     // nothing is told any more
 
 	// While the run is being suspended, a step that is due for its next attempt is not told: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
@@ -90,10 +90,8 @@ func (j *journal) Watch(f func(*workitem.Step)) {
 
 // Record implements [step.Journal].
 func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
-	var stored []*workitem.Step
-	err := j.submit(ctx, "step "+names(steps), func(_ *Tx, m *kernel.Machine) (err error) {
-		stored, err = m.RecordSteps(j.n.job, j.w.Fence, steps)
-		return err
+	stored, err := journaled(ctx, j, "step "+names(steps), func(_ *Tx, m *kernel.Machine) ([]*workitem.Step, error) {
+		return m.RecordSteps(j.n.job, j.w.Fence, steps)
 	})
 	if err != nil {
 		return nil, err
@@ -103,23 +101,25 @@ func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*worki
 
 // Suspend implements [step.Journal].
 func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
-	var stored []*workitem.Step
-	suspended := false
+	type outcome struct {
+		stored    []*workitem.Step
+		suspended bool
+	}
 	known := j.known()
 	j.suspend(true)
 	defer j.suspend(false)
-	err := j.submit(ctx, "job suspend", func(_ *Tx, m *kernel.Machine) (err error) {
-		stored, suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
-		return err
+	o, err := journaled(ctx, j, "job suspend", func(_ *Tx, m *kernel.Machine) (o outcome, err error) {
+		o.stored, o.suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
+		return o, err
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	if suspended {
+	if o.suspended {
 		j.end()
-		return stored, true, nil
+		return o.stored, true, nil
 	}
-	return j.keepAll(stored), false, nil
+	return j.keepAll(o.stored), false, nil
 }
 
 // suspend notes that a suspension begins or has ended, and tells what was held back meanwhile if the run goes on.
@@ -142,11 +142,10 @@ func (j *journal) suspend(begins bool) {
 func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
-	var stored []*workitem.Step
-	var bug *workitem.Failure
 	outer := ctx
-	err := j.submit(ctx, "step "+s.Name, func(tx *Tx, m *kernel.Machine) error {
+	stored, err := journaled(ctx, j, "step "+s.Name, func(tx *Tx, m *kernel.Machine) ([]*workitem.Step, error) {
 		done := *s
+		var bug *workitem.Failure
 		var own error // of the function, without the words for the transaction
 		failed := tx.s.Savepoint(tx.ctx, func() (err error) {
 			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
@@ -165,23 +164,21 @@ func (j *journal) Tx(
 		})
 		done.State = workitem.StepDone
 		if failed != nil && outer.Err() != nil {
-			return context.Cause(outer) // the job is being stopped, which says nothing of the work
+			return nil, context.Cause(outer) // the job is being stopped, which says nothing of the work
 		}
 		if bug != nil {
-			return bug // fails the job, and no step, as a panic elsewhere in the function does
+			return nil, bug // fails the job, and no step, as a panic elsewhere in the function does
 		}
 		if failed != nil {
-			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) {
-				return failed
+			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, ErrLeaseLost) || errors.Is(failed, store.ErrUndone) {
+				return nil, failed
 			}
 			if own == nil {
 				own = failed
 			}
 			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
 		}
-		var err error
-		stored, err = m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})
-		return err
+		return m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})
 	})
 	if err != nil {
 		return nil, err
@@ -189,19 +186,36 @@ func (j *journal) Tx(
 	return stored[0], nil
 }
 
-func (j *journal) submit(ctx context.Context, command string, f func(*Tx, *kernel.Machine) error) error {
-	err := j.e.submit(ctx, &request{run: func(tx *Tx) error {
+// request makes a command on the tree of the job.
+func (j *journal) request(command string, f func(*Tx, *kernel.Machine) error) *request {
+	return &request{run: func(tx *Tx) error {
 		u, err := tx.open(j.n.root)
 		if err != nil {
 			return err
 		}
 		tx.mark(u, command, builder.Call{})
 		return tx.do(u, builder.Call{}, func(m *kernel.Machine) error { return f(tx, m) })
-	}})
+	}}
+}
+
+// journaled submits a command of a run. A fault of the store is no failure of the function, which waits until the store works.
+func journaled[T any](ctx context.Context, j *journal, command string, f func(*Tx, *kernel.Machine) (T, error)) (
+	result T, err error,
+) {
+	err = j.e.insist(ctx, func() (err error) {
+		result, err = submitFor(ctx, j.e, &request{}, func(tx *Tx) (result T, err error) {
+			err = j.request(command, func(tx *Tx, m *kernel.Machine) (err error) {
+				result, err = f(tx, m)
+				return err
+			}).run(tx)
+			return result, err
+		})
+		return err
+	})
 	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: %w", step.ErrLost, err)
+		err = fmt.Errorf("%w: %w", step.ErrLost, err)
 	}
-	return err
+	return result, err
 }
 
 // names lists the first few steps, for the history.
@@ -240,18 +254,17 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 func (j *journal) keep(s *workitem.Step) {
 	j.waits[s.ID] = s
 	if !s.Due.IsZero() && !j.over {
-		wait := untilDue(j.e.now().UnixMicro(), s.Due.UnixMicro())
-		j.timers = append(j.timers, j.e.clock.AfterFunc(max(0, wait), func() { j.timeIsUp(s) }))
+		j.stops = append(j.stops, j.e.alarms.at(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
 	}
 }
 
 // timeIsUp decides a wait whose time is over while the run goes on.
-func (j *journal) timeIsUp(s *workitem.Step) {
+func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 	j.mu.Lock()
 	now, live := j.waits[s.ID]
 	live = live && !j.over
 	if live && now.Due.After(j.e.now()) {
-		j.keep(now) // a wait of more than a day, or one that was put off
+		j.keep(now) // it was put off, or the clock was set back
 		live = false
 	}
 	told := j.told
@@ -269,11 +282,22 @@ func (j *journal) timeIsUp(s *workitem.Step) {
 		}
 		return
 	}
-	err := j.submit(context.Background(), "steps due", func(_ *Tx, m *kernel.Machine) error {
-		return m.StepsDue(j.n.job, j.w.Fence)
+	r := j.request("steps due", func(_ *Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.w.Fence) })
+	j.e.follow(r, func(err error) {
+		if err != nil && !unwanted(err) {
+			j.e.faults.note("due work", err, "a wait could not be ended; it is tried again", "job", j.n.job, "step", s.Name)
+			j.later(faults, func() { j.timeIsUp(s, faults+1) })
+		}
 	})
-	if err != nil && !errors.Is(err, step.ErrLost) && !errors.Is(err, ErrClosed) {
-		j.e.log.Error("a wait could not be ended; it is when the job goes on", "job", j.n.job, "step", s.Name, "error", err)
+}
+
+// later calls f after a fault, unless the run is over by then.
+func (j *journal) later(faults int, f func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.over {
+		timer := time.AfterFunc(faultWait(faults), f)
+		j.stops = append(j.stops, func() { timer.Stop() })
 	}
 }
 
@@ -327,8 +351,8 @@ func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.over = true
-	for _, stop := range j.timers {
+	for _, stop := range j.stops {
 		stop()
 	}
-	j.timers = nil
+	j.stops = nil
 }

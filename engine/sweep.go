@@ -14,18 +14,18 @@ import (
 // sweepPage bounds how many root cases one transaction removes, so that other commands do not wait long behind it.
 const sweepPage = 256
 
-// sweepRetry is how long the engine waits after it failed to remove what is due.
-const sweepRetry = time.Hour
+// sweepRetry is how long the engine waits after a case could not be removed, though the store works.
+const sweepRetry = time.Minute
 
-// sweeper removes root cases that need not be kept any longer. It knows when the next one is due, and has one timer for
+// sweeper removes root cases that need not be kept any longer. It knows when the next one is due, and has one alarm for
 // it: so nothing runs while nothing is due.
 type sweeper struct {
 	e    *Engine
 	mu   sync.Mutex
-	next time.Time // when the timer fires; zero if it is not set
-	stop func() bool
-	busy bool // a sweep is under way
-	more bool // something became due meanwhile
+	next time.Time // when the alarm is set for
+	stop func()    // stops it; nil if there is none
+	busy bool      // a sweep is under way
+	more bool      // something became due meanwhile
 	off  bool
 	wait sync.WaitGroup
 }
@@ -90,11 +90,11 @@ func (s *sweeper) due(at time.Time) {
 			s.stop()
 		}
 		s.next = at
-		s.stop = s.e.clock.AfterFunc(untilDue(now.UnixMicro(), at.UnixMicro()), s.ring)
+		s.stop = s.e.alarms.at(at.UnixMicro(), s.ring)
 	}
 }
 
-// ring is what the timer calls.
+// ring is what the alarm calls.
 func (s *sweeper) ring() {
 	s.mu.Lock()
 	at := s.next
@@ -108,7 +108,7 @@ func (s *sweeper) begin() {
 	s.busy, s.more = true, false
 	s.e.active.add(1)
 	s.wait.Go(func() {
-		next := s.e.sweep()
+		next := s.e.sweepAll()
 		s.mu.Lock()
 		s.busy = false
 		if s.more {
@@ -122,20 +122,39 @@ func (s *sweeper) begin() {
 	})
 }
 
-// sweep removes all that is due, page by page, and says when more will be; zero if nothing will.
-func (e *Engine) sweep() (next time.Time) {
+// sweepAll removes all that is due, however often the store fails meanwhile, and returns when more will be; zero if nothing will.
+func (e *Engine) sweepAll() (next time.Time) {
+	var stuck error
+	err := e.insist(e.ctx, func() (err error) {
+		next, stuck, err = e.sweep()
+		e.faults.note("retention", err, "cases could not be removed; they are kept, and it is tried again")
+		return err
+	})
+	switch {
+	case err != nil:
+		return time.Time{} // the engine closes
+	case stuck != nil:
+		e.log.Error("cases could not be removed; they are kept, and it is tried again", "error", stuck, "in", sweepRetry)
+		return e.now().Add(sweepRetry)
+	}
+	return next
+}
+
+// sweep removes all that is due, page by page, and returns when more will be, zero if nothing will, and why cases stay that could
+// not be removed. The last error is that of the store, which may have kept it from the rest.
+func (e *Engine) sweep() (next time.Time, stuck, err error) {
 	var after string
-	var wrong error
 	for {
 		due, err := e.removable(store.CaseFilter{Removable: e.now(), Page: store.Page{After: after, Limit: sweepPage}})
-		var stayed []workitem.CaseID
-		if err == nil && len(due) > 0 {
-			stayed, err = e.removePage(due)
+		if err != nil {
+			return time.Time{}, stuck, err
 		}
-		if errors.Is(err, ErrClosed) || e.ctx.Err() != nil {
-			return time.Time{}
+		stayed, wrong, err := e.removePage(due)
+		if err != nil {
+			return time.Time{}, stuck, err
 		}
-		if wrong = errors.Join(wrong, err); err != nil && len(stayed) == 0 || len(due) < sweepPage {
+		stuck = errors.Join(stuck, wrong)
+		if len(due) < sweepPage {
 			break
 		}
 		after = "" // what was removed cannot be gone on from
@@ -143,18 +162,11 @@ func (e *Engine) sweep() (next time.Time) {
 			after = stayed[len(stayed)-1].String()
 		}
 	}
-	if wrong != nil {
-		e.log.Error("cases could not be removed; they are kept, and it is tried again", "error", wrong, "in", sweepRetry)
-		return e.now().Add(sweepRetry)
-	}
 	first, err := e.removable(store.CaseFilter{Removable: endOfTime, Page: store.Page{Limit: 1}})
-	switch {
-	case err != nil:
-		return e.now().Add(sweepRetry)
-	case len(first) > 0:
-		return later(first[0].KeepUntil, e.now())
+	if err != nil || len(first) == 0 {
+		return time.Time{}, stuck, err
 	}
-	return time.Time{}
+	return later(first[0].KeepUntil, e.now()), stuck, nil
 }
 
 // later keeps a sweep from following on one that left a case where it is.
@@ -173,41 +185,48 @@ func (e *Engine) removable(f store.CaseFilter) (cases []*store.Case, err error) 
 		cases, err = r.Cases(e.ctx, f)
 		return err
 	})
-	return cases, err
+	if e.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	return cases, asFault(err)
 }
 
-// removePage removes cases in one transaction, or, if that fails, those that can be, each in its own. It returns those
-// that stayed.
-func (e *Engine) removePage(due []*store.Case) (stayed []workitem.CaseID, err error) {
-	err = e.submit(e.ctx, &request{run: func(tx *Tx) error {
-		stayed = stayed[:0]
+// removePage removes cases in one transaction, or, if one of them cannot be removed, each in its own. It returns those that
+// stayed, why, and why the store took none of this.
+func (e *Engine) removePage(due []*store.Case) (stayed []workitem.CaseID, stuck, err error) {
+	if len(due) == 0 {
+		return nil, nil, nil
+	}
+	stayed, err = submitFor(e.ctx, e, &request{}, func(tx *Tx) (stayed []workitem.CaseID, err error) {
 		for _, c := range due {
 			removed, err := tx.sweep(c.ID)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !removed {
 				stayed = append(stayed, c.ID)
 			}
 		}
-		return nil
-	}})
-	if err == nil || errors.Is(err, ErrClosed) || e.ctx.Err() != nil {
-		return stayed, err
+		return stayed, nil
+	})
+	if err == nil || e.noSweep(err) {
+		return stayed, nil, err
 	}
-	stayed = stayed[:0]
-	var errs []error
 	for _, c := range due {
-		removed := false
-		err := e.submit(e.ctx, &request{run: func(tx *Tx) (err error) {
-			removed, err = tx.sweep(c.ID)
-			return err
-		}})
+		removed, err := submitFor(e.ctx, e, &request{}, func(tx *Tx) (bool, error) { return tx.sweep(c.ID) })
+		if e.noSweep(err) {
+			return stayed, stuck, err
+		}
 		if err != nil || !removed {
-			stayed, errs = append(stayed, c.ID), append(errs, err)
+			stayed, stuck = append(stayed, c.ID), errors.Join(stuck, err)
 		}
 	}
-	return stayed, errors.Join(errs...)
+	return stayed, stuck, nil
+}
+
+// noSweep reports whether an error ends a sweep, and not only the removal of one case.
+func (e *Engine) noSweep(err error) bool {
+	return errors.Is(err, errCommit) || errors.Is(err, ErrClosed) || e.ctx.Err() != nil
 }
 
 // sweep removes a case, unless somebody did so, or it must stay after all.

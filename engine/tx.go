@@ -64,8 +64,11 @@ var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was gi
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that
 // is durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A
-// command that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. f is called
-// once at most.
+// command that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. An error that wraps
+// [store.ErrUndone] says that SQL of f undid the transaction: f cannot go on then.
+//
+// f is called once at most. If the context ends before that, f is not called; once it is called, Update returns its outcome
+// whether or not the context ends. So f may use variables of its caller.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")

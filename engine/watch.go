@@ -128,56 +128,61 @@ func (w *watchers) close() {
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
-	return e.wait(ctx, id, nil, nil)
+	c, _, err := e.wait(ctx, id, nil, nil)
+	return c, err
 }
 
-// wait returns a case that has not ended, too: if look says so at the first look at it, or when wake is signaled. Both may be nil.
+// wait returns a case that has not ended, too: if look finds an item at the first look at it, or when wake is signaled. Both may
+// be nil. It returns what look found.
 func (e *Engine) wait(
-	ctx context.Context, id workitem.CaseID, wake <-chan struct{}, look func(*Tx) bool,
-) (*store.Case, error) {
+	ctx context.Context, id workitem.CaseID, wake <-chan struct{}, look func(*Tx) workitem.ID,
+) (c *store.Case, found workitem.ID, err error) {
 	end := e.watch.joinEnd(id)
 	defer e.watch.leaveEnd(id, end)
-	var c *store.Case
-	enough := false
-	err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
-		if c, err = tx.Case(tx.ctx, id); err == nil && look != nil && !c.State.Final() {
-			enough = look(tx)
+	type seen struct {
+		c     *store.Case
+		found workitem.ID
+	}
+	now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
+		if s.c, err = tx.Case(tx.ctx, id); err == nil && look != nil && !s.c.State.Final() {
+			s.found = look(tx)
 		}
-		return err
-	}})
+		return s, err
+	})
 	select {
 	case ended := <-end: // perhaps removed, too, before the look at it
 		if ended != nil {
-			return ended, nil
+			return ended, found, nil
 		}
 	default:
 	}
-	if err != nil || c.State.Final() || enough {
-		return c, err
+	if err != nil || now.c.State.Final() || !now.found.IsZero() {
+		return now.c, now.found, err
 	}
-	if !c.Parent.IsZero() {
-		return e.waitForChild(ctx, c)
+	if !now.c.Parent.IsZero() {
+		c, err = e.waitForChild(ctx, now.c)
+		return c, found, err
 	}
 	select {
 	case c := <-end:
 		if c == nil {
-			return nil, ErrClosed
+			return nil, found, ErrClosed
 		}
-		return c, nil
+		return c, found, nil
 	case <-wake:
-		return c, nil
+		return now.c, found, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, found, ctx.Err()
 	}
 }
 
 // waitForChild waits for the end of a child case, which nobody announces.
 func (e *Engine) waitForChild(ctx context.Context, c *store.Case) (*store.Case, error) {
-	err := e.until(ctx, c.Root, func(tx *Tx) (over bool, err error) {
-		c, err = tx.Case(tx.ctx, c.ID)
-		return err == nil && c.State.Final(), err
+	id := c.ID
+	return until(ctx, e, c.Root, func(tx *Tx) (*store.Case, bool, error) {
+		c, err := tx.Case(tx.ctx, id)
+		return c, err == nil && c.State.Final(), err
 	})
-	return c, err
 }
 
 // WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is
@@ -187,39 +192,41 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 	if err != nil {
 		return nil, fmt.Errorf("work item %s: %w", item, err)
 	}
-	var it *workitem.Item
-	err = e.until(ctx, root, func(tx *Tx) (bool, error) {
+	return until(ctx, e, root, func(tx *Tx) (*workitem.Item, bool, error) {
 		row, err := tx.s.Item(tx.ctx, item)
 		if err != nil {
-			return false, fmt.Errorf("work item %s: %w", item, err)
+			return nil, false, fmt.Errorf("work item %s: %w", item, err)
 		}
-		it = row.Item
-		return it.State.Final(), nil
+		return row.Item, row.State.Final(), nil
 	})
-	return it, err
 }
 
-// until waits for a condition on one root case. It is looked at by the writer, which sees all that was acknowledged, once
-// and then after every change.
-func (e *Engine) until(ctx context.Context, root workitem.CaseID, holds func(*Tx) (bool, error)) error {
+// until waits for something of one root case to be as it should be. It is looked at by the writer, which sees all that was
+// acknowledged, once and then after every change.
+func until[T any](
+	ctx context.Context, e *Engine, root workitem.CaseID, look func(*Tx) (it T, over bool, err error),
+) (none T, err error) {
+	type seen struct {
+		it   T
+		over bool
+	}
 	signal, leave := e.watch.join(root)
 	defer leave()
 	for {
-		done := false
-		err := e.submit(ctx, &request{reads: true, run: func(tx *Tx) (err error) {
-			done, err = holds(tx)
-			return err
-		}})
-		if done || err != nil {
-			return err
+		now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
+			s.it, s.over, err = look(tx)
+			return s, err
+		})
+		if now.over || err != nil {
+			return now.it, err
 		}
 		select {
 		case _, open := <-signal:
 			if !open {
-				return ErrClosed
+				return none, ErrClosed
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }

@@ -34,63 +34,6 @@ func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*
 	}}
 }
 
-// fire does what a due timer is for. A failing one is put off.
-func (e *Engine) fire(n entry) {
-	defer e.active.add(-1)
-	r := e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
-	fire := r.run
-	r.run = func(tx *Tx) error {
-		u, err := tx.open(n.root)
-		if err != nil {
-			return err
-		}
-		_, j := u.tree.Job(n.job)
-		if err := fire(tx); err != nil || j.Kind != store.JobTell {
-			return err
-		}
-		return tx.tellDue(u, j)
-	}
-	if err := e.submit(context.Background(), r); err != nil {
-		e.putOff(n, err)
-	}
-}
-
-// putOff has a pending job wait after what the engine did for it failed.
-func (e *Engine) putOff(n entry, cause error) {
-	if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, errForeign) {
-		return
-	}
-	err := e.submit(context.Background(), e.onJob(n.root, "job put off", false, func(m *kernel.Machine) error {
-		attempt := m.JobAttempt(n.job)
-		wait, _ := backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
-		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause))
-	}))
-	switch {
-	case err == nil:
-		e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
-	case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed): // the job may have ended meanwhile
-		e.log.Error("a job could not be put off; it is tried again when the engine is opened next", "job", n.job, "error", err)
-	}
-}
-
-// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
-// job was woken and suspended anew.
-func (e *Engine) lookAgain(n entry) {
-	err := e.submit(context.Background(), &request{reads: true, run: func(tx *Tx) error {
-		u, err := tx.open(n.root)
-		if err != nil {
-			return err
-		}
-		if _, j := u.tree.Job(n.job); j != nil {
-			e.sched.takeUp(j)
-		}
-		return nil
-	}})
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
-		e.log.Error("a suspended job could not be read; it goes on when the engine is opened next", "job", n.job, "error", err)
-	}
-}
-
 // run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given
 // the job up when it returns.
 func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work, j *journal) (
@@ -150,8 +93,9 @@ func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activi
 	return output, nil
 }
 
-// settle hands the result of a job in. A result that the transaction refuses becomes a failure, a failure that it refuses
-// becomes an incident, and a store that cannot write is asked again until it can, or the engine closes.
+// settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
+// incident. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
+// closes.
 func (e *Engine) settle(
 	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps ...*workitem.Step,
 ) {
@@ -167,17 +111,28 @@ func (e *Engine) settle(
 	}
 	e.log.Error("the process refuses both the result and the failure of a job; it is given up",
 		"job", n.job, "case", n.root, "error", err)
-	give := e.onJob(n.root, "job give up", false, func(m *kernel.Machine) error {
-		return m.GiveUp(n.job, w.Fence, workitem.FailureOf(err))
-	})
-	if err := e.submit(context.Background(), give); err != nil && !e.refused(n, err) {
-		e.log.Error("a job could not be given up; it is tried again when the engine is opened next", "job", n.job, "error", err)
+	e.giveUp(n, w, workitem.FailureOf(err))
+}
+
+// giveUp ends a job that can end in no other way. Until that is done, nothing else is done for it.
+func (e *Engine) giveUp(n entry, w *activities.Work, failure *workitem.Failure) {
+	for tries := 0; ; tries++ {
+		err := e.submit(context.Background(), e.onJob(n.root, "job give up", false, func(m *kernel.Machine) error {
+			return m.GiveUp(n.job, w.Fence, failure)
+		}))
+		if err == nil || e.refused(n, err) {
+			return
+		}
+		e.faults.note("giving up", err, "a job could not be given up; it is tried again", "job", n.job, "case", n.root)
+		if !e.pause(e.ctx, tries) {
+			return
+		}
 	}
 }
 
 // refused reports whether an error means that the result is not wanted any more, which is the end of it.
 func (e *Engine) refused(n entry, err error) bool {
-	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed) {
+	if unwanted(err) {
 		e.log.Debug("a late result was refused", "job", n.job, "case", n.root, "reason", err)
 		return true
 	}
@@ -187,7 +142,7 @@ func (e *Engine) refused(n entry, err error) bool {
 func (e *Engine) submitSettle(
 	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps []*workitem.Step,
 ) error {
-	for try := 1; ; try++ {
+	return e.insist(e.ctx, func() error {
 		r := e.onJob(n.root, "job settle", false, func(m *kernel.Machine) error {
 			if len(steps) > 0 {
 				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
@@ -200,29 +155,8 @@ func (e *Engine) submitSettle(
 		if err == nil {
 			e.logCall(w, failure, r.tx.units[0].events())
 		}
-		if !errors.Is(err, errCommit) {
-			return err
-		}
-		wait, _ := backoff.Next(retry.Failure{Attempt: min(try, maxTries-1), Err: err})
-		if !e.pause(wait) {
-			return ErrClosed
-		}
-	}
-}
-
-// pause waits on the engine's clock; false if the engine closed meanwhile.
-func (e *Engine) pause(d time.Duration) bool {
-	over := make(chan struct{})
-	stop := e.clock.AfterFunc(d, func() { close(over) })
-	defer stop()
-	select {
-	case <-over:
-		return true
-	case <-e.closing:
-		return false
-	case <-e.ctx.Done():
-		return false
-	}
+		return err
+	})
 }
 
 // recover takes up the pending jobs, and takes back those that a process that died was running.
@@ -294,12 +228,13 @@ func (e *Engine) giveBack() {
 	}
 }
 
-// release gives a job back that this engine will not end.
+// release gives a job back that this engine will not end. Once the engine is closing for good, that is the matter of the next
+// one that opens the store.
 func (e *Engine) release(id workitem.JobID, root workitem.CaseID, fence int64) {
 	err := e.submit(context.Background(), e.onJob(root, "job release", false, func(m *kernel.Machine) error {
 		return m.Release(id, fence, false)
 	}))
-	if err != nil && !errors.Is(err, ErrLeaseLost) && !errors.Is(err, ErrClosed) {
+	if err != nil && !unwanted(err) {
 		e.log.Error("a job could not be given back; it is when the engine is opened next", "job", id, "error", err)
 	}
 }

@@ -10,20 +10,6 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// request is a command on its way through the writer.
-type request struct {
-	ctx      context.Context
-	run      func(*Tx) error
-	accepted func()      // called by the writer when run has succeeded, before the commit; may be nil
-	ended    func(error) // called by the writer with the outcome, once durable; may be nil
-	lazy     bool        // its commit may wait a moment for company
-	once     bool        // run is the user's, and is not called again
-	reads    bool        // it changes nothing, so nothing waits for its commit
-	done     chan error  // gets the outcome, once durable; may be nil
-	err      error
-	tx       *Tx
-}
-
 // errCommit says that a command was fine and the store could not commit it.
 var errCommit = errors.New("the store could not commit")
 
@@ -33,54 +19,6 @@ const maxBatch = 256
 // lazyWait is how long a batch of nothing but lazy requests waits for company. The claim of a job is lazy: a short job
 // hands in its result within this time, and both share one commit.
 const lazyWait = 500 * time.Microsecond
-
-// submit queues a command and waits until it is durable. If the context ends first, the command may still happen.
-func (e *Engine) submit(ctx context.Context, r *request) error {
-	if err := e.ask(ctx, r); err != nil {
-		return err
-	}
-	select {
-	case err := <-r.done:
-		e.answers.Put(r.done) // its one answer is taken, so it can carry that of another request
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%w; the command was queued and may still happen", ctx.Err())
-	}
-}
-
-// ask queues a request whose outcome r.done gets.
-func (e *Engine) ask(ctx context.Context, r *request) error {
-	if err := notNested(ctx); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	r.ctx, r.done = ctx, e.answer()
-	if !e.enqueue(r) {
-		return ErrClosed
-	}
-	return nil
-}
-
-// answer finds a channel for the outcome of a request. Each engine has its own: one that was made in a bubble of
-// testing/synctest is of no use outside.
-func (e *Engine) answer() chan error {
-	if ch, ok := e.answers.Get().(chan error); ok {
-		return ch
-	}
-	return make(chan error, 1)
-}
-
-// enqueue queues a request; false if the engine is closed.
-func (e *Engine) enqueue(r *request) bool {
-	e.active.add(1)
-	if e.queue.push(r) {
-		return true
-	}
-	e.active.add(-1)
-	return false
-}
 
 // write is the one writer. It ends when the engine is closing and the queue is empty.
 func (e *Engine) write() {
@@ -115,47 +53,103 @@ func (e *Engine) idle() *request {
 				return r
 			}
 		case <-e.patience.C:
-			if err := e.store.Idle(context.Background()); err != nil {
-				e.log.Error("the store could not do its housekeeping; nothing is lost", "error", err)
-			}
+			e.faults.note("housekeeping", e.store.Idle(context.Background()),
+				"the store could not do its housekeeping; nothing is lost, and it is tried again")
 		}
 	}
 }
 
-// commit takes what is queued and commits it together. Each request fails alone; a failing commit fails them all.
+// commit takes what is queued and commits it together. Each request fails alone. If one of them makes the store undo the whole
+// transaction, it gets its error, and the others are done again without it, each as often as it takes and none of them twice in
+// effect; see docs/decisions/010-a-request-fails-alone.md.
 func (e *Engine) commit(first *request) {
-	batch := append(e.batch, first)
-	err := e.store.Update(context.Background(), func(s store.Tx) error {
-		// Each command has its own time: one that was queued because something is due must find it due.
-		e.execute(s, first, e.now())
-		for r := e.next(batch); r != nil; r = e.next(batch) {
-			batch = append(batch, r)
-			e.execute(s, r, e.now())
+	batch, err := e.transact(append(e.batch, first), true)
+	all := batch
+	for undone(batch) {
+		if batch, err = e.innocent(batch), nil; len(batch) > 0 {
+			batch, err = e.transact(batch, false)
 		}
-		return nil
-	})
+	}
 	for _, r := range batch {
 		if err != nil && r.err == nil {
 			r.err = fmt.Errorf("%w: %w", errCommit, err)
 			e.forget(r.tx)
 		}
-		if r.err == nil {
-			e.publish(r.tx)
-		}
-		if r.done != nil {
-			r.done <- r.err
-		}
-		if r.ended != nil {
-			r.ended(r.err)
-		}
-		e.active.add(-1)
+		e.answered(r)
 	}
-	if err != nil {
-		e.log.Error("a commit failed; none of its commands happened", "commands", len(batch), "error", err)
-	}
-	clear(batch)
-	e.batch = batch[:0]
+	e.noteCommit(err, len(batch))
+	clear(all)
+	e.batch = all[:0]
 	e.trim()
+}
+
+// undone reports whether the last request of a batch undid its transaction.
+func undone(batch []*request) bool {
+	return len(batch) > 0 && errors.Is(batch[len(batch)-1].err, store.ErrUndone)
+}
+
+// transact runs requests in one transaction: those given, and what is queued if there may be more. An Update that succeeded is
+// the last of its transaction, for its function is not called again if a later request undoes all. The error wraps
+// store.ErrUndone if the last request that is returned undid the transaction.
+func (e *Engine) transact(batch []*request, more bool) ([]*request, error) {
+	err := e.store.Update(context.Background(), func(s store.Tx) error {
+		s = port{s}
+		for i := 0; ; i++ {
+			if i == len(batch) {
+				r := (*request)(nil)
+				if more {
+					r = e.next(batch)
+				}
+				if r == nil {
+					return nil
+				}
+				batch = append(batch, r)
+			}
+			r := batch[i]
+			e.execute(s, r)
+			switch {
+			case errors.Is(r.err, store.ErrUndone):
+				batch = batch[:i+1]
+				return r.err
+			case r.once && r.err == nil:
+				more = false
+			}
+		}
+	})
+	return batch, err
+}
+
+// innocent answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again.
+func (e *Engine) innocent(batch []*request) []*request {
+	last := len(batch) - 1
+	guilty, kept := batch[last], make([]*request, 0, last)
+	for _, r := range batch[:last] {
+		e.forget(r.tx)
+		if r.once { // it failed, and was undone before: one that succeeds is the last
+			e.answered(r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if guilty.tellLater() {
+		return append(kept, guilty)
+	}
+	e.answered(guilty)
+	return kept
+}
+
+// answered gives the outcome of a request to everybody who waits for it.
+func (e *Engine) answered(r *request) {
+	if r.err == nil {
+		e.publish(r.tx)
+	}
+	if r.done != nil {
+		r.done <- r.err
+	}
+	if r.ended != nil {
+		r.ended(r.err)
+	}
+	e.active.add(-1)
 }
 
 // next takes another request for the batch; nil commits it. A batch that nobody is in a hurry for waits a moment.
@@ -194,23 +188,39 @@ func patient(batch []*request) bool {
 }
 
 // execute runs one request in the open transaction, and undoes all of it if it fails.
-func (e *Engine) execute(s store.Tx, r *request, now time.Time) {
-	r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx)}
-	if r.err = r.ctx.Err(); r.err != nil {
+func (e *Engine) execute(s store.Tx, r *request) {
+	if !r.begin() {
+		r.err = context.Canceled
 		return
 	}
-	defer func() { r.tx.gate.End() }()
-	if r.err = r.tx.try(r.run); errors.Is(r.err, errLate) && !r.once {
-		r.tx.gate.End()
-		r.tx = &Tx{e: e, s: s, now: now, ctx: whole(r.ctx), late: true}
-		r.err = r.tx.try(r.run)
+	if r.now.IsZero() { // each command has its own time: one that was queued because something is due must find it due
+		r.now = e.now()
+		if r.err = r.ctx.Err(); r.err != nil {
+			return
+		}
 	}
-	if r.err != nil {
-		return
+	e.attempt(s, r)
+	if !errors.Is(r.err, store.ErrUndone) && r.tellLater() {
+		e.attempt(s, r)
 	}
-	if r.accepted != nil {
+	if r.err == nil && r.accepted != nil {
 		r.accepted()
 	}
+}
+
+func (e *Engine) attempt(s store.Tx, r *request) {
+	r.tx = &Tx{e: e, s: s, now: r.now, ctx: whole(r.ctx), late: r.late}
+	defer r.tx.gate.End()
+	r.err = r.tx.try(r.run)
+}
+
+// tellLater reports whether a request that failed is to be done again with its completion handlers told by jobs.
+func (r *request) tellLater() bool {
+	if r.once || r.late || !errors.Is(r.err, errLate) {
+		return false
+	}
+	r.late = true
+	return true
 }
 
 // whole is the context of a command that has begun: its caller may go, and it happens as a whole or not at all.

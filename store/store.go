@@ -26,6 +26,14 @@ var (
 	// with this error, too. Close it, repair what happened and open it again.
 	ErrLost = errors.New("the database was taken away while it was in use")
 
+	// ErrUnavailable says that the store, or what it stands on, fails: the disk is full or reports an error, another program
+	// holds a lock, memory ran out. It says nothing of what was asked, which may succeed when the fault is over.
+	ErrUnavailable = errors.New("the store is not available")
+
+	// ErrUndone says that a transaction is gone as a whole: SQL of the user's, run by [Tx.DB], had the database undo it. The
+	// Savepoint that it ran in and those around it return it, and so does Update, in which nothing happened.
+	ErrUndone = errors.New("the whole transaction was undone")
+
 	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
 	ErrOlder = errors.New("the database was written by an older version")
 )
@@ -86,7 +94,8 @@ type Tx interface {
 	// none.
 	Answered(ctx context.Context, key string) (*Entry, error)
 
-	// Savepoint runs f and undoes alone what f did to the database, if f returns an error.
+	// Savepoint runs f and undoes alone what f did to the database, if f returns an error. The error wraps ErrUndone,
+	// whatever f returned, if the transaction is gone.
 	Savepoint(ctx context.Context, f func() error) error
 
 	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function

@@ -44,18 +44,22 @@ func explain(path string, err error) error {
 	const cure = "restore a backup, or save what is left with sqlite3's .recover command"
 	switch code(err) {
 	case sqlite3.SQLITE_FULL:
-		return at(path, "the disk is full, so nothing of this happened; free some space and try again: %w", err)
+		return at(path, "%w: the disk is full, so nothing of this happened; free some space and try again: %w",
+			store.ErrUnavailable, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return at(path, "%w: give this process the right to write the file and its folder: %w", store.ErrReadOnly, err)
+		return at(path, "%w (%w): give this process the right to write the file and its folder: %w", store.ErrReadOnly,
+			store.ErrUnavailable, err)
 	case sqlite3.SQLITE_NOTADB:
 		return at(path, "%w: it is no SQLite file, or its first page is lost: choose another name or restore a backup: %w",
 			store.ErrCorrupt, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
 	case sqlite3.SQLITE_BUSY:
-		return at(path, "another program keeps the file locked; let it end its transaction: %w", err)
+		return at(path, "%w: another program keeps the file locked; let it end its transaction: %w", store.ErrUnavailable, err)
 	case sqlite3.SQLITE_IOERR:
-		return at(path, "the disk reports an error, so nothing of this happened: %w", err)
+		return at(path, "%w: the disk reports an error, so nothing of this happened: %w", store.ErrUnavailable, err)
+	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL:
+		return at(path, "%w, so nothing of this happened: %w", store.ErrUnavailable, err)
 	}
 	switch {
 	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
@@ -70,7 +74,7 @@ func explain(path string, err error) error {
 func undoesAll(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT,
-		sqlite3.SQLITE_CORRUPT:
+		sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL:
 		return true
 	}
 	return false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/tasq-dev/tasq/store"
 )
 
 // Savepoint implements [store.Tx].
@@ -57,10 +59,7 @@ func (tx *transaction) leave(level int, user *userDB, keep bool) error {
 		}
 		tx.saved--
 	}
-	if keep {
-		return tx.broken
-	}
-	return nil
+	return tx.broken
 }
 
 func (tx *transaction) leaveSavepoint(keep bool) error {
@@ -76,7 +75,7 @@ func (tx *transaction) leaveSavepoint(keep bool) error {
 // failLocked remembers that the transaction can only be rolled back.
 func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
-		tx.broken = fmt.Errorf("the whole transaction was undone: %w", explain(tx.s.path, err))
+		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, explain(tx.s.path, err))
 	}
 	return tx.broken
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -235,5 +236,9 @@ func (r *userRows) Next(dest []driver.Value) error {
 	if !r.u.rows[r] {
 		return fmt.Errorf("read the rows before the end of the command that asked for them: %w", errOver)
 	}
-	return r.raw.Next(dest)
+	err := r.raw.Next(dest)
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return r.u.scope.after(err)
 }

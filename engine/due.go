@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What is due is a request to the writer that nobody waits for. This file says what becomes of one that does not succeed: it
+// met a fault of the store and is tried again, or the process refuses it and it is put off, or nobody wants it any more.
+
+// fire has the writer do what a due timer is for.
+func (e *Engine) fire(n entry) {
+	r := e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
+	fire := r.run
+	r.run = func(tx *Tx) error {
+		u, err := tx.open(n.root)
+		if err != nil {
+			return err
+		}
+		_, j := u.tree.Job(n.job)
+		if err := fire(tx); err != nil || j.Kind != store.JobTell {
+			return err
+		}
+		return tx.tellDue(u, j)
+	}
+	r.ctx = context.Background()
+	r.ended = func(err error) {
+		e.notBegun(n, err)
+		e.active.add(-1)
+	}
+	if !e.enqueue(r) {
+		e.active.add(-1)
+	}
+}
+
+// notBegun decides what becomes of a due entry whose request ended so. It queues what there is to do and does not block.
+func (e *Engine) notBegun(n entry, err error) {
+	switch {
+	case err == nil || unwanted(err):
+	case errors.Is(err, kernel.ErrNotDue):
+		e.lookAgain(n)
+	case isFault(err):
+		e.faults.note("due work", err, "what is due could not begin; it is tried again", "job", n.job, "case", n.root)
+		e.sched.tryAgain(n)
+	default:
+		e.putOff(n, err)
+	}
+}
+
+// unwanted reports whether an error says that nothing is left to do: the job has ended, is another's, or the engine is closed.
+func unwanted(err error) bool {
+	return errors.Is(err, ErrClosed) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) || errors.Is(err, errForeign)
+}
+
+// putOff has a pending job wait after the process refused what the engine did for it. That counts as an attempt.
+func (e *Engine) putOff(n entry, cause error) {
+	r := e.onJob(n.root, "job put off", false, func(m *kernel.Machine) error {
+		attempt := m.JobAttempt(n.job)
+		wait, _ := backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
+		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause))
+	})
+	e.follow(r, func(err error) {
+		switch {
+		case err == nil:
+			e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
+		case !unwanted(err):
+			e.faults.note("due work", err, "a job could not be put off; it is tried again", "job", n.job, "case", n.root)
+			e.sched.tryAgain(n)
+		}
+	})
+}
+
+// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
+// job was woken and suspended anew.
+func (e *Engine) lookAgain(n entry) {
+	var j *store.Job
+	r := &request{reads: true, run: func(tx *Tx) error {
+		u, err := tx.open(n.root)
+		if err == nil {
+			_, j = u.tree.Job(n.job)
+		}
+		return err
+	}}
+	e.follow(r, func(err error) {
+		switch {
+		case err == nil && j != nil:
+			e.sched.takeUp(j)
+		case err != nil && !unwanted(err):
+			e.sched.tryAgain(n)
+		}
+	})
+}
+
+// follow queues a request of the engine's own; ended gets its outcome, on the writer.
+func (e *Engine) follow(r *request, ended func(error)) {
+	r.ctx, r.ended = context.Background(), ended
+	e.enqueue(r)
+}
