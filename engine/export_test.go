@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -58,4 +60,35 @@ const InboxBatch = inboxBatch
 func Inbox(e *Engine, w store.Watcher) (look func() error) {
 	i := &inbox{e: e, w: w}
 	return i.look
+}
+
+// Together has the writer find all that the functions ask for in its queue at once, in this order: each function sends one command
+// and returns its outcome.
+func Together(ctx context.Context, e *Engine, ask ...func() error) []error {
+	held, release := make(chan struct{}), make(chan struct{})
+	errs := make([]error, len(ask))
+	var all sync.WaitGroup
+	all.Go(func() {
+		_ = e.submit(ctx, &request{reads: true, once: true, run: func(*Tx) error { // the last of its batch
+			close(held)
+			<-release
+			return nil
+		}})
+	})
+	<-held
+	for i, f := range ask {
+		all.Go(func() { errs[i] = f() })
+		for e.queue.len() <= i {
+			runtime.Gosched()
+		}
+	}
+	close(release)
+	all.Wait()
+	return errs
+}
+
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.list) - q.taken
 }

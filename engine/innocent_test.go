@@ -1,0 +1,199 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// undoing is SQL that has SQLite roll the whole transaction back: the row is there.
+const undoing = "INSERT OR ROLLBACK INTO u VALUES (1)"
+
+// withTable makes the table that undoing is about.
+func withTable(t *testing.T, e *enginetest.Engine) {
+	t.Helper()
+	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE u (x PRIMARY KEY); CREATE TABLE log (x); INSERT INTO u VALUES (1)")
+		return err
+	}))
+}
+
+// runSQL is an Update that runs SQL.
+func runSQL(t *testing.T, e *enginetest.Engine, query string) func() error {
+	return func() error {
+		return e.Update(t.Context(), func(tx *engine.Tx) error {
+			_, err := tx.DB().ExecContext(t.Context(), query)
+			return err
+		})
+	}
+}
+
+func count(t *testing.T, e *enginetest.Engine, query string) (n int) {
+	t.Helper()
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
+		return r.DB().QueryRowContext(t.Context(), query).Scan(&n)
+	}))
+	return n
+}
+
+// Whoever shares a transaction with a command that has SQLite undo it is done all the same, once; only that command fails.
+func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
+	ctx := t.Context()
+	b := builder.New[int]("logged")
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{
+		OnEnabled: func(ctx context.Context, a *activities.Activation) error {
+			_, err := a.DB().ExecContext(ctx, "INSERT INTO log VALUES (1)")
+			return err
+		},
+	}), b.End())
+	w := b.MustBuild()
+	bad := builder.New[int]("bad")
+	bad.Path(bad.Start(), builder.Task(bad, "t", builder.Work[any, any]{
+		OnEnabled: func(ctx context.Context, a *activities.Activation) error {
+			_, err := a.DB().ExecContext(ctx, undoing)
+			return errors.Join(errors.New("own words"), err)
+		},
+	}), bad.End())
+	guilty := bad.MustBuild()
+	e := enginetest.New(t, w, guilty)
+	withTable(t, e)
+	start := func(key string, w *builder.Workflow[int]) func() error {
+		return func() error {
+			_, err := w.Start(ctx, e, 1, builder.Key(key))
+			return err
+		}
+	}
+	calls := atomic.Int32{}
+	errs := engine.Together(ctx, e.Engine,
+		start("one", w),
+		start("guilty", guilty),
+		start("two", w),
+		func() error {
+			return e.Update(ctx, func(tx *engine.Tx) error {
+				calls.Add(1)
+				_, err := tx.DB().ExecContext(ctx, "INSERT INTO log VALUES (2)")
+				return err
+			})
+		},
+		start("three", w),
+		runSQL(t, e, undoing),
+		start("four", w),
+		start("guilty again", guilty),
+	)
+	for i, err := range errs {
+		switch i {
+		case 1, 5, 7:
+			require.ErrorIs(t, err, store.ErrUndone, i)
+			require.NotErrorIs(t, err, store.ErrUnavailable, "it is the command's own fault")
+		default:
+			require.NoError(t, err, i)
+		}
+	}
+	require.ErrorContains(t, errs[1], "own words")
+	require.EqualValues(t, 1, calls.Load(), "the function of an Update is called once")
+	require.Equal(t, 4, count(t, e, "SELECT count(*) FROM log WHERE x = 1"), "each once")
+	require.Equal(t, 1, count(t, e, "SELECT count(*) FROM log WHERE x = 2"))
+	cases := 0
+	for c, err := range e.Cases(ctx, store.CaseFilter{}) {
+		require.NoError(t, err)
+		require.Equal(t, "logged", c.Workflow)
+		cases++
+	}
+	require.Equal(t, 4, cases)
+}
+
+// A job that succeeded is not recorded as failed because of another one's SQL, and is not called again.
+func TestResultsOutliveTheSQLOfOthers(t *testing.T) {
+	ctx := t.Context()
+	calls := atomic.Int32{}
+	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
+		calls.Add(1)
+		return n, nil
+	})
+	e := enginetest.New(t, a)
+	withTable(t, e)
+	const runs = 40
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = runSQL(t, e, undoing)()
+			}
+		}
+	}()
+	for n := range runs {
+		run, err := a.Run(ctx, e, n)
+		require.NoError(t, err)
+		got, err := run.Result(ctx, e)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	close(stop)
+	<-stopped
+	require.EqualValues(t, runs, calls.Load())
+}
+
+// A completion handler whose SQL undoes the transaction of the command that ended the case is called by a job.
+func TestAHandlerThatUndoesTheTransactionIsToldByAJob(t *testing.T) {
+	ctx := t.Context()
+	calls := 0
+	notify := builder.Handler("notify", func(ctx context.Context, c *builder.Completion[int], _ string) error {
+		query := undoing
+		if calls++; calls > 1 {
+			query = "INSERT INTO log VALUES (3)"
+		}
+		_, err := c.DB().ExecContext(ctx, query)
+		return err
+	})
+	a := builder.MustAction("a", echo, builder.Handles(notify))
+	e := enginetest.New(t, a)
+	withTable(t, e)
+	run, err := a.Run(ctx, e, 1, builder.OnComplete(notify, "x"))
+	require.NoError(t, err)
+	got, err := run.Result(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+	e.Drain()
+	require.Equal(t, 2, calls)
+	require.Equal(t, 1, count(t, e, "SELECT count(*) FROM log WHERE x = 3"))
+}
+
+// A command of the worker itself undoes the transaction that its claim is part of, which waits for company: the claim is done again,
+// and the worker goes on.
+func TestAClaimIsDoneAgainForTheSameWorker(t *testing.T) {
+	ctx := t.Context()
+	const runs = 30
+	calls := atomic.Int32{}
+	var e *enginetest.Engine
+	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		calls.Add(1)
+		if err := runSQL(t, e, undoing)(); !errors.Is(err, store.ErrUndone) {
+			return 0, fmt.Errorf("not undone: %w", err)
+		}
+		return n, ctx.Err()
+	})
+	e = enginetest.New(t, a)
+	withTable(t, e)
+	for n := range runs {
+		run, err := a.Run(ctx, e, n)
+		require.NoError(t, err)
+		got, err := run.Result(ctx, e)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	require.EqualValues(t, runs, calls.Load())
+}
