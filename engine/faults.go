@@ -84,8 +84,8 @@ type faultLog struct {
 
 // lasting is a fault that has not ended.
 type lasting struct {
-	since, told time.Time
-	n           int
+	since, told, last time.Time
+	n                 int
 }
 
 // faultPace is how often a fault that lasts is logged.
@@ -109,10 +109,11 @@ func (l *faultLog) note(kind string, err error, text string, args ...any) (over 
 		return true
 	}
 	now := l.now()
-	if f == nil {
+	if f == nil || now.Sub(f.last) > 2*faultPace { // nothing says when some faults are over
 		f = &lasting{since: now}
 		l.open[kind] = f
 	}
+	f.last = now
 	f.n++
 	if f.n == 1 || now.Sub(f.told) >= faultPace || now.Before(f.told) {
 		f.told = now

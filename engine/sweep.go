@@ -127,7 +127,9 @@ func (e *Engine) sweepAll() (next time.Time) {
 	var stuck error
 	err := e.insist(e.ctx, func() (err error) {
 		next, stuck, err = e.sweep()
-		e.faults.note("retention", err, "cases could not be removed; they are kept, and it is tried again")
+		if err == nil || isFault(err) {
+			e.faults.note("retention", err, "cases could not be removed; they are kept, and it is tried again")
+		}
 		return err
 	})
 	switch {

@@ -1,0 +1,274 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// failing opens a store that takes nothing while it is down: each transaction is run, and then not committed.
+type failing struct {
+	store.Opener
+	down    atomic.Bool
+	refused atomic.Int64
+	asked   atomic.Int64 // all calls
+}
+
+// Open implements store.Opener.
+func (f *failing) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := f.Opener.Open(ctx, o)
+	return &failingStore{s, f}, err
+}
+
+type failingStore struct {
+	store.Store
+	f *failing
+}
+
+// Update implements store.Store.
+func (s *failingStore) Update(ctx context.Context, f func(store.Tx) error) error {
+	s.f.asked.Add(1)
+	return s.Store.Update(ctx, func(tx store.Tx) error {
+		err := f(tx)
+		if err == nil && s.f.down.Load() {
+			s.f.refused.Add(1)
+			return errDisk
+		}
+		return err
+	})
+}
+
+// View implements store.Store.
+func (s *failingStore) View(ctx context.Context, f func(store.Reader) error) error {
+	s.f.asked.Add(1)
+	if s.f.down.Load() {
+		return errDisk
+	}
+	return s.Store.View(ctx, f)
+}
+
+// Idle implements store.Store.
+func (s *failingStore) Idle(ctx context.Context) error {
+	s.f.asked.Add(1)
+	return s.Store.Idle(ctx)
+}
+
+// refusedTimes waits until the store has refused so many transactions.
+func (f *failing) refusedTimes(t *testing.T, n int64) {
+	t.Helper()
+	for f.refused.Load() < n {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the store is not asked")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
+
+// noTrace fails if the journal tells of a failure, an attempt that did not succeed, or an incident.
+func noTrace(t *testing.T, e *enginetest.Engine) {
+	t.Helper()
+	for entry, err := range e.Journal(t.Context(), store.JournalFilter{}) {
+		require.NoError(t, err)
+		require.NotEqual(t, "job put off", entry.Command)
+		for _, event := range entry.Events {
+			switch event := event.(type) {
+			case *store.Noted:
+				require.NotEqual(t, store.NoteIncident, event.Code, event.Text)
+			case *store.JobMoved:
+				require.Nil(t, event.Failure)
+				require.LessOrEqual(t, event.Attempt, 2, "a call, and one after its sleep")
+				require.Zero(t, event.Crashes)
+			}
+		}
+	}
+}
+
+// Everything that comes due while the store takes nothing goes on when it works again: jobs, sleeping functions, timers, cases that
+// begin later, completion handlers, cases to be removed. Nothing is counted against any of them.
+func TestWhatIsDueWaitsForTheStore(t *testing.T) {
+	ctx := t.Context()
+	f := &failing{Opener: sqlite.Memory()}
+	log := &lines{}
+	sleeper := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
+		return n, step.Sleep(ctx, "nap", time.Hour)
+	}, builder.Keep(builder.Forever))
+	gone := builder.MustAction("gone", echo, builder.Keep(time.Hour))
+	h := builder.Handler("h", func(ctx context.Context, c *builder.Completion[any], _ int) error {
+		_, err := c.DB().ExecContext(ctx, "INSERT INTO log VALUES (9)")
+		return err
+	})
+	b := builder.New[any]("timed", builder.Handles(h))
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour}), b.End())
+	timed := b.MustBuild()
+	e := enginetest.Open(t, f, engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, sleeper, gone, timed)
+	withTable(t, e)
+	var sleepers []builder.Run[int]
+	for n := range 20 {
+		r, err := sleeper.Run(ctx, e, n)
+		require.NoError(t, err)
+		sleepers = append(sleepers, r)
+	}
+	later, err := sleeper.Run(ctx, e, 7, builder.After(time.Hour))
+	require.NoError(t, err)
+	_, err = timed.Start(ctx, e, nil, builder.OnComplete(h, 1))
+	require.NoError(t, err)
+	kept, err := gone.Run(ctx, e, 1)
+	require.NoError(t, err)
+	e.Drain()
+
+	f.down.Store(true)
+	e.Clock().Set(e.Now().Add(time.Hour))
+	f.refusedTimes(t, 5)
+	_, err = sleeper.Run(ctx, e, 1)
+	require.ErrorIs(t, err, errDisk, "who asks is refused")
+	waiting := 0
+	for _, b := range e.Overdue() {
+		require.Equal(t, e.Now(), b.Oldest)
+		require.Equal(t, b.Due, b.Failing)
+		waiting += b.Due
+	}
+	require.Positive(t, waiting)
+
+	f.down.Store(false)
+	e.Drain()
+	for _, r := range sleepers {
+		s, err := r.Status(ctx, e)
+		require.NoError(t, err)
+		require.Equal(t, builder.RunCompleted, s.State)
+		require.Equal(t, 1, s.Attempt)
+	}
+	require.Equal(t, 1, count(t, e, "SELECT count(*) FROM log WHERE x = 9"))
+	_, err = e.Case(ctx, kept.ID)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	require.Empty(t, e.Overdue())
+	e.Advance(time.Hour)
+	s, err := later.Status(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, builder.RunCompleted, s.State)
+	noTrace(t, e)
+	require.Equal(t, 1, log.count("a commit failed"), "one line, and one a minute")
+	require.Equal(t, 1, log.count(`msg="a fault is over" of=commit`))
+}
+
+// A result is handed in until the store takes it: the function is not called again, and a step that could not be recorded is no
+// failure of the function.
+func TestAResultWaitsForTheStore(t *testing.T) {
+	ctx := t.Context()
+	f := &failing{Opener: sqlite.Memory()}
+	calls, effects := atomic.Int32{}, atomic.Int32{}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		calls.Add(1)
+		close(begun)
+		<-goOn
+		_, err := step.Do(ctx, "effect", func(context.Context) (int, error) { return int(effects.Add(1)), nil })
+		return n, err
+	})
+	e := enginetest.Open(t, f, engine.Config{}, a)
+	run, err := a.Run(ctx, e, 3)
+	require.NoError(t, err)
+	<-begun
+	require.NoError(t, e.Update(ctx, func(*engine.Tx) error { return nil })) // after the claim, which is durable then
+	f.down.Store(true)
+	close(goOn)
+	f.refusedTimes(t, 3)
+	f.down.Store(false)
+	got, err := run.Result(ctx, e)
+	require.NoError(t, err)
+	require.Equal(t, 3, got)
+	require.EqualValues(t, 1, calls.Load())
+	require.EqualValues(t, 1, effects.Load())
+	e.Drain()
+	noTrace(t, e)
+}
+
+// An engine closes though its store takes nothing; the job is taken up by the next one.
+func TestAnEngineClosesWhileItsStoreFails(t *testing.T) {
+	ctx := t.Context()
+	f := &failing{Opener: sqlite.Memory()}
+	begun, goOn := make(chan struct{}, 2), make(chan struct{})
+	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
+		begun <- struct{}{}
+		<-goOn
+		return n, nil
+	})
+	cfg := engine.Config{Grace: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	e, err := cfg.Open(ctx, f, a)
+	require.NoError(t, err)
+	run, err := a.Run(ctx, e, 1)
+	require.NoError(t, err)
+	<-begun
+	require.NoError(t, e.Update(ctx, func(*engine.Tx) error { return nil }))
+	f.down.Store(true)
+	close(goOn)
+	f.refusedTimes(t, 1)
+	_ = e.Close()
+	f.down.Store(false)
+	next := enginetest.Open(t, f, engine.Config{}, a)
+	got, err := run.Result(ctx, next)
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+}
+
+// What the process refuses is put off and counted, as before: only the store's own faults are not.
+func TestARefusalIsNoFault(t *testing.T) {
+	ctx := t.Context()
+	refused := errors.New("refused")
+	b := builder.New[any]("timed")
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour,
+		OnWorkItemStateChanged: func(_ context.Context, c *activities.Change) error {
+			if c.To == workitem.Canceled {
+				return refused
+			}
+			return nil
+		}}), b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	id, err := w.Start(ctx, e, nil)
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	c, err := e.Case(ctx, id)
+	require.NoError(t, err)
+	jobs := c.Jobs.Slice()
+	require.Len(t, jobs, 1)
+	require.Equal(t, 1, jobs[0].Attempt)
+	require.Contains(t, jobs[0].Failure.Message, "refused")
+	require.Empty(t, e.Overdue())
+}
