@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A caller whose context ends while the writer does its command shares nothing with the writer. It takes the race detector to see
+// that: each callback here lasts until the caller has gone, so the result is made afterwards.
+func TestACallerMayGoWhileItsCommandRuns(t *testing.T) {
+	bg := t.Context()
+	var gone chan struct{}
+	wait := func() {
+		if gone != nil {
+			<-gone
+		}
+	}
+	b := builder.New[any]("slow", builder.On("topic"))
+	task := builder.Work[any, any]{
+		OnEnabled:              func(context.Context, *activities.Activation) error { wait(); return nil },
+		OnWorkItemStateChanged: func(context.Context, *activities.Change) error { wait(); return nil },
+	}
+	human := builder.Task(b, "t", task)
+	b.Path(b.Start(), human, b.End())
+	w := b.MustBuild()
+	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w, a)
+	run, err := a.Run(bg, e, 1)
+	require.NoError(t, err)
+	e.Drain()
+	id, err := w.Start(bg, e, nil)
+	require.NoError(t, err)
+	other, err := w.Start(bg, e, nil)
+	require.NoError(t, err)
+	item := live(t, e, id, "t").ID
+
+	paths := map[string]func(context.Context) error{
+		"StartCase": func(ctx context.Context) error { _, err := w.Start(ctx, e, nil); return err },
+		"NewItem": func(ctx context.Context) error {
+			_, err := e.NewItem(ctx, id, "t", activities.NewItem{})
+			return err
+		},
+		"Broadcast": func(ctx context.Context) error { _, err := e.Broadcast(ctx, "topic", nil); return err },
+		"Execute": func(ctx context.Context) error {
+			_, err := e.Execute(ctx, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "slow"})
+			return err
+		},
+		"CancelRun": func(ctx context.Context) error {
+			_, err := e.CancelRun(ctx, w.Untyped(), other, nil, builder.Call{})
+			return err
+		},
+		"RestartRun": func(ctx context.Context) error {
+			_, err := e.RestartRun(ctx, w.Untyped(), other, "", builder.Call{})
+			return err
+		},
+		"RunInfo":  func(ctx context.Context) error { _, err := e.RunInfo(ctx, a.Untyped(), run.ID); return err },
+		"WaitRun":  func(ctx context.Context) error { _, err := e.WaitRun(ctx, a.Untyped(), run.ID); return err },
+		"Wait":     func(ctx context.Context) error { _, err := e.Wait(ctx, id); return err },
+		"WaitItem": func(ctx context.Context) error { _, err := e.WaitItem(ctx, item); return err },
+		"Send":     func(ctx context.Context) error { return e.Send(ctx, id, "event", 1) },
+		"Act":      func(ctx context.Context) error { return e.Do(ctx, item, workitem.Start, nil) },
+		"Cancel":   func(ctx context.Context) error { return e.Cancel(ctx, id, nil) },
+	}
+	order := []string{"RunInfo", "WaitRun", "Wait", "WaitItem", "StartCase", "NewItem", "Broadcast", "Execute", "Send", "Act", "CancelRun",
+		"RestartRun", "Cancel"}
+	require.Len(t, order, len(paths))
+	for _, name := range order {
+		t.Run(name, func(t *testing.T) {
+			for i := range 20 {
+				// The context ends at some moment around the one at which the writer begins.
+				ctx, cancel := context.WithTimeout(bg, time.Duration(i)*20*time.Microsecond)
+				gone = nil
+				if i == 19 {
+					over := make(chan struct{})
+					gone = over
+					time.AfterFunc(time.Millisecond, func() { close(over) })
+				}
+				_ = paths[name](ctx)
+				cancel()
+				require.NoError(t, e.Update(bg, func(*engine.Tx) error { return nil })) // the writer is done with it
+			}
+		})
+	}
+}
+
+// A command whose context ends while it is queued does not happen, and its caller knows that.
+func TestAQueuedCommandIsWithdrawn(t *testing.T) {
+	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+	e := enginetest.New(t, a)
+	called := false
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	err := e.Update(t.Context(), func(*engine.Tx) error {
+		go func() { gone <- e.Update(ctx, func(*engine.Tx) error { called = true; return nil }) }()
+		cancel()
+		return nil
+	})
+	require.NoError(t, err)
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.False(t, called)
+}
+
+// Update returns only when its function is over, so that the function may use variables of its caller.
+func TestUpdateWaitsForItsFunction(t *testing.T) {
+	e := enginetest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	err := e.Update(ctx, func(tx *engine.Tx) error {
+		cancel()
+		<-time.After(5 * time.Millisecond)
+		calls++
+		return errors.New("its own")
+	})
+	require.ErrorContains(t, err, "its own")
+	require.Equal(t, 1, calls)
+}
