@@ -103,7 +103,7 @@ func TestAClockThatIsSetBackIsNoticed(t *testing.T) {
 func TestWaitingAsksTheStoreNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		f := &failing{Opener: sqlite.Memory()}
+		f := &outage{Opener: sqlite.Memory()}
 		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
 			return n, step.Sleep(ctx, "nap", time.Hour)
 		})

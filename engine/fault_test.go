@@ -20,11 +20,10 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
-// failing opens a store that takes nothing while it is down: each transaction is run, and then not committed.
-type failing struct {
+// outage opens a store that takes nothing while it is down: each transaction is run, and then not committed.
+type outage struct {
 	store.Opener
 	down    atomic.Bool
 	refused atomic.Int64
@@ -32,18 +31,18 @@ type failing struct {
 }
 
 // Open implements store.Opener.
-func (f *failing) Open(ctx context.Context, o store.Options) (store.Store, error) {
+func (f *outage) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, err := f.Opener.Open(ctx, o)
-	return &failingStore{s, f}, err
+	return &outageStore{s, f}, err
 }
 
-type failingStore struct {
+type outageStore struct {
 	store.Store
-	f *failing
+	f *outage
 }
 
 // Update implements store.Store.
-func (s *failingStore) Update(ctx context.Context, f func(store.Tx) error) error {
+func (s *outageStore) Update(ctx context.Context, f func(store.Tx) error) error {
 	s.f.asked.Add(1)
 	return s.Store.Update(ctx, func(tx store.Tx) error {
 		err := f(tx)
@@ -56,7 +55,7 @@ func (s *failingStore) Update(ctx context.Context, f func(store.Tx) error) error
 }
 
 // View implements store.Store.
-func (s *failingStore) View(ctx context.Context, f func(store.Reader) error) error {
+func (s *outageStore) View(ctx context.Context, f func(store.Reader) error) error {
 	s.f.asked.Add(1)
 	if s.f.down.Load() {
 		return errDisk
@@ -65,13 +64,13 @@ func (s *failingStore) View(ctx context.Context, f func(store.Reader) error) err
 }
 
 // Idle implements store.Store.
-func (s *failingStore) Idle(ctx context.Context) error {
+func (s *outageStore) Idle(ctx context.Context) error {
 	s.f.asked.Add(1)
 	return s.Store.Idle(ctx)
 }
 
 // refusedTimes waits until the store has refused so many transactions.
-func (f *failing) refusedTimes(t *testing.T, n int64) {
+func (f *outage) refusedTimes(t *testing.T, n int64) {
 	t.Helper()
 	for f.refused.Load() < n {
 		select {
@@ -124,7 +123,7 @@ func noTrace(t *testing.T, e *enginetest.Engine) {
 // begin later, completion handlers, cases to be removed. Nothing is counted against any of them.
 func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 	ctx := t.Context()
-	f := &failing{Opener: sqlite.Memory()}
+	f := &outage{Opener: sqlite.Memory()}
 	log := &lines{}
 	sleeper := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
 		return n, step.Sleep(ctx, "nap", time.Hour)
@@ -191,7 +190,7 @@ func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 // failure of the function.
 func TestAResultWaitsForTheStore(t *testing.T) {
 	ctx := t.Context()
-	f := &failing{Opener: sqlite.Memory()}
+	f := &outage{Opener: sqlite.Memory()}
 	calls, effects := atomic.Int32{}, atomic.Int32{}
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
@@ -222,7 +221,7 @@ func TestAResultWaitsForTheStore(t *testing.T) {
 // An engine closes though its store takes nothing; the job is taken up by the next one.
 func TestAnEngineClosesWhileItsStoreFails(t *testing.T) {
 	ctx := t.Context()
-	f := &failing{Opener: sqlite.Memory()}
+	f := &outage{Opener: sqlite.Memory()}
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
 	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
 		begun <- struct{}{}
@@ -254,7 +253,7 @@ func TestARefusalIsNoFault(t *testing.T) {
 	b := builder.New[any]("timed")
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour,
 		OnWorkItemStateChanged: func(_ context.Context, c *activities.Change) error {
-			if c.To == workitem.Canceled {
+			if c.To.Final() {
 				return refused
 			}
 			return nil

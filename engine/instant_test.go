@@ -85,8 +85,8 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 	}
 }
 
-// Of forty tasks whose timeouts are over at one instant, the first one ends the case, in every run.
-func TestTheFirstOfEqualTimeoutsEndsTheCase(t *testing.T) {
+// Of forty tasks whose timeouts are over at one instant, the first one fails the case, in every run.
+func TestTheFirstOfEqualTimeoutsFailsTheCase(t *testing.T) {
 	onProcs(t, func(t *testing.T) {
 		b := builder.New[any]("race", builder.AllowUnsound(net.ImproperCompletion))
 		fork := builder.Task(b, "fork", builder.Work[any, any]{Auto: true, Split: builder.And})
@@ -103,10 +103,10 @@ func TestTheFirstOfEqualTimeoutsEndsTheCase(t *testing.T) {
 			e.Advance(time.Hour)
 			c, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseCompleted, c.State)
+			require.Equal(t, store.CaseFailed, c.State)
 			for i := range 40 {
 				task, _ := c.Net.TaskByName(fmt.Sprintf("t%d", i))
-				require.Equal(t, i == 0, c.Tasks[task].State == store.TaskCompleted, "t%d", i)
+				require.Equal(t, i == 0, c.Tasks[task].State == store.TaskFailed, "t%d", i)
 			}
 		}
 	})

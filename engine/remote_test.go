@@ -115,13 +115,15 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 		jobs = append(jobs, j)
 	}
 	require.Len(t, jobs, 2, "a run and a timeout")
+	later, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.After(20*365*24*time.Hour))
+	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"more"}`)})
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: id})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: later})
 
 	stranger := enginetest.Open(t, sqlite.File(path), engine.Config{})
 	stranger.Advance(time.Hour)
-	require.Equal(t, 1, cases(t, stranger))
+	require.Equal(t, 2, cases(t, stranger))
 	for j, err := range stranger.Jobs(t.Context(), store.JobFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, store.JobPending, j.State)
@@ -129,10 +131,13 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	}
 	stranger.Crash(a)
 	stranger.Drain()
-	require.Equal(t, 2, cases(t, stranger))
-	c, err := stranger.Case(t.Context(), id)
+	require.Equal(t, 3, cases(t, stranger))
+	c, err := stranger.Case(t.Context(), later)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCanceled, c.State)
+	c, err = stranger.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, store.CaseFailed, c.State, "its timeout was over first")
 }
 
 func TestExecuteDoesWhatTheTypedHandlesDo(t *testing.T) {

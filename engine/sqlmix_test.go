@@ -138,7 +138,7 @@ func TestRandomSQLFailsItsOwnCommandAlone(t *testing.T) {
 		plain := builder.New[int]("plain")
 		plain.Path(plain.Start(), builder.Task(plain, "t", builder.Work[any, any]{}), plain.End())
 		p := plain.MustBuild()
-		f := &failing{Opener: sqlite.Memory()}
+		f := &outage{Opener: sqlite.Memory()}
 		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, w, p)
 		require.NoError(rt, err)
 		defer func() { _ = e.Close() }()

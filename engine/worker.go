@@ -162,7 +162,6 @@ func (e *Engine) submitSettle(
 // recover takes up the pending jobs, and takes back those that a process that died was running.
 func (e *Engine) recover(ctx context.Context) error {
 	page := store.Page{Limit: 10_000}
-	died := false
 	for {
 		var jobs []*store.Job
 		err := e.store.View(ctx, func(r store.Reader) (err error) {
@@ -173,7 +172,6 @@ func (e *Engine) recover(ctx context.Context) error {
 			return err
 		}
 		for _, j := range jobs {
-			died = true
 			err := e.submit(ctx, e.onJob(j.Root, "job release", false, func(m *kernel.Machine) error {
 				return m.Release(j.ID, j.Fence, true)
 			}))
@@ -182,14 +180,15 @@ func (e *Engine) recover(ctx context.Context) error {
 			}
 		}
 		if len(jobs) < page.Limit {
-			return e.takeUp(ctx, died)
+			return e.takeUp(ctx)
 		}
 		page.After = jobs[len(jobs)-1].ID.String()
 	}
 }
 
-// takeUp fills the scheduler.
-func (e *Engine) takeUp(ctx context.Context, died bool) error {
+// takeUp fills the scheduler. Any of the jobs may have ended the process before this one: it may have been called, and its claim not
+// been durable. So each is claimed durably before it runs, and what it ends from now on is counted.
+func (e *Engine) takeUp(ctx context.Context) error {
 	e.sched.mu.Lock()
 	e.sched.waiting = nil
 	e.sched.mu.Unlock()
@@ -205,7 +204,7 @@ func (e *Engine) takeUp(ctx context.Context, died bool) error {
 		}
 		e.sched.mu.Lock()
 		for _, j := range jobs {
-			e.sched.add(j, died)
+			e.sched.add(j, true)
 		}
 		e.sched.mu.Unlock()
 		if len(jobs) < page.Limit {

@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// poison is an action that ends its process as soon as it is called, and leaves a line for each call.
+func poison(path string) *builder.ActionRef[int, int] {
+	return builder.MustAction("poison", func(context.Context, int) (int, error) {
+		f, err := os.OpenFile(path+".calls", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString("called\n")
+		}
+		if err != nil {
+			return 0, err
+		}
+		die()
+		return 0, nil
+	})
+}
+
+// A job that ends every process that calls it is given up after as many calls as docs/decisions/005 says: one that is not
+// counted, because its claim was not durable yet, happens at most once.
+func TestAPoisonousJobIsCalledAtMostFiveTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts several processes; run without -short")
+	}
+	path := filepath.Join(t.TempDir(), "poison.db")
+	deaths := 0
+	for ; deaths < 10; deaths++ {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPoisoned$", "-test.count=1")
+		cmd.Env = append(os.Environ(), "TASQ_POISON="+path)
+		if cmd.Run() == nil {
+			break
+		}
+	}
+	data, err := os.ReadFile(path + ".calls")
+	require.NoError(t, err)
+	calls := strings.Count(string(data), "called")
+	require.Equal(t, deaths, calls)
+	require.GreaterOrEqual(t, calls, kernel.MaxCrashes+1)
+	require.LessOrEqual(t, calls, kernel.MaxCrashes+2)
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, poison(path))
+	e.Drain()
+	require.Equal(t, calls, deaths, "it is not called again")
+}
+
+// TestPoisoned is the process of TestAPoisonousJobIsCalledAtMostFiveTimes; on its own it does nothing.
+func TestPoisoned(t *testing.T) {
+	path := os.Getenv("TASQ_POISON")
+	if path == "" {
+		return
+	}
+	a := poison(path)
+	e, err := engine.Open(t.Context(), sqlite.File(path), a)
+	require.NoError(t, err)
+	_, err = a.Run(t.Context(), e, 1, builder.Key("once"))
+	require.NoError(t, err)
+	require.NoError(t, e.Drain(t.Context()))
+	require.NoError(t, e.Close())
+}
