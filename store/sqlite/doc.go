@@ -8,8 +8,9 @@
 // to date, since a query has them written first; meta.projected_seq says which journal position they agree with, and
 // opening a file replays what is beyond it. So a crash at any moment loses nothing that was acknowledged.
 //
-// Times in the tables are microseconds since 1970 (UTC), names and states are words, payloads are JSON. The views tasks
-// and history show what the tables hold as JSON, row by row:
+// Times in the tables are microseconds since 1970 (UTC), names and states are words, payloads are JSON. The views tasks,
+// history and changes show what the tables hold as JSON, row by row; history is for the events of one case (WHERE case_id
+// = ...), and changes for those of all:
 //
 //	sqlite3 article.db "SELECT case_id, task, state FROM tasks WHERE state = 'started'"
 //
@@ -18,7 +19,10 @@
 //
 // # Who owns a file
 //
-// One process at a time owns a file: an operating system's lock beside it ("article.db.lock") dies with that process.
+// One process at a time owns a file: an operating system's lock beside it ("article.db.lock") dies with that process. The
+// owner looks at the files once a second. It makes a lock file that was removed anew; if the database, its log or its index
+// was removed, moved, replaced or cut off, or if another engine has opened the file meanwhile, every call returns an error
+// that wraps [store.ErrLost], and nothing is acknowledged any more.
 // Others may read (Options.ReadOnly, exact to the last commit) and leave commands ([Post]) that the owner does for
 // them.
 package sqlite

@@ -255,6 +255,8 @@ func TestAReaderIsExactWhileTheOwnerLags(t *testing.T) {
 				want += len(e.Events)
 			}
 			require.Equal(t, want, events)
+			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM changes").Scan(&events))
+			require.Equal(t, want, events)
 			return nil
 		}))
 	}

@@ -179,7 +179,7 @@ func refuse(word string) error {
 var ours = map[string]bool{
 	"journal": true, "idempotency_keys": true, "meta": true, "migrations": true, "definitions": true, "requests": true,
 	"cases": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true,
-	"tasks": true, "history": true,
+	"tasks": true, "history": true, "changes": true,
 }
 
 // reading lists the pragmas whose argument says what to read.

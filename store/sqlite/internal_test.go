@@ -134,6 +134,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 			}))
 		return strings.Join(lines, "; ")
 	}
+	history := plan("SELECT * FROM history WHERE case_id = ? ORDER BY seq, number")
+	require.NotRegexp(t, `SCAN (c|r|j|p)( |;|$)`, history, "it reads the entries of one case")
 	items := "SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE "
 	for query, index := range map[string]string{
 		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":                                          "cases_children",
