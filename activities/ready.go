@@ -132,8 +132,9 @@ func Escalate(name string, after time.Duration, do func(context.Context, *Item) 
 	return Timer{Name: name, After: after, Item: do}
 }
 
-// All combines answers: they run in order, and the first error ends them. Nil ones are left out. Two retries of one
-// failure are a problem of Build; see [Refused].
+// All combines answers: they run in order, and the first error ends them. Nil ones are left out. Several
+// retries in it need filters by which no two accept the same failure: each makes an item of its own. One failure is
+// stored, without the answers of all of them, so their filters see the *workitem.Failure: use [retry.OnCode].
 func All[S any](answers ...func(context.Context, S) error) func(context.Context, S) error {
 	all := func(ctx context.Context, s S) error {
 		for _, answer := range answers {

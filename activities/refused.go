@@ -19,10 +19,10 @@ func Refused(answer func(context.Context, *Change) error) error {
 	return nil
 }
 
-// RetryOf returns the policy of a ready-made retry ([Retry], [Resume], or one of them in [All]); the zero policy for
-// any other answer, which it does not call.
+// RetryOf returns the policy of a ready-made retry ([Retry], [Resume], or one of them in [All]); the zero policy if
+// there are several, and for any other answer, which it does not call.
 func RetryOf(answer func(context.Context, *Change) error) retry.Policy {
-	if r := inside(answer); r != nil && r.refusal == nil && len(r.retries) > 0 {
+	if r := inside(answer); r != nil && r.refusal == nil && len(r.retries) == 1 {
 		return r.retries[0]
 	}
 	return retry.Policy{}
@@ -90,10 +90,6 @@ func combine[S any](answers []func(context.Context, S) error) *ready {
 			all.refusal = errors.Join(all.refusal, r.refusal)
 			all.retries = append(all.retries, r.retries...)
 		}
-	}
-	if all != nil && len(all.retries) > 1 {
-		all.refusal = errors.Join(all.refusal, fmt.Errorf("%w: %d retries would answer the same failure, each with an "+
-			"item of its own; keep one of them", retry.ErrInvalid, len(all.retries)))
 	}
 	return all
 }
