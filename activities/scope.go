@@ -13,6 +13,11 @@ import (
 // ErrInactive says that a task or a case has ended, so that nothing can be added to it or asked of it.
 var ErrInactive = errors.New("has ended")
 
+// ErrNoOutput says that the output of a task is read which has given none: it was skipped, or completed without one. Where
+// an input, a condition of a flow or the result of a case is an error that wraps it, the case fails, with the code
+// "no-output" (see [workitem.CodeNoOutput]).
+var ErrNoOutput = errors.New("has given no output")
+
 // CaseInfo says what a case is. Nothing in it may be changed.
 type CaseInfo struct {
 	ID         workitem.CaseID
@@ -29,7 +34,8 @@ type CaseInfo struct {
 	State       workitem.State  // where it stands, in the words of a work item: initialized until its first work starts
 	Output      json.RawMessage // nil before completion
 	Failure     *workitem.Failure
-	// Outputs gives the output of the item of a task that completed last, in any activation; nil if none has.
+	// Outputs gives the output of the item of a task that completed last; nil if none has, or if the task has since completed
+	// without an output. An item that completed with nothing has the output null.
 	Outputs func(task string) json.RawMessage
 	// Children lists the completed child cases of a composite task, of its latest activation, in the order of their
 	// creation. It is known in the transaction only: nil elsewhere.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -35,7 +34,7 @@ func ChildOutputs[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[[]
 		}
 		return domain.Encode(slices.Concat([]json.RawMessage{}, all))
 	}
-	return Source[[]Out]{sourceOf{read: read, of: n, lacks: true, d: n.d}}
+	return Source[[]Out]{sourceOf{read: read, of: n, optional: true, d: n.d}} // none is an empty list
 }
 
 // ChildOutput is what the one child case of a composite task gave. Reading it is an error, which rolls the command
@@ -51,14 +50,15 @@ func ChildOutput[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[Out
 		all, err := childOutputs(info, n.name, r.d.name)
 		if err == nil && len(all) != 1 {
 			err = fmt.Errorf("%d child cases of %s have completed in composite task %s of case %s (%s), and ChildOutput reads "+
-				"the output of one; use ChildOutputs", len(all), r.d.name, n.name, info.ID, info.Workflow)
+				"the output of one; use ChildOutputs: it %w", len(all), r.d.name, n.name, info.ID, info.Workflow,
+				activities.ErrNoOutput)
 		}
 		if err != nil {
 			return nil, err
 		}
 		return all[0], nil
 	}
-	return Source[Out]{sourceOf{read: read, of: n, lacks: mayLack(reflect.TypeFor[Out]()), d: n.d}}
+	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
 }
 
 // ChildOutputsOf reads what [ChildOutputs] is, for callbacks: builder.ChildOutputsOf(ship, total, a.Case()).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
@@ -26,11 +25,11 @@ type sourceOf struct {
 	read  func(context.Context, *activities.Activation, *activities.Case) (json.RawMessage, error)
 	where where
 	of    *node  // the task whose output it is
-	lacks bool   // no output is a value of its type
 	d     *draft // whose case input it is
 	pos   net.Pos
 
-	mapped bool // by code
+	mapped   bool // by code
+	optional bool // the output may be missing
 }
 
 // where says in which callbacks a source can be read.
@@ -48,6 +47,9 @@ func (s sourceOf) String() string {
 	switch {
 	case s.of != nil:
 		name = "output of " + s.of.name
+		if s.optional {
+			name = "optional " + name
+		}
 	case s.where == anywhere:
 		name = "case"
 	}
@@ -74,10 +76,8 @@ func CaseInput[C any](b *Builder[C]) Source[C] {
 	return Source[C]{sourceOf{read: read, d: b.d}}
 }
 
-// Output is the output of the work item of a task that completed last. Before the first has completed it is nil if it
-// is an interface, a map or a slice. Of any other type, reading it then is an error, which rolls the command back. So
-// where a case may come there without that task, as a result does if another way leads to the end, use From or
-// FromCase, and ask CaseInfo.Outputs whether there is one.
+// Output is the output of the work item of a task that completed last. Build refuses it, with the run, where a case may
+// come without one, because the task was skipped or completed without an output; see [NoOutput] and [OptionalOutput].
 func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	n := t.node()
 	if n == nil {
@@ -88,16 +88,50 @@ func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 
 func outputSource[Out any](n *node) Source[Out] {
 	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
-		raw, err := outputOf[Out](infoOf(a, c), n.name)
-		if err != nil && a == nil {
-			return nil, fmt.Errorf("%w; a result that not every case has is made by builder.FromCase", err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w; an input that may be missing is made by builder.From", err)
-		}
-		return raw, nil
+		return outputOf(infoOf(a, c), n.name)
 	}
-	return Source[Out]{sourceOf{read: read, of: n, lacks: mayLack(reflect.TypeFor[Out]()), d: n.d}}
+	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
+}
+
+// Optional is a value that may be missing. As a payload it is an object with the field "value", or without it.
+type Optional[T any] struct {
+	Value *T `json:"value,omitempty"` // nil if it is missing
+}
+
+// Get returns the value, and whether there is one.
+func (o Optional[T]) Get() (T, bool) {
+	if o.Value == nil {
+		var none T
+		return none, false
+	}
+	return *o.Value, true
+}
+
+// OptionalOutput is like [Output] where the task may have given none: it was skipped, it timed out, or its policy let it
+// go on without.
+func OptionalOutput[In, Out any](t *TaskRef[In, Out]) Source[Optional[Out]] {
+	n := t.node()
+	if n == nil {
+		return Source[Optional[Out]]{}
+	}
+	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
+		v, err := OptionalOutputOf(t, infoOf(a, c))
+		if err != nil {
+			return nil, err
+		}
+		return domain.Encode(v)
+	}
+	return Source[Optional[Out]]{sourceOf{read: read, of: n, optional: true, d: n.d}}
+}
+
+// OptionalOutputOf is like [OutputOf] where the task may have given none.
+func OptionalOutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Optional[Out], error) {
+	raw := c.Outputs(t.Name())
+	if raw == nil {
+		return Optional[Out]{}, nil
+	}
+	v, err := restore[Out](raw)
+	return Optional[Out]{Value: &v}, err
 }
 
 // Map is a source computed from another one, as builder.Map(builder.Output(draft), func(d Draft) string { return d.Title }).
@@ -161,7 +195,7 @@ func FromCase[T any](f func(*activities.Case) (T, error)) Source[T] {
 // is an error if the task has given none.
 func OutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Out, error) {
 	var none Out
-	raw, err := outputOf[Out](c, t.Name())
+	raw, err := outputOf(c, t.Name())
 	if err != nil {
 		return none, err
 	}
@@ -178,12 +212,12 @@ func infoOf(a *activities.Activation, c *activities.Case) activities.CaseInfo {
 	return c.Case()
 }
 
-// outputOf reads what a task gave last. Nothing is an output only of types that may lack one; otherwise it means that
-// the task has not completed.
-func outputOf[Out any](c activities.CaseInfo, task string) (json.RawMessage, error) {
+// outputOf reads what a task gave last.
+func outputOf(c activities.CaseInfo, task string) (json.RawMessage, error) {
 	raw := c.Outputs(task)
-	if raw == nil && !mayLack(reflect.TypeFor[Out]()) {
-		return nil, fmt.Errorf("task %s of case %s (%s) has given no output", task, c.ID, c.Workflow)
+	if raw == nil {
+		return nil, fmt.Errorf("task %s of case %s (%s) %w; read it with builder.OptionalOutput where it may be missing",
+			task, c.ID, c.Workflow, activities.ErrNoOutput)
 	}
 	return raw, nil
 }

@@ -31,18 +31,19 @@ func (e *UnsoundError) Error() string {
 
 // allowable are the codes of findings that a workflow can have. Unsafe is not one: it is only said of plain nets.
 func allowable() []net.Code {
-	return slices.DeleteFunc(net.FindingCodes(), func(c net.Code) bool { return c == net.Unsafe })
+	return append(slices.DeleteFunc(net.FindingCodes(), func(c net.Code) bool { return c == net.Unsafe }), NoOutput)
 }
 
 // silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly
 // sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
 	codes := slices.DeleteFunc(net.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
-	return append(codes, net.DeadTask, SkippedOutput)
+	return append(codes, net.DeadTask, NoOutput)
 }
 
 // AllowUnsound lets a workflow be built though its net is unsound in these ways: [net.NoOptionToComplete],
-// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]. It is part of the definition, and so of the fingerprint,
+// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]; or though an output may be missing where it is read,
+// [NoOutput]. It is part of the definition, and so of the fingerprint,
 // and is shown with it. A code that there is not is a problem.
 func AllowUnsound(codes ...net.Code) Option {
 	pos := caller()
@@ -50,7 +51,7 @@ func AllowUnsound(codes ...net.Code) Option {
 }
 
 // Silence leaves warnings with these codes out of [Workflow.Warnings]: the warnings of package net such as
-// [net.OrJoinCircle], [net.Undecided], and [SkippedOutput]; [net.DeadTask] too, where it leaves the net weakly sound. It is
+// [net.OrJoinCircle], [net.Undecided], and [NoOutput]; [net.DeadTask] too, where it leaves the net weakly sound. It is
 // part of the definition, and so of the fingerprint. A code that there is not is a problem.
 func Silence(codes ...net.Code) Option {
 	pos := caller()
@@ -113,6 +114,15 @@ func (d *draft) verify(n *net.Net) (activities.Verification, error) {
 			refused.Problems = append(refused.Problems, problemOf(f, d.pos))
 		}
 	}
+	missing, undecided := d.missing(n)
+	for _, f := range missing {
+		if slices.Contains(d.allowed, f.Code) {
+			v.Findings = append(v.Findings, f)
+			continue
+		}
+		refused.Findings = append(refused.Findings, f)
+		refused.Problems = append(refused.Problems, problemOf(f, d.pos))
+	}
 	if len(refused.Findings) > 0 {
 		refused.Problems = sorted(refused.Problems)
 		return v, refused
@@ -120,7 +130,9 @@ func (d *draft) verify(n *net.Net) (activities.Verification, error) {
 	if rep.Verdict == net.Unknown && !slices.Contains(d.silenced, net.Undecided) {
 		v.Warnings = append(v.Warnings, d.undecided(rep))
 	}
-	v.Warnings = append(v.Warnings, d.skipped(n)...)
+	if !slices.Contains(d.silenced, NoOutput) {
+		v.Warnings = append(v.Warnings, undecided...)
+	}
 	return v, nil
 }
 

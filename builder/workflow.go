@@ -18,7 +18,7 @@ type Workflow[C any] struct {
 }
 
 // Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a
-// finding that leaves the net weakly sound, [SkippedOutput], or [net.Undecided]. Those that [Silence] names are not
+// finding that leaves the net weakly sound, [NoOutput] where it is undecided, or [net.Undecided]. Those that [Silence] names are not
 // among them. It is nil if there is none. An engine logs them when it is opened with the workflow.
 func (w *Workflow[C]) Warnings() []net.Finding {
 	if w.isNil() {

@@ -41,7 +41,10 @@ func newWitness(t *testing.T) *witness {
 		return func(ctx context.Context, it *activities.Item, _ any) error { return item(what)(ctx, it) }
 	}
 	b := builder.New[any]("witness")
-	b.OnCompleted(func(_ context.Context, c *activities.Case) error { note("case", fmt.Sprintf("by %q", c.Actor())); return nil })
+	b.OnCompleted(func(_ context.Context, c *activities.Case) error {
+		note("case", fmt.Sprintf("by %q", c.Actor()))
+		return nil
+	})
 	w.task = builder.Task(b, "t", builder.Work[any, any]{
 		Initialize: payload("initialize"), Start: item("start"), Complete: payload("complete"), Fail: failing("fail"),
 		Cancel: failing("cancel"), Reset: item("reset"), Item: activities.ItemHooks{OnStarted: item("onStarted")},

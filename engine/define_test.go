@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -147,12 +148,11 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 // What Build only warns of is in the log of whoever opens the engine, once for each workflow, with the run that shows it.
 func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	opened := func(opts ...builder.Option) string {
-		b := builder.New[any]("article", opts...)
-		draft := builder.Task(b, "draft", builder.Work[any, string]{})
-		withdraw := builder.Task(b, "withdraw", builder.Work[any, any]{})
-		b.Path(b.Start(), draft, b.End())
-		b.Path(b.Start(), withdraw, b.End())
-		b.Result(builder.Output(draft))
+		b := builder.New[any]("article", append(opts, builder.AllowUnsound(net.ImproperCompletion))...)
+		fork := b.Routing("fork", builder.Gate{Split: builder.And})
+		both := builder.Task(b, "both", builder.Work[any, any]{Join: builder.Xor})
+		b.Path(b.Start(), fork, builder.Task(b, "one", builder.Work[any, any]{}), both, b.End())
+		b.Path(fork, builder.Task(b, "two", builder.Work[any, any]{}), both)
 		w := b.MustBuild()
 		var log bytes.Buffer
 		e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}.Open(t.Context(), sqlite.Memory(), w, w)
@@ -161,10 +161,7 @@ func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 		return log.String()
 	}
 	text := opened()
-	require.Equal(t, 1, strings.Count(text, "level=WARN"), text)
-	require.Contains(t, text, "which a case can end without")
-	require.Contains(t, text, `workflow=article code=skipped-output at=define_test.go:`)
-	require.Contains(t, text, `run="withdraw; then end 1"`)
-	require.Contains(t, text, `fix="make a result that not every case has with builder.FromCase`)
-	require.Empty(t, opened(builder.Silence(builder.SkippedOutput)))
+	require.Equal(t, 1, strings.Count(text, "code=and-split-xor-join"), text)
+	require.Contains(t, text, `workflow=article code=and-split-xor-join at=define_test.go:`)
+	require.Empty(t, opened(builder.Silence(net.AndSplitXorJoin, net.XorJoinTwice)))
 }

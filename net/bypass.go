@@ -8,21 +8,24 @@ import "slices"
 //	start -> write -> read -> end
 //	start -> hurry -> read
 //
-// it is the run "hurry". It returns a shortest one, after which the task to is enabled (or the case is complete); nil
-// if there is none, or if none was found within the budget. The states are those of [Verify], and so is the meaning
+// it is the run "hurry". A task that may complete without an output, as after a time that is over, can be passed so, too:
+// without lists the outputs, by their index in flow order, that get tokens then; nil if the task always has an output.
+//
+// It returns a shortest one, after which the task to is enabled (or the case is complete); nil
+// if there is none, and whether that is decided: not if the budget ran out. The states are those of [Verify], and so is the meaning
 // of the options, of which only States, Time and Now count here.
-func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
-	if n.dominates(task, to) {
-		return nil
+func Bypass(n *Net, task, to TaskID, without []int, opts VerifyOptions) (run *Witness, decided bool) {
+	if n.dominates(task, to, without) {
+		return nil, true
 	}
 	l := &netLowering{n: n, moments: newMoments(n)}
 	g, _ := l.game()
 	if g == nil {
-		return nil
+		return nil, false
 	}
 	arrived := l.arrival(g, to)
 	g.moves = slices.DeleteFunc(g.moves, func(m gameMove) bool {
-		return TaskID(m.task) == task && l.moves[m.label].moment != Starts
+		return TaskID(m.task) == task && l.moves[m.label].moment != Starts && !l.moves[m.label].within(without)
 	})
 	g.index()
 	lim := opts.limits(defaultStates)
@@ -42,13 +45,28 @@ func Bypass(n *Net, task, to TaskID, opts VerifyOptions) *Witness {
 			}
 			run := x.runTo(next)
 			if end := f.play(run); end != nil && arrived(end) { // not so if tokens pile up on the way
-				return f.tell(run, end)
+				return f.tell(run, end), true
 			}
 		}
 		if x.limit != LimitStates || states == lim.states {
-			return nil
+			return nil, x.limit == NoLimit && l.undecided == 0
 		}
 	}
+}
+
+// within reports whether a completion puts its tokens into some of these outputs only.
+func (m *netMove) within(outputs []int) bool {
+	switch {
+	case m.output >= 0:
+		return slices.Contains(outputs, int(m.output))
+	case m.chosen != 0:
+		rest := m.chosen
+		for _, i := range outputs {
+			rest &^= 1 << i
+		}
+		return rest == 0
+	}
+	return len(outputs) > 0
 }
 
 // firstLook is how many states there are at the first look for an arrival. Each further look is at four times as many.
@@ -72,7 +90,7 @@ func (l *netLowering) arrival(g *game, to TaskID) func(state []uint8) bool {
 // dominates reports whether a token can only come to a task, or to the end if to is negative, once another task has
 // completed: whether nothing comes there if that one never does, even where splits put tokens into all of their
 // flows, joins but and-joins take one for enough, and no token is ever taken away.
-func (n *Net) dominates(task, to TaskID) bool {
+func (n *Net) dominates(task, to TaskID, without []int) bool {
 	missing := make([]int, len(n.tasks)) // inputs without a token
 	for t := range missing {
 		if missing[t] = 1; n.Task(TaskID(t)).Join == And {
@@ -91,10 +109,10 @@ func (n *Net) dominates(task, to TaskID) bool {
 			if t == to {
 				return false
 			}
-			if t == task {
-				continue
-			}
-			for _, out := range n.tasks[t].outputs {
+			for i, out := range n.tasks[t].outputs {
+				if t == task && !slices.Contains(without, i) {
+					continue
+				}
 				if !seen.Has(int(out)) {
 					seen.Add(int(out))
 					todo = append(todo, out)

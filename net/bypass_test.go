@@ -63,7 +63,7 @@ func TestBypass(t *testing.T) {
 			goal, ok = n.TaskByName(to)
 			require.True(t, ok)
 		}
-		w := net.Bypass(n, id, goal, net.VerifyOptions{})
+		w, _ := net.Bypass(n, id, goal, nil, net.VerifyOptions{})
 		if w == nil {
 			return "none"
 		}
@@ -106,7 +106,7 @@ func TestBypassOfRandomNets(t *testing.T) {
 			if !decided {
 				continue
 			}
-			w := net.Bypass(n, task, to, net.VerifyOptions{})
+			w, _ := net.Bypass(n, task, to, nil, net.VerifyOptions{})
 			what := fmt.Sprintf("seed %d: task %d, to %d of %s", seed, task, to, describe(n))
 			require.Equal(t, want, w != nil, what)
 			if w == nil {
@@ -149,7 +149,8 @@ func TestBypassBesideManyBranches(t *testing.T) {
 		goal, _ := n.TaskByName(to)
 		asked := 0
 		now := func() time.Time { asked++; return time.Time{} }
-		return net.Bypass(n, of, goal, net.VerifyOptions{Time: time.Second, Now: now}), asked
+		w, _ := net.Bypass(n, of, goal, nil, net.VerifyOptions{Time: time.Second, Now: now})
+		return w, asked
 	}
 	w, asked := looks("b7", "last")
 	require.Nil(t, w)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/workitem"
@@ -104,9 +105,15 @@ func (t *Tree) remove(c *Case) error {
 	return nil
 }
 
+// nothing is the output of an item that completed with none, so that it is known from that of a task that gave none.
+var nothing = json.RawMessage("null")
+
 func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
 	task.State = e.To
+	if e.To == TaskCompleted && c.Items.Tally(c.Net.TaskName(e.Task), e.Generation).Completed == 0 {
+		task.Output = nil // what an earlier activation gave is not what this one gave
+	}
 	if e.To == TaskEnabled {
 		// Nothing may ask for the final items of earlier activations but queries, which read the tables. A loop of ten
 		// thousand rounds so stays small.
@@ -163,6 +170,9 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	if e.To == workitem.Completed {
 		if task, ok := c.Net.TaskByName(n.Task); ok {
 			c.Tasks[task].Output = e.Output
+			if len(e.Output) == 0 {
+				c.Tasks[task].Output = nothing
+			}
 		}
 	}
 	t.putItem(c, &n)

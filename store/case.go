@@ -90,7 +90,7 @@ type Task struct {
 	State      TaskState
 	Generation int             // how often the task was enabled
 	Created    int             // work items or child cases made in this activation
-	Output     json.RawMessage // output of the item that completed last, in any activation
+	Output     json.RawMessage // of the item that completed last; nil if the task completed without since
 }
 
 // Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a

@@ -191,12 +191,11 @@ func (t *Tree) own(id workitem.CaseID) *Case {
 		return c
 	}
 	t.saved.add(id, c)
-	n := *c
+	n := *c // Children is only appended to, behind what a snapshot of it can see
 	n.Marking = c.Marking.Clone()
 	n.Tasks = slices.Clone(c.Tasks)
 	n.Items = c.Items.snapshot()
 	n.Jobs = c.Jobs.snapshot()
-	n.Children = slices.Clip(c.Children)
 	n.Steps = c.Steps.snapshot()
 	n.Mail = c.Mail.snapshot()
 	t.put(&n)

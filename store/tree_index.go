@@ -65,13 +65,10 @@ func (t *Tree) Children(parent workitem.CaseID, task string, generation int) wor
 		return *kept
 	}
 	var tally workitem.Tally
-	all := t.Case(parent).Children
-	for _, id := range all {
-		if c := t.Case(id); c != nil && broodOf(c) == b {
-			tally.Add(c.Stands(), false)
-		}
+	for c := range t.Brood(parent, task, generation) {
+		tally.Add(c.Stands(), false)
 	}
-	if len(all) > few {
+	if tally.Total() > few {
 		if t.broods == nil {
 			t.broods = make(map[brood]*workitem.Tally, 1)
 		}
@@ -79,6 +76,35 @@ func (t *Tree) Children(parent workitem.CaseID, task string, generation int) wor
 		t.broods[b] = &kept
 	}
 	return tally
+}
+
+// Brood lists the child cases of an activation of a composite task, the latest first. A loop may have made many in
+// earlier activations; those of the present one are counted, so that nobody looks beyond the first of them.
+func (t *Tree) Brood(parent workitem.CaseID, task string, generation int) iter.Seq[*Case] {
+	return func(yield func(*Case) bool) {
+		p := t.Case(parent)
+		at, ok := p.Net.TaskByName(task)
+		if !ok {
+			return
+		}
+		left := len(p.Children)
+		if present := p.Tasks[at]; present.Generation == generation {
+			left = present.Created
+		}
+		b := brood{parent, task, generation}
+		for _, id := range slices.Backward(p.Children) {
+			if left == 0 {
+				return
+			}
+			c := t.Case(id)
+			if c == nil || broodOf(c) != b {
+				continue
+			}
+			if left--; !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // recount moves a child case from one tally to another, if they are kept; a state of None is in neither.

@@ -25,11 +25,12 @@ type Failure struct {
 
 // The codes that Tasq gives itself.
 const (
-	CodeError   = "error"   // the work returned an error that carries no code
-	CodePanic   = "panic"   // the work panicked; the details hold the stack
-	CodeTimeout = "timeout" // the work took longer than it may
-	CodeCrash   = "crash"   // the work took its process down too often
-	CodeInvalid = "invalid" // the work returned an output that its own rules refuse
+	CodeError    = "error"     // the work returned an error that carries no code
+	CodePanic    = "panic"     // the work panicked; the details hold the stack
+	CodeTimeout  = "timeout"   // the work took longer than it may
+	CodeCrash    = "crash"     // the work took its process down too often
+	CodeNoOutput = "no-output" // a task needs the output of one that has given none
+	CodeInvalid  = "invalid"   // the work returned an output that its own rules refuse
 
 	CodeTooLarge = "too-large" // the work returned an output that is too large to be kept; the message has both lengths
 )

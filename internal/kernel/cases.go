@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -202,6 +203,10 @@ func (m *Machine) closeCase(
 					end.Output, err = d.Output(s)
 					return err
 				})
+				if errors.Is(err, activities.ErrNoOutput) {
+					m.then(m.closeCase(id, store.CaseFailed, noOutput(err), before, teardown))
+					return nil
+				}
 				if err != nil {
 					return err
 				}

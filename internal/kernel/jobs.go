@@ -89,13 +89,14 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 		c := m.tree.Case(id)
 		if timer.Task != nil {
 			a := m.activation(c, t, j.Generation)
-			return m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
+			err := m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
+			return m.unread(id, t, j.Generation, err)
 		}
 		it := c.Item(j.Item)
 		if it == nil || !it.State.Live() {
 			return nil
 		}
-		return m.callItem(c, t, it, "timer "+timer.Name, timer.Item)
+		return m.unread(id, t, j.Generation, m.callItem(c, t, it, "timer "+timer.Name, timer.Item))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -52,6 +53,22 @@ func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o worki
 		return err
 	})
 	return verdict, err
+}
+
+// unread fails the case of an activation that cannot go on, since it reads an output that was never given. To undo the
+// command would help nobody: it would fail again, whoever gives it. Any other error is returned.
+func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
+	if !errors.Is(err, activities.ErrNoOutput) {
+		return err
+	}
+	failure := noOutput(err)
+	m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
+		m.endCase(id, store.CaseFailed, failure, false)) // where the task has completed already
+	return nil
+}
+
+func noOutput(err error) *workitem.Failure {
+	return &workitem.Failure{Code: workitem.CodeNoOutput, Message: err.Error()}
 }
 
 // tally counts the items, or the child cases, of an activation.

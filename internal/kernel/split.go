@@ -68,7 +68,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 		}
 		into, err := m.route(c, t, generation, spec)
 		if err != nil {
-			return err
+			return m.unread(id, t, generation, err)
 		}
 		if err := m.emit(&store.Produced{Case: id, Task: t, Into: into}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
@@ -78,7 +79,7 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 				return err
 			})
 			if err != nil {
-				return err
+				return m.unread(id, t, generation, err)
 			}
 		}
 		for _, input := range inputs {
@@ -101,7 +102,7 @@ func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spe
 			return err
 		})
 		if err != nil {
-			return err
+			return m.unread(c.ID, t, generation, err)
 		}
 	}
 	var steps []step
@@ -277,9 +278,10 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step 
 				steps = append(steps, m.tearDown(id, it.ID))
 			}
 		}
-		for _, child := range c.Children {
-			if k := m.tree.Case(child); k != nil && k.ParentTask == name && k.Generation == generation {
-				steps = append(steps, m.endCase(child, store.CaseCanceled, nil, true))
+		if c.Net.Task(t).Kind == net.Composite {
+			children := slices.Collect(m.tree.Brood(id, name, generation))
+			for _, child := range slices.Backward(children) {
+				steps = append(steps, m.endCase(child.ID, store.CaseCanceled, nil, true))
 			}
 		}
 		m.then(steps...)
