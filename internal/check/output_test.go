@@ -172,3 +172,16 @@ func TestTextIsHarmless(t *testing.T) {
 	require.NotContains(t, b.String(), "\a")
 	require.Equal(t, 2, strings.Count(b.String(), "\n"))
 }
+
+// A place without arcs is reported once: the reader's note on it is no second warning, and is not printed beside the first.
+func TestIsolatedPlaceIsReportedOnce(t *testing.T) {
+	f := check.Read("m.pnml", strings.NewReader(`<pnml><net id="n"><place id="lost"/>
+		<place id="s"><initialMarking><text>1</text></initialMarking></place><place id="e"/><transition id="t"/>
+		<arc id="a" source="s" target="t"/><arc id="b" source="t" target="e"/></net></pnml>`), check.Options{})
+	var b strings.Builder
+	require.NoError(t, (&check.Text{W: &b, Verbose: true}).File(f))
+	require.Equal(t, `m.pnml:1: warning: isolated lost: no transition takes from "lost" or puts into it, so it changes nothing [n]
+    fix: connect "lost", or take it out
+m.pnml:1: n is sound
+`, b.String())
+}

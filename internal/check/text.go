@@ -73,7 +73,7 @@ func (t *Text) File(f *File) error {
 	}
 	if t.Verbose {
 		for _, note := range f.Notes.Notes {
-			if slices.Contains(NoteCodes(), net.Code(note.Code)) {
+			if slices.Contains(WarningCodes(), net.Code(note.Code)) {
 				continue // it is a warning
 			}
 			fmt.Fprintf(&b, "%s:%s\n", f.Name, oneLine(note.String()))

@@ -79,7 +79,7 @@ func TestDecode(t *testing.T) {
 			flow p -> t
 			flow t -> q
 			flow q -> start`, `
-			3: left-out: place "lost": no arc begins or ends at it, so nothing that happens there matters
+			3: isolated: place "lost": no arc begins or ends at it, so nothing that happens there matters
 			3: closed: place "p": no place is marked in the beginning; as the only one without an input it is given a token
 			4: closed: transition "start": it has no output; the condition start_done is added behind it`},
 		{"a marked place in a loop, reset and read arcs, a silent transition", file(`
@@ -177,7 +177,7 @@ func TestPlainOnly(t *testing.T) {
 		{simple + `<arc source="t" target="p"/>`,
 			`1: plain-only: net "n": every place has an output, so it runs for ever; only the plain net is read`},
 		{`<place id="p"><initialMarking><text>1</text></initialMarking></place>`,
-			"2: left-out: place \"p\": no arc begins or ends at it, so nothing that happens there matters\n" +
+			"2: isolated: place \"p\": no arc begins or ends at it, so nothing that happens there matters\n" +
 				`1: plain-only: net "n": no place is marked in the beginning and 0 places have no input; ` +
 				`only the plain net is read`},
 	} {

@@ -88,7 +88,7 @@ func (c *closer) findStart() bool {
 		switch {
 		case n.transition:
 		case c.skipped.Has(n.index):
-			c.note(LeftOut, n.el.Line, n.el.String(), "no arc begins or ends at it, so nothing that happens there matters")
+			c.note(Isolated, n.el.Line, n.el.String(), "no arc begins or ends at it, so nothing that happens there matters")
 		case n.initial > 0:
 			c.starts = append(c.starts, n)
 		case sources.Has(n.index):

@@ -34,7 +34,7 @@ func TestIBMLibrary(t *testing.T) {
 		if len(p.Sinks()) > 1 {
 			sinks++
 		}
-		isolated += r.Report.Count(LeftOut)
+		isolated += r.Report.Count(Isolated)
 		def := r.Nets[0].Definition
 		if def == nil {
 			require.Equal(t, 1, r.Report.Count(PlainOnly), f.Name)

@@ -96,7 +96,8 @@ const (
 	NotCarried   = xmlread.NotCarried   // other tools' annotations, final markings
 	Closed       = xmlread.Closed       // a start, an end or a routing task was added to the definition
 	Approximated = xmlread.Approximated // read as something that behaves a little differently
-	LeftOut      = xmlread.LeftOut      // an element is missing from the definition
+	LeftOut      = xmlread.LeftOut      // an arc that moves no token
+	Isolated     = xmlread.Isolated     // a place without any arc, which is missing from the definition
 	PlainOnly    = xmlread.PlainOnly    // no definition could be made
 	Disconnected = xmlread.Disconnected // a node on no path from the start to the end
 

@@ -27,6 +27,7 @@ const (
 	Closed         Code = "closed"          // a start, an end or a routing task was added
 	Approximated   Code = "approximated"    // read as something that behaves a little differently
 	LeftOut        Code = "left-out"        // an element is missing from the net
+	Isolated       Code = "isolated"        // nothing is connected to an element, which a definition leaves out
 	MultiInstance  Code = "multi-instance"  // a task for several instances or in a loop, read as one task
 	PlainOnly      Code = "plain-only"      // a plain Petri net, and no workflow can be made of it
 	Disconnected   Code = "disconnected"    // on no path from the start to an end
