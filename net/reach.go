@@ -11,7 +11,6 @@ type game struct {
 	end    int32   // the place whose first token ends the run; -1: a run is complete when every place but the open ones is empty
 	open   Bits    // ends of which each may hold any tokens when a run is complete, but not without bound; nil for none
 	safe   bool    // a second token in a place is a violation, other than in an open one
-	behind bool    // the search goes on behind such a token
 	most   int     // more tokens than this in a place stop the search there; at most maxCount
 	ask    referee // nil if no move needs it
 
@@ -151,8 +150,8 @@ type outcome struct {
 	over    int32 // a place that would hold more than can be counted; -1 if none
 }
 
-// narrow reports whether no state has more than one token in a place.
-func (g *game) narrow() bool { return g.safe && !g.behind && g.open == nil }
+// narrow reports whether no state has more than one token in a place, up to what is a violation.
+func (g *game) narrow() bool { return g.safe && g.open == nil }
 
 // isOpen reports whether the place is an open one.
 func (g *game) isOpen(p int32) bool { return g.open != nil && g.open.Has(int(p)) }

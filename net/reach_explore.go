@@ -14,8 +14,10 @@ type explorer struct {
 	lim searchLimits
 	// firstOnly stops at the first violation. It is for games that only have to be shown free of any.
 	firstOnly bool
-	leaps     leaps
-	watch     watcher // told of every state and move; nil for nobody
+	// behind goes on behind second tokens in places of a safe game.
+	behind bool
+	leaps  leaps
+	watch  watcher // told of every state and move; nil for nobody
 	// sparing leaves out moves of which others tell as much; nil to make them all. See there what is found then. The
 	// search is never taken for whole.
 	sparing *stubborn
@@ -41,7 +43,10 @@ type explorer struct {
 	tooMany   bool  // somewhere there were more tokens than can be counted
 	done      int32 // states that were expanded
 	stop      int   // states to look at in all, once something was found; 0 before that
-	room      int   // states that there is memory for
+	bytes     int   // of memory that it may take
+	fit       int   // states that these suffice for
+	room      int   // states that there is memory for while one state is looked at
+	cramped   bool  // it does not go on behind second tokens, for want of memory
 	work      int   // words copied since the clock was last looked at
 }
 
@@ -105,9 +110,7 @@ func (x *explorer) run(states, bytes int) {
 
 // resume goes on with the search until so many states were looked at in all, or that many bytes are taken.
 func (x *explorer) resume(states, bytes int) {
-	fit := bytes / (8*x.s.width + bytesBeside)
-	x.room = min(states, fit) + min(fit, maxSuccessors)
-	x.s.most = x.room + 2 // the first state, and the scratch state behind the last
+	x.bound(states, bytes)
 	for x.limit = NoLimit; int(x.done) < x.s.len(); x.done++ {
 		looked := x.s.len() + x.g.spent()
 		if x.stop == 0 && x.violated() {
@@ -119,7 +122,7 @@ func (x *explorer) resume(states, bytes int) {
 		switch {
 		case looked > states || x.stop > 0 && looked > x.stop:
 			x.limit = LimitStates
-		case x.s.len() > fit:
+		case x.s.len() > x.fit:
 			x.limit = LimitMemory
 		case (x.done&15 == 15 || len(x.g.moves) > 1<<14) && x.lim.late != nil && x.lim.late():
 			x.limit = LimitTime
@@ -134,12 +137,21 @@ func (x *explorer) resume(states, bytes int) {
 	switch {
 	case x.tooMany:
 		x.limit = LimitGrowth
+	case x.cramped:
+		x.limit = LimitMemory
 	case x.g.guesses() > 0:
 		x.limit = LimitOrJoin
 	case x.sparing == nil:
 		x.whole = true
 		x.findDoomed()
 	}
+}
+
+// bound says how many states the search may look at, and how much memory it may take.
+func (x *explorer) bound(states, bytes int) {
+	x.bytes, x.fit = bytes, bytes/(8*x.s.width+bytesBeside)
+	x.room = min(states, x.fit) + min(x.fit, maxSuccessors)
+	x.s.most = x.room + 2 // the first state, and the scratch state behind the last
 }
 
 // bytesBeside is what a state takes besides its counts: the way to it, its entry in the table, and the moves from it.
@@ -260,18 +272,22 @@ func (x *explorer) make(i, k int32) {
 	}
 	state := x.s.scratch(i)
 	out := x.after(m, state)
+	if out.crowded >= 0 && x.s.log == 0 && x.widen() {
+		state = x.s.scratch(i)
+		out = x.after(m, state)
+	}
 	switch {
 	case out.over >= 0:
 		x.tooMany = true
 		return
-	case x.g.safe && !x.g.behind && out.crowded >= 0:
+	case x.g.safe && !x.behind && out.crowded >= 0:
 		x.crowd(crowd{state: i, move: k, place: out.crowded})
 		return
 	}
 	var grown pump
 	if out.second && !x.counting {
 		if _, known := x.s.find(state, hashState(state)); !known {
-			if grown = x.accelerate(i, k); len(grown.places) > 0 {
+			if grown = x.accelerate(i, k, state); len(grown.places) > 0 {
 				x.pack(state, x.next)
 			}
 		}
@@ -289,6 +305,21 @@ func (x *explorer) make(i, k int32) {
 		grown.state = id
 		x.pumps = append(x.pumps, grown)
 	}
+}
+
+// widen makes room for more than one token in a place, if the search is to go on behind those and there is memory.
+func (x *explorer) widen() bool {
+	if !x.behind {
+		return false
+	}
+	if x.s.len() > x.bytes/(x.s.places+bytesBeside) {
+		x.behind, x.cramped = false, true
+		return false
+	}
+	x.s.widen()
+	x.leaps = leaps{}
+	x.bound(x.lim.states, x.bytes)
+	return true
 }
 
 // crowd notes a second token in a place, unless one is known.

@@ -3,8 +3,9 @@ package net
 import "slices"
 
 // accelerate looks for ancestors of the next state, which move k makes of state i, that hold no more anywhere and less
-// somewhere, and sets the count of the places that grew to unbounded where the way from there can be repeated for ever.
-func (x *explorer) accelerate(i, k int32) pump {
+// somewhere, and sets the count of the places that grew to unbounded where the way from there can be repeated without
+// end. The next state is given in packed form too.
+func (x *explorer) accelerate(i, k int32, packed []uint64) pump {
 	var found pump
 	var grown []int32
 	if over, _ := x.g.complete(x.next); over {
@@ -14,7 +15,7 @@ func (x *explorer) accelerate(i, k int32) pump {
 	for from := i; from >= 0 && back > 0 && tries > 0; from = x.s.parent[from] {
 		back--
 		var more bool
-		if grown, more = x.s.grew(grown, from, x.next); !more {
+		if grown, more = x.s.grew(grown, from, packed); !more {
 			continue
 		}
 		if tries--; !x.repeatable(from, i, k, grown) {
@@ -85,7 +86,7 @@ func (g *game) disturbs(m *gameMove, grown []int32) bool {
 // exact reports whether the search has seen all that can happen: it is whole, and no place whose emptiness is tested
 // was taken for unbounded.
 func (x *explorer) exact() bool {
-	if !x.whole || len(x.crowds) > 0 && !x.g.behind {
+	if !x.whole || len(x.crowds) > 0 && !x.behind {
 		return false
 	}
 	for _, p := range x.pumps {

@@ -35,6 +35,24 @@ func newStateSpace(places int, narrow bool) *stateSpace {
 	return s
 }
 
+// widen gives eight bits to a place of states that have one.
+func (s *stateSpace) widen() {
+	wide := newStateSpace(s.places, false)
+	wide.most = s.most
+	wide.states = make([]uint64, 0, (s.len()+16)*wide.width)
+	for i := range int32(s.len()) {
+		state := wide.room()
+		clear(state)
+		for w, word := range s.packed(i) {
+			for ; word != 0; word &= word - 1 {
+				wide.put(state, int32(w<<6+bits.TrailingZeros64(word)), 1)
+			}
+		}
+		wide.add(state, s.parent[i], s.via[i])
+	}
+	*s = *wide
+}
+
 func (s *stateSpace) len() int { return len(s.parent) }
 
 func (s *stateSpace) packed(i int32) []uint64 { return s.states[int(i)*s.width : (int(i)+1)*s.width] }
@@ -193,16 +211,19 @@ func hashState(state []uint64) uint32 {
 	return hashEnd(h)
 }
 
-// grew reports whether now holds everything that state i holds and more, and lists the places with more in dst.
-func (s *stateSpace) grew(dst []int32, i int32, now []uint8) ([]int32, bool) {
+// grew reports whether a packed state holds everything that state i holds and more, and lists the places with more in
+// dst. Most words of two states on one way are equal.
+func (s *stateSpace) grew(dst []int32, i int32, now []uint64) ([]int32, bool) {
 	dst = dst[:0]
-	for p := range int32(s.places) {
-		before := s.get(i, p)
-		if now[p] < before {
-			return dst, false
-		}
-		if now[p] > before {
-			dst = append(dst, p)
+	one := uint64(1)<<s.field - 1
+	for w, before := range s.packed(i) {
+		for differs := now[w] ^ before; differs != 0; {
+			at := uint(bits.TrailingZeros64(differs)) >> s.log << s.log
+			if now[w]>>at&one < before>>at&one {
+				return dst, false
+			}
+			dst = append(dst, int32((uint(w)<<6+at)>>s.log))
+			differs &^= one << at
 		}
 	}
 	return dst, len(dst) > 0

@@ -171,7 +171,7 @@ func (x *explorer) suspects() [][]int32 {
 		}
 	}
 	for _, c := range x.crowds {
-		runs = append(runs, append(x.runTo(c.state), c.move))
+		runs = append(runs, append(x.runTo(c.state), c.move)) // a reduced net is not searched behind a second token
 	}
 	for _, p := range x.pumps {
 		runs = append(runs, x.runTo(p.state))

@@ -65,7 +65,7 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 		return j
 	}
 	j.x = newExplorer(j.g, lim)
-	j.x.watch = w
+	j.x.watch, j.x.behind = w, true
 	j.x.run(min(lim.states, firstStates), min(lim.bytes, fewBytes))
 	if j.x.undecided() && j.dead == nil && !j.spared(lim) {
 		j.lookElsewhere(l, r != nil, lim)
@@ -73,7 +73,6 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	if j.x.limit != NoLimit {
 		j.x.resume(lim.states, lim.bytes)
 	}
-	j.lookBehind(lim)
 	j.states += j.x.s.len()
 	if j.limit = j.x.limit; j.limit == NoLimit && !j.x.settled() {
 		if j.limit = LimitGrowth; j.countOn(lim) {
@@ -137,21 +136,6 @@ func (j *judgement) lookElsewhere(l lowered, reducible bool, lim searchLimits) {
 	}
 }
 
-// lookBehind searches a game once more if places got a second token where they must not, and the search did not go on
-// behind that.
-func (j *judgement) lookBehind(lim searchLimits) {
-	if len(j.x.crowds) == 0 {
-		return
-	}
-	j.states += j.x.s.len()
-	g := *j.g
-	g.behind = true
-	x := newExplorer(&g, lim)
-	x.run(lim.states, lim.bytes)
-	j.also = append(j.also, j.x)
-	j.g, j.x = &g, x
-}
-
 // countOn looks for a state that is stuck where the search has taken counts for unbounded: one with few tokens may be,
 // though one with many is not. It reports whether everything is found by that.
 func (j *judgement) countOn(lim searchLimits) bool {
@@ -159,7 +143,7 @@ func (j *judgement) countOn(lim searchLimits) bool {
 		return false
 	}
 	x := newExplorer(j.g, lim)
-	x.counting, x.stop = true, lim.more
+	x.counting, x.behind, x.stop = true, true, lim.more
 	x.run(min(lim.states, lim.more), lim.bytes)
 	j.states += x.s.len()
 	x.crowds, x.spilled = nil, -1

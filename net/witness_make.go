@@ -1,6 +1,9 @@
 package net
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // witness tells the run to a state of the exact search, which must show what is wrong. It is nil if counts were taken
 // for unbounded on the way and no run of moderate length does the same.
@@ -23,14 +26,9 @@ func (f *findings) state(x *explorer, i int32) []uint8 {
 // and more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles
 // up, so the earlier ones go round more often, by a power for each stage.
 func (f *findings) unroll(x *explorer, path, moves []int32, shows func(state []uint8) bool) *Witness {
-	stages := 0
-	for _, state := range path {
-		if slices.ContainsFunc(x.pumps, func(p pump) bool { return p.state == state }) {
-			stages++
-		}
-	}
+	loops := x.loopsOn(path)
 	for base := range maxRounds {
-		run := f.goRound(x, path, moves, base, stages)
+		run := goRound(loops, moves, base)
 		if len(run) > maxUnrolled {
 			break
 		}
@@ -49,29 +47,41 @@ const (
 	maxUnrolled = 2000
 )
 
-// goRound is the way with its loops: the last one as often as base says, the one before that base times as often.
-func (f *findings) goRound(x *explorer, path, moves []int32, base, stages int) []int32 {
-	var run []int32
+// roundOn is a loop on a way: the moves from one step of the way to a later one.
+type roundOn struct{ from, to int }
+
+// loopsOn lists the loops on a way, given as its states, that make counts unbounded, in the order of their ends. The
+// pumps are in the order of their states, of which each has one.
+func (x *explorer) loopsOn(path []int32) []roundOn {
+	var loops []roundOn
 	for i, state := range path {
-		if i > 0 {
-			run = append(run, moves[i-1])
+		at, is := slices.BinarySearchFunc(x.pumps, state, func(p pump, state int32) int { return cmp.Compare(p.state, state) })
+		if !is {
+			continue
 		}
-		for _, p := range x.pumps {
-			from := slices.Index(path, p.from)
-			if p.state != state || from < 0 {
-				continue
-			}
-			times := 1
-			for range stages {
-				times = min(times*base, maxUnrolled)
-			}
-			stages--
-			for n := 0; n < times && len(run) <= maxUnrolled; n++ {
-				run = append(run, moves[from:i]...)
-			}
+		if from := slices.Index(path[:i], x.pumps[at].from); from >= 0 {
+			loops = append(loops, roundOn{from, i})
 		}
 	}
-	return run
+	return loops
+}
+
+// goRound is the way with its loops: the last one as often as base says, the one before that base times as often.
+func goRound(loops []roundOn, moves []int32, base int) []int32 {
+	var run []int32
+	done := 0
+	for i, loop := range loops {
+		run = append(run, moves[done:loop.to]...)
+		done = loop.to
+		times := 1
+		for range len(loops) - i {
+			times = min(times*base, maxUnrolled)
+		}
+		for n := 0; n < times && len(run) <= maxUnrolled; n++ {
+			run = append(run, moves[loop.from:loop.to]...)
+		}
+	}
+	return append(run, moves[done:]...)
 }
 
 // repeats reports whether the loop of a pump can be gone round on the way itself, each time adding to the place. It
