@@ -19,7 +19,7 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tre
 		return nil, removed(root)
 	}
 	t, err := loadTree(tx.s.w, tx.s.nets, root, tx.newer)
-	return t, explain(tx.s.path, err)
+	return t, tx.met(err)
 }
 
 // newer finds a case that the tables do not show as it is now; nil if there is none.
@@ -71,7 +71,7 @@ func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, er
 	if err == nil && tx.gone(root) {
 		return workitem.CaseID{}, removed(root)
 	}
-	return root, err
+	return root, tx.met(err)
 }
 
 func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
@@ -99,7 +99,7 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 	if err == nil && tx.gone(row.Root) {
 		return nil, removed(row.Root)
 	}
-	return row, err
+	return row, tx.met(err)
 }
 
 func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
@@ -126,7 +126,7 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 	}
 	all, err := ownedSteps(tx.s.w, owner)
 	if err != nil {
-		return nil, err
+		return nil, tx.met(err)
 	}
 	put := func(s *workitem.Step) {
 		i, known := slices.BinarySearchFunc(all, s, func(a, b *workitem.Step) int { return bytes.Compare(a.ID[:], b.ID[:]) })
@@ -154,7 +154,8 @@ func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, er
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	return tx.answered(key)
+	e, err := tx.answered(key)
+	return e, tx.met(err)
 }
 
 func (tx *transaction) answered(key string) (*store.Entry, error) {

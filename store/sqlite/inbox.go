@@ -28,7 +28,7 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 			}
 			return r.err
 		})
-	return all, err
+	return all, tx.met(err)
 }
 
 // Reply implements [store.Tx].
@@ -38,7 +38,7 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	}
 	_, found, err := tx.s.w.number("SELECT id FROM requests WHERE id = ? AND replied IS NULL", id)
 	if err != nil {
-		return err
+		return tx.met(err)
 	}
 	if !found {
 		return fmt.Errorf("request %d, without a reply: %w", id, store.ErrNotFound)

@@ -80,6 +80,20 @@ func (tx *transaction) failLocked(err error) error {
 	return tx.broken
 }
 
+// met takes the error of one of the store's own reads. SQLite rolls the transaction back by itself when the disk or the memory fails
+// within any statement, also one that only reads, and what followed would then be committed one by one.
+func (tx *transaction) met(err error) error {
+	if code(err) == 0 {
+		return explain(tx.s.path, err)
+	}
+	tx.s.w.mu.Lock()
+	defer tx.s.w.mu.Unlock()
+	if tx.s.w.inTransactionLocked() {
+		return explain(tx.s.path, err)
+	}
+	return tx.failLocked(err)
+}
+
 // before implements scope: it is called, with the lock held, before each statement of the user's. It makes the
 // savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
 // undo.

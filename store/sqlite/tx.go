@@ -69,12 +69,12 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) 
 			continue
 		}
 		if _, err := tx.s.nets.get(tx.s.w, opened.Case.Fingerprint); err != nil {
-			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, err)
+			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
 	}
 	if e.Key != "" {
 		if _, err := tx.answered(e.Key); !errors.Is(err, store.ErrNotFound) {
-			return errors.Join(err, fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
+			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
 		}
 	}
 	tx.seq++
