@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -79,12 +80,25 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	cfg := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	e, err = cfg.Open(t.Context(), o, second)
 	require.NoError(t, err)
+	list, err := e.Unserved(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []engine.Unserved{{Workflow: "waiting", Fingerprint: first.Untyped().Fingerprint, Cases: 1,
+		Items: map[string]int64{"run": 1}}}, list)
+	for it, err := range e.Items(t.Context(), store.ItemFilter{}) {
+		require.NoError(t, err)
+		err = e.Do(t.Context(), it.ID, workitem.Fail, nil)
+		refused, ok := errors.AsType[*engine.NotLoadedError](err)
+		require.True(t, ok, err)
+		require.Equal(t, engine.NotLoadedError{Case: run.ID, Workflow: "waiting"}, *refused)
+		require.ErrorIs(t, err, engine.ErrUnknown)
+		require.Equal(t, "not-loaded", engine.Code(err))
+	}
 	require.NoError(t, e.Send(t.Context(), run.ID, "go", 7))
 	require.NoError(t, e.Drain(t.Context()))
 	require.NoError(t, e.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
-	require.Contains(t, log.String(), "the engine was not opened with its workflow, or not with that version")
-	require.Contains(t, log.String(), "workflow=waiting case="+run.ID.String())
+	require.Contains(t, log.String(), "live cases of a definition that the engine was not opened with")
+	require.Contains(t, log.String(), `workflow=waiting version="" cases=1 items=map[run:1]`)
 
 	log.Reset()
 	e, err = cfg.Open(t.Context(), o, second, first)
@@ -92,6 +106,9 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	got, err := run.Result(t.Context(), e)
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
+	list, err = e.Unserved(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list)
 	require.NoError(t, e.Close())
 	require.Empty(t, log.String())
 }

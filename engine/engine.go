@@ -48,7 +48,6 @@ type Engine struct {
 	log     *slog.Logger
 	ids     *workitem.Generator
 	byPrint map[string]*activities.Definition
-	left    map[string]bool                   // the fingerprints of those that are left alone; the writer's
 	byName  map[string]*activities.Definition // the last one given of each name
 
 	slots chan struct{} // one for each function of a step that runs; nil without a bound
@@ -98,7 +97,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
 		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
 		closing: make(chan struct{}), stopped: make(chan struct{}),
-		trees: make(map[workitem.CaseID]*cached), left: make(map[string]bool),
+		trees: make(map[workitem.CaseID]*cached),
 	}
 	if cfg.Steps > 0 {
 		e.slots = make(chan struct{}, cfg.Steps)
@@ -149,6 +148,10 @@ func (e *Engine) prepare(ctx context.Context) error {
 	if err := e.recover(ctx); err != nil {
 		e.shutDown()
 		return fmt.Errorf("take up the jobs: %w", err)
+	}
+	if err := e.reportUnserved(ctx); err != nil {
+		e.shutDown()
+		return fmt.Errorf("count the cases that are not served: %w", err)
 	}
 	e.sched.start()
 	e.keep.start(e)

@@ -25,7 +25,6 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 			return err
 		}
 		if c, _ := u.tree.Job(n.job); c != nil && e.byPrint[c.Fingerprint] == nil {
-			e.leave(c)
 			return errForeign
 		}
 		return run(tx)
@@ -33,29 +32,25 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 	return r
 }
 
-// leave says, once for each definition, that work of it is due and left alone: the program may have lost an old version
-// whose cases were not at their ends. It is for the writer only. An engine without workers does not work anyway.
-func (e *Engine) leave(c *store.Case) {
-	if e.left[c.Fingerprint] || e.cfg.Workers < 0 {
-		return
-	}
-	e.left[c.Fingerprint] = true
-	e.log.Warn("work is due that is left alone, since the engine was not opened with its workflow, or not with that version",
-		"workflow", c.Workflow, "case", c.ID)
-}
+// NotLoadedError refuses to act on a case whose version of its workflow the engine was not opened with. It is an
+// [ErrUnknown], with the code "not-loaded".
+type NotLoadedError = kernel.NotLoadedError
 
-// foreign reports whether a command is about a workflow that this engine was not opened with, but that the database
-// knows: then the program that has it will do the command.
-func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
+// foreign says why this engine cannot do a command that is about a workflow which it was not opened with, but that the
+// database knows: a program that has it can. It is nil for every other command.
+func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) error {
 	if c.Do == RemoteStart {
 		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
-		return known && tx.e.byName[c.Workflow] == nil
+		if known && tx.e.byName[c.Workflow] == nil {
+			return tx.e.unknown(c.Workflow)
+		}
+		return nil
 	}
 	var root workitem.CaseID
 	var err error
 	switch c.Do {
 	case RemoteBroadcast:
-		return false // it is for whoever is here
+		return nil // it is for every program
 	case RemoteToken:
 		root, err = TokenCase(c.Token)
 	case RemoteItem:
@@ -64,15 +59,16 @@ func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) bool {
 		root, err = tx.rootOfCase(c.Case)
 	}
 	if err != nil {
-		return false
+		return nil
 	}
 	u, err := tx.open(root)
 	if err != nil {
-		return false
+		return nil
 	}
-	foreign := false
 	u.tree.Each(func(c *store.Case) {
-		foreign = foreign || !c.State.Final() && tx.e.byPrint[c.Fingerprint] == nil
+		if err == nil && !c.State.Final() && tx.e.byPrint[c.Fingerprint] == nil {
+			err = &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
+		}
 	})
-	return foreign
+	return err
 }

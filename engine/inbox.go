@@ -137,12 +137,14 @@ func (tx *Tx) refuse(left store.Request, cause error) error {
 }
 
 // serve does one command, and records the answer in the same transaction: so it is done once, whatever fails. A command
-// that is refused undoes itself alone. One that is for another program stays where it is.
+// that is refused undoes itself alone. One that only another program can do is refused too, or stays if it is to.
 func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 	c, err := DecodeRemote(left.Command)
-	if err == nil && tx.foreign(c, stored) {
-		tx.rollback()
-		return nil
+	if err == nil {
+		if err = tx.foreign(c, stored); err != nil && c.Stay {
+			tx.rollback()
+			return nil
+		}
 	}
 	var result json.RawMessage
 	if err == nil {

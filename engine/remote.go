@@ -35,6 +35,7 @@ type RemoteCommand struct {
 	To       []string        `json:"to,omitempty"`       // where the task's split goes; nil leaves it to the definition
 	Key      string          `json:"key,omitempty"`      // idempotency key; "" is none
 	By       string          `json:"by,omitempty"`       // who asks; "" is unknown
+	Stay     bool            `json:"stay,omitempty"`     // it waits for a program that has the workflow; false has it refused
 }
 
 // RemoteVerb says what a [RemoteCommand] asks for.
@@ -169,6 +170,7 @@ var codes = []struct {
 	{"bad-route", ErrBadRoute},
 	{"runaway", ErrRunaway},
 	{"unknown-workflow", ErrUnknown},
+	{"not-loaded", ErrUnknown},
 	{"definition-changed", ErrDrift},
 	{"not-active", ErrInactive},
 	{"not-ended", ErrUnfinished},
@@ -184,8 +186,8 @@ var codes = []struct {
 }
 
 // Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",
-// "bad-route", "invalid-payload", and so on. It is "error" for any other kind, as an error of the process's own
-// callbacks, and "" for nil.
+// "bad-route", "invalid-payload", and so on. An error of the process's own callbacks that is or wraps a
+// [*workitem.Failure] has that one's code. It is "error" for any other kind, and "" for nil.
 func Code(err error) string {
 	if err == nil {
 		return ""
@@ -196,6 +198,9 @@ func Code(err error) string {
 	if t := (*workitem.TransitionError)(nil); errors.As(err, &t) {
 		return "illegal-transition"
 	}
+	if n := (*NotLoadedError)(nil); errors.As(err, &n) {
+		return "not-loaded"
+	}
 	for _, c := range codes {
 		if errors.Is(err, c.kind) {
 			return c.word
@@ -203,6 +208,9 @@ func Code(err error) string {
 	}
 	if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 		return "invalid-payload"
+	}
+	if f := (*workitem.Failure)(nil); errors.As(err, &f) && f != nil && f.Code != "" {
+		return f.Code
 	}
 	return "error"
 }

@@ -118,8 +118,9 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	later, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.After(20*365*24*time.Hour))
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"more"}`)})
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: later})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"more"}`),
+		Stay: true})
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: later, Stay: true})
 
 	stranger := enginetest.Open(t, sqlite.File(path), engine.Config{})
 	stranger.Advance(time.Hour)
@@ -138,6 +139,29 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	c, err = stranger.Case(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseFailed, c.State, "its timeout was over first")
+}
+
+// A command that is not to stay is refused at once by an owner that lacks the case's version, with what to do.
+func TestWhatTheOwnerHasNotLoadedIsRefusedAtOnce(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	path := filepath.Join(t.TempDir(), "article.db")
+	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), a)
+	require.NoError(t, err)
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	stranger, err := engine.Open(t.Context(), sqlite.File(path))
+	require.NoError(t, err)
+	defer stranger.Close()
+	command, err := json.Marshal(engine.RemoteCommand{Do: engine.RemoteCancel, Case: id})
+	require.NoError(t, err)
+	answer, err := sqlite.Post(t.Context(), path, command)
+	require.NoError(t, err)
+	_, err = engine.RemoteAnswer(answer)
+	require.ErrorIs(t, err, engine.ErrUnknown)
+	require.Equal(t, "not-loaded", engine.Code(err))
+	require.ErrorContains(t, err, "case "+id.String()+" runs on workflow article, which the engine was not opened with: open it with "+
+		"that too, or act through the program that has it")
 }
 
 func TestExecuteDoesWhatTheTypedHandlesDo(t *testing.T) {
@@ -198,6 +222,7 @@ func TestCodesAreStable(t *testing.T) {
 		{engine.ErrInactive, "not-active"},
 		{engine.ErrBadRoute, "bad-route"},
 		{engine.ErrRunaway, "runaway"},
+		{workitem.Failf("no-funds", "empty"), "no-funds"},
 		{engine.ErrUnknown, "unknown-workflow"},
 		{engine.ErrDrift, "definition-changed"},
 		{engine.ErrClosed, "closed"},
@@ -235,7 +260,7 @@ func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
 	for _, workflow := range []string{"theirs", "ours"} {
 		for range engine.InboxBatch + 1 {
 			leave(t, path, engine.RemoteCommand{
-				Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)})
+				Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`), Stay: true})
 		}
 	}
 

@@ -53,7 +53,7 @@ func (q *asking) complete() error {
 	if q.timeout < 0 {
 		return usagef("--timeout %s: use 0s not to wait, or more", q.timeout)
 	}
-	q.command.Data = q.data.json
+	q.command.Data, q.command.Stay = q.data.json, q.queue
 	if q.command.Action == workitem.Fail.String() {
 		q.command.Data = retryable(q.data.json)
 	}

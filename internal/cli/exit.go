@@ -3,10 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see
@@ -62,9 +64,18 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case "invalid-payload", "too-large", "bad-command":
 		return ExitUsage
-	case "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed",
+	case "not-loaded", "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed",
 		"definition-changed":
+		return ExitRefused
+	}
+	if refusal := (*workitem.Failure)(nil); errors.As(err, &refusal) {
+		return ExitRefused // by the process's own code
+	}
+	if remote := (*engine.RemoteError)(nil); errors.As(err, &remote) && !slices.Contains(ofDatabase, remote.Code) {
 		return ExitRefused
 	}
 	return ExitDatabase
 }
+
+// ofDatabase are the codes of an owner that cannot use its database any more.
+var ofDatabase = []string{"commit-failed", "closed", "owned", "older", "read-only", "newer", "corrupt"}

@@ -287,7 +287,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 	defer cancel()
 	for {
 		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-			Level: slog.LevelWarn}))}.Open(ctx, sqlite.File(o.path), o.defs...)
+			Level: slog.LevelError}))}.Open(ctx, sqlite.File(o.path), o.defs...)
 		switch {
 		case err == nil:
 			return o.execute(ctx, e, q.command)

@@ -76,8 +76,9 @@ func TestExitCodes(t *testing.T) {
 		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
 		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown, &engine.RemoteError{Code: "not-found"}},
 		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift,
-			&workitem.TransitionError{}, &engine.RemoteError{Code: "illegal-transition"}},
-		ExitDatabase: {store.ErrOwned, store.ErrCorrupt, store.ErrNewer, store.ErrReadOnly, errors.New("no space left on device")},
+			&workitem.TransitionError{}, &engine.RemoteError{Code: "illegal-transition"}, &engine.NotLoadedError{},
+			workitem.Failf("no-funds", "empty"), &engine.RemoteError{Code: "no-funds"}, &engine.RemoteError{Code: "error"}},
+		ExitDatabase: {store.ErrOwned, store.ErrCorrupt, store.ErrNewer, store.ErrReadOnly, &engine.RemoteError{Code: "corrupt"}, errors.New("no space left on device")},
 	} {
 		for _, err := range errs {
 			require.Equal(t, code, exitCode(fmt.Errorf("wrapped: %w", err)), err)

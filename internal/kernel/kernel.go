@@ -207,9 +207,24 @@ func (m *Machine) definition(c *store.Case) (*activities.Definition, error) {
 	if d := m.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
 	}
-	return nil, fmt.Errorf("%w: case %s runs on %s, which this program was not opened with",
-		ErrUnknown, c.ID, versioned(c.Workflow, c.Version))
+	return nil, &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
 }
+
+// NotLoadedError refuses to act on a case whose definition the engine was not opened with. It is an [ErrUnknown].
+type NotLoadedError struct {
+	Case     workitem.CaseID
+	Workflow string
+	Version  string // "" for a definition without one
+}
+
+// Error names the case, the definition, and what to do.
+func (e *NotLoadedError) Error() string {
+	return fmt.Sprintf("case %s runs on %s, which the engine was not opened with: open it with that too, or act through the program "+
+		"that has it", e.Case, versioned(e.Workflow, e.Version))
+}
+
+// Is reports whether the target is [ErrUnknown].
+func (e *NotLoadedError) Is(target error) bool { return target == ErrUnknown }
 
 func versioned(name, version string) string {
 	if version == "" {

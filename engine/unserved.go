@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Unserved are the live cases of a definition that the engine was not opened with. Nothing of them happens here: their
+// jobs and timers are left alone, and actions on their work items are refused with a [*NotLoadedError].
+type Unserved struct {
+	Workflow    string
+	Version     string
+	Fingerprint string
+	Cases       int64            // child cases among them
+	Items       map[string]int64 // the live work items by task
+}
+
+// Unserved lists the definitions with live cases that the engine was not opened with, by workflow and version. Open logs
+// each of them, at level WARN. The reason is most often a new version of a workflow, without the old one beside it.
+func (e *Engine) Unserved(ctx context.Context) ([]Unserved, error) {
+	found := make(map[string]*Unserved)
+	err := e.store.View(ctx, func(r store.Reader) error {
+		defs, err := r.Definitions(ctx)
+		if err != nil {
+			return err
+		}
+		for _, d := range defs {
+			if e.byPrint[d.Fingerprint] == nil {
+				found[d.Fingerprint] = &Unserved{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Items: make(map[string]int64)}
+			}
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		return countUnserved(ctx, r, found)
+	})
+	list := make([]Unserved, 0, len(found))
+	for _, u := range found {
+		if u.Cases > 0 {
+			list = append(list, *u)
+		}
+	}
+	slices.SortFunc(list, func(a, b Unserved) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	return list, err
+}
+
+// countUnserved counts the live cases of definitions, and their items, in two statements.
+func countUnserved(ctx context.Context, r store.Reader, found map[string]*Unserved) error {
+	err := count(ctx, r, "SELECT fingerprint, '', count(*) FROM cases WHERE state = 'started' GROUP BY fingerprint",
+		func(fingerprint, _ string, n int64) {
+			if u := found[fingerprint]; u != nil {
+				u.Cases = n
+			}
+		})
+	if err != nil {
+		return err
+	}
+	return count(ctx, r, "SELECT c.fingerprint, i.task, count(*) FROM work_items i JOIN cases c ON c.id = i.case_id "+
+		"WHERE i.state IN ('initialized', 'started') GROUP BY c.fingerprint, i.task", func(fingerprint, task string, n int64) {
+		if u := found[fingerprint]; u != nil {
+			u.Items[task] = n
+		}
+	})
+}
+
+func count(ctx context.Context, r store.Reader, query string, each func(fingerprint, task string, n int64)) (err error) {
+	rows, err := r.DB().QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Err(), rows.Close()) }()
+	for rows.Next() {
+		var fingerprint, task string
+		var n int64
+		if err := rows.Scan(&fingerprint, &task, &n); err != nil {
+			return err
+		}
+		each(fingerprint, task, n)
+	}
+	return nil
+}
+
+// reportUnserved logs what this engine does not serve.
+func (e *Engine) reportUnserved(ctx context.Context) error {
+	list, err := e.Unserved(ctx)
+	for _, u := range list {
+		e.log.Warn("live cases of a definition that the engine was not opened with: nothing of them happens here; open the engine "+
+			"with this version too, until they have ended", "workflow", u.Workflow, "version", u.Version, "cases", u.Cases, "items", u.Items)
+	}
+	return err
+}
