@@ -45,7 +45,10 @@ type Breach struct {
 	err  error  // that was met, or nil
 }
 
+// Error is the rule that is broken, and what breaks it.
 func (b *Breach) Error() string { return b.Rule + ": " + b.Text }
+
+// Unwrap is the error that the rule was checked with; nil if there is none.
 func (b *Breach) Unwrap() error { return b.err }
 
 // Progress is how far a check is.
