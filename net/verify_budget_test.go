@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,4 +73,57 @@ func TestGrowthBeyondCountingIsToldAsItIs(t *testing.T) {
 	for _, f := range rep.Findings {
 		replayNet(t, n, f)
 	}
+}
+
+// lockNet has branches that run side by side and share a lock, which no rule of reduction takes out. All its states have
+// to be looked at, and they double with each branch.
+func lockNet(branches int) *net.Petri {
+	fork, join := [3][]string{{"i"}, {"lock"}}, [3][]string{{"lock"}, {"o"}}
+	var all [][3][]string
+	for b := range branches {
+		before, after := fmt.Sprintf("a%d", b), fmt.Sprintf("b%d", b)
+		fork[1], join[0] = append(fork[1], before), append(join[0], after)
+		all = append(all, [3][]string{{before, "lock"}, {after, "lock"}})
+	}
+	return petri(map[string]int{"i": 1}, append(all, fork, join)...)
+}
+
+// Each budget leaves a net undecided that a raised one decides.
+func TestRaisedBudgetsDecide(t *testing.T) {
+	now := time.Unix(0, 0)
+	clock := func() time.Time { now = now.Add(time.Millisecond); return now }
+	for _, c := range []struct {
+		branches   int
+		low, raise net.VerifyOptions
+		limit      net.Limit
+	}{
+		{12, net.VerifyOptions{States: 1000}, net.VerifyOptions{States: 10_000}, net.LimitStates},
+		{18, net.VerifyOptions{}, net.VerifyOptions{States: 400_000}, net.LimitStates},
+		{12, net.VerifyOptions{Memory: 100 << 10}, net.VerifyOptions{Memory: 1 << 20}, net.LimitMemory},
+		{12, net.VerifyOptions{Time: time.Millisecond, Now: clock}, net.VerifyOptions{Time: time.Hour, Now: clock}, net.LimitTime},
+	} {
+		if c.branches > 12 && !nightly() {
+			continue
+		}
+		rep := net.VerifyPetri(lockNet(c.branches), c.low)
+		require.Equal(t, net.Unknown, rep.Verdict)
+		require.Equal(t, c.limit, rep.Exhausted)
+		rep = net.VerifyPetri(lockNet(c.branches), c.raise)
+		require.Equal(t, net.Sound, rep.Verdict, "%v %v", c.limit, rep)
+		require.Equal(t, net.NoLimit, rep.Exhausted)
+	}
+}
+
+// A search that found a second token and ended for lack of states still comes to a run that gets stuck behind it.
+func TestStuckRunsBehindSecondTokensAreFoundEarly(t *testing.T) {
+	all := [][3][]string{{{"i"}, {"p", "q", "f"}}, {{"p"}, {"x"}}, {{"q"}, {"x"}}, {{"x"}, {"o1"}}, {{"z", "y"}, {"o2"}}}
+	fork := [3][]string{{"f"}, {"y"}}
+	for b := range 16 {
+		at := fmt.Sprintf("a%d", b)
+		fork[1] = append(fork[1], at)
+		all = append(all, [3][]string{{at}, {at + "'"}}, [3][]string{{at + "'"}, {"o1"}})
+	}
+	rep := net.VerifyPetri(petri(map[string]int{"i": 1}, append(all, fork)...), net.VerifyOptions{MoreStates: 3000})
+	require.Equal(t, net.LimitStates, rep.Exhausted)
+	require.Contains(t, codesOf(rep), string(net.NoOptionToComplete))
 }

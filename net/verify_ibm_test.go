@@ -128,8 +128,11 @@ func TestIBMVerdicts(t *testing.T) {
 	}
 }
 
-// TestIBMTimes prints how long the nets take: go test -run IBMTimes -v.
+// TestIBMTimes prints how long the nets take: TASQ_NIGHTLY=1 go test -run IBMTimes -v.
 func TestIBMTimes(t *testing.T) {
+	if !nightly() {
+		t.Skip("it measures: set TASQ_NIGHTLY")
+	}
 	l := ibmLibrary(t)
 	var total, worst time.Duration
 	var worstName string

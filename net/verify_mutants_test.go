@@ -140,7 +140,7 @@ func disagreement(rep net.Report, want decided) string {
 // TestMutantsAgainstExhaustiveWalk compares verdict and findings for mutants of the nets of a library.
 func TestMutantsAgainstExhaustiveWalk(t *testing.T) {
 	l := ibmLibrary(t)
-	mutants, most := 100, 4000
+	mutants, most := 25, 4000
 	if nightly() {
 		mutants, most = 1500, 50_000
 	}

@@ -240,7 +240,7 @@ func rounds() int {
 	if nightly() {
 		return 20_000
 	}
-	return 2000
+	return 500
 }
 
 func nightly() bool { return os.Getenv("TASQ_NIGHTLY") != "" }

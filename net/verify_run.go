@@ -73,6 +73,7 @@ func judge(l lowered, w watcher, lim searchLimits) *judgement {
 	if j.x.limit != NoLimit {
 		j.x.resume(lim.states, lim.bytes)
 	}
+	j.sparedBehind(lim)
 	j.states += j.x.s.len()
 	if j.limit = j.x.limit; j.limit == NoLimit && !j.x.settled() {
 		if j.limit = LimitGrowth; j.countOn(lim) {
@@ -87,6 +88,7 @@ const (
 	firstStates = 2000
 	fewStates   = 20_000
 	fewBytes    = 8 << 20
+	moreSparing = 5000 // by a search that leaves out moves, once something is found
 )
 
 // undecided reports whether the search found nothing and has not come to an end.
@@ -110,18 +112,42 @@ func (j *judgement) spared(lim searchLimits) bool {
 	return true
 }
 
+// sparedBehind looks for such a run behind second tokens, where the search of all states found those and ended before it
+// came to a run that gets stuck. It counts on, so that a run leads to every state, and its second tokens are findings too.
+func (j *judgement) sparedBehind(lim searchLimits) {
+	if j.x.limit == NoLimit || len(j.x.crowds) == 0 || j.x.stuck >= 0 || len(j.also) > 0 {
+		return
+	}
+	x := sparing(j.g, lim)
+	if x == nil {
+		return
+	}
+	x.behind, x.counting = true, true
+	x.run(min(lim.states, moreSparing), min(lim.bytes, fewBytes))
+	j.states += x.s.len()
+	j.also = append(j.also, x)
+}
+
 // foundElsewhere has the search of all states end soon.
 func (j *judgement) foundElsewhere(lim searchLimits) { j.x.stop = j.x.s.len() + j.g.spent() + lim.more }
 
 // spare searches a game without the moves that can be left out; nil if the game is of a kind where none can.
 func spare(g *game, lim searchLimits) *explorer {
-	sparing := newStubborn(g)
-	if sparing == nil {
+	x := sparing(g, lim)
+	if x != nil {
+		x.run(min(lim.states, fewStates), min(lim.bytes, fewBytes))
+	}
+	return x
+}
+
+// sparing makes that search.
+func sparing(g *game, lim searchLimits) *explorer {
+	left := newStubborn(g)
+	if left == nil {
 		return nil
 	}
 	x := newExplorer(g, lim)
-	x.sparing = sparing
-	x.run(min(lim.states, fewStates), min(lim.bytes, fewBytes))
+	x.sparing = left
 	return x
 }
 
