@@ -155,14 +155,14 @@ func TestActionWaitsAsItsTableSays(t *testing.T) {
 	require.Equal(t, []time.Duration{125 * time.Millisecond, 500 * time.Millisecond, 1250 * time.Millisecond}, c.calls.waits())
 }
 
-// Case 4: an option of a run overrides the fields that it gives, and no others.
+// Case 4: an option of a run overrides the fields that it gives, and no others: these are the action's.
 func TestARunOverridesFieldByField(t *testing.T) {
-	c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = 3, time.Second }))
+	c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial, p.Base = 3, time.Second, 5 }))
 	for name, q := range map[string]struct {
 		change func(*retry.Policy)
 		want   []time.Duration
 	}{
-		"nothing":  {func(*retry.Policy) {}, []time.Duration{time.Second, 2 * time.Second}},
+		"nothing":  {func(*retry.Policy) {}, []time.Duration{time.Second, 5 * time.Second}},
 		"attempts": {func(p *retry.Policy) { p.Attempts = 2 }, []time.Duration{time.Second}},
 		"base":     {func(p *retry.Policy) { p.Base = 3 }, []time.Duration{time.Second, 3 * time.Second}},
 		"initial":  {func(p *retry.Policy) { p.Initial = 0 }, []time.Duration{0, 0}},

@@ -89,6 +89,65 @@ func TestAQueueKeepsThePolicy(t *testing.T) {
 	}
 }
 
+// After the last attempt the policy of the task decides, and not before.
+func TestAfterTheLastAttemptThePolicyDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy workitem.Policy
+		want   store.CaseState
+	}{"default": {workitem.Default(), store.CaseFailed}, "continue": {workitem.ContinueOnFailure(), store.CaseCompleted}} {
+		t.Run(name, func(t *testing.T) {
+			w := single(t, builder.Work[int, int]{
+				Run:                    func(context.Context, int) (int, error) { return 0, errBusy },
+				OnWorkItemStateChanged: activities.Retry(retry.Constant(3, time.Second)), Policy: c.policy,
+			})
+			e := enginetest.New(t, w)
+			id := start(t, e, w, 1)
+			e.Advance(time.Second)
+			there, err := e.Case(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, store.CaseStarted, there.State, "an attempt is left")
+			e.Advance(time.Second)
+			there, err = e.Case(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, c.want, there.State)
+			require.Len(t, itemsOf(t, e, id), 3)
+		})
+	}
+}
+
+// A result is waited for without polling: the clock of this engine does not move. Then the run is cleaned up.
+func TestAResultIsWaitedForAndItsRunCleanedUp(t *testing.T) {
+	release := make(chan struct{})
+	a := builder.MustAction("slow", func(_ context.Context, n int) (int, error) { <-release; return n, nil })
+	e := enginetest.New(t, a)
+	run, err := a.Run(t.Context(), e, 7)
+	require.NoError(t, err)
+	go close(release)
+	got, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+	require.NoError(t, run.Cleanup(t.Context(), e))
+	_, err = run.Status(t.Context(), e)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	nothingLeft(t, e)
+}
+
+// A function that sleeps leaves its worker to others.
+func TestASleepHoldsNoWorker(t *testing.T) {
+	var begun atomic.Int32
+	a := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
+		begun.Add(1)
+		return n, step.Sleep(ctx, "nap", time.Hour)
+	})
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: 1}, a)
+	for n := range 5 {
+		_, err := a.Run(t.Context(), e, n)
+		require.NoError(t, err)
+	}
+	e.Drain()
+	require.EqualValues(t, 5, begun.Load())
+}
+
 // A list that a step gave is remembered: the function goes on with it, though the source has changed meanwhile.
 func TestAListFromAStepIsRemembered(t *testing.T) {
 	var listings atomic.Int32

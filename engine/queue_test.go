@@ -31,7 +31,17 @@ func single[In, Out any](t testing.TB, w builder.Work[In, Out]) *builder.Workflo
 	return workflow
 }
 
+// A queue that is listed has a limit of its own, and every other one that of the engine.
 func TestAQueueRunsNoMoreThanItsLimit(t *testing.T) {
+	for name, cfg := range map[string]engine.Config{
+		"queue": {Queues: map[string]int{"narrow": 3}}, "workers": {Workers: 3, Queues: map[string]int{"wide": 40}},
+	} {
+		t.Run(name, func(t *testing.T) { runsThreeAtATime(t, cfg) })
+	}
+}
+
+func runsThreeAtATime(t *testing.T, cfg engine.Config) {
+	t.Helper()
 	var running, peak atomic.Int32
 	started, release := make(chan struct{}, 40), make(chan struct{})
 	w := single(t, builder.Work[int, int]{Queue: "narrow", Run: func(_ context.Context, n int) (int, error) {
@@ -43,7 +53,7 @@ func TestAQueueRunsNoMoreThanItsLimit(t *testing.T) {
 		running.Add(-1)
 		return n, nil
 	}})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Queues: map[string]int{"narrow": 3}}, w)
+	e := enginetest.Open(t, sqlite.Memory(), cfg, w)
 	for n := range 40 {
 		_, err := w.Start(t.Context(), e, n)
 		require.NoError(t, err)

@@ -197,6 +197,23 @@ func TestAResultThatIsNoLongerOfTheTypeIsNoticed(t *testing.T) {
 	require.ErrorContains(t, out.Err, `step "x": its result can't be read as the type that is asked for`)
 }
 
+// Steps are found by their names: two that change places are no change, and neither is done again.
+func TestStepsMayChangePlaces(t *testing.T) {
+	count := calls{}
+	in := func(names ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, name := range names {
+				if got, err := count.do(ctx, name, len(name)); err != nil || got != len(name) {
+					return fmt.Errorf("%s is %d: %w", name, got, err)
+				}
+			}
+			return nap(ctx)
+		}
+	}
+	require.NoError(t, changed(t, in("a", "bb"), in("bb", "a")).Err)
+	require.Equal(t, calls{"a": 1, "bb": 1}, count)
+}
+
 func TestHistoryThatIsLeftOverIsNoticed(t *testing.T) {
 	six := func(ctx context.Context) error {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
