@@ -11,19 +11,22 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
+// generate is the work of the task draft.
+func generate(_ context.Context, p Prompt) (Draft, error) {
+	return Draft{Body: p.Text + " Because!"}, nil
+}
+
 // A draft is written by a program, which is tried five times, and judged by a person.
 func Example() {
 	b := builder.New[Prompt]("article")
 	draft := builder.Task(b, "draft", builder.Work[Prompt, Draft]{
-		Input: builder.CaseInput(b),
-		Run: func(_ context.Context, p Prompt) (Draft, error) {
-			return Draft{Body: p.Text + " Because!"}, nil
-		},
+		Input:                  builder.CaseInput(b),
+		Run:                    generate,
 		OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
 	})
 	review := builder.Task(b, "review", builder.Work[Draft, Verdict]{
-		Input: builder.Output(draft),
-		Queue: "editors",
+		Input: builder.Output(draft), // the wrong source does not compile
+		Queue: "editors",             // no Run: a person completes it
 	})
 	b.Path(b.Start(), draft, review, b.End())
 	article, err := b.Build()

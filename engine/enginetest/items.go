@@ -16,28 +16,39 @@ import (
 // that is not final. The test fails if there is none, or if there are several.
 func (e *Engine) Item(id workitem.CaseID, label string) *workitem.Item {
 	e.t.Helper()
-	var found, there []*workitem.Item
-	for row, err := range e.Items(context.Background(), store.ItemFilter{Case: id}) {
-		if err != nil {
-			e.t.Fatalf("item %s: %v", label, err)
-		}
-		there = append(there, row.Item)
-		if row.Label() == label || row.Task == label && row.State.Live() {
-			found = append(found, row.Item)
+	var found []*workitem.Item
+	for _, it := range e.itemsOf(id) {
+		if it.Label() == label || it.Task == label && it.State.Live() {
+			found = append(found, it)
 		}
 	}
 	if len(found) != 1 {
-		e.t.Fatalf("case %s has %d items %q; its items are %s", id, len(found), label, labels(there))
+		e.t.Fatalf("case %s has %d items %q; its items are %s", id, len(found), label, strings.Join(e.States(id), ", "))
 	}
 	return found[0]
 }
 
-func labels(items []*workitem.Item) string {
+// States lists the work items of a case in the order of their creation, each with its state: "review.1.2 completed".
+// Those of its child cases are not among them. The list is nil if there is no item.
+func (e *Engine) States(id workitem.CaseID) []string {
+	e.t.Helper()
 	var list []string
-	for _, it := range items {
+	for _, it := range e.itemsOf(id) {
 		list = append(list, it.Label()+" "+it.State.String())
 	}
-	return strings.Join(list, ", ")
+	return list
+}
+
+func (e *Engine) itemsOf(id workitem.CaseID) []*workitem.Item {
+	e.t.Helper()
+	var items []*workitem.Item
+	for row, err := range e.Items(context.Background(), store.ItemFilter{Case: id}) {
+		if err != nil {
+			e.t.Fatalf("items of case %s: %v", id, err)
+		}
+		items = append(items, row.Item)
+	}
+	return items
 }
 
 // OpenItem creates one more work item in an enabled or started task.

@@ -13,8 +13,8 @@ var (
 	goCode     = regexp.MustCompile("(?s)```go\n(.*?)```\n")
 )
 
-// A page that names a file of examples shows parts of it: every piece of Go on the page stands in that file, line by
-// line but for its indentation. So it compiles, and does what the examples say.
+// A page that names files of examples shows parts of them: every piece of Go on the page stands in one of the files, line
+// by line but for its indentation. So it compiles, and does what the examples say.
 func TestPagesShowTheirExamples(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
 	if err != nil {
@@ -26,20 +26,23 @@ func TestPagesShowTheirExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := examplesOf.FindSubmatch(text)
-		if file == nil {
+		files := examplesOf.FindAllSubmatch(text, -1)
+		if files == nil {
 			continue
 		}
 		found++
-		source, err := os.ReadFile(filepath.Join(root(t), string(file[1])))
-		if err != nil {
-			t.Errorf("%s: %v", filepath.Base(page), err)
-			continue
+		var lines, names strings.Builder
+		for _, file := range files {
+			source, err := os.ReadFile(filepath.Join(root(t), string(file[1])))
+			if err != nil {
+				t.Errorf("%s: %v", filepath.Base(page), err)
+			}
+			lines.WriteString(bare(string(source)))
+			names.WriteString(" " + string(file[1]))
 		}
-		lines := bare(string(source))
 		for _, code := range goCode.FindAllSubmatch(text, -1) {
-			if !strings.Contains(lines, "\n"+strings.TrimPrefix(bare(string(code[1])), "\n")) {
-				t.Errorf("%s shows what %s does not have:\n%s", filepath.Base(page), file[1], code[1])
+			if !strings.Contains(lines.String(), "\n"+strings.TrimPrefix(bare(string(code[1])), "\n")) {
+				t.Errorf("%s shows what none of%s has:\n%s", filepath.Base(page), names.String(), code[1])
 			}
 		}
 	}

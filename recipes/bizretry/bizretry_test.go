@@ -114,14 +114,9 @@ func charge(t *testing.T, d time.Duration, answers ...error) ([]string, store.Ca
 	id, err := recipe.Start(t.Context(), e, bizretry.Renewal{Customer: "Ann", Cents: 9_90}, builder.By("calendar"))
 	require.NoError(t, err)
 	e.Advance(d)
-	var items []string
-	for item, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
-		require.NoError(t, err)
-		items = append(items, item.Label()+" "+item.State.String())
-	}
 	k, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	return items, k.State
+	return e.States(id), k.State
 }
 
 func TestACustomerWhoPaysLaterKeepsTheSubscription(t *testing.T) {

@@ -107,12 +107,7 @@ func TestEveryStepThatFailsUndoesThoseBefore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, store.CaseCompleted, k.State)
 			require.JSONEq(t, `{"booked":`+c.wantOutput+`}`, string(k.Output))
-			var got []string
-			for it, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
-				require.NoError(t, err)
-				got = append(got, it.Label()+" "+it.State.String())
-			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, e.States(id))
 		})
 	}
 }

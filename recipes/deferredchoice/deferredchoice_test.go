@@ -66,15 +66,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func states(t *testing.T, e *enginetest.Engine, id workitem.CaseID) (lines []string) {
-	t.Helper()
-	for it, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
-		require.NoError(t, err)
-		lines = append(lines, it.Label()+" "+it.State.String())
-	}
-	return lines
-}
-
 func TestAnOfferLapses(t *testing.T) {
 	recipe, err := deferredchoice.New(send, deferredchoice.Valid)
 	require.NoError(t, err)
@@ -85,11 +76,11 @@ func TestAnOfferLapses(t *testing.T) {
 	e.Advance(deferredchoice.Valid - time.Second)
 	require.Equal(t, []string{
 		"send.1.1 completed", "accept.1.1 initialized", "withdraw.1.1 initialized", "lapse.1.1 initialized",
-	}, states(t, e, id))
+	}, e.States(id))
 	e.Advance(time.Second)
 	require.Equal(t, []string{
 		"send.1.1 completed", "accept.1.1 canceled", "withdraw.1.1 canceled", "lapse.1.1 completed",
-	}, states(t, e, id))
+	}, e.States(id))
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
@@ -102,13 +93,10 @@ func TestAWithdrawnOfferDoesNotLapse(t *testing.T) {
 	id, err := recipe.Start(t.Context(), e, offer)
 	require.NoError(t, err)
 	e.Drain()
-	for it := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: "withdraw"}) {
-		require.NoError(t, recipe.Withdraw.Start(t.Context(), e, it.ID))
-		e.Advance(2 * time.Hour)
-		withdrawal := deferredchoice.Withdrawal{Reason: "sold out"}
-		require.NoError(t, recipe.Withdraw.Complete(t.Context(), e, it.ID, withdrawal))
-	}
+	e.StartItem(id, "withdraw")
+	e.Advance(2 * time.Hour)
+	enginetest.CompleteItem(e, id, "withdraw", deferredchoice.Withdrawal{Reason: "sold out"})
 	require.Equal(t, []string{
 		"send.1.1 completed", "accept.1.1 canceled", "withdraw.1.1 completed", "lapse.1.1 canceled",
-	}, states(t, e, id))
+	}, e.States(id))
 }

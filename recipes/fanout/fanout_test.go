@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,28 +77,29 @@ func TestEveryChoiceOfReportsIsGathered(t *testing.T) {
 		claim := fanout.Claim{Policy: "P-7", Damage: n&1 > 0, Injury: n&2 > 0, Theft: n&4 > 0}
 		id, err := recipe.Start(t.Context(), e, claim)
 		require.NoError(t, err)
-		asked := 0
+		var asked []string
 		for _, p := range []struct {
 			task   string
 			needed bool
 		}{{"garage", claim.Damage}, {"doctor", claim.Injury}, {"police", claim.Theft}} {
-			err := deliver(t.Context(), e.Engine, id, p.task, `{"finding": "yes", "cents": 100}`)
-			require.Equal(t, p.needed, err == nil, "%s of %+v: %v", p.task, claim, err)
 			if p.needed {
-				asked++
+				asked = append(asked, p.task+".1.1 initialized")
 			}
 		}
-		require.NoError(t, deliver(t.Context(), e.Engine, id, "decide", `{"cents": 50}`), "%+v", claim)
+		require.ElementsMatch(t, asked, e.States(id))
+		for _, item := range asked {
+			label, _, _ := strings.Cut(item, " ")
+			enginetest.CompleteItem(e, id, label, fanout.Report{Finding: "yes", Cents: 100})
+		}
+		file, err := recipe.Decide.InputOf(e.Item(id, "decide"))
+		require.NoError(t, err)
+		require.Len(t, file.Reports, len(asked))
+		require.EqualValues(t, 100*len(asked), file.Cents)
+		enginetest.CompleteItem(e, id, "decide", fanout.Decision{Cents: 50})
 		c, err := e.Wait(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, store.CaseCompleted, c.State)
 		require.JSONEq(t, `{"cents": 50}`, string(c.Output))
-		for item := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: "decide"}) {
-			file, err := recipe.Decide.InputOf(item.Item)
-			require.NoError(t, err)
-			require.Len(t, file.Reports, asked)
-			require.EqualValues(t, 100*asked, file.Cents)
-		}
 	}
 }
 
@@ -115,7 +117,7 @@ func TestTheJoinSaysForWhomItWaits(t *testing.T) {
 	e := enginetest.New(t, recipe)
 	id, err := recipe.Start(t.Context(), e, fanout.Claim{Policy: "P-7", Damage: true, Theft: true})
 	require.NoError(t, err)
-	require.NoError(t, deliver(t.Context(), e.Engine, id, "garage", `{"finding": "yes"}`))
+	enginetest.CompleteItem(e, id, "garage", fanout.Report{Finding: "yes"})
 	why, err := e.Why(t.Context(), id)
 	require.NoError(t, err)
 	decide, _ := why.Task("decide")

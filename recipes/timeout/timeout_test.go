@@ -74,22 +74,12 @@ func answered(t *testing.T, after time.Duration, n int) []string {
 	id, err := recipe.Start(t.Context(), e, question)
 	require.NoError(t, err)
 	e.Advance(after)
-	list := func() (items []*store.ItemRow, lines []string) {
-		for item, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
-			require.NoError(t, err)
-			items, lines = append(items, item), append(lines, item.Label()+" "+item.State.String())
-		}
-		return items, lines
-	}
-	items, _ := list()
-	require.NoError(t, recipe.Answer.Start(t.Context(), e, items[n-1].ID))
-	require.NoError(t, recipe.Answer.Complete(t.Context(), e, items[n-1].ID, timeout.Answer{Text: "Next door."}))
+	enginetest.CompleteItem(e, id, fmt.Sprintf("answer.1.%d", n), timeout.Answer{Text: "Next door."})
 	e.Advance(24 * time.Hour)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
-	_, lines := list()
-	return lines
+	return e.States(id)
 }
 
 func TestAnAnswerInTimeEndsAllTimers(t *testing.T) {
