@@ -62,7 +62,8 @@ type File struct {
 	// Err is why the file cannot be read; nil if it can. It is a [*model.Error], a [script.SyntaxErrors], or the file
 	// system's.
 	Err error
-	// Passed says that the file is no model at all and was met in a folder or archive, among models.
+	// Passed says that the file was met in a folder or archive, among models, and is skipped: it is no model at all, or
+	// the file system refuses it. Err says why.
 	Passed bool
 	// Partial says that the nets lack something that stands in the file, so that every verdict is about the part that was
 	// read. Notes say what is missing.

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/pnml"
 )
@@ -46,7 +47,7 @@ func isArchive(name string) bool {
 
 // Files lists the files that an argument means: a file as they are; of folders and of archives (.tar, .tar.gz, .tgz)
 // every file that a model may be in by its ending, in the order of the names or of the archive. A file that is not
-// there is an entry, too.
+// there, or cannot be read, is an entry, too.
 func Files(arg string) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		info, err := os.Stat(arg)
@@ -56,7 +57,7 @@ func Files(arg string) iter.Seq[Entry] {
 		case info.IsDir():
 			folder(arg, yield)
 		case isArchive(arg):
-			archive(arg, yield)
+			archive(arg, false, yield)
 		default:
 			yield(onDisk(arg, false))
 		}
@@ -69,25 +70,25 @@ func Reader(name string, r io.Reader) Entry {
 }
 
 func onDisk(path string, among bool) Entry {
-	return Entry{Name: path, Among: among, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Entry{Name: path, Among: among, Open: func() (io.ReadCloser, error) { return model.OpenFile(path) }}
 }
 
 func folder(dir string, yield func(Entry) bool) {
-	more := true
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	wanted := func(path string) bool { return isModel(path) || isArchive(path) }
+	for path, err := range model.Within(dir, wanted) {
+		var more bool
 		switch {
 		case err != nil:
-			more = yield(Entry{Name: path, Err: err})
-		case isArchive(path) && d.Type().IsRegular():
-			more = archive(path, yield)
-		case d.Type().IsRegular() && isModel(path):
+			more = yield(Entry{Name: path, Among: true, Err: err})
+		case isArchive(path):
+			more = archive(path, true, yield)
+		default:
 			more = yield(onDisk(path, true))
 		}
 		if !more {
-			return fs.SkipAll
+			return
 		}
-		return nil // an error is an entry, and the rest is gone through all the same
-	})
+	}
 }
 
 // An archive may unfold to far more than its own size.
@@ -96,10 +97,10 @@ const (
 	maxArchive = 4 << 30 // bytes in all
 )
 
-func archive(name string, yield func(Entry) bool) bool {
-	f, err := os.Open(name)
+func archive(name string, among bool, yield func(Entry) bool) bool {
+	f, err := model.OpenFile(name)
 	if err != nil {
-		return yield(Entry{Name: name, Err: err})
+		return yield(Entry{Name: name, Among: among, Err: err})
 	}
 	defer f.Close()
 	files, all, err := unpack(name, f)
@@ -154,27 +155,33 @@ func broken(name string, err error) Entry {
 func (e Entry) check(o Options) *File {
 	switch {
 	case e.Err != nil:
-		return &File{Name: e.Name, Err: e.Err}
+		return &File{Name: e.Name, Err: e.Err, Passed: e.Among}
 	case e.Def != nil:
 		return Definition(e.Def, e.Allowed, o)
 	}
 	r, err := e.Open()
 	if err != nil {
-		return &File{Name: e.Name, Err: err}
+		return &File{Name: e.Name, Err: err, Passed: e.Among}
 	}
 	defer r.Close()
-	if e.Among && isText(e.Name) {
-		text, err := io.ReadAll(io.LimitReader(r, model.MaxBytes+1))
-		if err == nil && !bytes.Contains(append([]byte("\n"), text...), []byte("\n----")) {
-			return &File{Name: e.Name, Passed: true} // a licence, a list, notes
-		}
-		r = io.NopCloser(bytes.NewReader(text))
-	}
 	f := Read(e.Name, r, o)
-	if refusal := (*model.Error)(nil); e.Among && errors.As(f.Err, &refusal) {
-		f.Passed = refusal.Code == pnml.WrongFormat || refusal.Code == pnml.Empty && isText(e.Name)
-	}
+	f.Passed = e.Among && e.passes(f.Err)
 	return f
+}
+
+// passes reports whether a file that was met among others, and cannot be read for this reason, is no model: it is of
+// another format, it is text that is no scenario (a licence, a list, notes), or the file system refuses it.
+func (e Entry) passes(err error) bool {
+	var refusal *model.Error
+	var syntax script.SyntaxErrors
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Code == pnml.WrongFormat || isText(e.Name) && (refusal.Code == pnml.Empty || refusal.Code == pnml.TooLarge)
+	case errors.As(err, &syntax):
+		return isText(e.Name)
+	}
+	return errors.As(err, &system)
 }
 
 // inline is the size in bytes from which a file is checked before the next one is read, so that only small ones wait in

@@ -257,6 +257,9 @@ func (c *checks) file(f *check.File, out report) error {
 			c.worst = max(c.worst, f.Outcome())
 		}
 	}
+	if messages := f.Messages(); f.Passed && len(messages) > 0 {
+		c.a.remark("%s is skipped: %s", f.Name, messages[0].Text)
+	}
 	if err := out.File(f); err != nil {
 		return err
 	}

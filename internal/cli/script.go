@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -22,8 +24,8 @@ func (a *app) script() *cobra.Command {
 		Use: "script FILE|FOLDER...", Short: "run scenario files and compare what they print",
 		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, and "+
 			"print a diff for every output that differs. In a folder, all files that end in .txt are run, those "+
-			"of its folders too; one that is no scenario does not keep the others from it. The database that a "+
-			"file leaves behind is checked as a whole. With -o json, there is one object for every difference.") +
+			"of its folders too; one that is no scenario, or cannot be read, is skipped with a note. - is standard "+
+			"input. The database that a file leaves behind is checked as a whole. With -o json, there is one object for every difference.") +
 			"\n\n" + paragraph("A scenario file is a list of commands, each with a line of ---- below it and then what it "+
 			"must print, up to a blank line:") + "\n\n  " + strings.Join(script.Usages(), "\n  ") + "\n\n" +
 			paragraph("Each takes case=PATH for another case than the one started last. The whole form is in docs/scenarios.md."),
@@ -31,10 +33,13 @@ func (a *app) script() *cobra.Command {
   tasq script -update review.txt`,
 		RunE: a.run(s.run),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case len(args) == 0:
 				return usagef("tasq script needs a FILE or a FOLDER; see tasq script -h")
+			case s.update && slices.Contains(args, "-"):
+				return usagef("--update writes into files, and - is standard input; name a file")
 			}
-			return nil
+			return stdinOnce(args)
 		},
 	}
 	cmd.Flags().BoolVar(&s.update, "update", false, "write what was printed into the files")
@@ -49,26 +54,32 @@ type scripts struct {
 	files, commands   int
 	mismatches, wrong int // outputs that differ, and files with such outputs
 	updated, broken   int // files
-	unread            int // files that are no scenarios
+	unread            int // files that were named and are no scenarios
+	skipped           int // files of folders that are none
 }
 
 func (s *scripts) run(ctx context.Context, args []string) error {
-	paths, err := scenarios(args)
+	sources, err := s.sources(args)
 	if err != nil {
 		return err
 	}
 	var files []*script.File
-	for _, path := range paths {
-		f, err := readScenario(path)
+	for _, source := range sources {
+		f, err := s.read(source.path)
 		switch {
 		case err == nil:
 			files = append(files, f)
-		case len(paths) == 1:
+		case source.among:
+			s.skip(err)
+		case len(sources) == 1:
 			return err
 		default: // which keeps no other file from being run
 			s.a.complain(err)
 			s.unread++
 		}
+	}
+	if len(files)+s.unread == 0 {
+		return usagef("nothing was run: there is no scenario file in %s", strings.Join(args, ", "))
 	}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
@@ -81,54 +92,92 @@ func (s *scripts) run(ctx context.Context, args []string) error {
 	return s.summary()
 }
 
-// scenarios lists the files that the arguments mean, each once.
-func scenarios(args []string) ([]string, error) {
-	var paths []string
+// source is a file that may be a scenario.
+type source struct {
+	path  string
+	among bool // met in a folder, where there may be other texts
+}
+
+// sources lists the files that the arguments mean, each once. Those of a folder that cannot be read are skipped.
+func (s *scripts) sources(args []string) ([]source, error) {
+	var all []source
 	for _, arg := range args {
 		info, err := os.Stat(arg)
-		if err != nil {
+		switch {
+		case arg == "-":
+			all = append(all, source{path: arg})
+			continue
+		case err != nil:
 			return nil, unreadable(arg, err)
-		}
-		if !info.IsDir() {
-			paths = append(paths, arg)
+		case !info.IsDir():
+			all = append(all, source{path: arg})
 			continue
 		}
-		before := len(paths)
-		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(path, ".txt") {
-				paths = append(paths, path)
+		met := 0
+		for path, err := range model.Within(arg, func(path string) bool { return strings.HasSuffix(path, ".txt") }) {
+			met++
+			if err != nil {
+				s.skip(unreadable(path, err))
+				continue
 			}
-			return err
-		})
-		if err != nil {
-			return nil, unreadable(arg, err)
+			all = append(all, source{path: path, among: true})
 		}
-		if len(paths) == before {
+		if met == 0 {
 			return nil, usagef("there is no scenario file (.txt) in %s", arg)
 		}
 	}
-	var unique []string
-	for _, path := range paths {
-		if !slices.Contains(unique, path) {
-			unique = append(unique, path)
-		}
-	}
-	return unique, nil
+	return once(all), nil
 }
 
-func readScenario(path string) (*script.File, error) {
-	text, err := os.ReadFile(path)
+// once leaves each file in the list at its first place. One that was named explicitly counts as that.
+func once(all []source) []source {
+	var unique []source
+	at := make(map[string]int)
+	for _, one := range all {
+		i, known := at[one.path]
+		if !known {
+			i = len(unique)
+			at[one.path] = i
+			unique = append(unique, one)
+		}
+		unique[i].among = unique[i].among && one.among
+	}
+	return unique
+}
+
+// skip says why a file of a folder is not run. Of its syntax errors the first says enough.
+func (s *scripts) skip(err error) {
+	s.skipped++
+	text := err.Error()
+	if syntax := (script.SyntaxErrors)(nil); errors.As(err, &syntax) {
+		text = syntax[0].Error()
+	}
+	s.a.remark("skipped: %s", text)
+}
+
+func (s *scripts) read(path string) (*script.File, error) {
+	name, text, err := s.text(path)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	f, err := script.ParseScenario(path, text)
+	f, err := script.ParseScenario(name, text)
 	if err != nil {
-		return nil, usagef("%s is no scenario file:\n%w", path, err)
+		return nil, usagef("%s is no scenario file:\n%w", name, err)
 	}
 	if len(f.Commands) == 0 {
-		return nil, usagef("%s has no command in it; a scenario has commands, each followed by ---- and its output", path)
+		return nil, usagef("%s has no command in it; a scenario has commands, each followed by ---- and its output", name)
 	}
 	return f, nil
+}
+
+// text reads a file, or standard input for "-".
+func (s *scripts) text(path string) (name string, text []byte, err error) {
+	if path == "-" {
+		text, err = model.ReadAll(stdinName, s.a.stdin)
+		return stdinName, text, err
+	}
+	text, err = model.ReadFile(path)
+	return path, text, err
 }
 
 func unreadable(path string, err error) error {
@@ -291,6 +340,9 @@ func (s *scripts) summary() error {
 	}
 	if s.unread > 0 {
 		text += fmt.Sprintf(", %s not run", plural(s.unread, "file"))
+	}
+	if s.skipped > 0 {
+		text += fmt.Sprintf(", %s skipped", plural(s.skipped, "file"))
 	}
 	status := "ok: "
 	if err != nil {

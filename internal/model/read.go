@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -21,9 +20,9 @@ import (
 // MaxBytes bounds every file that is read. The readers of XML bound the depth and the number of elements as well.
 const MaxBytes = 64 << 20
 
-// Open reads the file at a path. The error is that of the file system or of [Read].
+// Open reads the file at a path. The error is that of [OpenFile] or of [Read].
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +156,13 @@ func (f *File) text(r io.Reader) error {
 	switch {
 	case len(data) > MaxBytes:
 		return f.refuse(pnml.TooLarge, fmt.Sprintf("the file is longer than the limit of %d bytes", MaxBytes))
-	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+	case bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return f.refuse(pnml.WrongFormat, "the text is in UTF-16; save it in UTF-8")
+	case bytes.IndexByte(data, 0) >= 0:
 		return f.refuse(pnml.WrongFormat, "this is neither text nor XML; expected net notation, PNML, YAWL or BPMN")
+	case !utf8.Valid(data):
+		return &Error{File: f.Name, Line: invalidLine(data), Code: pnml.WrongFormat,
+			Text: "the text is not in UTF-8; save it in UTF-8"}
 	}
 	ext := filepath.Ext(f.Name)
 	if len(bytes.TrimSpace(data)) == 0 && ext != ".net" && ext != ".txt" {
@@ -178,6 +182,18 @@ func (f *File) text(r io.Reader) error {
 	}
 	f.add(parsed)
 	return nil
+}
+
+// invalidLine is the first line that is not in UTF-8, from 1.
+func invalidLine(data []byte) int {
+	n := 1
+	for l := range bytes.Lines(data) {
+		if !utf8.Valid(l) {
+			return n
+		}
+		n++
+	}
+	return n
 }
 
 func hasLine(text string, wanted func(line string) bool) bool {

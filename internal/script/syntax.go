@@ -89,8 +89,8 @@ func syntaxf(format string, args ...any) error {
 // byteOrderMark begins files of some editors. In UTF-8 it says nothing, and is left out.
 const byteOrderMark = "\ufeff"
 
-// mustBeText refuses a text that begins as one in UTF-16 does, which a shell's redirection may have made of it, and
-// what is no text at all.
+// mustBeText refuses a text that begins as one in UTF-16 does, which a shell's redirection may have made of it,
+// one whose lines end in a carriage return alone, which would be a single line here, and what is no text at all.
 func mustBeText(at net.Pos, text string) error {
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 		return SyntaxErrors{{File: at.File, Line: at.Line, Text: "the text is in UTF-16; save it in UTF-8"}}
@@ -98,6 +98,10 @@ func mustBeText(at net.Pos, text string) error {
 	if n := strings.IndexByte(text, 0); n >= 0 {
 		line := at.Line + strings.Count(text[:n], "\n")
 		return SyntaxErrors{{File: at.File, Line: line, Text: "this is no text: there is a byte of zero in it"}}
+	}
+	if strings.ContainsRune(strings.TrimRight(text, "\r"), '\r') && !strings.ContainsRune(text, '\n') {
+		return SyntaxErrors{{File: at.File, Line: at.Line,
+			Text: "the lines end in a carriage return alone; end them in a line feed"}}
 	}
 	return nil
 }
