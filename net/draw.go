@@ -2,12 +2,13 @@ package net
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// DOT draws a net for Graphviz: conditions as circles, tasks as boxes, composite tasks with a double border,
+// DOT draws a net for Graphviz: conditions as circles with their names beside them, tasks as boxes, composite tasks with a double border,
 // cancellation regions as dashed red arrows. A task shows the gate of its join before its name and that of its split
-// after it, where they matter: ∧ and, × xor, ∨ or. A marking shows as dots; nil is no tokens at all.
+// after it, where they matter: ∧ and, × xor, ∨ or. A marking shows as dots in the circles; nil is no tokens at all.
 //
 // An implicit condition is the arrow itself, unless it holds tokens or a region names it: then it is a small circle.
 // The same net and marking give the same text.
@@ -30,7 +31,7 @@ func Mermaid(n *Net, m Marking) string {
 
 // canvas is what a picture is drawn on. Ids are c0, c1, ... and t0, t1, ... by number.
 type canvas interface {
-	condition(id string, lines []string, role Role)
+	condition(id, name, tokens string, role Role) // "" for no name, and for no tokens
 	task(id string, lines []string, kind Kind)
 	flow(from, to string)
 	cancel(from, to string)
@@ -40,7 +41,11 @@ func draw(n *Net, m Marking, on canvas) {
 	shown := shownConditions(n, m)
 	for c := range n.conditions {
 		if shown.Has(c) {
-			on.condition(conditionID(ConditionID(c)), conditionLabel(n, m, ConditionID(c)), n.role(ConditionID(c)))
+			id, name := ConditionID(c), ""
+			if !n.conditions[c].implicit {
+				name = n.ConditionName(id)
+			}
+			on.condition(conditionID(id), name, tokenText(tokensIn(m, id)), n.role(id))
 		}
 	}
 	for t := range n.tasks {
@@ -107,18 +112,12 @@ func (n *Net) role(c ConditionID) Role {
 	return Inner
 }
 
-func conditionLabel(n *Net, m Marking, c ConditionID) []string {
-	var lines []string
-	if !n.conditions[c].implicit {
-		lines = append(lines, n.ConditionName(c))
+// tokenText shows up to four tokens one by one.
+func tokenText(tokens int32) string {
+	if tokens > 4 {
+		return fmt.Sprintf("● × %d", tokens)
 	}
-	switch tokens := tokensIn(m, c); {
-	case tokens > 4:
-		lines = append(lines, fmt.Sprintf("● × %d", tokens))
-	case tokens > 0:
-		lines = append(lines, strings.Repeat("●", int(tokens)))
-	}
-	return lines
+	return strings.Repeat("●", int(max(tokens, 0)))
 }
 
 func (n *Net) taskLabel(t TaskID) []string {
@@ -139,13 +138,13 @@ func (n *Net) taskLabel(t TaskID) []string {
 
 type dot struct{ b strings.Builder }
 
-func (d *dot) condition(id string, lines []string, role Role) {
+func (d *dot) condition(id, name, tokens string, role Role) {
 	look := [...]string{Inner: "", Start: " style=filled fillcolor=palegreen", End: " style=filled fillcolor=mistyrose"}
-	size := ""
-	if len(lines) == 0 || strings.HasPrefix(lines[0], "●") {
-		size = " width=0.3"
+	beside := ""
+	if name != "" {
+		beside = " xlabel=" + dotQuote(name)
 	}
-	fmt.Fprintf(&d.b, "\t%s [shape=circle label=%s%s%s]\n", id, dotQuote(lines...), size, look[role])
+	fmt.Fprintf(&d.b, "\t%s [shape=circle label=%s%s width=0.3%s]\n", id, dotQuote(tokens), beside, look[role])
 }
 
 func (d *dot) task(id string, lines []string, kind Kind) {
@@ -171,7 +170,8 @@ func dotQuote(lines ...string) string {
 
 type mermaid struct{ b strings.Builder }
 
-func (d *mermaid) condition(id string, lines []string, role Role) {
+func (d *mermaid) condition(id, name, tokens string, role Role) {
+	lines := slices.DeleteFunc([]string{name, tokens}, func(line string) bool { return line == "" })
 	fmt.Fprintf(&d.b, "    %s((%s))\n", id, mermaidQuote(lines))
 	if look := [...]string{Inner: "", Start: "#98fb98", End: "#ffe4e1"}[role]; look != "" {
 		fmt.Fprintf(&d.b, "    style %s fill:%s\n", id, look)

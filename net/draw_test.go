@@ -30,9 +30,9 @@ func TestDOT(t *testing.T) {
 	require.Equal(t, `digraph "says \"hi\"\\" {
 	rankdir=LR
 	node [fontname="Helvetica"]
-	c0 [shape=circle label="i" style=filled fillcolor=palegreen]
-	c1 [shape=circle label="o" style=filled fillcolor=mistyrose]
-	c2 [shape=circle label="hold\n● × 7"]
+	c0 [shape=circle label="" xlabel="i" width=0.3 style=filled fillcolor=palegreen]
+	c1 [shape=circle label="" xlabel="o" width=0.3 style=filled fillcolor=mistyrose]
+	c2 [shape=circle label="● × 7" xlabel="hold" width=0.3]
 	c4 [shape=circle label="●" width=0.3]
 	t0 [shape=box label="× A ×"]
 	t1 [shape=box label="∧ R ∧" style=filled fillcolor=gray90]
@@ -82,7 +82,7 @@ func TestDrawingsQuoteNames(t *testing.T) {
 		text := DOT(n, nil)
 		require.Equal(t, 9, strings.Count(text, "\n"), text)
 		unescaped := strings.ReplaceAll(strings.ReplaceAll(text, `\\`, ""), `\"`, "")
-		require.Equal(t, 10, strings.Count(unescaped, `"`), text)
+		require.Equal(t, 14, strings.Count(unescaped, `"`), text)
 
 		text = Mermaid(n, nil)
 		require.Equal(t, 8, strings.Count(text, "\n"), text)

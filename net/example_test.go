@@ -94,8 +94,8 @@ func ExampleDOT() {
 	// digraph "trip" {
 	// 	rankdir=LR
 	// 	node [fontname="Helvetica"]
-	// 	c0 [shape=circle label="begin\n●" style=filled fillcolor=palegreen]
-	// 	c1 [shape=circle label="done" style=filled fillcolor=mistyrose]
+	// 	c0 [shape=circle label="●" xlabel="begin" width=0.3 style=filled fillcolor=palegreen]
+	// 	c1 [shape=circle label="" xlabel="done" width=0.3 style=filled fillcolor=mistyrose]
 	// 	c4 [shape=circle label="●●" width=0.3]
 	// 	t0 [shape=box label="register ∨"]
 	// 	t1 [shape=box label="flight"]

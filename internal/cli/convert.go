@@ -90,7 +90,7 @@ func (c *conversion) file(path string) ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
-	nets, err := chooseNets(f, c.net)
+	nets, err := chooseNets(f.Name, f.All()[:len(f.Nets)], c.net)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
@@ -30,7 +31,8 @@ func (a *app) draw() *cobra.Command {
 		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
 		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be in net notation, a " +
 			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
-			"-o names a folder, each is drawn into a file there. With --case, draw the workflow of a case with its tokens."),
+			"-o names a folder, each is drawn into a file there, and so are pools of BPMN that exchange messages, as one net." +
+			" A picture in SVG that gets too wide is drawn in rows. With --case, draw the workflow of a case with its tokens."),
 		Example: `  tasq draw review.net -o review.svg
   tasq draw order.bpmn -f svg -o pictures/
   tasq draw article --db article.db -f mermaid
@@ -101,13 +103,13 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	nets, err := chooseNets(f, d.net)
+	nets, err := chooseNets(f.Name, f.All(), d.net)
 	if err != nil {
 		return nil, err
 	}
 	if len(nets) > 1 && !isFolder(d.to) {
 		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with -o for a file each",
-			f.Name, len(nets), list(f.Names()))
+			f.Name, len(nets), list(model.Names(nets)))
 	}
 	pictures := make([]picture, len(nets))
 	for i, n := range nets {
@@ -182,6 +184,7 @@ type picture struct {
 	title   string
 	labels  map[string]string
 	flows   map[[2]string]string // what is written at them
+	unnamed map[string]bool      // names that no person gave
 	marking net.Marking          // nil but for a case
 	busy    net.Bits
 }
@@ -192,7 +195,7 @@ func (p picture) pen(format string) func(w io.Writer) error {
 		switch format {
 		case "svg":
 			return svg.Draw(w, p.n, svg.Options{
-				Title: p.title, Labels: p.labels, Flows: p.flows, Marking: p.marking, Busy: p.busy})
+				Title: p.title, Labels: p.labels, Flows: p.flows, Unnamed: p.unnamed, Marking: p.marking, Busy: p.busy})
 		case "mermaid":
 			_, err = io.WriteString(w, net.Mermaid(p.n, p.marking))
 		default:

@@ -51,19 +51,15 @@ func stdinOnce(args []string) error {
 	return nil
 }
 
-// chooseNets is the net of a name, or all nets of a file for no name.
-func chooseNets(f *model.File, name string) ([]*model.Net, error) {
-	if name != "" {
-		if n := f.Net(name); n != nil {
-			return []*model.Net{n}, nil
-		}
-		return nil, exit(ExitNotFound, "%s has no workflow %q; %s", f.Name, name, hint(name, f.Names()))
+// chooseNets is the one of a file's nets that has a name, or all of them for no name.
+func chooseNets(file string, nets []*model.Net, name string) ([]*model.Net, error) {
+	if name == "" {
+		return nets, nil
 	}
-	nets := make([]*model.Net, len(f.Nets))
-	for i := range f.Nets {
-		nets[i] = &f.Nets[i]
+	if n := model.Find(nets, name); n != nil {
+		return []*model.Net{n}, nil
 	}
-	return nets, nil
+	return nil, exit(ExitNotFound, "%s has no workflow %q; %s", file, name, hint(name, model.Names(nets)))
 }
 
 // pictureOf makes a picture of a net that is well-formed. A cycle of routing tasks can be drawn, though not run.
@@ -77,7 +73,7 @@ func pictureOf(path string, n *model.Net) (picture, error) {
 		return picture{}, problemsOf(path, problems)
 	}
 	compiled, err := net.Compile(n.Definition)
-	return picture{n: compiled, title: n.Label, labels: n.Labels, flows: n.Flows}, err
+	return picture{n: compiled, title: n.Label, labels: n.Labels, flows: n.Flows, unnamed: n.Unnamed}, err
 }
 
 // problemsOf makes an error of what is wrong with workflows.

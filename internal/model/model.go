@@ -45,26 +45,38 @@ type File struct {
 	Report         Report // what came across differently; empty for text
 }
 
-// Net finds a net of the file by its name, or by its label if no net has that name. It returns nil if there is none.
-func (f *File) Net(name string) *Net {
-	for i := range f.Nets {
-		if f.Nets[i].Name == name {
-			return &f.Nets[i]
+// All lists the nets of the file, and behind them those that join some of them.
+func (f *File) All() []*Net {
+	all := make([]*Net, 0, len(f.Nets)+len(f.Collaborations))
+	for _, nets := range [][]Net{f.Nets, f.Collaborations} {
+		for i := range nets {
+			all = append(all, &nets[i])
 		}
 	}
-	for i := range f.Nets {
-		if f.Nets[i].Label == name && name != "" {
-			return &f.Nets[i]
+	return all
+}
+
+// Find returns the first of some nets that has a name, or that label if none has the name. It returns nil if there is
+// neither.
+func Find(nets []*Net, name string) *Net {
+	for _, n := range nets {
+		if n.Name == name {
+			return n
+		}
+	}
+	for _, n := range nets {
+		if n.Label == name && name != "" {
+			return n
 		}
 	}
 	return nil
 }
 
-// Names lists the names of the nets in their order.
-func (f *File) Names() []string {
-	names := make([]string, len(f.Nets))
-	for i := range f.Nets {
-		names[i] = f.Nets[i].Name
+// Names lists the names of nets in their order.
+func Names(nets []*Net) []string {
+	names := make([]string, len(nets))
+	for i, n := range nets {
+		names[i] = n.Name
 	}
 	return names
 }
@@ -96,6 +108,8 @@ type Net struct {
 	IDs      map[string]string // the ids in the file, by the name in the net, where they are different; may be nil
 	// Flows is what is written at flows for people, by the names of both ends: what decides about them; may be nil.
 	Flows map[[2]string]string
+	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds; may be nil.
+	Unnamed map[string]bool
 }
 
 // Problems is what makes the definition not well-formed, and what stands in the text besides it; see

@@ -98,7 +98,8 @@ func (f *File) pnml(r io.Reader) error {
 	}
 	f.Report = result.Report
 	for _, n := range result.Nets {
-		one := Net{Definition: n.Definition, Petri: n.Petri, Root: true, Label: n.Label, Labels: n.Labels, IDs: n.IDs}
+		one := Net{Definition: n.Definition, Petri: n.Petri, Root: true, Label: n.Label, Labels: n.Labels, IDs: n.IDs,
+			Unnamed: n.Unnamed}
 		if n.Definition != nil {
 			one.Name = n.Definition.Name
 		} else {
@@ -122,7 +123,7 @@ func (f *File) yawl(r io.Reader) error {
 	f.Report = result.Report
 	for _, n := range result.Nets {
 		f.Nets = append(f.Nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
-			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows})
+			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows, Unnamed: n.Unnamed})
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func bpmnNets(read []bpmn.Net) []Net {
 	var nets []Net
 	for _, n := range read {
 		nets = append(nets, Net{Name: n.Definition.Name, Definition: n.Definition, Root: n.Root, Label: n.Label,
-			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows})
+			Labels: n.Labels, IDs: n.IDs, Flows: n.Flows, Unnamed: n.Unnamed})
 	}
 	return nets
 }

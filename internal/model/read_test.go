@@ -67,7 +67,7 @@ func TestTheContentSaysWhatItIs(t *testing.T) {
 			require.Equal(t, test.want, f.Format, f.Format.String())
 			require.NotEmpty(t, f.Nets)
 			require.Empty(t, f.Nets[0].Problems())
-			require.Equal(t, f.Nets[0].Name, f.Names()[0])
+			require.Equal(t, f.Nets[0].Name, model.Names(f.All())[0])
 			require.Equal(t, test.file, f.Definitions()[0].Pos.File)
 		})
 	}
@@ -84,21 +84,21 @@ func wide(text string) string {
 
 func TestScenarioCountsAsDefinedLast(t *testing.T) {
 	f := read(t, "w.txt", scenario)
-	require.Equal(t, []string{"w"}, f.Names())
+	require.Equal(t, []string{"w"}, model.Names(f.All()))
 	require.Equal(t, []net.Task{{Name: "t", Pos: net.Pos{File: "w.txt", Line: 13}}}, f.Nets[0].Definition.Tasks)
 }
 
 func TestFindANet(t *testing.T) {
 	f := read(t, "w.net", notation+"workflow v\nstart i\nend o\ncomposite c of w\nflow i -> c\nflow c -> o\ncancel x: c\n")
-	require.Equal(t, []string{"w", "v"}, f.Names())
-	require.False(t, f.Net("w").Root, "v runs it")
-	require.True(t, f.Net("v").Root)
-	require.Nil(t, f.Net("u"))
-	require.Nil(t, f.Net(""))
-	require.Equal(t, net.UnknownName, f.Net("v").Problems()[0].Code, "the owner of a region stands in no definition")
+	require.Equal(t, []string{"w", "v"}, model.Names(f.All()))
+	require.False(t, model.Find(f.All(), "w").Root, "v runs it")
+	require.True(t, model.Find(f.All(), "v").Root)
+	require.Nil(t, model.Find(f.All(), "u"))
+	require.Nil(t, model.Find(f.All(), ""))
+	require.Equal(t, net.UnknownName, model.Find(f.All(), "v").Problems()[0].Code, "the owner of a region stands in no definition")
 
 	f = read(t, "w.pnml", strings.Replace(pnmlText, `type="x">`, `type="x"><name><text>Do all</text></name>`, 1))
-	require.Equal(t, "Do_all", f.Net("Do all").Name)
+	require.Equal(t, "Do_all", model.Find(f.All(), "Do all").Name)
 	require.Equal(t, map[string]string{"t": "Do it"}, f.Nets[0].Labels)
 	require.NotNil(t, f.Nets[0].Petri)
 }

@@ -66,6 +66,9 @@ type Net struct {
 	// Flows gives what is written at a flow, by the names of its two ends: its name in the file, or else its condition,
 	// or "otherwise" for the default.
 	Flows map[[2]string]string
+	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds. In a net
+	// that names no element, the ids count as names.
+	Unnamed map[string]bool
 }
 
 // Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond

@@ -15,6 +15,7 @@ type emitter struct {
 	def     *net.Definition
 	out     *Net
 	names   xmlread.Namer
+	unnamed xmlread.Unnamed
 	tasks   map[string]int  // name of a task -> its place in the definition
 	pairs   map[string]bool // flows, as "a->b"
 	later   []func()        // cancellation regions, to be filled when all names are known
@@ -77,6 +78,7 @@ func (d *decoder) emit(s *scope, root bool) error {
 	if d.members += e.members; d.members > maxRegions {
 		return d.refuse(TooLarge, s.el, "its canceling events cancel more elements than are read")
 	}
+	e.out.Unnamed = e.unnamed.Names()
 	d.result.Nets = append(d.result.Nets, *e.out)
 	for _, n := range e.several {
 		d.emitRounds(n)
@@ -119,6 +121,7 @@ func (e *emitter) identify(n *node, name string) {
 	if n.id != "" {
 		e.out.IDs[name] = n.id
 	}
+	e.unnamed.Element(name, n.label)
 	if n.label != "" && n.label != name {
 		e.out.Labels[name] = n.label
 	}
@@ -131,6 +134,7 @@ func (e *emitter) isCondition(name string) bool {
 
 func (e *emitter) condition(wanted string, role net.Role, el *xmlread.Element) string {
 	name := e.names.Name(wanted)
+	e.unnamed.Add(name)
 	e.def.Conditions = append(e.def.Conditions, net.Condition{Name: name, Role: role, Pos: e.pos(el.Line)})
 	return name
 }
@@ -144,6 +148,7 @@ func (e *emitter) task(name string, kind net.Kind, join, split net.Gate, el *xml
 // routing adds a routing task that the file does not have.
 func (e *emitter) routing(wanted string, join, split net.Gate, el *xmlread.Element) string {
 	name := e.names.Name(wanted)
+	e.unnamed.Add(name)
 	e.task(name, net.Routing, join, split, el)
 	return name
 }

@@ -34,6 +34,7 @@ func (d *decoder) emitJoint(name string) {
 		entry := ""
 		if slices.Contains(d.joint.starts, s) {
 			entry = e.routing(pool+"_begin", net.Xor, net.And, s.el)
+			e.out.Labels[entry] = d.processLabel(s)
 			e.flow(begin, entry, s.el)
 		}
 		exit := e.routing(pool+"_end", net.Xor, net.And, s.el)
@@ -51,6 +52,7 @@ func (d *decoder) emitJoint(name string) {
 		f()
 	}
 	e.cancel(over, inboxes)
+	e.out.Unnamed = e.unnamed.Names()
 	d.members += e.members
 	d.result.Collaborations = append(d.result.Collaborations, *e.out)
 }

@@ -117,6 +117,9 @@ func (e *emitter) declareInline(n *node) {
 	if n.id != "" {
 		e.out.IDs[n.enter] = n.id
 	}
+	if n.label != "" {
+		e.out.Labels[n.enter] = n.label
+	}
 	for _, b := range n.boundary {
 		e.declareEvent(n, b)
 	}

@@ -114,6 +114,7 @@ func (d *decoder) emitRounds(n *node) {
 		e.rows(n, in, names, out)
 	}
 	d.note(Closed, n.el, fmt.Sprintf("it may run several times; the workflow %s holds its runs", d.rounds[n.el]))
+	e.out.Unnamed = e.unnamed.Names()
 	d.result.Nets = append(d.result.Nets, *e.out)
 }
 

@@ -12,6 +12,7 @@ type builder struct {
 	*decoder
 	g     *graph
 	names xmlread.Namer
+	bare  xmlread.Unnamed
 	name  map[*node]string
 	out   Net
 }
@@ -31,6 +32,7 @@ func (d *decoder) net(el *xmlread.Element) (Net, error) {
 	b.mergeArcs()
 	b.out.Petri = b.petri()
 	b.out.Definition = b.define()
+	b.out.Unnamed = b.bare.Names()
 	return b.out, nil
 }
 
@@ -42,7 +44,9 @@ func (b *builder) nameAll() {
 		if name != n.id {
 			b.out.IDs[name] = n.id
 		}
-		if label := xmlread.Label(n.label); label != "" && label != name {
+		label := xmlread.Label(n.label)
+		b.bare.Element(name, label)
+		if label != "" && label != name {
 			b.out.Labels[name] = label
 		}
 	}

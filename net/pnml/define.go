@@ -153,8 +153,15 @@ func (c *closer) addNodes() {
 	}
 }
 
+// added names an element that the file does not have.
+func (c *closer) added(wanted string) string {
+	name := c.names.Name(wanted)
+	c.bare.Add(name)
+	return name
+}
+
 func (c *closer) addSink(n *node) {
-	sink := c.names.Name(c.name[n] + "_done")
+	sink := c.added(c.name[n] + "_done")
 	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: sink, Pos: c.pos(n.el.Line)})
 	c.def.Flows = append(c.def.Flows, net.Flow{From: c.name[n], To: sink, Pos: c.pos(n.el.Line)})
 	c.ends = append(c.ends, sink)
@@ -174,7 +181,7 @@ func (c *closer) closeStart() {
 		c.setRole(c.name[c.starts[0]], net.Start)
 		return
 	}
-	start, begin := c.names.Name("start"), c.names.Name("begin")
+	start, begin := c.added("start"), c.added("begin")
 	pos := c.def.Pos
 	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: start, Role: net.Start, Pos: pos})
 	c.def.Tasks = append(c.def.Tasks, net.Task{Name: begin, Kind: net.Routing, Pos: pos})
@@ -212,7 +219,7 @@ func (c *closer) closeEnd() {
 		c.setRole(c.ends[0], net.End)
 		return
 	}
-	finish, end := c.names.Name("finish"), c.names.Name("end")
+	finish, end := c.added("finish"), c.added("end")
 	pos := c.def.Pos
 	c.def.Tasks = append(c.def.Tasks, net.Task{Name: finish, Kind: net.Routing, Join: net.Or, Pos: pos})
 	c.def.Conditions = append(c.def.Conditions, net.Condition{Name: end, Role: net.End, Pos: pos})

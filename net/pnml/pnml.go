@@ -64,6 +64,9 @@ type Net struct {
 	Labels map[string]string
 	// IDs gives the id in the file, by the name in the net, where it is different.
 	IDs map[string]string
+	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds. In a net
+	// that names no element, the ids count as names.
+	Unnamed map[string]bool
 }
 
 // Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond

@@ -5,6 +5,8 @@ import "slices"
 // gap is the room between two vertices of a layer.
 func gap(a, b *vertex) int {
 	switch {
+	case a.kind == connector && b.kind == connector:
+		return 8
 	case a.real() && b.real():
 		return 26
 	case a.real() || b.real():

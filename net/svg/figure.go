@@ -10,19 +10,20 @@ import (
 type kind uint8
 
 const (
-	circle kind = iota // a condition
-	bead               // an implicit condition that has to be seen
-	box                // a task
-	note               // what stands at the end of a torn flow
-	dummy              // where a flow passes a layer
-	turn               // where a flow that goes back turns round; it matters for the order alone
+	circle    kind = iota // a condition
+	bead                  // an implicit condition that has to be seen
+	box                   // a task
+	connector             // where a flow ends that goes on elsewhere, or begins that comes from there
+	dummy                 // where a flow passes a layer
+	turn                  // where a flow that goes back turns round; it matters for the order alone
 )
 
 // vertex is what has a place in a layer. Everything is in pixels. An arrow comes and goes at the height y, or at a port
 // above or below it; up and down are how far the vertex reaches from there.
 type vertex struct {
 	kind            kind
-	id              int // of the task or the condition
+	id              int    // of the task or the condition, or of the edge that a connector belongs to
+	tip             string // of a connector: where the flow goes on
 	text, more      block
 	width, up, down int
 	layer, pos      int
@@ -34,6 +35,7 @@ func (v *vertex) real() bool { return v.kind < dummy }
 
 // edge is an arrow from one real vertex to another, through the vertices of its chain.
 type edge struct {
+	id       int // of the edge in the whole net
 	from, to int
 	text     block
 	back     bool // it closes a loop, so it is led back from right to left
@@ -55,7 +57,7 @@ type region struct {
 	members map[int]bool // vertices, with those of the edges between them
 }
 
-// figure is a picture while it is made.
+// figure is a row of a picture while it is made, or the whole net before it is laid out.
 type figure struct {
 	n         *net.Net
 	o         *Options
@@ -72,6 +74,7 @@ type figure struct {
 	tail      int // room that turns need to the right of the last column
 	crossings int
 	height    int // without the legend
+	all       int // edges of the whole net
 }
 
 // column is the room of a layer, from left to right. Boxes lie inside of it, bends outside.
@@ -81,10 +84,12 @@ const (
 	textSize  = 13 // of the names of tasks
 	smallSize = 11 // of all other text
 	radius    = 15 // of a circle
-	beadSize  = 8  // its radius
-	strip     = 16 // width of a join or split
-	boxPad    = 10 // between a border and the text
-	pitch     = 12 // between the ports of a box
+	// smallRadius is that of a condition without a name
+	smallRadius = 10
+	beadSize    = 8  // its radius
+	strip       = 16 // width of a join or split
+	boxPad      = 10 // between a border and the text
+	pitch       = 12 // between the ports of a box
 )
 
 func newFigure(n *net.Net, o *Options) *figure {
@@ -148,13 +153,24 @@ func (f *figure) label(name string) string {
 	return name
 }
 
+// written is what is written for a name: nothing for one that stands for no name and has no label.
+func (f *figure) written(name string) string {
+	if text := f.label(name); text != name || !f.o.Unnamed[name] {
+		return text
+	}
+	return ""
+}
+
 func (f *figure) condition(c net.ConditionID) vertex {
 	if f.n.Implicit(c) {
 		return vertex{kind: bead, id: int(c), width: 2 * beadSize, up: beadSize, down: beadSize}
 	}
 	v := vertex{kind: circle, id: int(c), up: radius, down: radius}
-	v.text = wrap(f.label(f.n.ConditionName(c)), smallSize, 90, 120, 160, 220)
-	v.width = max(2*radius, v.text.width)
+	v.text = wrap(f.written(f.n.ConditionName(c)), smallSize, 90, 120, 160, 220)
+	if len(v.text.lines) == 0 && c != f.n.Start() && c != f.n.End() {
+		v.up, v.down = smallRadius, smallRadius
+	}
+	v.width = max(2*v.up, v.text.width)
 	if len(v.text.lines) > 0 {
 		v.down += 3 + v.text.height()
 	}
@@ -163,13 +179,16 @@ func (f *figure) condition(c net.ConditionID) vertex {
 
 func (f *figure) task(t net.TaskID) vertex {
 	v := vertex{kind: box, id: int(t)}
-	v.text = wrap(f.label(f.n.TaskName(t)), textSize, 100, 130, 170, 240)
+	v.text = wrap(f.written(f.n.TaskName(t)), textSize, 100, 130, 170, 240)
 	task := f.n.Task(t)
 	if runs := strings.Join(task.Of, ", "); task.Kind == net.Composite && runs != "" && !alike(runs, f.label(task.Name)) {
 		v.more = wrap("runs "+runs, smallSize, 100, 130, 170, 240)
 	}
 	v.width = max(v.text.width, v.more.width, 20) + 2*boxPad
 	high := max(v.text.height()+v.more.height()+2*boxPad-2, 36)
+	if len(v.text.lines)+len(v.more.lines) == 0 {
+		v.width, high = 20, 24
+	}
 	if task.Kind == net.Composite {
 		v.width += 6
 		high += 6

@@ -6,11 +6,10 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// layOut gives every vertex its place, step by step.
-func (f *figure) layOut() {
-	order := f.findLoops()
-	f.assignLayers(order)
+// place gives every vertex of a row its place, step by step.
+func (f *figure) place() {
 	f.tear()
+	f.closeUp()
 	f.addChains()
 	f.index()
 	f.sortLayers()
@@ -147,10 +146,10 @@ func (f *figure) rightmost(out []*edge) int {
 }
 
 // maxChains bounds the layers that all edges pass together. A net of 5000 elements can have edges that pass millions of
-// them, and nobody could follow such an edge anyway.
+// them, which are long to lay out and hard to follow.
 func maxChains(edges int) int { return max(20_000, 8*edges) }
 
-// tear cuts the longest edges in two if they pass too many layers together. A note at each of the ends names the other.
+// tear cuts the longest edges in two if they pass too many layers together, as if they led to another row.
 func (f *figure) tear() {
 	var byLength []int
 	sum, most := 0, maxChains(len(f.edges))
@@ -170,19 +169,9 @@ func (f *figure) tear() {
 		}
 		sum -= length(i)
 		e := f.edges[i]
-		to := f.addNote("→ "+f.label(f.name(e.to)), f.vs[e.from].layer+1)
-		from := f.addNote(f.label(f.name(e.from))+" →", f.vs[e.to].layer-1)
-		f.edges[i] = edge{from: e.from, to: to}
-		f.edges = append(f.edges, edge{from: from, to: e.to})
+		f.edges[i] = f.leave(e, f.name(e.to))
+		f.edges = append(f.edges, f.enter(e, f.name(e.from)))
 	}
-}
-
-func (f *figure) addNote(text string, layer int) int {
-	b := wrap(text, smallSize, 90, 130, 180)
-	high := b.height() + 4
-	v := vertex{kind: note, text: b, width: b.width + 8, up: high / 2, down: high - high/2, layer: layer}
-	f.vs = append(f.vs, v)
-	return len(f.vs) - 1
 }
 
 // addChains puts a dummy wherever an edge passes a layer, and cuts the edge into segments there. An edge that leads

@@ -24,12 +24,19 @@ const (
 	itemGap    = 18
 )
 
-// legend lists what needs an explanation: the gates that occur, and the regions.
-func (f *figure) legend() *legend {
+// legend lists what needs an explanation: the gates that occur, the regions, and the connectors.
+func (g *page) legend() *legend {
 	l := &legend{}
-	if f.o.NoLegend {
+	if g.whole.o.NoLegend {
 		return l
 	}
+	l.addGates(g.whole)
+	l.addRegions(g.whole)
+	l.addConnectors(g)
+	return l
+}
+
+func (l *legend) addGates(f *figure) {
 	gates := map[net.Gate]bool{}
 	for t := range f.n.NumTasks() {
 		if f.joins(net.TaskID(t)) {
@@ -47,14 +54,32 @@ func (f *figure) legend() *legend {
 			})
 		}
 	}
+}
+
+func (l *legend) addRegions(f *figure) {
 	for i := range f.regions {
 		tint := i % len(tints)
-		l.add("canceled by "+f.label(f.n.TaskName(f.regions[i].owner)), func(p *pen, x, y int) {
+		owner := f.written(f.n.TaskName(f.regions[i].owner))
+		if owner == "" {
+			owner = "the task with this cross"
+		}
+		l.add("canceled by "+owner, func(p *pen, x, y int) {
 			p.put(`<rect x="`, x-13, `" y="`, y-8, `" width="26" height="16" rx="5" opacity="0.3" fill="`, tints[tint],
 				`" style="fill:var(--r`, tint, `)"/>`)
 		})
 	}
-	return l
+}
+
+func (l *legend) addConnectors(g *page) {
+	sample := vertex{}
+	g.eachConnector(func(v *vertex) {
+		if sample.width == 0 {
+			sample = *v
+		}
+	})
+	if sample.width > 0 {
+		l.add("a flow goes on where its number is once more", func(p *pen, x, y int) { writeConnector(p, &sample, x, y) })
+	}
 }
 
 func (l *legend) add(text string, sign func(p *pen, x, y int)) {

@@ -34,10 +34,15 @@ func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(clean(text))
 }
 
-// text writes lines below one another, centered at x; the first one begins at top.
+// text writes lines below one another, centered at x; the first one begins at top. A page shows the whole of a text that
+// is cut where one points at it.
 func (p *pen) text(b *block, x, top int, class string) {
 	if class != "" {
 		class = ` class="` + class + `"`
+	}
+	if b.whole != "" {
+		p.put(`<g><title>`, escape(b.whole), `</title>`)
+		defer p.put(`</g>`)
 	}
 	for i, line := range b.lines {
 		base := top + i*lineHeight(b.size) + b.size - b.size/8

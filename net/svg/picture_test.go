@@ -128,21 +128,35 @@ func (f *figure) checkText() error {
 			}
 		}
 		if name := f.name(i); v.kind == box || v.kind == circle {
-			whole := strings.ReplaceAll(clean(f.label(name)), " ", "")
-			if shown := strings.ReplaceAll(strings.Join(v.text.lines, ""), " ", ""); shown != whole {
-				return fmt.Errorf("%q is shown as %q", whole, shown)
+			if err := checkShown(&v.text, f.written(name)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// laidOut is a figure that is ready to be written.
-func laidOut(n *net.Net, o Options) *figure {
-	f := newFigure(n, &o)
-	f.layOut()
-	return f
+// checkShown checks that a text is there as a whole, or cut with an ellipsis and as a whole where one points at it.
+func checkShown(b *block, text string) error {
+	tight := func(s string) string { return strings.ReplaceAll(clean(s), " ", "") }
+	shown, whole := tight(strings.Join(b.lines, "")), tight(text)
+	if begin, cut := strings.CutSuffix(shown, "…"); b.whole != "" {
+		if !cut || !strings.HasPrefix(whole, begin) || tight(b.whole) != whole || len(b.lines) > maxLines {
+			return fmt.Errorf("%q is cut to %q, and %q is all of it", whole, shown, b.whole)
+		}
+	} else if shown != whole {
+		return fmt.Errorf("%q is shown as %q", whole, shown)
+	}
+	return nil
 }
+
+// laidOut is a figure that is ready to be written, in a single row.
+func laidOut(n *net.Net, o Options) *figure {
+	o.Width = -1
+	return folded(n, o).rows[0]
+}
+
+func folded(n *net.Net, o Options) *page { return layOut(newFigure(n, &o)) }
 
 // busyDay marks a net with all there is.
 func busyDay(n *net.Net) Options {
@@ -172,6 +186,7 @@ func checkAll(t *testing.T, where string, ds []*net.Definition) (crossings int) 
 		}
 		f := laidOut(n, Options{})
 		require.NoError(t, f.check(), "%s: %s", where, d.Name)
+		require.NoError(t, folded(n, Options{}).check(), "%s: %s, in rows", where, d.Name)
 		if len(f.vs) < 200 || nightly {
 			require.NoError(t, laidOut(n, busyDay(n)).check(), "%s: %s, marked", where, d.Name)
 		}
@@ -270,6 +285,9 @@ func TestPicturesOfRandomNets(t *testing.T) {
 		n := drawnNet(t)
 		require.NoError(t, laidOut(n, Options{}).check())
 		require.NoError(t, laidOut(n, busyDay(n)).check())
+		narrow := busyDay(n)
+		narrow.Width = rapid.IntRange(1, 1500).Draw(t, "width")
+		require.NoError(t, folded(n, narrow).check())
 	})
 }
 
@@ -290,7 +308,10 @@ func TestCrossingsAreCounted(t *testing.T) {
 		o := Options{}
 		f := newFigure(drawnNet(t), &o)
 		f.assignLayers(f.findLoops())
+		bands := f.bands()
+		f = f.row(0, bands[len(bands)-1].last)
 		f.tear()
+		f.closeUp()
 		f.addChains()
 		f.index()
 		f.sortLayers()
@@ -348,12 +369,14 @@ func TestLargeNets(t *testing.T) {
 			require.Less(t, len(f.vs), 4*size+2*maxChains(size))
 			notes := 0
 			for i := range f.vs {
-				if f.vs[i].kind == note {
+				if f.vs[i].kind == connector {
 					notes++
 				}
 			}
 			require.Equal(t, test.torn, notes > 0)
-			require.NoError(t, f.write(io.Discard))
+			p := folded(n, Options{})
+			require.NoError(t, p.check())
+			require.NoError(t, p.write(io.Discard))
 		})
 	}
 }

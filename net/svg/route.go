@@ -62,10 +62,8 @@ func (f *figure) x(v int) int {
 // edge of a shape at a port: how far it is from the middle of its vertex.
 func (f *figure) reach(v, port int) int {
 	switch f.vs[v].kind {
-	case circle:
-		return root(radius*radius - port*port)
-	case bead:
-		return root(beadSize*beadSize - port*port)
+	case circle, bead:
+		return root(f.vs[v].up*f.vs[v].up - port*port)
 	}
 	return f.vs[v].width / 2
 }

@@ -14,8 +14,8 @@ func (f *figure) writeVertex(p *pen, i int) {
 		f.writeCondition(p, i)
 	case box:
 		f.writeTask(p, i)
-	case note:
-		p.text(&v.text, f.x(i), v.y-v.up+2, "soft")
+	case connector:
+		writeConnector(p, v, f.x(i), v.y)
 	}
 }
 
@@ -23,10 +23,7 @@ func (f *figure) writeVertex(p *pen, i int) {
 func (f *figure) writeCondition(p *pen, i int) {
 	v := &f.vs[i]
 	c := net.ConditionID(v.id)
-	x, y, r := f.x(i), v.y, radius
-	if v.kind == bead {
-		r = beadSize
-	}
+	x, y, r := f.x(i), v.y, v.up
 	tokens := f.tokens(v.id)
 	p.put(`<g class="condition" data-name="`, escape(f.n.ConditionName(c)), `"><title>`, escape(f.tipOf(c)), `</title>`)
 	class, stroke, thick := "circle", lineColor, "1.4"
@@ -47,6 +44,14 @@ func (f *figure) writeCondition(p *pen, i int) {
 		p.put(`<rect class="endmark" fill="`, endColor, `" x="`, x-5, `" y="`, y-5, `" width="10" height="10"/>`)
 	}
 	p.text(&v.text, x, y+r+3, "soft")
+	p.put(`</g>`)
+}
+
+// writeConnector writes a plate with the number of a flow.
+func writeConnector(p *pen, v *vertex, x, y int) {
+	p.put(`<g class="connector"><title>`, escape(v.tip), `</title><rect class="plate" x="`, x-v.width/2, `" y="`, y-v.up,
+		`" width="`, v.width, `" height="`, v.up+v.down, `" rx="3" fill="`, greyColor, `"/>`)
+	p.text(&v.text, x, y-v.text.height()/2, "")
 	p.put(`</g>`)
 }
 

@@ -16,6 +16,7 @@ const style = `
 .tasq-net .head{fill:var(--line)}
 .tasq-net .box{fill:var(--box);stroke:var(--line)}
 .tasq-net .grey{fill:var(--grey);stroke:var(--line)}
+.tasq-net .plate{fill:var(--grey)}
 .tasq-net .strip{fill:var(--strip)}
 .tasq-net .gate{fill:var(--line)}
 .tasq-net .circle{fill:var(--circle);stroke:var(--line)}

@@ -16,6 +16,9 @@
 // Equal input gives equal bytes on every machine: all sizes are whole numbers, and text is measured by a table. Colors
 // are CSS variables that follow the page's preference for light or dark, with attributes for programs that know no CSS.
 //
+// A net that is wider than [Options].Width is drawn in rows, one below the other. A flow from a row to another ends and
+// begins again in connectors, small grey plates with the same number.
+//
 // The layout is that of Sugiyama, Tagawa and Toda (1981), in steps that have a file each: flows that close a loop are
 // found (layer.go), elements get layers (layer.go), layers an order with few crossings (order.go, sweep.go), and
 // elements their heights by the method of Brandes and Köpf (2002), with ports and sizes (align.go, compact.go). No
@@ -36,14 +39,18 @@ type Options struct {
 	Marking  net.Marking          // tokens to show; nil for none
 	Busy     net.Bits             // tasks that are at work, by number; nil for none
 	NoLegend bool                 // leave out the line below the picture that explains gates and regions
+	// Unnamed are tasks and conditions whose names stand for nothing that a person wrote. They are drawn small and without
+	// text, unless they have a label; what points at them shows the name.
+	Unnamed map[string]bool
+	// Width is the most that a row may take, in pixels; 1800 by default, and without bound if it is negative. A net that is
+	// wider is drawn in rows below one another. A single layer is never cut, whatever its width.
+	Width int
 }
 
 // Draw writes the picture of a net as one SVG document. The error is that of the writer.
 //
 // Its time grows with the size of the net and not much faster: a net of 200 elements takes some milliseconds. In a net
-// of many thousands, a flow that would run past too many others is torn: each of its ends then names the other.
+// of many thousands, a flow that would run past too many others is cut in two, as one that leads to another row is.
 func Draw(w io.Writer, n *net.Net, o Options) error {
-	f := newFigure(n, &o)
-	f.layOut()
-	return f.write(w)
+	return layOut(newFigure(n, &o)).write(w)
 }

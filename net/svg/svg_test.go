@@ -134,6 +134,38 @@ func TestAPictureSaysInWordsWhatItShows(t *testing.T) {
 	require.Equal(t, "review", text(t, picture, "title")[0])
 }
 
+// A name that stands for nothing in a file is not written; what points at the element shows it. A label is written all
+// the same.
+func TestUnnamedElementsShowNoText(t *testing.T) {
+	o := marked()
+	o.Unnamed = map[string]bool{"begin": true, "waiting": true, "ask": true, "vote": true, "decide": true}
+	picture := draw(t, review(), o)
+	texts := text(t, picture, "text")
+	for _, name := range []string{"begin", "waiting", "ask", "decide", "canceled by decide"} {
+		require.NotContains(t, texts, name)
+	}
+	require.Subset(t, texts, []string{"Vote on it", "canceled by the task with this cross", "draft", "done"})
+	tips := text(t, picture, "title")
+	require.Subset(t, tips, []string{"start condition begin: 7 tokens", "condition waiting: 3 tokens",
+		"routing task ask; xor-join; or-split"})
+	require.Less(t, len(draw(t, review(), svg.Options{Unnamed: o.Unnamed})), len(draw(t, review(), svg.Options{})))
+}
+
+// A text of more than four lines is cut with an ellipsis, and whole where one points at it.
+func TestLongTextEndsWithAnEllipsis(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("and one more word ", 30))
+	o := svg.Options{Labels: map[string]string{"work": long, "out": long}, Flows: map[[2]string]string{{"in", "work"}: long}}
+	picture := draw(t, line(), o)
+	cut := 0
+	for _, line := range text(t, picture, "text") {
+		if strings.HasSuffix(line, "…") {
+			cut++
+		}
+	}
+	require.Equal(t, 3, cut)
+	require.Equal(t, 3, strings.Count(strings.Join(text(t, picture, "title"), "\n"), long))
+}
+
 // Tokens are dots up to four.
 func TestTokens(t *testing.T) {
 	n := line()
@@ -144,7 +176,8 @@ func TestTokens(t *testing.T) {
 	require.Contains(t, text(t, draw(t, n, svg.Options{Marking: net.Marking{12345}}), "text"), "12345")
 }
 
-// Whatever the names and labels are, the picture is well-formed, and every label is in it as a whole.
+// Whatever the names and labels are, the picture is well-formed, and every label is in it as a whole, if it is long where
+// one points at it.
 func TestAnyTextIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.String().Draw(t, "word")
@@ -157,7 +190,7 @@ func TestAnyTextIsSafe(t *testing.T) {
 		label := rapid.StringMatching(`[<>&"'a-z ]+[.]`).Draw(t, "label")
 		picture := draw(t, n, svg.Options{Title: word, Labels: map[string]string{"t" + word: label},
 			Flows: map[[2]string]string{{"i" + word, "t" + word}: word}})
-		all := strings.ReplaceAll(strings.Join(text(t, picture, "text"), ""), " ", "")
+		all := strings.ReplaceAll(strings.Join(append(text(t, picture, "text"), text(t, picture, "title")...), ""), " ", "")
 		require.Contains(t, all, strings.ReplaceAll(label, " ", ""))
 	})
 }

@@ -47,6 +47,7 @@ func textWidth(line string, size int) int {
 // block is a text in lines, and how much room it takes.
 type block struct {
 	lines []string
+	whole string // the text as a whole if the lines are cut, "" otherwise
 	width int
 	size  int // of the font
 }
@@ -55,10 +56,14 @@ func (b *block) height() int { return len(b.lines) * lineHeight(b.size) }
 
 func lineHeight(size int) int { return size + 2 }
 
-// wrap breaks a text into lines without cutting anything off. It takes the narrowest of the widths that breaks no word
-// and needs no more than three lines, or else the widest.
+// maxLines is how many lines a text has at most.
+const maxLines = 4
+
+// wrap breaks a text into lines. It takes the narrowest of the widths that breaks no word and needs no more than three
+// lines, or else the widest. What does not fit into [maxLines] then is cut, and the last line ends with "…".
 func wrap(text string, size int, widths ...int) block {
-	pieces := split(clean(text))
+	text = clean(text)
+	pieces := split(text)
 	var b block
 	for _, width := range widths {
 		broken := false
@@ -66,7 +71,25 @@ func wrap(text string, size int, widths ...int) block {
 			break
 		}
 	}
+	if len(b.lines) > maxLines {
+		b.whole = text
+		b.cut(widths[len(widths)-1])
+	}
 	return b
+}
+
+// cut leaves out the lines that are too many.
+func (b *block) cut(width int) {
+	b.lines = b.lines[:maxLines]
+	last := []rune(b.lines[maxLines-1])
+	for len(last) > 1 && textWidth(string(last)+"…", b.size) > width {
+		last = last[:len(last)-1]
+	}
+	b.lines[maxLines-1] = strings.TrimSpace(string(last)) + "…"
+	b.width = 0
+	for _, line := range b.lines {
+		b.width = max(b.width, textWidth(line, b.size))
+	}
 }
 
 // clean replaces what XML cannot hold and makes every run of white space a single space.

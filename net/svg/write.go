@@ -13,32 +13,41 @@ import (
 const margin = 16 // around the picture
 
 // write writes the whole document.
-func (f *figure) write(w io.Writer) error {
+func (g *page) write(w io.Writer) error {
 	buffer := bufio.NewWriter(w)
 	p := &pen{w: buffer}
-	legend := f.legend()
-	width := f.columns[len(f.columns)-1].right + f.tail + 2*margin
-	width = max(width, legend.least+2*margin)
-	legend.wrap(width - 2*margin)
-	height := f.height + 2*margin + legend.height()
-	f.head(p, width, height)
-	p.put(`<g transform="translate(`, margin, ` `, margin, `)">`)
-	opacity := f.opacity()
-	for i := range f.regions {
-		f.writeRegion(p, i, opacity)
+	legend := g.legend()
+	wide, high := g.size()
+	wide = max(wide, legend.least)
+	legend.wrap(wide)
+	g.whole.head(p, wide+2*margin, high+2*margin+legend.height())
+	opacity := g.whole.opacity()
+	top := margin
+	for _, f := range g.rows {
+		p.put(`<g transform="translate(`, margin, ` `, top, `)">`)
+		f.writeRow(p, opacity)
+		p.put(`</g>`)
+		top += f.height + rowGap
 	}
-	f.writeFlows(p)
-	for v := range f.vs {
-		f.writeVertex(p, v)
-	}
-	p.put(`</g>`)
-	legend.write(p, margin, f.height+2*margin)
+	legend.write(p, margin, high+2*margin)
 	p.put(`</g>`)
 	p.put(`</svg>`)
 	if p.err != nil {
 		return p.err
 	}
 	return buffer.Flush()
+}
+
+func (f *figure) writeRow(p *pen, opacity string) {
+	for i := range f.regions {
+		if len(f.regions[i].members) > 0 {
+			f.writeRegion(p, i, opacity)
+		}
+	}
+	f.writeFlows(p)
+	for v := range f.vs {
+		f.writeVertex(p, v)
+	}
 }
 
 // head writes the beginning: sizes, title and description, style and background. The ids are made of the title, as a
@@ -136,7 +145,8 @@ func (w *way) data() string {
 	return b.String()
 }
 
-// opacity is that of the areas: the more of them lie on one another somewhere, the less can each of them take.
+// opacity is that of the areas: the more of them lie on one another somewhere, the less can each of them take. That is
+// at elements, as an area holds a flow only with both its ends.
 func (f *figure) opacity() string {
 	most := 2
 	covered := make(map[int]int)

@@ -49,6 +49,7 @@ type builder struct {
 	raw       *rawNet
 	workflows map[string]string
 	names     xmlread.Namer
+	bare      xmlread.Unnamed
 	byID      map[string]*rawNode
 	name      map[*rawNode]string
 	implicit  map[string]bool // conditions between two tasks, "a->b"
@@ -76,6 +77,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
+	b.out.Unnamed = b.bare.Names()
 	for i, t := 0, b.def.Tasks; i < len(b.raw.nodes); i++ {
 		if n := b.raw.nodes[i]; n.kind == aTask {
 			if err := b.addRegion(&t[0], n); err != nil {
@@ -103,7 +105,9 @@ func (b *builder) nameAll() error {
 		if name != n.id {
 			b.out.IDs[name] = n.id
 		}
-		if label := xmlread.Label(n.label); label != "" && label != name {
+		label := xmlread.Label(n.label)
+		b.bare.Element(name, label)
+		if label != "" && label != name {
 			b.out.Labels[name] = label
 		}
 	}
@@ -177,6 +181,7 @@ func (b *builder) addFlow(n, to *rawNode, f rawFlow) {
 	from, pos := b.name[n], b.pos(f.line)
 	if n.kind != aTask && to.kind != aTask {
 		between := b.names.Name(from + "_to_" + b.name[to])
+		b.bare.Add(between)
 		b.def.Tasks = append(b.def.Tasks, net.Task{Name: between, Kind: net.Routing, Pos: pos})
 		b.def.Flows = append(b.def.Flows, net.Flow{From: from, To: between, Pos: pos})
 		b.note(Closed, f.line, n.element,

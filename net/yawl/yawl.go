@@ -50,6 +50,9 @@ type Net struct {
 	IDs        map[string]string // the id in the file by the name in the net, where it is different
 	// Flows gives what decides about a flow, for people, by the names of its two ends: its predicate, or "otherwise".
 	Flows map[[2]string]string
+	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds. In a net
+	// that names no element, the ids count as names.
+	Unnamed map[string]bool
 }
 
 // Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond

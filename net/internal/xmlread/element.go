@@ -114,8 +114,8 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Label returns a text as one line for people: runs of space and control characters become one space, and it is cut to
-// 200 bytes.
+// Label returns a text as one line for people: runs of space and control characters become one space, and one
+// of more than 1000 bytes is cut, and ends with "…".
 func Label(s string) string {
 	if len(s) > 4096 {
 		s = s[:4096]
@@ -124,8 +124,8 @@ func Label(s string) string {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	})
 	s = strings.Join(fields, " ")
-	if len(s) > 200 {
-		s = strings.ToValidUTF8(s[:200], "")
+	if len(s) > 1000 {
+		s = strings.ToValidUTF8(s[:1000], "") + "…"
 	}
 	return s
 }
