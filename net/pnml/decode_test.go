@@ -239,3 +239,14 @@ func TestLimits(t *testing.T) {
 	_, err = Decode(strings.NewReader(file(strings.Repeat("<page>", 10))), Options{MaxDepth: 5})
 	require.ErrorContains(t, err, "too-large: elements lie more than 5 deep inside one another")
 }
+
+// A place without a name is unnamed in a net that names others.
+func TestUnnamedElements(t *testing.T) {
+	src := `<pnml><net id="n" type="t"><place id="p"/><place id="q"/><place id="r"/>
+		<transition id="t"><name><text>Do it</text></name></transition>
+		<arc id="a" source="p" target="t"/><arc id="b" source="q" target="t"/><arc id="c" source="t" target="r"/></net></pnml>`
+	want := map[string]bool{"p": true, "q": true, "r": true}
+	require.Equal(t, want, decode(t, src).Nets[0].Unnamed)
+	bare := strings.Replace(src, "<name><text>Do it</text></name>", "", 1)
+	require.Empty(t, decode(t, bare).Nets[0].Unnamed)
+}
