@@ -165,5 +165,14 @@ type Timer struct {
 	Task  func(context.Context, *Activation) error
 	// Does is the action that the function asks of the items that are still live, as far as it is known without calling
 	// it: Fail of a [Timeout], Cancel of a [CancelAfter]. NoAction leaves it to the function.
+	// The engine sees to it that such a timer ends its items: see [Timeout].
 	Does workitem.Action
+}
+
+// Late is the failure, with the code "timeout", of an item that the timer ends.
+func (t *Timer) Late() *workitem.Failure {
+	if t.Task != nil {
+		return workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", t.After)
+	}
+	return workitem.Failf(workitem.CodeTimeout, "not done within %s", t.After)
 }

@@ -14,6 +14,8 @@ import (
 type Effects interface {
 	// Actor is who asks for the command, as builder.By names it; "" if unknown.
 	Actor() string
+	// Cause is what the command comes from.
+	Cause() Cause
 	// DB runs SQL in the transaction of the command.
 	DB() domain.DB
 	// Items lists the work items of the latest activation of a task of the case, oldest first.
@@ -26,7 +28,22 @@ type Effects interface {
 	OpenJob(at Place, n NewJob) (workitem.JobID, error)
 	// Ask notes an action on a live work item, to be done when the callback has returned.
 	Ask(item *workitem.Item, a workitem.Action, payload json.RawMessage) error
+	// End notes that a live work item, whose time is over, is to be failed or canceled when the callback has returned. To
+	// fail an item that was never started, it is started first, without the Start callback of its task: no work begins.
+	End(item *workitem.Item, a workitem.Action, reason *workitem.Failure) error
 }
+
+// Cause is what a command comes from, for callbacks that need to know whether anybody asks.
+type Cause string
+
+const (
+	// CauseCaller is a program or person that asks; the name is the actor, if it was given.
+	CauseCaller Cause = "caller"
+	// CauseTimer is a time that has come: that of a timer, or of a case that was to start later. There is no actor.
+	CauseTimer Cause = "timer"
+	// CauseJob is a worker that claims a job, records its steps or hands in its result. There is no actor.
+	CauseJob Cause = "job"
+)
 
 // Place is where in a case a callback stands.
 type Place struct {

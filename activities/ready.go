@@ -77,52 +77,46 @@ func failureOf(c *Change) retry.Failure {
 
 // Timeout fails an item, with the code "timeout", that is still live so long after it became due: the task's activities
 // and its policy answer it as they answer any failure, so that [Retry] makes a fresh item, and without an answer the case
-// fails. One that nobody has started is started first. The time must be above zero. For items that are to be dropped
-// without a failure see [CancelAfter].
-func Timeout(after time.Duration) Timer {
-	return Timer{Name: "timeout", After: after, Does: workitem.Fail, Item: func(_ context.Context, it *Item) error {
-		return late(it.fx, it.Item, workitem.Fail, workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
-	}}
-}
+// fails. An item that was never started is started first, without the Start callback of its task, since no work begins.
+// The time must be above zero. For items that are to be dropped without a failure see [CancelAfter].
+//
+// A callback that returns an error undoes the timeout, which is then tried again, ten times in all within some minutes.
+// After that the item fails without the callbacks of its own (Fail, and its hooks; OnWorkItemStateChanged too, if that is
+// what refuses): the failure has the last error in its details, and the journal an incident.
+func Timeout(after time.Duration) Timer { return endItem("timeout", after, workitem.Fail) }
 
 // CancelAfter cancels an item that is still live so long after it became due. Canceling the last item of a task completes
 // the task under the default policy, without an output: what reads that output must take an optional value, and the
-// split of the task needs a flow for it, or Build refuses the workflow. The time must be above zero.
-func CancelAfter(after time.Duration) Timer {
-	return Timer{Name: "cancel", After: after, Does: workitem.Cancel, Item: func(_ context.Context, it *Item) error {
-		return late(it.fx, it.Item, workitem.Cancel, workitem.Failf(workitem.CodeTimeout, "not done within %s", after))
-	}}
+// split of the task needs a flow for it, or Build refuses the workflow. The time must be above zero. Callbacks that
+// return an error delay it as they delay a [Timeout].
+func CancelAfter(after time.Duration) Timer { return endItem("cancel", after, workitem.Cancel) }
+
+func endItem(name string, after time.Duration, a workitem.Action) Timer {
+	t := Timer{Name: name, After: after, Does: a}
+	reason := t.Late()
+	t.Item = func(_ context.Context, it *Item) error { return it.fx.End(it.Item, a, reason) }
+	return t
 }
 
 // TimeoutTask fails every item that is still live so long after the task was enabled, as [Timeout] does.
-func TimeoutTask(after time.Duration) Timer { return endAll("task-timeout", after, workitem.Fail) }
+func TimeoutTask(after time.Duration) Timer { return endItems("task-timeout", after, workitem.Fail) }
 
 // CancelTaskAfter cancels every item that is still live so long after the task was enabled, as [CancelAfter] does.
-func CancelTaskAfter(after time.Duration) Timer { return endAll("task-cancel", after, workitem.Cancel) }
+func CancelTaskAfter(after time.Duration) Timer {
+	return endItems("task-cancel", after, workitem.Cancel)
+}
 
-func endAll(name string, after time.Duration, a workitem.Action) Timer {
-	return Timer{Name: name, After: after, Does: a, Task: func(_ context.Context, t *Activation) error {
-		reason := workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", after)
-		for _, it := range t.Items() {
-			if err := late(t.fx, it, a, reason); err != nil {
+func endItems(name string, after time.Duration, a workitem.Action) Timer {
+	t := Timer{Name: name, After: after, Does: a}
+	t.Task = func(_ context.Context, act *Activation) error {
+		for _, it := range act.Items() {
+			if err := act.fx.End(it, a, t.Late()); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}
-}
-
-// late ends an item that is still live. Only a started one can fail.
-func late(fx Effects, it *workitem.Item, a workitem.Action, reason *workitem.Failure) error {
-	if a == workitem.Fail && it.State == workitem.Initialized {
-		if err := ask(fx, it, workitem.Start, nil); err != nil {
-			return err
-		}
 	}
-	if !it.State.Live() {
-		return nil
-	}
-	return ask(fx, it, a, reason)
+	return t
 }
 
 // Escalate calls do, in a transaction, when an item is still live so long after it became due: to schedule an alarm, to

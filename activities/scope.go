@@ -66,15 +66,19 @@ func (s *scope) Now() time.Time { return s.now }
 // Actor is who asks for the command that the callback is part of, as builder.By named it: the callback of an action, the
 // hooks that answer it and all that follows from it in the transaction see the same actor, before anything has changed
 // and after. It is "" if the caller did not say, and in a command of the engine itself: the claim or the result of a
-// job, and a timer that is due.
+// job, and a timer that is due. [Cause] tells these apart: a callback that refuses commands without an actor must let
+// through what no caller asks for.
 //
 //	Complete: func(_ context.Context, it *activities.Item, v Verdict) error {
-//		if it.By != "" && it.By != it.Actor() {
+//		if it.Cause() == activities.CauseCaller && it.By != "" && it.By != it.Actor() {
 //			return fmt.Errorf("%s was started by %s, and not by %s", it.Label(), it.By, it.Actor())
 //		}
 //		return nil
 //	},
 func (s *scope) Actor() string { return s.fx.Actor() }
+
+// Cause is what the command comes from that the callback is part of: a caller, a timer that is due, or a job.
+func (s *scope) Cause() Cause { return s.fx.Cause() }
 
 // DB runs the process's own SQL in the transaction: it is committed with the change, or not at all.
 func (s *scope) DB() domain.DB { return s.fx.DB() }

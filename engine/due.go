@@ -58,17 +58,23 @@ func unwanted(err error) bool {
 }
 
 // putOff has a pending job wait after the process refused what the engine did for it. That counts as an attempt.
-func (e *Engine) putOff(n entry, cause error) {
+func (e *Engine) putOff(n entry, cause error) { e.putOffBut(n, cause, kernel.WithoutOwn) }
+
+// putOffBut also says what becomes of the items of a timer when it is given up. If that is refused too, less is asked for.
+func (e *Engine) putOffBut(n entry, cause error, insist kernel.Insist) {
 	r := e.onJob(n.root, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
-		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause))
+		return m.PutOff(n.job, wait, maxTries, workitem.FailureOf(cause), insist)
 	})
 	e.follow(r, func(err error) {
 		switch {
 		case err == nil:
 			e.log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
-		case !unwanted(err):
+		case unwanted(err):
+		case !isFault(err) && insist < kernel.NotAtAll:
+			e.putOffBut(n, cause, insist+1)
+		default:
 			e.faults.note("due work", err, "a job could not be put off; it is tried again", "job", n.job, "case", n.root)
 			e.sched.tryAgain(n)
 		}

@@ -24,7 +24,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	m.then(m.act(c.ID, id, a, payload))
+	m.then(m.act(c.ID, id, move{do: a, payload: payload}))
 	return m.run(0)
 }
 

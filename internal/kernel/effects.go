@@ -21,6 +21,9 @@ func (e *effects) m() *Machine { return (*Machine)(e) }
 // Actor implements activities.Effects.
 func (e *effects) Actor() string { return e.by }
 
+// Cause implements activities.Effects.
+func (e *effects) Cause() activities.Cause { return e.cause }
+
 // DB implements activities.Effects.
 func (e *effects) DB() domain.DB {
 	if e.host.Gate().In() != nil {
@@ -100,6 +103,20 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 		return err
 	}
 	defer e.host.Gate().Out()
-	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, a, payload))
+	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, move{do: a, payload: payload}))
+	return nil
+}
+
+// End implements activities.Effects.
+func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Failure) error {
+	if err := e.host.Gate().In(); err != nil {
+		return err
+	}
+	defer e.host.Gate().Out()
+	end, err := e.m().late(it, a, reason, everything)
+	if err != nil {
+		return err
+	}
+	e.asked = append(e.asked, end)
 	return nil
 }

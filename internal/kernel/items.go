@@ -49,7 +49,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, err
 	}
 	if spec.Auto {
-		m.asked = append(m.asked, m.askedAct(id, it.ID, workitem.Start, nil))
+		m.asked = append(m.asked, m.askedAct(id, it.ID, move{do: workitem.Start}))
 	}
 	return it, nil
 }
@@ -147,30 +147,47 @@ func accept(spec *activities.Task, a workitem.Action, payload json.RawMessage) (
 	return spec.Accept(a, payload)
 }
 
+// move is a change of an item.
+type move struct {
+	do      workitem.Action
+	payload json.RawMessage
+	calls   calls
+}
+
+// calls is which callbacks a change of an item has.
+type calls int
+
+const (
+	everything calls = iota
+	hooksOnly        // but for the action's callback
+	answerOnly       // nor the item's hook: only its task's OnWorkItemStateChanged
+	nothing          // nor that
+)
+
 // askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens.
-func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, a workitem.Action, payload json.RawMessage) step {
+func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		if it == nil || c.State.Final() {
 			return nil
 		}
-		if _, ok := workitem.Next(it.State, a); !ok {
+		if _, ok := workitem.Next(it.State, mv.do); !ok {
 			return nil
 		}
-		m.then(m.act(id, item, a, payload))
+		m.then(m.act(id, item, mv))
 		return nil
 	}
 }
 
 // act does an action on an item whose state allows it. A start first starts the task, if this is its first item.
-func (m *Machine) act(id workitem.CaseID, item workitem.ID, a workitem.Action, payload json.RawMessage) step {
+func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		t, _ := c.Net.TaskByName(it.Task)
-		m.then(m.moveItem(id, item, it.State, a, payload))
-		if a == workitem.Start {
+		m.then(m.moveItem(id, item, it.State, mv))
+		if mv.do == workitem.Start {
 			m.then(m.ensureStarted(id, t, it.Generation))
 		}
 		return nil
@@ -180,9 +197,7 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, a workitem.Action, p
 // moveItem runs the action's callback, moves the item, ends its jobs, tells the item's hook and then its task, and has
 // the policy judge a final state. Only then come the actions that were asked for on the way: an event is told before
 // its consequences.
-func (m *Machine) moveItem(
-	id workitem.CaseID, item workitem.ID, from workitem.State, a workitem.Action, payload json.RawMessage,
-) step {
+func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
@@ -194,13 +209,15 @@ func (m *Machine) moveItem(
 		if err != nil {
 			return err
 		}
-		if payload, err = accept(spec, a, payload); err != nil {
-			return fmt.Errorf("%s work item %s/%s (%s): %w", a, c.Workflow, it.Label(), it.ID, err)
+		if mv.payload, err = accept(spec, mv.do, mv.payload); err != nil {
+			return fmt.Errorf("%s work item %s/%s (%s): %w", mv.do, c.Workflow, it.Label(), it.ID, err)
 		}
-		if err := m.runAction(c, t, spec, it, a, payload); err != nil {
-			return err
+		if mv.calls < hooksOnly {
+			if err := m.runAction(c, t, spec, it, mv.do, mv.payload); err != nil {
+				return err
+			}
 		}
-		return m.moved(c, t, spec, it, a, payload, true)
+		return m.moved(c, t, spec, it, mv, true)
 	}
 }
 
@@ -217,29 +234,32 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
 		if err != nil {
 			return err
 		}
-		return m.moved(c, t, spec, it, workitem.Cancel, nil, false)
+		return m.moved(c, t, spec, it, move{do: workitem.Cancel}, false)
 	}
 }
 
 // moved is what every change of an item ends with.
 func (m *Machine) moved(
-	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage, judge bool,
+	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, mv move, judge bool,
 ) error {
-	from := it.State
+	from, a := it.State, mv.do
 	to, _ := workitem.Next(from, a)
 	e := &store.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: m.by, At: m.now}
 	switch a {
 	case workitem.Complete:
-		e.Output = payload
+		e.Output = mv.payload
 	case workitem.Fail, workitem.Cancel:
-		e.Failure = failureIn(payload)
+		e.Failure = failureIn(mv.payload)
 	}
 	if err := m.emit(e); err != nil {
 		return err
 	}
 	id, generation := c.ID, it.Generation
-	steps := append(make([]step, 0, 6), m.itemHook(id, t, it.ID, a, spec))
-	if spec.Hooks.OnWorkItemStateChanged != nil {
+	steps := make([]step, 0, 6)
+	if mv.calls < answerOnly {
+		steps = append(steps, m.itemHook(id, t, it.ID, a, spec))
+	}
+	if mv.calls < nothing && spec.Hooks.OnWorkItemStateChanged != nil {
 		steps = append(steps, m.changeHook(id, t, generation, spec, func(change *activities.Change) {
 			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
 		}))
@@ -249,7 +269,7 @@ func (m *Machine) moved(
 	}
 	if a == workitem.Start && spec.Auto {
 		steps = append(steps, func() error {
-			m.asked = append(m.asked, m.askedAct(id, it.ID, workitem.Complete, nil))
+			m.asked = append(m.asked, m.askedAct(id, it.ID, move{do: workitem.Complete}))
 			return nil
 		})
 	}

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -56,48 +55,6 @@ func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*store.Job) error {
 		}
 	}
 	return nil
-}
-
-// startTimers schedules the timers of an activation.
-func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
-	if len(spec.Timers) == 0 {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		if m.mustBeActive(c, t, generation) != nil {
-			return nil
-		}
-		for i := range spec.Timers {
-			timer := &spec.Timers[i]
-			if timer.Task == nil {
-				continue
-			}
-			err := m.addJob(id, &store.Job{Kind: store.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
-				Generation: generation, Due: m.now.Add(timer.After)})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// fireTimer calls what a timer is for.
-func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *store.Job) step {
-	return func() error {
-		c := m.tree.Case(id)
-		if timer.Task != nil {
-			a := m.activation(c, t, j.Generation)
-			err := m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
-			return m.unread(id, t, j.Generation, err)
-		}
-		it := c.Item(j.Item)
-		if it == nil || !it.State.Live() {
-			return nil
-		}
-		return m.unread(id, t, j.Generation, m.callItem(c, t, it, "timer "+timer.Name, timer.Item))
-	}
 }
 
 // openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves

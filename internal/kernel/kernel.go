@@ -90,6 +90,7 @@ type Machine struct {
 	tree   *store.Tree
 	now    time.Time
 	by     string
+	cause  activities.Cause
 	events []store.Event
 
 	agenda  []step
@@ -130,7 +131,7 @@ type touched struct {
 
 // New makes a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
-	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by,
+	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by, cause: activities.CauseCaller,
 		events: make([]store.Event, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
 	m.letGo = m.release
 	return m

@@ -19,6 +19,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if j == nil {
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
+	m.cause = activities.CauseJob
 	if err := m.mayClaim(j); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if it == nil || j.Kind != store.JobRun || it.State != workitem.Initialized {
 		return w, m.run(0)
 	}
-	m.then(m.act(c.ID, it.ID, workitem.Start, nil))
+	m.then(m.act(c.ID, it.ID, move{do: workitem.Start}))
 	if err := m.run(0); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.then(m.act(c.ID, j.Item, action, payload)) // after the child cases of its steps have ended
+	m.then(m.act(c.ID, j.Item, move{do: action, payload: payload})) // after the child cases of its steps have ended
 	err = m.endJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobDone, failure })
 	if err != nil {
 		return err
@@ -203,7 +204,9 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	})
 }
 
+// held finds a job that a worker holds, and makes it the cause of what follows.
 func (m *Machine) held(id workitem.JobID, fence int64) (*store.Case, *store.Job, error) {
+	m.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
 	if j == nil {
 		return nil, nil, fmt.Errorf("job %s has ended: %w", id, ErrLeaseLost)
@@ -213,50 +216,6 @@ func (m *Machine) held(id workitem.JobID, fence int64) (*store.Case, *store.Job,
 			id, j.State, j.Fence, fence, ErrLeaseLost)
 	}
 	return c, j, nil
-}
-
-// Fire does what a due timer, or the end of a wait, is for.
-func (m *Machine) Fire(id workitem.JobID) error {
-	c, j := m.tree.Job(id)
-	if j == nil || j.State != store.JobPending {
-		return fmt.Errorf("job %s: %w", id, ErrNotFound)
-	}
-	if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Attempt = store.JobDone, j.Attempt+1 }); err != nil {
-		return err
-	}
-	switch j.Kind {
-	case store.JobStart:
-		m.then(m.firstTasks(c.ID))
-	case store.JobTimer:
-		t, _ := c.Net.TaskByName(j.Task)
-		spec, err := m.spec(c, t)
-		if err != nil {
-			return err
-		}
-		for i := range spec.Timers {
-			if spec.Timers[i].Name == j.Name {
-				m.then(m.fireTimer(c.ID, t, &spec.Timers[i], j), m.letGo)
-			}
-		}
-	}
-	return m.run(0)
-}
-
-// PutOff lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
-// maxAttempts such failures in all it is given up.
-func (m *Machine) PutOff(id workitem.JobID, wait time.Duration, maxAttempts int, failure *workitem.Failure) error {
-	c, j := m.tree.Job(id)
-	if j == nil || j.State != store.JobPending {
-		return fmt.Errorf("job %s: %w", id, ErrNotFound)
-	}
-	if j.Attempt+1 >= maxAttempts {
-		last := *j
-		last.Attempt++
-		return m.giveUp(c, &last, failure)
-	}
-	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
-		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure
-	})
 }
 
 // GiveUp fails a job that the worker holds, without a word to its item: the transaction that should have taken its

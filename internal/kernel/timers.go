@@ -1,0 +1,186 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// startTimers schedules the timers of an activation.
+func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+	if len(spec.Timers) == 0 {
+		return nil
+	}
+	return func() error {
+		c := m.tree.Case(id)
+		if m.mustBeActive(c, t, generation) != nil {
+			return nil
+		}
+		for i := range spec.Timers {
+			timer := &spec.Timers[i]
+			if timer.Task == nil {
+				continue
+			}
+			err := m.addJob(id, &store.Job{Kind: store.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
+				Generation: generation, Due: m.now.Add(timer.After)})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// fireTimer calls what a timer is for.
+func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *store.Job) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if timer.Task != nil {
+			a := m.activation(c, t, j.Generation)
+			err := m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
+			return m.unread(id, t, j.Generation, err)
+		}
+		it := c.Item(j.Item)
+		if it == nil || !it.State.Live() {
+			return nil
+		}
+		return m.unread(id, t, j.Generation, m.callItem(c, t, it, "timer "+timer.Name, timer.Item))
+	}
+}
+
+// late ends a live item whose time is over. Only a started one can fail, so that one is started first, without the
+// callback for it: that is for who begins the work.
+func (m *Machine) late(it *workitem.Item, a workitem.Action, reason *workitem.Failure, c calls) (step, error) {
+	payload, err := json.Marshal(reason)
+	if err != nil {
+		return nil, err
+	}
+	id, item := it.Case, it.ID
+	return func() error {
+		m.then(m.askedAct(id, item, move{a, payload, c}))
+		if it := m.tree.Case(id).Item(item); a == workitem.Fail && it != nil && it.State == workitem.Initialized {
+			m.then(m.askedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
+		}
+		return nil
+	}, nil
+}
+
+// Fire does what a due timer, or the end of a wait, is for.
+func (m *Machine) Fire(id workitem.JobID) error {
+	c, j := m.tree.Job(id)
+	if j == nil || j.State != store.JobPending {
+		return fmt.Errorf("job %s: %w", id, ErrNotFound)
+	}
+	m.cause = activities.CauseTimer
+	if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Attempt = store.JobDone, j.Attempt+1 }); err != nil {
+		return err
+	}
+	switch j.Kind {
+	case store.JobStart:
+		m.then(m.firstTasks(c.ID))
+	case store.JobTimer:
+		t, timer, err := m.timerOf(c, j)
+		if err != nil {
+			return err
+		}
+		if timer != nil {
+			m.then(m.fireTimer(c.ID, t, timer, j), m.letGo)
+		}
+	}
+	return m.run(0)
+}
+
+// timerOf finds what the definition says of the timer that a job is for; nil if nothing.
+func (m *Machine) timerOf(c *store.Case, j *store.Job) (net.TaskID, *activities.Timer, error) {
+	t, _ := c.Net.TaskByName(j.Task)
+	spec, err := m.spec(c, t)
+	if err != nil {
+		return t, nil, err
+	}
+	for i := range spec.Timers {
+		if spec.Timers[i].Name == j.Name {
+			return t, &spec.Timers[i], nil
+		}
+	}
+	return t, nil, nil
+}
+
+// Insist is what becomes of the items of a timer that is given up although it was to end them. In their order, each
+// asks fewer callbacks: one that refuses the last try is left out at the next.
+type Insist int
+
+const (
+	WithoutOwn    Insist = iota // the items end without the callback of the action and the hook of the item
+	WithoutAnswer               // and without their task's OnWorkItemStateChanged
+	NotAtAll                    // the items stay as they are: what refuses is not theirs
+)
+
+func (i Insist) calls() calls {
+	if i == WithoutOwn {
+		return answerOnly
+	}
+	return nothing
+}
+
+// PutOff lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
+// maxAttempts such failures in all it is given up. What a timer was to fail or to cancel then ends without the callbacks
+// that refuse it, as far as the caller insists: otherwise the case would wait for what never comes.
+func (m *Machine) PutOff(
+	id workitem.JobID, wait time.Duration, maxAttempts int, failure *workitem.Failure, insist Insist,
+) error {
+	c, j := m.tree.Job(id)
+	if j == nil || j.State != store.JobPending {
+		return fmt.Errorf("job %s: %w", id, ErrNotFound)
+	}
+	m.cause = activities.CauseTimer
+	if j.Attempt+1 >= maxAttempts {
+		last := *j
+		last.Attempt++
+		if j.Kind == store.JobTimer && insist < NotAtAll {
+			if err := m.endAnyway(c, &last, failure, insist.calls()); err != nil {
+				return err
+			}
+		}
+		return m.giveUp(c, &last, failure)
+	}
+	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
+		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure
+	})
+}
+
+// endAnyway ends the items that a timer was to end, and notes an incident for each.
+func (m *Machine) endAnyway(c *store.Case, j *store.Job, cause *workitem.Failure, calls calls) error {
+	t, timer, err := m.timerOf(c, j)
+	if err != nil || timer == nil || timer.Does != workitem.Fail && timer.Does != workitem.Cancel {
+		return err
+	}
+	reason := timer.Late()
+	if reason.Details, err = json.Marshal(workitem.Failf(cause.Code, "%s", cause.Message)); err != nil {
+		return err
+	}
+	var steps []step
+	for it := range c.Items.All() {
+		if !it.State.Live() || it.ID != j.Item && !(j.Item.IsZero() && j.Owned(it.Task, it.Generation)) {
+			continue
+		}
+		end, err := m.late(it, timer.Does, reason, calls)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, end)
+		err = m.emit(&store.Noted{Case: c.ID, Task: t, Code: store.NoteIncident, Text: fmt.Sprintf(
+			"timer %s: %s of work item %s without its callbacks, which refused it %d times: %s",
+			timer.Name, timer.Does, it.Label(), j.Attempt, cause)})
+		if err != nil {
+			return err
+		}
+	}
+	m.then(steps...)
+	return nil
+}
