@@ -37,9 +37,9 @@ func ChildOutputs[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[[]
 	return Source[[]Out]{sourceOf{read: read, of: n, optional: true, d: n.d}} // none is an empty list
 }
 
-// ChildOutput is what the one child case of a composite task gave. Reading it is an error, which rolls the command
-// back, if not exactly one child case of the workflow has completed in the task's latest activation: use [ChildOutputs]
-// for several, or for none.
+// ChildOutput is what the one child case of a composite task gave. Reading it is an error if not exactly one child case
+// of the workflow has completed in the task's latest activation: several roll the command back, and none fails the case
+// with the code "no-output". Use [ChildOutputs] for several, or for none.
 func ChildOutput[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[Out] {
 	n := childNode(t, r)
 	if n == nil {
@@ -50,8 +50,10 @@ func ChildOutput[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[Out
 		all, err := childOutputs(info, n.name, r.d.name)
 		if err == nil && len(all) != 1 {
 			err = fmt.Errorf("%d child cases of %s have completed in composite task %s of case %s (%s), and ChildOutput reads "+
-				"the output of one; use ChildOutputs: it %w", len(all), r.d.name, n.name, info.ID, info.Workflow,
-				activities.ErrNoOutput)
+				"the output of one; use ChildOutputs", len(all), r.d.name, n.name, info.ID, info.Workflow)
+			if len(all) == 0 {
+				err = fmt.Errorf("%w: composite task %s %w", err, n.name, activities.ErrNoOutput)
+			}
 		}
 		if err != nil {
 			return nil, err
