@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // What could not begin because the store failed stays with the scheduler, and is tried again: at first after 50 ms, at last every
@@ -78,6 +80,30 @@ func (s *scheduler) stopRetries() {
 		}
 		*r = retries{}
 	}
+}
+
+// isTriedAgain reports whether a job met a fault as it was to begin.
+func (s *scheduler) isTriedAgain(job workitem.JobID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for level := range s.again {
+		for i := range s.again[level].list {
+			if s.again[level].list[i].job == job {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runningOf is how many jobs of a queue are with workers.
+func (s *scheduler) runningOf(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[queue]; q != nil {
+		return q.running
+	}
+	return 0
 }
 
 // Backlog is work of one kind that is due and has not begun.

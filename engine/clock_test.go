@@ -119,3 +119,56 @@ func TestWaitingAsksTheStoreNothing(t *testing.T) {
 		require.NoError(t, e.Close())
 	})
 }
+
+// A function whose time has come, and is ahead again when the writer takes it up, since the clock was set back meanwhile, goes on at
+// its time.
+func TestAClockThatIsSetBackWhileTheWriterIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		c := &jumping{Clock: retry.SystemClock}
+		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+			return n, step.Sleep(ctx, "nap", time.Hour)
+		}, builder.Keep(builder.Forever))
+		e, err := engine.Config{Clock: c, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, &outage{Opener: sqlite.Memory()}, a) // which hides the inbox
+		require.NoError(t, err)
+		run, err := a.Run(ctx, e, 1)
+		require.NoError(t, err)
+		require.NoError(t, e.Drain(ctx))
+		require.NoError(t, e.Update(ctx, func(*engine.Tx) error {
+			c.ahead.Store(int64(2 * time.Hour))
+			<-time.After(2 * time.Second) // what is due is with the writer now
+			c.ahead.Store(0)
+			return nil
+		}))
+		before, late := time.Now(), time.AfterFunc(2*time.Hour, func() { panic("the function does not go on") })
+		_, err = run.Result(ctx, e)
+		require.NoError(t, err)
+		require.InDelta(t, time.Hour.Seconds(), time.Since(before).Seconds(), 10)
+		late.Stop()
+		require.NoError(t, integrity.Check(ctx, e))
+		require.NoError(t, e.Close())
+	})
+}
+
+// What is due is tried at once when the store takes a command again, however long it was down.
+func TestWhatIsDueIsTriedAtOnceWhenTheStoreWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := &outage{Opener: sqlite.Memory()}
+		a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, a)
+		require.NoError(t, err)
+		run, err := a.Run(ctx, e, 1, builder.After(time.Minute))
+		require.NoError(t, err)
+		f.down.Store(true)
+		<-time.After(10*time.Minute + time.Second)
+		require.Len(t, e.Overdue(), 1)
+		f.down.Store(false)
+		before := time.Now()
+		require.NoError(t, e.Update(ctx, func(*engine.Tx) error { return nil }))
+		_, err = run.Result(ctx, e)
+		require.NoError(t, err)
+		require.Less(t, time.Since(before), 50*time.Millisecond)
+		require.NoError(t, e.Close())
+	})
+}

@@ -122,6 +122,18 @@ func (l *faultLog) note(kind string, err error, text string, args ...any) (over 
 	return false
 }
 
+// since is when the first open fault of the kinds given began; of several kinds the first that has one decides. Zero is none.
+func (l *faultLog) since(kinds ...string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, kind := range kinds {
+		if f := l.open[kind]; f != nil {
+			return f.since
+		}
+	}
+	return time.Time{}
+}
+
 // port is the transaction of a store whose unexpected errors are faults.
 type port struct{ store.Tx }
 

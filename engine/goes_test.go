@@ -107,8 +107,33 @@ func TestAQueuedCommandIsWithdrawn(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.ErrorIs(t, <-gone, context.Canceled)
+	err = <-gone
+	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, called)
+}
+
+// A command that has begun happens though its context ends, and its caller knows that it may.
+func TestACommandThatHasBegunMayHappen(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	b := builder.New[any]("slow")
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{OnEnabled: func(context.Context, *activities.Activation) error {
+		close(begun)
+		<-goOn
+		return nil
+	}}), b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() { _, err := w.Start(ctx, e, nil); gone <- err }()
+	<-begun
+	cancel()
+	err := <-gone
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "may still happen")
+	close(goOn)
+	require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil })) // the writer is done with it
+	require.Equal(t, 1, cases(t, e))
 }
 
 // Update returns only when its function is over, so that the function may use variables of its caller.

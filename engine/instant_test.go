@@ -32,7 +32,10 @@ func onProcs(t *testing.T, f func(t *testing.T)) {
 // Timers and jobs that are due at one instant act in the order of their creation, whatever the number of processors, and after a
 // restart as before.
 func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
-	const cases = 1000
+	cases := 1000
+	if testing.Short() {
+		cases = 100
+	}
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", crash), func(t *testing.T) {
 			onProcs(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
@@ -323,4 +324,51 @@ func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
 	require.NoError(t, err)
 	e.Drain()
 	require.EqualValues(t, 2, calls.Load())
+}
+
+// A command of another process whose SQL undoes its transaction is refused, and answered, once; others that came with it are done.
+func TestARemoteCommandThatUndoesItsTransactionIsRefused(t *testing.T) {
+	b := builder.New[prompt]("bad")
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
+		_, err := a.DB().ExecContext(ctx, undoing)
+		return err
+	}}), b.End())
+	path := filepath.Join(t.TempDir(), "undone.db")
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, b.MustBuild(), oneTask("ours"))
+	withTable(t, e)
+	start := func(workflow string) engine.RemoteCommand {
+		return engine.RemoteCommand{Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)}
+	}
+	leave(t, path, start("ours"))
+	_, err := post(t, path, start("bad"))
+	require.ErrorContains(t, err, store.ErrUndone.Error())
+	_, err = post(t, path, start("ours"))
+	require.NoError(t, err)
+	require.Equal(t, 2, cases(t, e))
+}
+
+// outageInbox is an outage whose store shows its inbox.
+type outageInbox struct{ *outage }
+
+// Open implements store.Opener.
+func (f outageInbox) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := f.Opener.Open(ctx, o)
+	return struct {
+		store.Store
+		store.Watcher
+	}{&outageStore{s, f.outage}, s.(store.Watcher)}, err
+}
+
+// A command that comes while the store fails is done when it works again, once.
+func TestARemoteCommandWaitsForTheStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "waits.db")
+	f := &outage{Opener: sqlite.File(path)}
+	e := enginetest.Open(t, outageInbox{f}, engine.Config{}, oneTask("ours"))
+	f.down.Store(true)
+	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
+	f.refusedTimes(t, 3)
+	f.down.Store(false)
+	_, err := post(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"y"}`)})
+	require.NoError(t, err)
+	require.Equal(t, 2, cases(t, e))
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -56,6 +57,8 @@ var statements = []statement{
 	{sql: "ROLLBACK /* %d */", fails: true},
 	{sql: "COMMIT /* %d */", fails: true},
 	{sql: "INSERT INTO nowhere VALUES (%d)", fails: true},
+	{sql: "FAULT FULL %d", fails: true, undo: true},
+	{sql: "FAULT IOERR %d", fails: true, undo: true},
 }
 
 // mixed is a command: some statements, each of which its function may go on after, and perhaps its own failure at the end.
@@ -64,7 +67,8 @@ type mixed struct {
 	run       []int  // of statements
 	goesOn    bool   // after an error
 	failsLast bool
-	fresh     int // its first fresh row
+	lost      bool // the store cannot append what it did
+	fresh     int  // its first fresh row
 	calls     atomic.Int32
 }
 
@@ -127,6 +131,7 @@ func drawMixed(rt *rapid.T, fresh int) *mixed {
 		m.goesOn = rapid.Bool().Draw(rt, "goes on")
 		m.failsLast = rapid.IntRange(0, 4).Draw(rt, "fails last") == 0
 	}
+	m.lost = rapid.IntRange(0, 9).Draw(rt, "lost") == 0
 	return m
 }
 
@@ -139,7 +144,8 @@ func TestRandomSQLFailsItsOwnCommandAlone(t *testing.T) {
 		plain.Path(plain.Start(), builder.Task(plain, "t", builder.Work[any, any]{}), plain.End())
 		p := plain.MustBuild()
 		f := &outage{Opener: sqlite.Memory()}
-		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, w, p)
+		faults := &faulty{Opener: f}
+		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, faults, w, p)
 		require.NoError(rt, err)
 		defer func() { _ = e.Close() }()
 		require.NoError(rt, e.Update(ctx, func(tx *engine.Tx) error {
@@ -153,6 +159,9 @@ func TestRandomSQLFailsItsOwnCommandAlone(t *testing.T) {
 			for range rapid.IntRange(1, 8).Draw(rt, "commands") {
 				m := drawMixed(rt, fresh)
 				commands[fresh] = m
+				if m.lost {
+					faults.lost.Store(strconv.Itoa(fresh), true)
+				}
 				fresh += 10
 				round = append(round, m)
 				ask = append(ask, func() error { return m.ask(ctx, e, w, p) })
@@ -198,6 +207,10 @@ func (m *mixed) judge(rt *rapid.T, err error, down bool, rows map[int]bool, case
 	case fails:
 		require.Error(rt, err)
 		require.Equal(rt, undoes, errors.Is(err, store.ErrUndone), "%v", err)
+		return
+	case m.lost:
+		require.ErrorIs(rt, err, store.ErrUnavailable)
+		require.NotErrorIs(rt, err, store.ErrUndone)
 		return
 	case down:
 		require.ErrorIs(rt, err, errDisk)

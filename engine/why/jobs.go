@@ -60,15 +60,35 @@ func (v *visit) pending(j *store.Job) {
 	if w.Since = j.Created; j.Due.After(w.Since) {
 		w.Since = j.Due
 	}
-	if w.Blocked = v.blocked(j.Queue); w.Blocked == "" {
+	if w.Blocked = v.blocked(j.Queue); w.Blocked == "" && !v.failing(&w, j) {
 		if !v.full() {
 			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
 		}
-		if w.Ahead > 0 {
+		switch {
+		case w.Ahead > 0:
 			w.Blocked = Behind
+		case v.busy(j.Queue):
+			w.Blocked = Busy
 		}
 	}
 	v.add(w)
+}
+
+// failing notes that a job cannot begin because the store fails.
+func (v *visit) failing(w *Wait, j *store.Job) bool {
+	if v.in.Failing == nil {
+		return false
+	}
+	if w.Down = v.in.Failing(j.ID); w.Down.IsZero() {
+		return false
+	}
+	w.Blocked = Failing
+	return true
+}
+
+// busy reports whether the engine here has no worker free for a queue.
+func (v *visit) busy(queue string) bool {
+	return v.in.Workers != nil && v.in.Running != nil && v.in.Running(queue) >= v.in.Workers(queue)
 }
 
 // blocked says why the engine here would not do a job of a queue.
@@ -89,10 +109,17 @@ func (v *visit) timer(j *store.Job) {
 	w := v.ofJob(Timer, j)
 	w.Failure, w.Attempt = j.Failure, j.Attempt+1
 	w.Since, w.Until = j.Created, j.Due
+	v.byEngine(&w, j)
+}
+
+// byEngine adds a wait for what the engine itself does at a time.
+func (v *visit) byEngine(w *Wait, j *store.Job) {
 	if !v.loaded() {
 		w.Blocked = NotLoaded
+	} else {
+		v.failing(w, j)
 	}
-	v.add(w)
+	v.add(*w)
 }
 
 // delay is a time that was asked for: the begin of a case, or of a person's next attempt.
@@ -102,10 +129,7 @@ func (v *visit) delay(j *store.Job) {
 		w.Kind = Retry
 	}
 	w.Since, w.Until = j.Created, j.Due
-	if !v.loaded() {
-		w.Blocked = NotLoaded
-	}
-	v.add(w)
+	v.byEngine(&w, j)
 }
 
 // stepKinds are the waits that steps are. A token is no wait: the step that waits for its event is.

@@ -17,6 +17,11 @@ type Here struct {
 	Definition func(fingerprint string) *activities.Definition
 	// Workers says how many jobs of a queue run at a time, here. A nil function means that this is not known.
 	Workers func(queue string) int
+	// Running says how many jobs of a queue run at the moment, here. A nil function means that this is not known.
+	Running func(queue string) int
+	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
+	// function means that this is not known.
+	Failing func(job workitem.JobID) time.Time
 }
 
 // Input is what an answer is made of.

@@ -207,8 +207,12 @@ func blocked(w *Wait, now time.Time) string {
 		return fmt.Sprintf("this engine stops %s: Config.Queues gives it no workers", queue(w.Queue))
 	case Lapsed:
 		return fmt.Sprintf("its lease ran out %s ago: the worker may be gone", printable.Duration(now.Sub(w.Until)))
+	case Failing:
+		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
 	case Behind:
 		return ahead(w.Ahead)
+	case Busy:
+		return "all workers of " + queue(w.Queue) + " are busy"
 	}
 	return ""
 }

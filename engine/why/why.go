@@ -38,7 +38,9 @@ const (
 	NotLoaded Block = "not-loaded" // the engine was not opened with the case's version of its workflow
 	NoWorkers Block = "no-workers" // the engine runs no jobs at all
 	Stopped   Block = "stopped"    // the engine runs no jobs of this queue
+	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
 	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
+	Busy      Block = "busy"       // all workers of the queue have jobs
 	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
 )
 
@@ -114,6 +116,8 @@ type Wait struct {
 
 	Blocked Block `json:"blocked,omitempty"`
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
+
+	Down time.Time `json:"down,omitzero"` // since when the store fails
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
 	Text   string  `json:"text"`             // all of it, in words
