@@ -35,6 +35,8 @@ type branch struct {
 	canceled bool // it was not chosen, before it had returned
 	closed   bool // it was not chosen, after it had returned; it replays
 	joins    []*join
+
+	notChosen *verdict // nil unless it is canceled or closed
 }
 
 // depth is how many branches a branch is within.
@@ -136,7 +138,8 @@ func stillborn(r *Run, err error) *branch {
 
 // start starts a branch of another one. The lock is held.
 func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(context.Context) error) *branch {
-	b := &branch{run: r, parent: parent, path: name, stamp: parent.stamp, closed: parent.closed}
+	b := &branch{run: r, parent: parent, path: name, stamp: parent.stamp, closed: parent.closed,
+		notChosen: parent.notChosen}
 	if parent.path != "" {
 		b.path = parent.path + "." + name
 	}
@@ -194,13 +197,14 @@ func (b *branch) orphan() bool {
 }
 
 // drop cancels a branch that was not chosen, and those that it has started. The lock is held.
-func (r *Run) drop(b *branch) {
-	b.canceled, b.taken = true, true
-	b.cancel(errNotChosen)
-	r.learn(b, errNotChosen)
-	b.err = errNotChosen // also if it has returned meanwhile
+func (r *Run) drop(b *branch, why *verdict) {
+	err := why.of(b)
+	b.canceled, b.taken, b.notChosen = true, true, why
+	b.cancel(err)
+	r.learn(b, err)
+	b.err = err // also if it has returned meanwhile
 	for _, kid := range b.kids {
-		r.drop(kid)
+		r.drop(kid, why)
 	}
 }
 

@@ -92,6 +92,7 @@ func TestAllTellsTheFirstErrorAsSoonAsItIsKnown(t *testing.T) {
 		require.EqualError(t, err, `step "bad": error: connection refused`)
 		_, err = long.Wait(ctx)
 		require.ErrorIs(t, err, step.ErrCanceled)
+		require.EqualError(t, err, `branch 2 was chosen by "(all 1)", and branch 1 was not: canceled`)
 		return step.Sleep(ctx, "then", time.Minute)
 	}
 	begin := job.Now()

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -212,8 +213,8 @@ func (c *call) fresh() error {
 	if err := r.halted(c.ctx, c.branch); err != nil {
 		return err
 	}
-	if c.branch.closed || c.entry.drop || r.out[c.ask.Name] {
-		return errNotChosen
+	if c.branch.closed || c.entry.drop || r.out[c.ask.Name] != nil {
+		return cmp.Or(c.branch.notChosen, r.out[c.ask.Name]).of(c.branch)
 	}
 	c.said()
 	return nil
@@ -229,7 +230,7 @@ func (c *call) calm() error {
 	t.deciding = slices.Delete(t.deciding, i, i+1)
 	r.admit()
 	if err == nil && c.branch.closed {
-		return errNotChosen
+		return c.branch.notChosen.of(c.branch)
 	}
 	return err
 }
@@ -239,7 +240,7 @@ func (c *call) waitEnded(now time.Time) error {
 	r, e := c.run, c.entry
 	for !e.ended(now) {
 		if e.drop {
-			return errNotChosen
+			return r.out[c.ask.Name].of(c.branch)
 		}
 		e.waiter = c.branch
 		r.turns.waits++

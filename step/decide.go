@@ -14,8 +14,19 @@ import (
 // failure, if the branch that was chosen had failed.
 type choice struct {
 	Branch   int      `json:"branch"`             // the index of the one that was chosen
+	Path     string   `json:"path"`               // of that one, for errors
 	Canceled []int    `json:"canceled,omitempty"` // of the others, those that had not returned
 	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others, which may be left over, and are not begun
+}
+
+// verdict is why a branch goes on no longer. It is made of what is recorded, so that its error is the same in every run.
+type verdict struct{ by, chosen string } // the name of the choice, and the path of the branch that was chosen
+
+func (ch choice) verdict(by string) *verdict { return &verdict{by, ch.Path} }
+
+// of is the error of a branch that was not chosen. [All] and [Map] choose the branch that fails first.
+func (v *verdict) of(b *branch) error {
+	return fmt.Errorf("branch %s was chosen by %q, and branch %s was not: %w", v.chosen, v.by, b.path, ErrCanceled)
 }
 
 func choiceOf(s *workitem.Step, n int) (choice, error) {
@@ -204,7 +215,7 @@ func first(by rule, bs []*branch) int {
 // choose records a choice, and cancels the other branches, in one transaction. The lock is held, but not in between.
 func (c *call) choose(i int, bs []*branch) error {
 	r := c.run
-	ch := choice{Branch: i}
+	ch := choice{Branch: i, Path: bs[i].path}
 	for k, b := range bs {
 		if b == bs[i] {
 			continue
@@ -212,7 +223,7 @@ func (c *call) choose(i int, bs []*branch) error {
 		ch.Dropped = append(ch.Dropped, b.allNames()...)
 		if !b.known {
 			ch.Canceled = append(ch.Canceled, k)
-			r.drop(b)
+			r.drop(b, ch.verdict(c.ask.Name))
 		}
 	}
 	return c.recordChoice(ch, bs[i].err)
@@ -221,7 +232,7 @@ func (c *call) choose(i int, bs []*branch) error {
 // recordChoice records a choice, and that the steps of those who were not chosen wait no longer. The lock is held, but
 // not in between.
 func (c *call) recordChoice(ch choice, failed error) error {
-	steps := c.run.abandon(ch.Dropped)
+	steps := c.run.abandon(ch.verdict(c.ask.Name), ch.Dropped)
 	s := *c.ask
 	raw, err := json.Marshal(ch)
 	if err != nil {
@@ -238,10 +249,10 @@ func (c *call) recordChoice(ch choice, failed error) error {
 
 // abandon marks the steps of branches that were not chosen, and returns the records that end those that wait. The
 // lock is held.
-func (r *Run) abandon(names []string) []*workitem.Step {
+func (r *Run) abandon(why *verdict, names []string) []*workitem.Step {
 	var steps []*workitem.Step
 	for _, name := range names {
-		r.out[name] = true
+		r.out[name] = why
 		e := r.entries[name]
 		if e == nil || e.drop {
 			continue
@@ -268,12 +279,12 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 		switch {
 		case b == bs[ch.Branch]:
 		case slices.Contains(ch.Canceled, k):
-			r.drop(b)
+			r.drop(b, ch.verdict(s.Name))
 		default:
-			r.closeOff(b)
+			r.closeOff(b, ch.verdict(s.Name))
 		}
 	}
-	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	r.pending = append(r.pending, r.abandon(ch.verdict(s.Name), ch.Dropped)...)
 	r.followed(c.entry)
 	if err := c.follow(bs[ch.Branch]); err != nil {
 		return -1, err
@@ -286,9 +297,9 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 
 // closeOff lets a branch that had returned when another one was chosen read its history again, and do nothing beyond.
 // The lock is held.
-func (r *Run) closeOff(b *branch) {
-	b.closed = true
+func (r *Run) closeOff(b *branch, why *verdict) {
+	b.closed, b.notChosen = true, why
 	for _, kid := range b.kids {
-		r.closeOff(kid)
+		r.closeOff(kid, why)
 	}
 }

@@ -177,7 +177,7 @@ func (c *call) takeSlot() error {
 	case r.over != nil:
 		return r.over
 	case c.branch.canceled:
-		return errNotChosen
+		return c.branch.notChosen.of(c.branch)
 	}
 	return ended(c.ctx)
 }
@@ -215,7 +215,7 @@ func (c *call) discarded(err error) error {
 	case r.over != nil:
 		return r.over
 	case c.branch.canceled:
-		return errNotChosen
+		return c.branch.notChosen.of(c.branch)
 	case misused:
 		return r.hold(wrong)
 	case err != nil && c.ctx.Err() != nil: // it says nothing of the work

@@ -101,7 +101,7 @@ func (r *Run) followEarly(s *workitem.Step) {
 		return
 	}
 	if ch, err := choiceOf(s, math.MaxInt); err == nil {
-		r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+		r.pending = append(r.pending, r.abandon(ch.verdict(s.Name), ch.Dropped)...)
 	}
 }
 

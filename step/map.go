@@ -133,7 +133,7 @@ func (f *fanOut) failedBefore(s *workitem.Step) (int, error) {
 	if err != nil {
 		return -1, r.hold(err)
 	}
-	r.pending = append(r.pending, r.abandon(ch.Dropped)...)
+	r.pending = append(r.pending, r.abandon(ch.verdict(s.Name), ch.Dropped)...)
 	r.followed(c.entry)
 	b := f.start(ch.Branch)
 	if err := c.follow(b); err != nil {

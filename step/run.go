@@ -48,11 +48,11 @@ type Run struct {
 
 	mu       sync.Mutex // never held while the journal is called
 	entries  map[string]*entry
-	order    []*entry        // those that earlier runs recorded, oldest first
-	unmet    int             // of these, those that the function has still to come to
-	choices  int             // of these, choices between branches
-	owed     int             // of these, those of this attempt of the job, of which none may be left over
-	out      map[string]bool // the steps of branches that were not chosen
+	order    []*entry            // those that earlier runs recorded, oldest first
+	unmet    int                 // of these, those that the function has still to come to
+	choices  int                 // of these, choices between branches
+	owed     int                 // of these, those of this attempt of the job, of which none may be left over
+	out      map[string]*verdict // why, for the steps of branches that were not chosen
 	loaded   bool
 	early    []*workitem.Step // told before the journal was read
 	pending  []*workitem.Step // to be recorded with whatever is recorded next
@@ -109,7 +109,7 @@ func NewRun(journal Journal, info Info) *Run {
 	}
 	r := &Run{
 		journal: journal, info: info,
-		done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]bool),
+		done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]*verdict),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.main = &branch{run: r, cancel: func(error) {}}

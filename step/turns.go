@@ -126,14 +126,12 @@ func (r *Run) halted(ctx context.Context, b *branch) error {
 	case r.over != nil:
 		return r.over
 	case b.canceled:
-		return errNotChosen
+		return b.notChosen.of(b)
 	case ctx.Err() != nil:
 		return ended(ctx)
 	}
 	return nil
 }
-
-var errNotChosen = fmt.Errorf("another branch was chosen: %w", ErrCanceled)
 
 // ended says why a context is over.
 func ended(ctx context.Context) error {
