@@ -165,6 +165,9 @@ func (v *visit) attempts(task, call string) int {
 	if f := d.Calls[call]; f != nil {
 		return f.Retry.Attempts
 	}
+	if t, ok := v.c.Net.TaskByName(task); ok && int(t) < len(d.Tasks) {
+		return d.Tasks[t].Retry.Attempts
+	}
 	return 0
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/tasq-dev/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/script"
 	"github.com/tasq-dev/tasq/net"
 )
@@ -166,20 +166,7 @@ const CodeUnreadable = "unreadable"
 // at writes a place as editors read it: the whole path and the line.
 func at(p net.Pos) string {
 	if p.Line == 0 {
-		return p.File
+		return printable.Line(p.File)
 	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
-}
-
-// oneLine makes a text harmless for a terminal: it may come from a hostile file.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			return '\uFFFD'
-		}
-		return r
-	}, s)
+	return fmt.Sprintf("%s:%d", printable.Line(p.File), p.Line)
 }

@@ -163,13 +163,15 @@ func TestSARIFResult(t *testing.T) {
 
 // Names from hostile files cannot command a terminal.
 func TestTextIsHarmless(t *testing.T) {
-	f := &check.File{Name: "w.net", Nets: []check.Net{{Name: "w\x1b[2J", Problems: []net.Problem{
-		{Code: net.NoFlowIn, Subject: "a\nb", Text: "task \"a\nb\x1b]0;x\a\" has no flow in"}}}}}
+	f := &check.File{Name: "w.net", Nets: []check.Net{{Name: "w\x1b[2J\u202e", Problems: []net.Problem{
+		{Code: net.NoFlowIn, Subject: "a\nb\u2028", Pos: net.Pos{File: "w\x1b.net", Line: 1}, Text: "task \"a\nb\x1b]0;x\a\" has no flow in"}}}}}
 	var b strings.Builder
 	out := check.Text{W: &b, Verbose: true}
 	require.NoError(t, out.File(f))
 	require.NotContains(t, b.String(), "\x1b")
 	require.NotContains(t, b.String(), "\a")
+	require.NotContains(t, b.String(), "\u202e", "it shows a line in another order")
+	require.NotContains(t, b.String(), "\u2028")
 	require.Equal(t, 2, strings.Count(b.String(), "\n"))
 }
 

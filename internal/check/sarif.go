@@ -135,7 +135,7 @@ func (s *SARIF) result(m Message) sarifResult {
 		text += ". To mend it: " + m.Fix
 	}
 	r := sarifResult{
-		RuleID: m.Code, Level: levelOf(m), Message: sarifText{oneLine(text)}, Locations: []sarifLocation{m.location()},
+		RuleID: m.Code, Level: levelOf(m), Message: sarifText{printable.Line(text)}, Locations: []sarifLocation{m.location()},
 	}
 	for i, o := range m.Others {
 		if len(r.Related) == maxRelated {
@@ -213,7 +213,7 @@ func flow(m Message) []sarifStep {
 			p = m.Net.place(step.Task)
 			places[step.Task] = p
 		}
-		steps = append(steps, sarifStep{sarifLocation{Physical: physical(p), Message: &sarifText{oneLine(step.String())}}})
+		steps = append(steps, sarifStep{sarifLocation{Physical: physical(p), Message: &sarifText{printable.Line(step.String())}}})
 	}
 	return steps
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -68,7 +69,7 @@ func (t *Text) File(f *File) error {
 	}
 	for i := range f.Nets {
 		if n := &f.Nets[i]; t.Verbose || len(n.Allowed) > 0 {
-			fmt.Fprintf(&b, "%s: %s is %s%s%s\n", at(n.Pos), oneLine(n.Name), n.Verdict(), partly(f), allows(n))
+			fmt.Fprintf(&b, "%s: %s is %s%s%s\n", at(n.Pos), printable.Line(n.Name), n.Verdict(), partly(f), allows(n))
 		}
 	}
 	if t.Verbose {
@@ -76,7 +77,7 @@ func (t *Text) File(f *File) error {
 			if slices.Contains(WarningCodes(), net.Code(note.Code)) {
 				continue // it is a warning
 			}
-			fmt.Fprintf(&b, "%s:%s\n", f.Name, oneLine(note.String()))
+			fmt.Fprintf(&b, "%s:%s\n", printable.Line(f.Name), printable.Line(note.String()))
 		}
 	}
 	_, err := io.WriteString(t.W, b.String())
@@ -109,16 +110,16 @@ func (t *Text) message(b *strings.Builder, m Message) {
 	if m.Finding != nil {
 		name = m.Finding.String()
 	}
-	fmt.Fprintf(b, "%s: %s%s: %s", at(m.Pos), level, oneLine(name), oneLine(m.Text))
+	fmt.Fprintf(b, "%s: %s%s: %s", at(m.Pos), level, printable.Line(name), printable.Line(m.Text))
 	if m.Net != nil && m.Net.Name != "" {
-		fmt.Fprintf(b, " [%s]", oneLine(m.Net.Name))
+		fmt.Fprintf(b, " [%s]", printable.Line(m.Net.Name))
 	}
 	b.WriteByte('\n')
 	if m.Finding != nil && m.Finding.Witness != nil {
-		fmt.Fprintf(b, "    run: %s\n", oneLine(m.Finding.Witness.String()))
+		fmt.Fprintf(b, "    run: %s\n", printable.Line(m.Finding.Witness.String()))
 	}
 	if m.Fix != "" {
-		fmt.Fprintf(b, "    fix: %s\n", oneLine(m.Fix))
+		fmt.Fprintf(b, "    fix: %s\n", printable.Line(m.Fix))
 	}
 	var others []string
 	for _, o := range m.Others {
@@ -138,7 +139,7 @@ func (t *Text) message(b *strings.Builder, m Message) {
 		others = append(others[:most], fmt.Sprintf("%d more", more))
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(b, "    see: %s\n", oneLine(strings.Join(others, ", ")))
+		fmt.Fprintf(b, "    see: %s\n", printable.Line(strings.Join(others, ", ")))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // Verdicts are what others say of files: a list to compare with, line by line.
@@ -118,13 +120,13 @@ func (v *Verdicts) Write(w io.Writer) (agree bool, err error) {
 		switch {
 		case p.ours == nil:
 			missing++
-			fmt.Fprintf(&b, "%s:%d: %s is %s there, and was not checked\n", v.name, p.line, oneLine(p.file), published)
+			fmt.Fprintf(&b, "%s:%d: %s is %s there, and was not checked\n", v.name, p.line, printable.Line(p.file), published)
 		case *p.ours == Sound && p.sound:
 			sound++
 		case (*p.ours == Unsound || *p.ours == WeaklySound) && !p.sound:
 			unsound++
 		default:
-			fmt.Fprintf(&b, "%s:%d: %s is %s there, and %s here\n", v.name, p.line, oneLine(p.where), published, *p.ours)
+			fmt.Fprintf(&b, "%s:%d: %s is %s there, and %s here\n", v.name, p.line, printable.Line(p.where), published, *p.ours)
 		}
 	}
 	agree = sound+unsound == len(v.list)

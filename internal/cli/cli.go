@@ -77,11 +77,12 @@ func terminal(w io.Writer) bool {
 const about = `tasq looks into a database of Tasq and acts on it, runs scenario files, verifies and draws nets.
 
 Commands that only look open the file read-only, also while another process owns it. Commands that act
-are done by the process that owns the file; if nobody does, tasq does them itself.
+are done by the process that owns the file; if there is none, tasq does them itself.
 
 Exit codes:
   0    done
-  1    the answer is no: an output that was not the expected one, a database that is not whole
+  1    the answer is no: an output that was not the expected one, a database that is not whole (tasq doctor,
+       tasq backup), a case of tasq demo that failed or was canceled
   2    arguments or input that cannot be understood
   3    no such case, work item, task or workflow
   4    refused: the state forbids it, or the process's own code does
@@ -177,7 +178,7 @@ func (a *app) run(body func(ctx context.Context, args []string) error) func(*cob
 
 // demo hands everything on.
 func (a *app) demo() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "demo [NAME] [FLAG...]", Short: "run a process with failures and waits, and leave the database to explore",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -185,4 +186,10 @@ func (a *app) demo() *cobra.Command {
 			return a.reg.Demo(cmd.Context(), a.In, a.Out, a.Err, args)
 		},
 	}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { // the demos have flags of their own
+		if err := a.reg.Demo(cmd.Context(), a.In, a.Out, a.Err, []string{"-h"}); err != nil {
+			a.complain(err)
+		}
+	})
+	return cmd
 }

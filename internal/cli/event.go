@@ -12,7 +12,7 @@ import (
 // event is the command "event".
 func (a *app) event() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "event", Short: "send an event to a case, by a token, or to everybody", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "event", Short: "send an event to a case, by a token, or to all that wait for a topic", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
 	cmd.AddCommand(a.eventSend(), a.eventToken(), a.eventBroadcast())
 	return cmd
@@ -56,7 +56,7 @@ func (a *app) eventToken() *cobra.Command {
 func (a *app) eventBroadcast() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "broadcast TOPIC", Short: "tell everybody who waits for a topic, and start those who subscribe to it",
+		Use: "broadcast TOPIC", Short: "send an event to all that wait for a topic, and start those who subscribe to it",
 		Args: exactly("a TOPIC"),
 	}
 	q.flags(cmd, "the value")

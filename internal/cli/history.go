@@ -18,8 +18,8 @@ import (
 func (a *app) history() *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
-		Use: "history CASE", Short: "tell what happened to a case",
-		Long: paragraph("Tell what happened to a case and its descendants, from the journal: one event a line, below the " +
+		Use: "history CASE", Short: "list what happened to a case",
+		Long: paragraph("List what happened to a case and its descendants, from the journal: one event a line, below the " +
 			"command that caused it, with the command's position in the journal, its time, and the time since the " +
 			"case began. As JSON, each event is an object with its text, and with what the journal holds as " +
 			"\"event\"."),

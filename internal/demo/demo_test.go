@@ -384,3 +384,14 @@ func TestTheRegistryHasEveryRecipe(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, own.Fingerprint, e.Workflow("airetry").Fingerprint, "so it may act on the demo's cases")
 }
+
+// A prompt, and what a model answers, may hold characters that a terminal takes for commands.
+func TestTextOfOthersIsPrintable(t *testing.T) {
+	o := options(t)
+	o.Prompt = "a\x1b[2Jb\u202ec"
+	var out strings.Builder
+	require.NoError(t, demo.Run(t.Context(), &out, o))
+	require.Contains(t, out.String(), "begins: a\uFFFD[2Jb\uFFFDc\n")
+	require.NotContains(t, out.String(), "\x1b")
+	require.Equal(t, "a\uFFFD[2Jb\uFFFDc", demo.Wrap(o.Prompt))
+}

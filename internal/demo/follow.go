@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -193,7 +194,7 @@ func (d *demo) conclude(s *story) {
 		if it.Failure != nil {
 			code = it.Failure.Code
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", it.Label(), it.Attempt, it.State, code, round(waitOf(it)), took(it))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", it.Label(), it.Attempt, it.State, printable.Line(code), round(waitOf(it)), took(it))
 	}
 	t.Flush()
 	if text := s.text(); text != "" && d.answers == nil { // a person has read it already
@@ -208,11 +209,11 @@ func took(it *workitem.Item) string {
 	return round(it.Ended.Sub(it.Started)).String()
 }
 
-// wrap breaks a text into lines.
+// wrap breaks a text, which may be of others, into lines.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	column := 0
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(printable.Lines(text)) {
 		n := len([]rune(word))
 		switch {
 		case column == 0:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -220,7 +221,7 @@ func (p *process) announce(s *progress, resumed bool) {
 	if resumed {
 		fmt.Fprintln(p.out, "What an earlier run began goes on:")
 	}
-	fmt.Fprintln(p.out, s.title)
+	fmt.Fprintln(p.out, printable.Line(s.title))
 }
 
 // aside prints something between the events, above the table on a terminal.
@@ -245,7 +246,7 @@ func (p *process) conclude(ctx context.Context, s *progress) error {
 		if r.attempts > 0 {
 			attempts = strconv.Itoa(r.attempts)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.part.step, calls, attempts, result)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.part.step, calls, attempts, printable.Line(result))
 	}
 	t.Flush()
 	moral, err := p.moral(ctx, p.engine, s)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // tale is what a view shows of a case.
@@ -37,7 +39,7 @@ func (v *view) tell(s tale, lines []string, now time.Time) {
 		return
 	}
 	for _, line := range lines {
-		fmt.Fprintln(v.out, line)
+		fmt.Fprintln(v.out, printable.Line(line))
 	}
 }
 
@@ -65,7 +67,7 @@ func (v *view) draw(s tale, now time.Time) {
 		fmt.Fprintf(&b, "\x1b[%dA", v.drawn)
 	}
 	for _, line := range lines {
-		b.WriteString("\r\x1b[2K" + v.paint(cut(line, width-1)) + "\n")
+		b.WriteString("\r\x1b[2K" + v.paint(cut(printable.Line(line), width-1)) + "\n")
 	}
 	b.WriteString("\x1b[J")
 	v.drawn = len(lines)
