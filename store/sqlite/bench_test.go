@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -109,14 +108,6 @@ func (d *driver) step(tx store.Tx) error {
 	}
 	return tx.Append(context.Background(), &store.Entry{Root: l.id, At: d.now, Command: command, Events: events},
 		l.tree)
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // The whole cost of a command: the fold in memory, its journal row, its part of a commit and of the tables. A command
