@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -72,6 +73,9 @@ type Engine struct {
 	faults faultLog
 	active activity
 	close  sync.Once
+	ending sync.Once             // see endWork
+	loss   sync.Once             // see lose
+	lost   atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
 	jobs   sync.WaitGroup
 	keep   sweeper
 	inbox  inbox
@@ -284,9 +288,7 @@ func (e *Engine) closeOnce() error {
 }
 
 func (e *Engine) shutDown() error {
-	close(e.closing)
-	e.alarms.close()
-	e.queue.close()
+	e.endWork()
 	<-e.stopped
 	e.runner.stop()
 	e.cancel()
@@ -307,9 +309,7 @@ func (e *Engine) Kill() error {
 	e.close.Do(func() {
 		e.sched.stop()
 		e.keep.close()
-		close(e.closing)
-		e.alarms.close()
-		e.queue.close()
+		e.endWork()
 		<-e.stopped
 		e.cancel()
 		e.inbox.wait.Wait()

@@ -57,7 +57,7 @@ func (e *Engine) insist(ctx context.Context, f func() error) error {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			return ErrClosed
+			return e.over()
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (e *Engine) insist(ctx context.Context, f func() error) error {
 // noteCommit logs when the store begins and ceases to fail, and has what is overdue tried at once when it works again. It is
 // the writer's.
 func (e *Engine) noteCommit(err error, commands int) {
-	if err == nil && commands == 0 {
+	if err == nil && commands == 0 || errors.Is(err, ErrClosed) {
 		return
 	}
 	if e.faults.note("commit", err, "a commit failed; none of its commands happened: those of callers are refused, and what is "+

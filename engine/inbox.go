@@ -48,7 +48,7 @@ func (i *inbox) start(e *Engine) {
 
 // rest waits until it is time to look again; false if the engine closed meanwhile.
 func (i *inbox) rest(err error, faults int) bool {
-	if errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
+	if err = i.e.lose(err); errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	i.e.faults.note("inbox", err, "commands of other processes could not be taken; they stay, and are tried again")

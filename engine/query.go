@@ -22,9 +22,9 @@ func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	}
 	err := e.store.View(ctx, f)
 	if err != nil && errors.Is(err, fs.ErrClosed) && e.isClosing() {
-		return ErrClosed
+		return e.over()
 	}
-	return err
+	return e.lose(err)
 }
 
 func (e *Engine) isClosing() bool {

@@ -162,6 +162,7 @@ var codes = []struct {
 	kind error
 }{
 	{"commit-failed", errCommit},
+	{"lost", store.ErrLost}, // before closed, which it is, too
 	{"closed", ErrClosed},
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},
@@ -176,7 +177,6 @@ var codes = []struct {
 	{"not-ended", ErrUnfinished},
 	{"not-found", ErrNotFound},
 	{"owned", store.ErrOwned},
-	{"lost", store.ErrLost},
 	{"older", store.ErrOlder},
 	{"read-only", store.ErrReadOnly},
 	{"newer", store.ErrNewer},

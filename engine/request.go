@@ -87,7 +87,7 @@ func (e *Engine) ask(ctx context.Context, r *request) error {
 	}
 	r.ctx, r.done = ctx, e.answer()
 	if !e.enqueue(r) {
-		return ErrClosed
+		return e.over()
 	}
 	return nil
 }

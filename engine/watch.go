@@ -166,7 +166,7 @@ func (e *Engine) wait(
 	select {
 	case c := <-end:
 		if c == nil {
-			return nil, found, ErrClosed
+			return nil, found, e.over()
 		}
 		return c, found, nil
 	case <-wake:
@@ -223,7 +223,7 @@ func until[T any](
 		select {
 		case _, open := <-signal:
 			if !open {
-				return none, ErrClosed
+				return none, e.over()
 			}
 		case <-ctx.Done():
 			return none, ctx.Err()
@@ -232,8 +232,8 @@ func until[T any](
 }
 
 // Watch follows the journal of a root case, or of all cases if root is zero: every entry after the given position, and
-// then each new one, until the context ends or the engine closes. A slow reader misses nothing and holds nobody up. The
-// error wraps [ErrNotFound] if there is no such root case.
+// then each new one, until the context ends or the engine closes; if the engine stops by itself, the error says why. A slow
+// reader misses nothing and holds no other up. The error wraps [ErrNotFound] if there is no such root case.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
 		signal, leave := e.watch.join(root)
@@ -252,6 +252,9 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 			select {
 			case _, open := <-signal:
 				if !open {
+					if e.lost.Load() != nil {
+						yield(nil, e.over())
+					}
 					return
 				}
 			case <-ctx.Done():
@@ -280,6 +283,9 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 func (e *Engine) Drain(ctx context.Context) error {
 	for {
 		e.sched.turn()
+		if e.lost.Load() != nil {
+			return e.over()
+		}
 		select {
 		case <-e.active.quiet():
 		case <-ctx.Done():

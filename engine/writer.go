@@ -53,8 +53,11 @@ func (e *Engine) idle() *request {
 				return r
 			}
 		case <-e.patience.C:
-			e.faults.note("housekeeping", e.store.Idle(context.Background()),
-				"the store could not do its housekeeping; nothing is lost, and it is tried again")
+			err := e.lose(e.store.Idle(context.Background()))
+			if errors.Is(err, ErrClosed) {
+				continue
+			}
+			e.faults.note("housekeeping", err, "the store could not do its housekeeping; nothing is lost, and it is tried again")
 		}
 	}
 }
@@ -70,9 +73,10 @@ func (e *Engine) commit(first *request) {
 			batch, err = e.transact(batch, false)
 		}
 	}
+	err = e.lose(err)
 	for _, r := range batch {
 		if err != nil && r.err == nil {
-			r.err = fmt.Errorf("%w: %w", errCommit, err)
+			r.err = refusedBy(err)
 			e.forget(r.tx)
 		}
 		e.answered(r)
@@ -81,6 +85,14 @@ func (e *Engine) commit(first *request) {
 	clear(all)
 	e.batch = all[:0]
 	e.trim()
+}
+
+// refusedBy is the error of a command that was fine, and was not committed.
+func refusedBy(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errCommit, err)
 }
 
 // undone reports whether the last request of a batch undid its transaction.

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// lose stops the engine if an error says that its database was taken away ([store.ErrLost]), since nothing that it did from
+// then on could be acknowledged: nothing is claimed or tried again, the contexts of jobs are canceled, who waits gets the
+// error, and so does each command. [Engine.Close] remains to be called. It returns the error that commands get from now
+// on, and any other error as it is.
+func (e *Engine) lose(err error) error {
+	if !errors.Is(err, store.ErrLost) {
+		return err
+	}
+	e.loss.Do(func() {
+		e.lost.Store(&err)
+		e.log.Error("the engine stops: its database was taken away. Close it, and open it again when the files are back", "error", err)
+		e.sched.stop()
+		e.keep.close()
+		e.endWork()
+		e.cancel()
+		e.watch.close()
+	})
+	return e.over()
+}
+
+// endWork lets nothing more begin. What is queued is done, and then the writer ends.
+func (e *Engine) endWork() {
+	e.ending.Do(func() {
+		close(e.closing)
+		e.alarms.close()
+		e.queue.close()
+	})
+}
+
+// over is the error of what an engine refuses that has stopped. It wraps ErrClosed, and store.ErrLost if that is why.
+func (e *Engine) over() error {
+	if lost := e.lost.Load(); lost != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, *lost)
+	}
+	return ErrClosed
+}
