@@ -118,7 +118,8 @@ func TestWhatIsRefused(t *testing.T) {
 	tests := map[string]struct{ file, text, want string }{
 		"empty":         {"w", " \n", `w: empty: the file is empty`},
 		"empty text":    {"w.net", " \n", `w.net:1: there is no workflow here`},
-		"binary":        {"w.png", "\x89PNG\r\n", `w.png: wrong-format: this is neither text nor XML`},
+		"binary":        {"w.png", "\x89PNG\r\n\x1a\n\x00", `w.png: wrong-format: this is neither text nor XML`},
+		"Latin-1":       {"w.net", "workflow caf\xe9", `w.net:1: wrong-format: the text is not in UTF-8`},
 		"zeros":         {"w", "workflow w\x00", `w: wrong-format: this is neither`},
 		"other text":    {"go.mod", "module x\n", `go.mod: wrong-format: this is no model: a text in net notation has`},
 		"bad notation":  {"w.net", "wrkflow w", `w.net:1: unknown statement "wrkflow"; did you mean "workflow"?`},
