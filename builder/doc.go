@@ -22,7 +22,7 @@
 //
 // No gate is chosen silently: a task with several flows in needs a Join, one with several flows out a Split. A Split
 // of [Xor] or [Or] needs to know where to go, in one of three ways: conditions on the flows ([FlowRef.When],
-// [FlowRef.If], [FlowRef.Otherwise] and [FlowRef.WithoutOutput]), one function for the task (Route), or the word of whoever completes the work item
+// [FlowRef.If], [FlowRef.Otherwise] and [FlowRef.WithoutOutput]), one function for the task (Route), or the caller that completes the work item
 // (RouteByCaller).
 //
 // # Payloads

@@ -12,7 +12,7 @@ import (
 )
 
 // NoOutput is the code of a finding: an input, a condition of a flow or a result is the output of a task that a case may
-// have skipped by then, or that can complete without an output. The run that shows it is told. What data decides is taken
+// have skipped by then, or that can complete without an output. The problem carries the run that shows it. What data decides is taken
 // as free; where the same data decides twice, so that no case comes there, the reader takes [OptionalOutput], or
 // [AllowUnsound] lets the workflow be built: a case that comes there all the same fails with the code "no-output". Where
 // the search runs out of its time, NoOutput is a warning.

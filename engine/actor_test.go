@@ -79,7 +79,7 @@ func TestCallbacksSeeWhoAsks(t *testing.T) {
 	require.NoError(t, err)
 	w.saw(t, `onEnabled by "ann"`, `initialize by "ann" after ""`)
 	it := live(t, e, id, "t")
-	require.Empty(t, it.By, "nobody has acted on a fresh item")
+	require.Empty(t, it.By, "a fresh item has no actor")
 
 	require.NoError(t, w.task.Start(t.Context(), e, it.ID, builder.By("bob")))
 	w.saw(t, `start by "bob" after ""`, `onStarted by "bob" after "bob"`, `change to started by "bob", item by "bob"`)

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// logAttempts logs one line for each attempt of a work item that a committed command has ended, whoever made it.
+// logAttempts logs one line for each attempt of a work item that a committed command has ended, for attempts of people as well as of workers.
 func (e *Engine) logAttempts(tree *store.Tree, events []store.Event) {
 	if !e.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
