@@ -1,9 +1,10 @@
 package sqlite
 
 import (
-	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/gofrs/flock"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
 )
@@ -70,7 +70,7 @@ func own(path string) (*flock.Flock, error) {
 
 func ownFile(path string) (*flock.Flock, error) {
 	if _, err := os.Stat(path + ".lock"); errors.Is(err, fs.ErrNotExist) {
-		if err := checkFile(path); err != nil {
+		if err := checkHeader(path); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +78,7 @@ func ownFile(path string) (*flock.Flock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFile(path); err != nil { // again: another process may have made it before the lock was taken
+	if err := prepareFile(path); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
@@ -128,39 +128,48 @@ func owner(path string) string {
 	return who + " has it open: stop that one, or open the file for reading only"
 }
 
-// checkFile checks that the file is one of Tasq's, or is missing or empty, before anything of it is touched. It reads the
-// header through SQLite, without a lock or a log: the locks of POSIX belong to a process and not to a descriptor, so to open
-// and close the file outside of SQLite would release those of every reader of this process.
-func checkFile(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && info.Size() == 0:
-		return nil
-	case err != nil:
-		return at(path, "%w", err)
+// prepareFile checks the file, which no other process owns now, and makes it if it is not there.
+func prepareFile(path string) error {
+	if err := checkHeader(path); err != nil {
+		return err
 	}
-	c, err := connect(context.Background(), dsn(path, immutable))
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if errors.Is(err, fs.ErrPermission) || readOnlyDisk(err) {
+		return at(path, "%w: give this process the right to write it: %w", store.ErrReadOnly, err)
+	}
 	if err != nil {
-		return unreadable(path, err)
+		return err
 	}
-	application, _, err := c.number("PRAGMA application_id")
-	switch err = errors.Join(err, c.close()); {
-	case code(err) == sqlite3.SQLITE_NOTADB:
-		return at(path, "%w: it is no SQLite file, and was not touched: choose another name or restore a backup", store.ErrCorrupt)
-	case err != nil:
-		return unreadable(path, err)
-	case application != applicationID:
+	return f.Close()
+}
+
+// checkHeader reads the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is fine.
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return at(path, "%w: give this process the right to read and write it: %w", store.ErrReadOnly, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var header [100]byte
+	n, err := io.ReadFull(f, header[:])
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return at(path, "%w", err)
+	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
+		return at(path, "%w: it is no SQLite file, and was not touched: choose another name or restore a backup",
+			store.ErrCorrupt)
+	case binary.BigEndian.Uint32(header[68:]) != applicationID:
 		return notOurs(path)
 	}
 	return nil
-}
-
-// unreadable explains that SQLite cannot open a file that is there.
-func unreadable(path string, err error) error {
-	if code(err) == sqlite3.SQLITE_CANTOPEN {
-		return at(path, "%w: give this process the right to read and write it: %w", store.ErrReadOnly, err)
-	}
-	return explain(path, err)
 }
 
 func notOurs(path string) error {

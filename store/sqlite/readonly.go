@@ -71,7 +71,7 @@ func (s *Store) connectReader() (*conn, error) {
 		}
 		return c, err
 	}
-	if err := checkFile(s.path); err != nil { // before a connection that might write, if only to end a log
+	if err := s.checkOurs(); err != nil { // before a connection that might write, if only to end a log
 		return nil, err
 	}
 	c, err := s.readerFor("rw")
@@ -95,6 +95,20 @@ func (s *Store) readerFor(mode string) (*conn, error) {
 }
 
 const immutable = "ro&immutable=1"
+
+// checkOurs reads the file's header without a lock or a log. It goes through SQLite, since opening and closing the file
+// from outside would give up the locks of another connection in this process.
+func (s *Store) checkOurs() error {
+	c, err := connect(context.Background(), dsn(s.path, immutable))
+	if err != nil {
+		return err
+	}
+	application, _, err := c.number("PRAGMA application_id")
+	if err == nil && application != applicationID {
+		err = notOurs(s.path)
+	}
+	return errors.Join(err, c.close())
+}
 
 // stamp is how a file lies there, as far as one can see from outside.
 type stamp struct {
