@@ -14,7 +14,7 @@ import (
 )
 
 // errLate says that a completion handler took so long that it was left behind, or that its SQL undid the whole transaction. The
-// command is done again, and the handler is told by a job: so the case ends in any case.
+// command is run again, and a job calls the handler: so the case ends in any case.
 var errLate = errors.New("a completion handler took its transaction with it")
 
 // maxNesting bounds how deep handlers end cases whose handlers end cases.

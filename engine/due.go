@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What is due is a request to the writer that nobody waits for. This file says what becomes of one that does not succeed: it
-// met a fault of the store and is tried again, or the process refuses it and it is put off, or nobody wants it any more.
+// What is due is a request to the writer without a waiting caller. This file says what becomes of one that does not succeed: it
+// met a fault of the store and is tried again, or the process refuses it and it is put off, or it is obsolete.
 
 // fire has the writer do what a due timer is for.
 func (e *Engine) fire(n entry) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A fault is an error of the store, as a full disk or a lock that another program holds. It says nothing of the command that met
-// it. The engine's own commands, which nobody else would repeat, are tried again until the store works or the engine closes: no
+// it. The engine's own commands, which have no caller to repeat them, are tried again until the store works or the engine closes: no
 // attempt is counted and no failure is recorded.
 
 // isFault reports whether an error is the store's.

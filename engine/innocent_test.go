@@ -46,7 +46,7 @@ func count(t *testing.T, e *enginetest.Engine, query string) (n int) {
 	return n
 }
 
-// Whoever shares a transaction with a command that has SQLite undo it is done all the same, once; only that command fails.
+// A request that shares a transaction with a command that has SQLite undo it still runs, once; only that command fails.
 func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 	ctx := t.Context()
 	b := builder.New[int]("logged")

@@ -143,7 +143,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	require.Equal(t, 7, got)
 }
 
-// The same with a file: an engine that nobody asks anything notices by itself that it is gone.
+// The same with a file: an idle engine notices by itself that it is gone.
 func TestAnIdleEngineStopsWhenItsFileIsRemoved(t *testing.T) {
 	log, path := &lines{}, filepath.Join(t.TempDir(), "cases.db")
 	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil })
