@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/bpmn"
+	"github.com/tasq-dev/tasq/net/pnml"
+	"github.com/tasq-dev/tasq/net/yawl"
 )
 
 // library is an archive of process models that others drew. None of them is part of this repository.
@@ -29,18 +32,61 @@ type subject struct {
 	definition *net.Definition
 }
 
-// decode reads the models of files.
+// decode reads the models of files, each by the ending of its name.
 func decode(files []modeltest.File) ([]subject, error) {
 	var all []subject
 	for _, f := range files {
-		m, err := model.Read(f.Base(), strings.NewReader(f.Data))
+		read := decodeYAWL
+		switch path.Ext(f.Name) {
+		case ".pnml":
+			read = decodePNML
+		case ".bpmn":
+			read = decodeBPMN
+		}
+		nets, err := read(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		for i := range m.Nets {
-			n := &m.Nets[i]
-			all = append(all, subject{name: f.Base() + ": " + n.Name, petri: n.Petri, definition: n.Definition})
+		for _, s := range nets {
+			s.name = f.Base() + ": " + s.name
+			all = append(all, s)
 		}
+	}
+	return all, nil
+}
+
+func decodePNML(f modeltest.File) ([]subject, error) {
+	result, err := pnml.Decode(strings.NewReader(f.Data), pnml.Options{File: f.Base()})
+	if err != nil {
+		return nil, err
+	}
+	var all []subject
+	for _, n := range result.Nets {
+		all = append(all, subject{name: n.Petri.Name, petri: n.Petri, definition: n.Definition})
+	}
+	return all, nil
+}
+
+func decodeYAWL(f modeltest.File) ([]subject, error) {
+	result, err := yawl.Decode(strings.NewReader(f.Data), yawl.Options{File: f.Base()})
+	if err != nil {
+		return nil, err
+	}
+	var all []subject
+	for _, n := range result.Nets {
+		all = append(all, subject{name: n.Definition.Name, definition: n.Definition})
+	}
+	return all, nil
+}
+
+func decodeBPMN(f modeltest.File) ([]subject, error) {
+	result, err := bpmn.Decode(strings.NewReader(f.Data), bpmn.Options{File: f.Base()})
+	if err != nil {
+		return nil, err
+	}
+	var all []subject
+	for _, n := range result.Nets {
+		all = append(all, subject{name: n.Definition.Name, definition: n.Definition})
 	}
 	return all, nil
 }

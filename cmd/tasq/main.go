@@ -7,8 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/tasq-dev/tasq/internal/cli"
-	"github.com/tasq-dev/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -52,7 +52,7 @@ func sound(t testing.TB, d *activities.Definition, seen map[*activities.Definiti
 			continue
 		}
 		t.Errorf("workflow %s is %s: %s", d.Name, rep.Verdict, describe(f))
-		if text, err := script.Witness(d.Net.Definition(), f); err == nil {
+		if text, err := scenario.Witness(d.Net.Definition(), f); err == nil {
 			t.Logf("the run as a scenario file, for tasq script:\n%s", text)
 		}
 	}
@@ -105,7 +105,7 @@ func Scenario(err error) (string, error) {
 	if i := slices.IndexFunc(all, func(u *builder.UnsoundError) bool { return u.Witness != nil }); i >= 0 {
 		best = all[i]
 	}
-	text, err := script.Witness(best.Net, best.Finding)
+	text, err := scenario.Witness(best.Net, best.Finding)
 	return string(text), err
 }
 

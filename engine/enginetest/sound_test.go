@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/internal/script"
+	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -38,9 +38,9 @@ func TestTheRefusalOfBuildRunsAsAScenario(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text, "do settle\n----\nok\n")
 	require.Contains(t, text, "show case\n----\ncompleted\n\nshow marking\n----\nend 1\nregister->damage 1\n")
-	f, err := script.ParseScenario("claims.txt", []byte(text))
+	f, err := scenario.Parse("claims.txt", []byte(text))
 	require.NoError(t, err)
-	result, err := script.Run(context.Background(), f, sqlite.Memory())
+	result, err := scenario.Run(context.Background(), f, sqlite.Memory())
 	require.NoError(t, err)
 	require.Empty(t, result.Mismatches)
 	require.NoError(t, result.Broken)
@@ -72,7 +72,7 @@ func TestOtherErrorsAreNoScenario(t *testing.T) {
 	_, err := enginetest.Scenario(other)
 	require.ErrorIs(t, err, other)
 	_, err = enginetest.Scenario(&builder.UnsoundError{Finding: net.Finding{Code: net.DeadTask}})
-	require.ErrorIs(t, err, script.ErrNoWitness)
+	require.ErrorIs(t, err, scenario.ErrNoWitness)
 }
 
 // recorder is a test that notes what it is told.

@@ -33,13 +33,13 @@ var layers = map[string]int{
 
 	"engine": 3,
 
-	"admin": 4, "internal/script": 4,
+	"admin": 4, "internal/scenario": 4,
 
-	"engine/enginetest": 5, "internal/demo": 5, "internal/model": 5,
+	"engine/enginetest": 5, "cmd/tasq/internal/demo": 5, "cmd/tasq/internal/model": 5,
 
-	"internal/check": 6,
+	"cmd/tasq/internal/check": 6,
 
-	"internal/cli": 7,
+	"cmd/tasq/internal/cli": 7,
 
 	"cmd/tasq": 8, "internal/arch": 8,
 }

@@ -1,0 +1,172 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+)
+
+// Level says how much a message matters.
+type Level uint8
+
+// The levels. The zero value is Warning.
+const (
+	Warning Level = iota // told, and counts for nothing
+	Allowed              // a finding that the definition allows
+	Failure              // what makes the outcome a bad one
+)
+
+// Message is one thing to tell about a file: a finding, a warning, a problem, or why it cannot be read.
+type Message struct {
+	Level   Level
+	Code    string
+	Subject string // the element; "" if it is about the whole
+	Text    string // one sentence
+	Fix     string // what may mend it, or ""
+	Net     *Net   // nil if it is about the file
+	Pos     net.Pos
+	Others  []net.Element // the other parties with their places
+	Finding *net.Finding  // nil unless it is one, or a warning
+}
+
+// Messages lists everything that there is to say of the file: what is missing from its nets, then what was found, in
+// the order of the nets.
+func (f *File) Messages() []Message {
+	if f.Err != nil {
+		return refusals(f.Name, f.Err)
+	}
+	all := f.noteMessages()
+	for i := range f.Nets {
+		all = append(all, f.Nets[i].messages()...)
+	}
+	return all
+}
+
+func (n *Net) messages() []Message {
+	var all []Message
+	for _, p := range n.Problems {
+		m := Message{Level: Failure, Code: string(p.Code), Subject: p.Subject, Text: p.Text, Net: n, Pos: p.Pos}
+		if !p.Other.IsZero() {
+			m.Others = []net.Element{{Pos: p.Other}}
+		}
+		all = append(all, m)
+	}
+	for i := range n.Report.Findings {
+		level := Failure
+		switch f := &n.Report.Findings[i]; {
+		case !n.counts(*f):
+			level = Allowed
+		case n.Report.Verdict == net.WeaklySound:
+			level = Warning
+		}
+		all = append(all, n.message(level, &n.Report.Findings[i]))
+	}
+	switch {
+	case len(n.Problems) > 0 || n.Report.Exhausted == net.NoLimit:
+	case n.Report.Verdict == net.Unknown:
+		all = append(all, n.undecided())
+	default:
+		all = append(all, n.incomplete())
+	}
+	for i := range n.Report.Warnings {
+		all = append(all, n.message(Warning, &n.Report.Warnings[i]))
+	}
+	return all
+}
+
+// undecided is the message that the verdict is not known.
+func (n *Net) undecided() Message {
+	return Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
+		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
+			n.Report.States)}
+}
+
+// incomplete is the message that there may be more findings than those listed.
+func (n *Net) incomplete() Message {
+	m := Message{Level: Warning, Code: string(net.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
+		Text: fmt.Sprintf("there may be more findings than these: %s ran out after %d states", n.Report.Exhausted, n.Report.States)}
+	if n.Report.Exhausted == net.LimitGrowth {
+		m.Text = fmt.Sprintf("there may be more findings than these: as tokens pile up, not every state can be looked at; %d were",
+			n.Report.States)
+	}
+	return m
+}
+
+// more says what helps where something ran out.
+func (n *Net) more() string {
+	switch n.Report.Exhausted {
+	case net.LimitTime:
+		return "give it more time with --time, or move a part of the net into a workflow of its own"
+	case net.LimitMemory:
+		return "give it more memory with --memory, or move a part of the net into a workflow of its own"
+	case net.LimitGrowth:
+		return "keep tokens from piling up; more states, time or memory are of no use"
+	case net.LimitOrJoin:
+		return "make or-joins of a loop and-joins or xor-joins where that is what is meant; more states, time or memory are of no use"
+	case net.LimitSplit:
+		return "divide the or-split into several with at most ten flows each; more states, time or memory are of no use"
+	}
+	return "give it more states with --states, or move a part of the net into a workflow of its own"
+}
+
+// message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion
+// is the end, which says less than what is left over.
+func (n *Net) message(level Level, f *net.Finding) Message {
+	m := Message{
+		Level: level, Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix, Net: n, Finding: f, Pos: n.Pos,
+	}
+	elements := slices.Clone(f.Elements)
+	if f.Code == net.ImproperCompletion && len(elements) > 1 {
+		elements = append(elements[1:], elements[0])
+	}
+	elements = slices.DeleteFunc(elements, func(e net.Element) bool { return e.Pos.IsZero() })
+	if len(elements) > 0 {
+		m.Pos, m.Others = elements[0].Pos, elements[1:]
+	}
+	return m
+}
+
+// refusals says why a file cannot be read, place by place.
+func refusals(name string, err error) []Message {
+	if syntax := (scenario.SyntaxErrors)(nil); errors.As(err, &syntax) {
+		var all []Message
+		for _, e := range syntax {
+			all = append(all, Message{Level: Failure, Code: e.Code(), Text: e.Text, Pos: net.Pos{File: name, Line: e.Line}})
+		}
+		return all
+	}
+	if several := (model.Errors)(nil); errors.As(err, &several) {
+		var all []Message
+		for _, e := range several {
+			all = append(all, refusals(name, e)...)
+		}
+		return all
+	}
+	m := Message{Level: Failure, Code: CodeUnreadable, Text: err.Error(), Pos: net.Pos{File: name}}
+	if refusal := (*model.Error)(nil); errors.As(err, &refusal) {
+		m.Code, m.Subject, m.Text, m.Pos.Line = string(refusal.Code), refusal.Element, refusal.Text, refusal.Line
+		if m.Subject != "" {
+			m.Text = m.Subject + ": " + m.Text
+		}
+	} else if where := (*fs.PathError)(nil); errors.As(err, &where) {
+		m.Text = where.Err.Error()
+	}
+	return []Message{m}
+}
+
+// CodeUnreadable is the code of a file that the file system does not give.
+const CodeUnreadable = "unreadable"
+
+// at writes a place as editors read it: the whole path and the line.
+func at(p net.Pos) string {
+	if p.Line == 0 {
+		return printable.Line(p.File)
+	}
+	return fmt.Sprintf("%s:%d", printable.Line(p.File), p.Line)
+}

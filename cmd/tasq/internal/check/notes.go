@@ -1,0 +1,41 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/bpmn"
+)
+
+// NoteCodes lists the codes of notes that are warnings: what stands in a file and is missing from its nets, or is read
+// as something simpler, so that a verdict is not about all of the file.
+func NoteCodes() []net.Code {
+	return []net.Code{net.Code(bpmn.LeftOut), net.Code(bpmn.MultiInstance)}
+}
+
+// WarningCodes lists the codes of all warnings: those of package net and [NoteCodes], sorted.
+func WarningCodes() []net.Code {
+	return slices.Sorted(slices.Values(slices.Concat(net.WarningCodes(), NoteCodes())))
+}
+
+// isPartial reports whether something of the file is missing from its nets. A plain Petri net is verified as it stands
+// in the file.
+func isPartial(f *model.File) bool {
+	return f.Format != model.PNML && slices.ContainsFunc(f.Report.Notes, func(n bpmn.Note) bool {
+		return n.Code == bpmn.LeftOut
+	})
+}
+
+// noteMessages are the notes that are warnings.
+func (f *File) noteMessages() []Message {
+	var all []Message
+	for _, n := range f.Notes.Notes {
+		code := net.Code(n.Code)
+		if slices.Contains(NoteCodes(), code) && !slices.Contains(f.silence, code) {
+			all = append(all, Message{Level: Warning, Code: string(code), Subject: n.Element, Text: n.Element + ": " + n.Text,
+				Pos: net.Pos{File: f.Name, Line: n.Line}})
+		}
+	}
+	return all
+}

@@ -1,0 +1,312 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
+	real "github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var update = flag.Bool("update", false, "write the outputs into the scripts")
+
+// The scripts have these programs: tasq with a recipe of its own, risky with one that is unsound, joiner with a
+// function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind,
+// which starts the functions for its arguments and does what is to be done now; and owner, a service that runs the
+// first on a database until it is interrupted.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tasq":   func() { run(cli.Registry{Recipes: recipes(article()), Demo: demo}) },
+		"bare":   func() { run(cli.Registry{}) },
+		"full":   full,
+		"owner":  owner,
+		"define": func() { define(os.Args[1]) },
+		"copied": func() { copied(os.Args[1]) },
+		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
+		"joiner": func() { run(cli.Registry{Recipes: recipes(joining())}) },
+		"risky":  func() { run(cli.Registry{Recipes: recipes(risky())}) },
+	})
+}
+
+func run(reg cli.Registry) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, reg)
+	stop()
+	os.Exit(code)
+}
+
+func full() {
+	run(cli.Registry{Recipes: real.Registry, Demo: real.Command})
+}
+
+func recipes(all ...engine.Workflow) func() ([]engine.Workflow, error) {
+	return func() ([]engine.Workflow, error) { return all, nil }
+}
+
+func demo(_ context.Context, _ io.Reader, out, _ io.Writer, args []string) error {
+	_, err := fmt.Fprintln(out, "demo", strings.Join(args, " "))
+	return err
+}
+
+type prompt struct {
+	Text string `json:"text" validate:"required"`
+}
+
+type verdict struct {
+	OK   bool   `json:"ok"`
+	Note string `json:"note" validate:"required"`
+}
+
+// article is a workflow that is code: a draft by a function, and a review by a person. A prompt "fail" fails.
+func article() *builder.Workflow[prompt] {
+	b := builder.New[prompt]("article")
+	draft := builder.Task(b, "draft", builder.Work[prompt, prompt]{
+		Input: builder.CaseInput(b), Queue: "models",
+		Run: func(_ context.Context, p prompt) (prompt, error) {
+			if p.Text == "fail" {
+				return p, &workitem.Failure{Code: "refused", Message: "the model refuses", Retryable: true}
+			}
+			return prompt{Text: "On " + p.Text}, nil
+		},
+		OnWorkItemStateChanged: activities.Retry(retry.Exponential(2, time.Hour)),
+	})
+	review := builder.Task(b, "review", builder.Work[prompt, verdict]{Input: builder.Output(draft), Queue: "editors"})
+	b.Path(b.Start(), draft, review, b.End())
+	w, err := b.Build()
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+// risky is a workflow that can end with work left over, as it allows.
+func risky() *builder.Workflow[any] {
+	b := builder.New[any]("risky", builder.AllowUnsound(net.ImproperCompletion))
+	register := builder.Task(b, "register", builder.Work[any, any]{Split: builder.And})
+	police := builder.Task(b, "police", builder.Work[any, any]{})
+	damage := builder.Task(b, "damage", builder.Work[any, any]{})
+	settle := builder.Task(b, "settle", builder.Work[any, any]{Join: builder.Xor})
+	b.Path(b.Start(), register, police, settle, b.End())
+	b.Path(register, damage, settle)
+	return b.MustBuild()
+}
+
+// joining is a function that waits for events, and can be asked to by a token or by everybody.
+func joining() *builder.Workflow[string] {
+	b := builder.New[string]("joining", builder.On("visit"))
+	work := builder.Task(b, "join", builder.Work[string, string]{Input: builder.CaseInput(b), Run: join})
+	b.Path(b.Start(), work, b.End())
+	b.Result(builder.Output(work))
+	return b.MustBuild()
+}
+
+func join(ctx context.Context, name string) (string, error) {
+	token, err := step.Token(ctx, "link", "verified")
+	if err != nil {
+		return "", err
+	}
+	_, err = step.Do(ctx, "welcome", func(context.Context) (string, error) {
+		return "mail", os.WriteFile("token", []byte(token), 0o600)
+	})
+	if err != nil {
+		return "", err
+	}
+	mail, err := step.Await[string](ctx, "verified", step.Timeout(48*time.Hour))
+	if err != nil {
+		return "", err
+	}
+	news, err := step.Await[string](ctx, "news", step.Topic())
+	return name + ": " + mail + ", " + news, err
+}
+
+// define makes a database that knows the workflows, starts a function for each name, and does what is to be done now.
+func define(path string, names ...string) {
+	ctx, joining := context.Background(), joining()
+	workflows := []engine.Workflow{article(), risky()}
+	if filepath.Base(os.Args[0]) == "joind" {
+		workflows = []engine.Workflow{joining}
+	}
+	err := real.Claim(ctx, sqlite.File(path))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	e, err := engine.Open(ctx, sqlite.File(path), workflows...)
+	for _, name := range names {
+		if err == nil {
+			_, err = joining.Start(ctx, e, name)
+		}
+	}
+	if err == nil {
+		err = errors.Join(e.Drain(ctx), e.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// copied makes a database of another program, with the workflows of the recipes as they are.
+func copied(path string) {
+	workflows, err := real.Registry()
+	if err == nil {
+		var e *engine.Engine
+		if e, err = engine.Open(context.Background(), sqlite.File(path), workflows...); err == nil {
+			err = e.Close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// owner owns the database of its first argument, and starts a case for every other one. It makes a file "ready" once
+// nothing is left to do.
+func owner() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := own(ctx, os.Args[1], os.Args[2:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func own(ctx context.Context, path string, texts []string) error {
+	w := article()
+	if err := real.Claim(ctx, sqlite.File(path)); err != nil {
+		return err
+	}
+	e, err := engine.Open(ctx, sqlite.File(path), w)
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		if _, err := w.Start(ctx, e, prompt{Text: text}); err != nil {
+			return err
+		}
+	}
+	if err := e.Drain(ctx); err != nil {
+		return err
+	}
+	if err := os.WriteFile("ready", nil, 0o644); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return errors.Join(os.Remove("ready"), e.Close())
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("USER", "ann")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "field": field, "await": await, "lines": lines, "older": older,
+			"narrow": narrow, "shown": shown, "begin": begin,
+		},
+	})
+}
+
+// exits runs a command and wants an exit code: exits 3 tasq history ...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d, not with %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// field puts a field of the first JSON object of the output into a variable: field ID id
+func field(ts *testscript.TestScript, _ bool, args []string) {
+	var object map[string]any
+	ts.Check(json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))).Decode(&object))
+	value, ok := object[args[1]]
+	if !ok {
+		ts.Fatalf("there is no field %s in %v", args[1], object)
+	}
+	ts.Setenv(args[0], fmt.Sprint(value))
+}
+
+// lines counts the lines of the output: lines 3
+func lines(ts *testscript.TestScript, _ bool, args []string) {
+	if n := strings.Count(ts.ReadFile("stdout"), "\n"); strconv.Itoa(n) != args[0] {
+		ts.Fatalf("the output has %d lines, not %s", n, args[0])
+	}
+}
+
+// narrow wants lines of at most 100 columns.
+func narrow(ts *testscript.TestScript, _ bool, _ []string) {
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
+			ts.Fatalf("the line has %d columns: %s", n, line)
+		}
+	}
+}
+
+// shown puts the first column of a row of the table, from 1, into a variable: shown ID 2
+func shown(ts *testscript.TestScript, _ bool, args []string) {
+	row, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], strings.Fields(strings.Split(ts.ReadFile("stdout"), "\n")[row])[0])
+}
+
+// begin puts the first bytes of a text into a variable: begin SHORT text 4
+func begin(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Setenv(args[0], args[1][:n])
+}
+
+// await waits until a file is there, or, as ! await, is not.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		if (err == nil) != neg {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			ts.Fatalf("%s: nothing happened", args[0])
+		}
+	}
+}

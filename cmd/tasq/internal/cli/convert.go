@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/pnml"
+)
+
+// conversion is one call of "tasq convert".
+type conversion struct {
+	a             *app
+	form, to, net string
+	quiet         bool
+}
+
+func (a *app) convert() *cobra.Command {
+	c := &conversion{a: a}
+	cmd := &cobra.Command{
+		Use: "convert FILE...", Short: "turn models of other tools into net notation, PNML or pictures",
+		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (what a file is shows in its content) and write " +
+			"them in another form; - is standard input. PNML and net notation hold all nets of a file, and a picture one. What " +
+			"has no place in a net, or not in the form that is written, is listed on standard error, with its line. A file " +
+			"that cannot be converted does not keep the others from it."),
+		Example: `  tasq convert order.bpmn -o order.net
+  tasq convert models/*.yawl -t pnml -o nets/
+  tasq convert order.bpmn -t svg --net Customer > customer.svg
+  git show HEAD:order.bpmn | tasq convert - -t net`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("tasq convert needs a FILE; see tasq convert -h")
+			}
+			return stdinOnce(args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&c.form, "to", "t", "", "`form` to write: pnml, net, svg, dot or mermaid (default: by the name after -o)")
+	f.StringVarP(&c.to, "output", "o", "", "write into this `file`, or into this folder")
+	f.StringVar(&c.net, "net", "", "take only the net with this `name`")
+	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not list what is not carried")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if c.form, err = chooseForm("-t", c.form, c.to, append(modelForms, drawForms...)); err != nil {
+			return err
+		}
+		return a.run(c.run)(cmd, args)
+	}
+	return cmd
+}
+
+func (c *conversion) run(ctx context.Context, args []string) error {
+	if err := room(len(args), c.to); err != nil { // before any file is read
+		return err
+	}
+	var outputs []output
+	var failed []error
+	for _, path := range args {
+		made, err := c.file(path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && len(args) == 1 {
+			return err
+		}
+		if err != nil {
+			c.a.complain(err)
+			failed = append(failed, err)
+		}
+		outputs = append(outputs, made...)
+	}
+	if err := c.a.write(c.to, outputs, args); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return exit(exitCode(failed[0]), "%d of %d files are not converted", len(failed), len(args))
+	}
+	return nil
+}
+
+// file converts one model, and lists what did not come across. It has no outputs if it fails.
+func (c *conversion) file(path string) ([]output, error) {
+	f, err := c.a.readModel(path)
+	if err != nil {
+		return nil, err
+	}
+	nets, err := chooseNets(f.Name, f.All()[:len(f.Nets)], c.net)
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.outputs(f, nets)
+	if err != nil {
+		return nil, err
+	}
+	c.report(f, nets)
+	return made, nil
+}
+
+// outputs are the files that one model becomes.
+func (c *conversion) outputs(f *model.File, nets []*model.Net) ([]output, error) {
+	if slices.Contains(modelForms, c.form) {
+		o, err := render(baseName(f.Name)+endings[c.form], func(w io.Writer) error {
+			if c.form == "pnml" {
+				return writePNML(w, f.Name, nets)
+			}
+			return writeNotation(w, f.Name, nets)
+		})
+		return []output{o}, err
+	}
+	all := make([]output, len(nets))
+	for i, n := range nets {
+		p, err := pictureOf(f.Name, n)
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = render(outputName(f, n)+endings[c.form], p.pen(c.form)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// writePNML writes workflows, or the plain nets of a file in PNML that no workflows can be made of.
+func writePNML(w io.Writer, path string, nets []*model.Net) error {
+	var defs []*net.Definition
+	var plain []*net.Petri
+	for _, n := range nets {
+		if n.Definition != nil {
+			defs = append(defs, n.Definition)
+		}
+		if n.Petri != nil {
+			plain = append(plain, n.Petri)
+		}
+	}
+	var err error
+	switch len(nets) {
+	case len(defs):
+		err = pnml.Encode(w, defs...)
+	case len(plain):
+		err = pnml.EncodePetri(w, plain...)
+	default:
+		return usagef("%s has nets that are no workflows beside others that are nothing else; choose one with --net", path)
+	}
+	if err != nil {
+		return usagef("%s: %w", path, err)
+	}
+	return nil
+}
+
+// writeNotation writes workflows; those that were text before keep all that the notation says of them.
+func writeNotation(w io.Writer, path string, nets []*model.Net) error {
+	for _, n := range nets {
+		var text string
+		var err error
+		switch {
+		case n.Workflow != nil:
+			text = scenario.Format([]*scenario.Workflow{n.Workflow})
+		case n.Definition == nil:
+			return usagef("%s: no workflow can be made of net %s: %s", path, n.Name, "net notation has no weights, no "+
+				"tasks without a flow in and no nets without an end")
+		default:
+			if text, err = scenario.Encode(n.Definition); err != nil {
+				return usagef("%s: %w", path, err)
+			}
+		}
+		if _, err = io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report lists what did not come across: when the model was read, and now that it is written.
+func (c *conversion) report(f *model.File, nets []*model.Net) {
+	if c.quiet {
+		return
+	}
+	report := f.Report
+	for _, n := range nets {
+		for _, text := range c.lost(n) {
+			report.Add(text)
+		}
+	}
+	for _, note := range report.Notes {
+		gap := "" // a note begins with its line, if it has one
+		if note.Line == 0 {
+			gap = " "
+		}
+		fmt.Fprintf(c.a.Err, "%s:%s%s\n", f.Name, gap, printable.Line(note.String()))
+	}
+	if report.Omitted > 0 {
+		fmt.Fprintf(c.a.Err, "%s: and %d more\n", f.Name, report.Omitted)
+	}
+}
+
+// lost lists what a net has and the form that is written has no place for.
+func (c *conversion) lost(n *model.Net) []pnml.Note {
+	var notes []pnml.Note
+	if len(n.Labels) > 0 && (c.form == "pnml" || c.form == "net") {
+		notes = append(notes, pnml.Note{Code: pnml.NotCarried, Element: fmt.Sprintf("net %q", n.Name),
+			Text: fmt.Sprintf("%s for people; the names that are made of them or of the ids are written",
+				plural(len(n.Labels), "label"))})
+	}
+	if n.Workflow == nil || c.form == "net" {
+		return notes
+	}
+	for i, o := range n.Workflow.Tasks {
+		if o != scenario.DefaultOptions() {
+			t := &n.Definition.Tasks[i]
+			notes = append(notes, pnml.Note{Code: pnml.NotCarried, Line: t.Pos.Line, Element: fmt.Sprintf("task %q", t.Name),
+				Text: "what it says beyond the net: items, cases, policy, retry, timeout or auto"})
+		}
+	}
+	return notes
+}

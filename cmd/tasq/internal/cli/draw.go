@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/svg"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// drawing is one call of "tasq draw".
+type drawing struct {
+	a                   *app
+	format, of, net, to string
+}
+
+func (a *app) draw() *cobra.Command {
+	d := &drawing{a: a}
+	cmd := &cobra.Command{
+		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
+		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be in net notation, a " +
+			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
+			"-o names a folder, each is drawn into a file there, and so are pools of BPMN that exchange messages, as one net." +
+			" A picture in SVG that gets too wide is drawn in rows. With --case, draw the workflow of a case with its tokens."),
+		Example: `  tasq draw review.net -o review.svg
+  tasq draw order.bpmn -f svg -o pictures/
+  tasq draw article --db article.db -f mermaid
+  tasq draw --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -f svg > case.svg`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if d.of != "" {
+				return exactly()(cmd, args)
+			}
+			return between(1, "a FILE or a WORKFLOW", "a WORKFLOW")(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&d.format, "format", "f", "",
+		"`form` of the drawing: svg, dot or mermaid (default: by the name after -o, or dot)")
+	f.StringVar(&d.of, "case", "", "the case with this `id`, with its tokens")
+	f.StringVar(&d.net, "net", "", "draw the net with this `name`, of a file with several")
+	f.StringVarP(&d.to, "output", "o", "", "write into this `file`, or one for each net into this folder")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := d.check(args); err != nil {
+			return err
+		}
+		return a.run(func(ctx context.Context, args []string) error {
+			pictures, err := d.subject(ctx, args)
+			if err != nil {
+				return err
+			}
+			outputs := make([]output, len(pictures))
+			for i, p := range pictures {
+				if outputs[i], err = render(p.file+endings[d.format], p.pen(d.format)); err != nil {
+					return err
+				}
+			}
+			return a.write(d.to, outputs, args)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// check completes and checks the flags.
+func (d *drawing) check(args []string) (err error) {
+	if d.format, err = chooseForm("-f", d.format, d.to, drawForms); err != nil {
+		return err
+	}
+	if len(args) == 2 && d.net != "" && d.net != args[1] {
+		return usagef("--net %s and %s name two nets; name one", d.net, args[1])
+	}
+	if len(args) == 2 {
+		d.net = args[1]
+	}
+	return nil
+}
+
+// subject finds what is to be drawn: one net, or all of a file if they go into a folder.
+func (d *drawing) subject(ctx context.Context, args []string) ([]picture, error) {
+	switch {
+	case d.of != "":
+		p, err := d.a.pictureOfCase(ctx, d.of)
+		return []picture{p}, err
+	case d.net != "" || isFile(args[0]):
+		return d.ofFile(args[0])
+	}
+	n, err := d.a.netOfName(ctx, args[0])
+	return []picture{{n: n, file: strings.Map(fileLetter, args[0])}}, err
+}
+
+func (d *drawing) ofFile(path string) ([]picture, error) {
+	f, err := d.a.readModel(path)
+	if err != nil {
+		return nil, err
+	}
+	nets, err := chooseNets(f.Name, f.All(), d.net)
+	if err != nil {
+		return nil, err
+	}
+	if len(nets) > 1 && !isFolder(d.to) {
+		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with -o for a file each",
+			f.Name, len(nets), list(model.Names(nets)))
+	}
+	pictures := make([]picture, len(nets))
+	for i, n := range nets {
+		if pictures[i], err = pictureOf(f.Name, n); err != nil {
+			return nil, err
+		}
+		pictures[i].file = outputName(f, n)
+	}
+	return pictures, nil
+}
+
+// isFile reports whether an argument names a file, if perhaps a missing one, and no workflow.
+func isFile(arg string) bool {
+	if _, is := recipeName(arg); is {
+		return false
+	}
+	if arg == "-" || slices.Contains([]string{".net", ".txt"}, filepath.Ext(arg)) {
+		return true
+	}
+	_, err := os.Stat(arg)
+	return !scenario.IsName(arg) || !errors.Is(err, fs.ErrNotExist)
+}
+
+func (a *app) pictureOfCase(ctx context.Context, word string) (p picture, err error) {
+	if err := checkID(caseIDs, word); err != nil {
+		return p, err
+	}
+	err = a.view(ctx, func(r store.Reader) error {
+		c, err := caseByWord(ctx, r, word)
+		if err == nil {
+			p = picture{n: c.Net, marking: c.Marking, busy: c.Busy(), file: c.ID.String(),
+				title: c.Workflow + ", case " + c.ID.String()}
+		}
+		return err
+	})
+	return p, err
+}
+
+// netOfName finds a workflow in the database, or a recipe by its prefix.
+func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
+	if recipe, is := recipeName(name); is {
+		d, err := a.recipe(recipe)
+		if err != nil {
+			return nil, err
+		}
+		return d.Net, nil
+	}
+	if _, err := a.path(); err != nil {
+		return nil, exit(ExitNotFound, "there is no file %s; for a workflow of that name in a database, name that with --db%s",
+			name, a.orRecipe(name))
+	}
+	var n *net.Net
+	err := a.view(ctx, func(r store.Reader) error {
+		stored, err := namesOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		d := stored.newest(name)
+		if d == nil {
+			return a.unknownWorkflow(name, stored.workflows())
+		}
+		n, err = net.Compile(d.Net)
+		return err
+	})
+	return n, err
+}
+
+// picture is a net to be drawn.
+type picture struct {
+	n       *net.Net
+	file    string // what a file of it is called, without an ending
+	title   string
+	labels  map[string]string
+	flows   map[[2]string]string // what is written at them
+	unnamed map[string]bool      // names that no person gave
+	marking net.Marking          // nil but for a case
+	busy    net.Bits
+}
+
+// pen returns what draws the picture in one of the forms.
+func (p picture) pen(format string) func(w io.Writer) error {
+	return func(w io.Writer) (err error) {
+		switch format {
+		case "svg":
+			return svg.Draw(w, p.n, svg.Options{
+				Title: p.title, Labels: p.labels, Flows: p.flows, Unnamed: p.unnamed, Marking: p.marking, Busy: p.busy})
+		case "mermaid":
+			_, err = io.WriteString(w, net.Mermaid(p.n, p.marking))
+		default:
+			_, err = io.WriteString(w, net.DOT(p.n, p.marking))
+		}
+		return err
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see
+// [check.Verdict.ExitCode].
+const (
+	ExitOK          = 0
+	ExitNo          = 1   // the answer is no: a scenario's output differs, a database is not whole
+	ExitUsage       = 2   // arguments or input that cannot be understood
+	ExitNotFound    = 3   // no such case, work item, task or workflow
+	ExitRefused     = 4   // the state of things forbids it, or the process's own code does
+	ExitDatabase    = 5   // the database cannot be used
+	ExitInterrupted = 130 // by Ctrl-C or a signal to end
+)
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func exit(code int, format string, args ...any) error {
+	return &exitError{code, fmt.Errorf(format, args...)}
+}
+
+func usagef(format string, args ...any) error { return exit(ExitUsage, format, args...) }
+
+// usage makes an error of cobra's one of ours.
+func usage(err error) error {
+	if known := (*exitError)(nil); errors.As(err, &known) {
+		return err
+	}
+	return &exitError{ExitUsage, errors.New(strings.TrimSpace(err.Error()))}
+}
+
+// exitCode is the code for an error that may come from the engine or the store.
+func exitCode(err error) int {
+	if known := (*exitError)(nil); errors.As(err, &known) {
+		return known.code
+	}
+	switch {
+	case errors.Is(err, demo.ErrUsage):
+		return ExitUsage
+	case errors.Is(err, demo.ErrForeign):
+		return ExitRefused
+	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrCanceled):
+		return ExitNo
+	}
+	switch engine.Code(err) {
+	case "not-found", "unknown-workflow":
+		return ExitNotFound
+	case "invalid-payload", "too-large", "bad-command":
+		return ExitUsage
+	case "not-loaded", "illegal-transition", "not-active", "not-ended", "bad-route", "runaway", "key-reused", "callback-failed",
+		"definition-changed":
+		return ExitRefused
+	}
+	if refusal := (*workitem.Failure)(nil); errors.As(err, &refusal) {
+		return ExitRefused // by the process's own code
+	}
+	if remote := (*engine.RemoteError)(nil); errors.As(err, &remote) && !slices.Contains(ofDatabase, remote.Code) {
+		return ExitRefused
+	}
+	return ExitDatabase
+}
+
+// ofDatabase are the codes of an owner that cannot use its database any more.
+var ofDatabase = []string{"commit-failed", "closed", "owned", "older", "read-only", "newer", "corrupt"}

@@ -1,0 +1,139 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// call runs the command in this process.
+func call(ctx context.Context, args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	code = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e}, cli.Registry{})
+	return code, o.String(), e.String()
+}
+
+// stuck is a database with a case, owned by a process that answers nobody.
+func stuck(t *testing.T) (path string, id workitem.CaseID, owner store.Store) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "a.db")
+	w := article()
+	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), w)
+	require.NoError(t, err)
+	id, err = w.Start(t.Context(), e, prompt{Text: "alpha"})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	s, err := sqlite.File(path).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return path, id, s
+}
+
+func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
+	path, id, _ := stuck(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel) // as Ctrl-C does
+	code, out, errs := call(ctx, "case", "cancel", id.String(), "--db", path, "--timeout", "1h")
+	require.Equal(t, cli.ExitInterrupted, code)
+	require.Empty(t, out)
+	require.Equal(t, "tasq: interrupted\n", errs)
+
+	_, out, _ = call(t.Context(), "cases", "--db", path)
+	require.Contains(t, out, " started ")
+}
+
+// waiting is a terminal at which nobody types: reading from it, the command is interrupted, and nothing ever comes.
+type waiting struct {
+	interrupt context.CancelFunc
+	end       <-chan struct{}
+}
+
+func (w waiting) Read([]byte) (int, error) {
+	w.interrupt()
+	<-w.end
+	return 0, io.EOF
+}
+
+func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	for _, args := range [][]string{
+		{"check", "-"}, {"draw", "-"}, {"convert", "-", "-t", "net"}, {"case", "start", "article", "--data", "-", "--db", "none.db"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, errs bytes.Buffer
+		code := cli.Main(ctx, args, cli.Streams{In: waiting{cancel, end}, Out: &out, Err: &errs}, cli.Registry{})
+		require.Equal(t, cli.ExitInterrupted, code, args)
+		require.Empty(t, out.String(), args)
+		require.Equal(t, "tasq: interrupted\n", errs.String(), args)
+	}
+}
+
+func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
+	path, id, _ := stuck(t)
+	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "30ms")
+	require.Equal(t, cli.ExitDatabase, code)
+	require.Contains(t, errs, "did not answer within 30ms, and the command did not happen")
+
+	code, _, errs = call(t.Context(), "case", "cancel", id.String(), "--db", path, "--queue")
+	require.Equal(t, cli.ExitOK, code)
+	require.Contains(t, errs, "left in "+path)
+}
+
+// An owner that goes without an answer, as another call of tasq does that has done its own command, leaves the command
+// to who asked.
+func TestAnOwnerThatGoes(t *testing.T) {
+	path, id, owner := stuck(t)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for range ticker.C {
+			if waiting, err := owner.(store.Watcher).Changed(t.Context()); waiting || err != nil {
+				_ = owner.Close()
+				return
+			}
+		}
+	}()
+	// The case is of a workflow that only the test has, so that the refusal of this process says who it is from.
+	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "1h")
+	<-asked
+	require.Equal(t, cli.ExitRefused, code, errs)
+	require.Contains(t, errs, "and no process owns "+path)
+}
+
+func TestAnInterruptedRunOfScenarios(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, _, errs := call(ctx, "version")
+	require.Equal(t, cli.ExitInterrupted, code)
+	require.Equal(t, "tasq: interrupted\n", errs)
+}
+
+// A reader that goes away, as head does, ends a listing with an error and not with a panic.
+func TestOutputThatNobodyReads(t *testing.T) {
+	path, _, _ := stuck(t)
+	for _, args := range [][]string{{"cases"}, {"cases", "-o", "json"}, {"items"}, {"jobs"}, {"items", "--counts"}} {
+		var errs bytes.Buffer
+		code := cli.Main(t.Context(), append(args, "--db", path), cli.Streams{Out: closed{}, Err: &errs}, cli.Registry{})
+		require.NotEqual(t, cli.ExitOK, code, args)
+		require.Contains(t, errs.String(), "closed pipe")
+	}
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -1,0 +1,339 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// owning is the way of a command to the process that owns the database, this one if nobody does.
+type owning struct {
+	a      *app
+	net    string // file of the workflow to be started; "" for one that is known
+	create bool
+
+	path   string
+	defs   []engine.Workflow // what this process can run of the database
+	lacks  string            // the workflow that the command is about, if this process cannot run it
+	target string            // the workflow to be started
+	recipe bool              // which is a recipe of tasq demo
+	claim  bool              // the database is new, and becomes one of tasq demo
+}
+
+// do has a command done, and returns when it is; with --queue, once it is left.
+func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+	if err := q.complete(); err != nil {
+		return engine.RemoteResult{}, err
+	}
+	if q.command.Do == engine.RemoteStart && o.net == "" {
+		q.command.Workflow, o.recipe = recipeName(q.command.Workflow)
+	}
+	if err := o.prepare(ctx, q); err != nil {
+		return engine.RemoteResult{}, err
+	}
+	return o.ask(ctx, q)
+}
+
+// prepare reads what the command is about, without changing anything.
+func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
+	if o.path, err = o.a.path(); err != nil {
+		return err
+	}
+	o.target = q.command.Workflow
+	if o.create && o.fresh() {
+		return o.gatherNew()
+	}
+	return o.read(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		code, err := o.a.codeFor(ctx, r)
+		if err != nil {
+			return err
+		}
+		if q.command.Do == engine.RemoteBroadcast {
+			return o.gatherAll(known.defs, code)
+		}
+		if err := q.find(ctx, r); err != nil {
+			return err
+		}
+		on, err := caseOf(ctx, r, q.command)
+		if err != nil {
+			return err
+		}
+		return o.gather(known.defs, code, on)
+	})
+}
+
+// caseOf finds the case that a command acts on; nil for one that is about no case that is there.
+func caseOf(ctx context.Context, r store.Reader, c engine.RemoteCommand) (*store.Case, error) {
+	id := c.Case
+	switch c.Do {
+	case engine.RemoteStart:
+		return nil, nil
+	case engine.RemoteItem:
+		it, err := findItem(ctx, r, c.Item)
+		if err != nil {
+			return nil, err
+		}
+		id = it.Case
+	case engine.RemoteToken:
+		var err error
+		if id, err = engine.TokenCase(c.Token); err != nil {
+			return nil, err
+		}
+	}
+	return findCase(ctx, r, id)
+}
+
+// read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command
+// acts, so it may change the file, and another process that owns it could not do this command.
+func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
+	err := o.a.view(ctx, f)
+	if !errors.Is(err, store.ErrOlder) {
+		return err
+	}
+	s, err := sqlite.File(o.path).Open(ctx, store.Options{Now: now})
+	if errors.Is(err, store.ErrOwned) {
+		return exit(ExitDatabase, "the program that owns %s is of an older version, whose schema the file has: use its version of "+
+			"tasq, or stop it and run its new version: %w", o.path, err)
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return &exitError{ExitDatabase, err}
+	}
+	o.a.remark("%s was written by an older version, and is migrated", o.path)
+	return o.a.view(ctx, f)
+}
+
+// fresh reports whether the database is still to be made.
+func (o *owning) fresh() bool {
+	info, err := os.Stat(o.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// gatherNew is like gather for a database that is still to be made: it has no workflow to start, so it is one of a file,
+// or a recipe.
+func (o *owning) gatherNew() error {
+	switch {
+	case o.net != "":
+		return o.fromFile(nil, nil)
+	case !o.recipe:
+		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.path, o.target,
+			o.a.orRecipe(o.target))
+	}
+	o.claim = true
+	d, err := o.a.recipe(o.target)
+	o.defs = []engine.Workflow{d}
+	return err
+}
+
+// gather collects the definitions that this process can run: those that the database holds as text, the code that it has
+// for others, and the one that is to be started.
+func (o *owning) gather(stored []*store.Definition, code []*activities.Definition, on *store.Case) error {
+	texts, err := rebuild(stored)
+	if err != nil {
+		return err
+	}
+	for _, d := range texts {
+		o.defs = append(o.defs, d)
+	}
+	if o.recipe {
+		if code, err = o.chosen(code); err != nil {
+			return err
+		}
+	}
+	for _, d := range code {
+		known := func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint }
+		if slices.ContainsFunc(stored, known) || o.recipe && d.Name == o.target {
+			o.defs = append(o.defs, d)
+		}
+	}
+	runs := func(is func(*activities.Definition) bool) bool {
+		return slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return is(w.Untyped()) })
+	}
+	all := names{stored}.workflows()
+	switch {
+	case on != nil && runs(func(d *activities.Definition) bool { return d.Fingerprint == on.Fingerprint }):
+	case on != nil:
+		o.lacks = on.Workflow
+	case o.net != "":
+		return o.fromFile(stored, texts)
+	case runs(func(d *activities.Definition) bool { return d.Name == o.target }):
+	case slices.Contains(all, o.target):
+		o.lacks = o.target
+	default:
+		return o.a.unknownWorkflow(o.target, all)
+	}
+	return nil
+}
+
+// chosen checks that a recipe is there and may run on the database, which has code for it only if tasq demo made it.
+func (o *owning) chosen(code []*activities.Definition) ([]*activities.Definition, error) {
+	if _, err := o.a.recipe(o.target); err != nil {
+		return nil, err
+	}
+	if code == nil {
+		return nil, exit(ExitRefused, "%s is a recipe of tasq demo, and %s belongs to another program; start it in a database of "+
+			"its own, with --db FILE --create", recipePrefix+o.target, o.path)
+	}
+	return code, nil
+}
+
+// gatherAll is like gather for a command that is about everybody: this process must be able to start all that
+// subscribe.
+func (o *owning) gatherAll(stored []*store.Definition, code []*activities.Definition) error {
+	if len(stored) == 0 {
+		return nil
+	}
+	newest := make(map[string]*store.Definition)
+	for _, s := range stored {
+		if old := newest[s.Name]; old == nil || old.Created.Before(s.Created) {
+			newest[s.Name] = s
+		}
+	}
+	if err := o.gather(stored, code, &store.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
+		return err
+	}
+	o.lacks = ""
+	for _, name := range slices.Sorted(maps.Keys(newest)) {
+		can := func(w engine.Workflow) bool { return w.Untyped().Fingerprint == newest[name].Fingerprint }
+		if !slices.ContainsFunc(o.defs, can) {
+			o.lacks = name
+		}
+	}
+	return nil
+}
+
+// fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so
+// that running cases of the old one go on.
+func (o *owning) fromFile(stored []*store.Definition, texts []*activities.Definition) error {
+	parsed, err := o.a.readNotation(o.net)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]*activities.Definition)
+	for _, d := range texts {
+		known[d.Name] = d
+	}
+	defs, problems, err := scenario.Compile(parsed, known)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return problemsOf(o.net, problems)
+	}
+	var names []string
+	for _, d := range defs {
+		names = append(names, d.Name)
+		versions := 0
+		isStored := false
+		for _, s := range stored {
+			if s.Name == d.Name {
+				versions++
+				isStored = isStored || s.Fingerprint == d.Fingerprint
+			}
+		}
+		if isStored {
+			continue // it is among the texts
+		}
+		if versions > 0 {
+			d.Version = strconv.Itoa(versions + 1)
+		}
+		o.defs = append(o.defs, d)
+	}
+	if !slices.Contains(names, o.target) {
+		return exit(ExitNotFound, "%s has no workflow %q; %s", o.net, o.target, hint(o.target, names))
+	}
+	return nil
+}
+
+// ask has the command done, by this process if nobody owns the database, and otherwise by the one that does.
+func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+	var result engine.RemoteResult
+	command, err := json.Marshal(q.command)
+	if err != nil {
+		return result, err
+	}
+	if q.queue {
+		if err := sqlite.Leave(ctx, o.path, command); err != nil {
+			return result, &exitError{ExitDatabase, err}
+		}
+		o.a.remark("left in %s for the program that owns it next", o.path)
+		return result, nil
+	}
+	if o.claim {
+		if err := claim(ctx, o.path); err != nil {
+			return result, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	for {
+		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
+			Level: slog.LevelError}))}.Open(ctx, sqlite.File(o.path), o.defs...)
+		switch {
+		case err == nil:
+			return o.execute(ctx, e, q.command)
+		case !errors.Is(err, store.ErrOwned) || o.net != "":
+			return result, err
+		}
+		result, err = o.post(limited, command)
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			return result, err
+		case limited.Err() != nil:
+			return result, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
+				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
+				o.path, q.timeout)
+		}
+	}
+}
+
+// execute does the command as the owner of the database.
+func (o *owning) execute(
+	ctx context.Context, e *engine.Engine, c engine.RemoteCommand,
+) (result engine.RemoteResult, err error) {
+	if o.lacks != "" {
+		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
+			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
+	} else {
+		result, err = e.Execute(ctx, c)
+	}
+	if err == nil {
+		err = e.Drain(ctx) // timers that are due
+	}
+	return result, errors.Join(err, e.Close())
+}
+
+// patience is how long a command waits for the owner of the database before it looks whether there is one still: the
+// owner may have been another call of tasq, which is gone after its own command.
+const patience = time.Second
+
+// post leaves the command for the process that owns the database, and waits a while for its answer. The error wraps
+// context.DeadlineExceeded if there was none; the command did not happen then.
+func (o *owning) post(ctx context.Context, command json.RawMessage) (engine.RemoteResult, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answer, err := sqlite.Post(limited, o.path, command)
+	if err != nil {
+		return engine.RemoteResult{}, err
+	}
+	return engine.RemoteAnswer(answer)
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// texts compiles notation beside a workflow "code" that is none, and returns what a database holds of the texts.
+func texts(t *testing.T, notation string) []*store.Definition {
+	t.Helper()
+	parse := func(text string) []*scenario.Workflow {
+		parsed, err := scenario.ParseNotation(posOf("test"), text)
+		require.NoError(t, err)
+		return parsed
+	}
+	const net = " start s\n end e\n task t\n flow s -> t\n flow t -> e\n"
+	code, problems, err := scenario.Compile(parse("workflow code\n"+net), nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	defs, problems, err := scenario.Compile(parse(notation), map[string]*activities.Definition{"code": code[0]})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	stored := []*store.Definition{{Name: "code", Fingerprint: code[0].Fingerprint, Net: code[0].Net.Definition(), Code: true}}
+	for i, d := range defs {
+		stored = append(stored, &store.Definition{Name: d.Name, Version: d.Version, Fingerprint: d.Fingerprint,
+			Net: d.Net.Definition(), Document: d.Document, Created: time.Unix(int64(i), 0)})
+	}
+	return stored
+}
+
+// A composite task of one stored workflow that runs code does not keep the others from being run.
+func TestOnlyWhatRunsCodeIsLeftToItsProgram(t *testing.T) {
+	const ends = " start s\n end e\n flow s -> t\n flow t -> e\n"
+	defs, err := rebuild(texts(t, "workflow alone\n task t\n"+ends+
+		"workflow runs-code\n composite t of code\n"+ends+
+		"workflow runs-that\n composite t of runs-code,alone\n"+ends+
+		"workflow runs-text\n composite t of alone\n"+ends))
+	require.NoError(t, err)
+	var names []string
+	for _, d := range defs {
+		names = append(names, d.Name)
+	}
+	require.Equal(t, []string{"alone", "runs-text"}, names)
+}

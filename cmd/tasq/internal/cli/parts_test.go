@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func TestAgesAreDurationsOrDays(t *testing.T) {
+	for word, want := range map[string]time.Duration{"90s": 90 * time.Second, "3d": 72 * time.Hour, "1h30m": 90 * time.Minute} {
+		var a age
+		require.NoError(t, a.Set(word))
+		require.Equal(t, age(want), a)
+	}
+	for _, word := range []string{"", "d", "-1d", "-5m", "3 d", "9999999999d", "week"} {
+		var a age
+		require.Error(t, a.Set(word), word)
+	}
+}
+
+func TestBadJSONIsShownWhereItBreaks(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                "ends too soon, at line 1 column 1",
+		`{"a":`:           "ends too soon, at line 1 column 6",
+		"{\n \"a\" 1\n}":  "from line 2 column 6 on: 1: ",
+		`{'a':1}`:         "from line 1 column 2 on: 'a':1}: ",
+		`{} {}`:           "from line 1 column 4 on: {}: ",
+		"\x1b[31m":        "from line 1 column 1 on: �[31m: ",
+		`{"ok":true,}`:    "from line 1 column 12 on: }: ",
+		"[1,\n2,\n3,\nx]": "from line 4 column 1 on: x]: ",
+	} {
+		require.ErrorContains(t, checkJSON([]byte(text)), want)
+	}
+	require.NoError(t, checkJSON([]byte(` [1, "ü"] `)))
+}
+
+func TestATableIsAlignedAndHarmless(t *testing.T) {
+	var b strings.Builder
+	tab := &table{w: &b, paint: true, head: []string{"NAME", "STATE", "NOTE"}, width: []int{4, 5, 4}}
+	tab.add("ä", "failed", "two\nlines\x1b[2J")
+	tab.add("long name", "started", "")
+	require.NoError(t, tab.flush())
+	tab.add("x", "initialized", "later rows keep the columns")
+	require.NoError(t, tab.flush())
+	require.Equal(t, "NAME       STATE    NOTE\n"+
+		"ä          \x1b[31mfailed\x1b[0m   two lines�[2J\n"+
+		"long name  \x1b[33mstarted\x1b[0m\n"+
+		"x          initialized  later rows keep the columns\n", b.String())
+}
+
+func TestHint(t *testing.T) {
+	require.Equal(t, `did you mean "review"?`, hint("revew", []string{"draft", "review"}))
+	require.Equal(t, "there is draft, review", hint("zzz", []string{"draft", "review"}))
+	require.Equal(t, "there are none", hint("zzz", nil))
+	var many []string
+	for i := range 25 {
+		many = append(many, fmt.Sprint("task", i, strings.Repeat("x", 20)))
+	}
+	require.Contains(t, hint("zzz", many), " and 5 more")
+}
+
+func TestExitCodes(t *testing.T) {
+	for code, errs := range map[int][]error{
+		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrCanceled},
+		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
+		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown, &engine.RemoteError{Code: "not-found"}},
+		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift,
+			&workitem.TransitionError{}, &engine.RemoteError{Code: "illegal-transition"}, &engine.NotLoadedError{},
+			workitem.Failf("no-funds", "empty"), &engine.RemoteError{Code: "no-funds"}, &engine.RemoteError{Code: "error"}},
+		ExitDatabase: {store.ErrOwned, store.ErrCorrupt, store.ErrNewer, store.ErrReadOnly, &engine.RemoteError{Code: "corrupt"}, errors.New("no space left on device")},
+	} {
+		for _, err := range errs {
+			require.Equal(t, code, exitCode(fmt.Errorf("wrapped: %w", err)), err)
+		}
+	}
+}
+
+// A story with what the scripts do not show.
+func TestTheStoryOfEveryEvent(t *testing.T) {
+	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &store.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
+	other := workitem.CaseID{2}
+	s := newStory(store.NewTree(c), c.ID)
+	draft, _ := c.Net.TaskByName("draft")
+	a, _ := c.Net.ConditionByName("a")
+	first := &workitem.Item{ID: workitem.ID{3}, Case: c.ID, Task: "draft", Generation: 2, Number: 1, Attempt: 1}
+	job := &store.Job{ID: workitem.JobID{4}, Case: c.ID, Task: "draft", Kind: store.JobCall, Name: "notify", Due: at.Add(time.Second)}
+	for _, step := range []struct {
+		event store.Event
+		want  string
+	}{
+		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskEnabled, Generation: 2}, "task draft enabled (activation 2)"},
+		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskStarted, Consumed: []net.ConditionID{a}},
+			"task draft started, with a token of a"},
+		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskDisabled}, "task draft withdrawn"},
+		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskFailed}, "task draft failed"},
+		{&store.Removed{Case: c.ID, Task: draft, From: a, Tokens: 2}, "task draft emptied a of its cancellation region (2 tokens)"},
+		{&store.ItemOpened{Item: first}, "item draft.2.1 created"},
+		{&store.ItemMoved{Case: c.ID, Item: first.ID, To: workitem.Initialized, By: "ann"}, "item draft.2.1 reset by ann"},
+		{&store.ItemMoved{Case: c.ID, Item: workitem.ID{9}, To: workitem.Canceled},
+			"item 09000000-0000-0000-0000-000000000000 canceled"},
+		{&store.JobOpened{Job: job}, "job call notify of draft scheduled, due in 1s"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},
+			"job call notify of draft claimed by host/1"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},
+			"job call notify of draft goes on: lease renewed by host/1"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobPending, Due: at, Crashes: 2},
+			"job call notify of draft put back (2 crashes so far)"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Crashes: 2, Owner: "host/2"},
+			"job call notify of draft claimed by host/2"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/2"},
+			"job call notify of draft has come further: its crashes are forgotten"},
+		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobFailed, Failure: &workitem.Failure{Code: "crash"}},
+			"job call notify of draft failed: crash"},
+		{&store.Noted{Case: c.ID, Task: -1, Code: "incident", Text: "look"}, "note: incident: look"},
+		{&store.Noted{Case: c.ID, Task: draft, Code: "incident", Text: "look"}, "note on task draft: incident: look"},
+		{&store.CaseEnded{Case: c.ID, State: store.CaseCompleted, Leftover: []net.ConditionID{a}, Output: []byte(`{ "n": 1 }`)},
+			`case completed with {"n":1}; improper: tokens are left in a`},
+		{&store.CaseEnded{Case: c.ID, State: store.CaseFailed, Failure: &workitem.Failure{Code: "x", Message: "y"}},
+			"case failed: x: y"},
+		{&store.CaseEnded{Case: c.ID, State: store.CaseCanceled, KeepUntil: at.Add(7 * 24 * time.Hour)},
+			"case canceled; kept until 2030-01-08T00:00:00Z"},
+		{&store.CaseOpened{Case: &store.Case{ID: c.ID, Workflow: "w", Input: []byte(`1`), Priority: 3,
+			Predecessor: workitem.CaseID{8}, Options: []byte(`{"retry":{"attempts":2}}`)}},
+			`case of w opened with 1, priority 3, restarts 08000000-0000-0000-0000-000000000000, asked: {"retry":{"attempts":2}}`},
+		{&store.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
+	} {
+		line, ours := s.tell(step.event, at)
+		require.True(t, ours)
+		require.Equal(t, step.want, line)
+	}
+	_, ours := s.tell(&store.CaseBegun{Case: other}, at)
+	require.False(t, ours, "another case's event is not part of the story")
+	require.Equal(t, "item complete draft.2.1, case cancel x", s.naming("item complete "+first.ID.String()+", case cancel x"))
+}
+
+func compiled(t *testing.T) *net.Net {
+	t.Helper()
+	parsed, err := scenario.ParseNotation(net.Pos{},
+		"workflow w\nstart s\nend e\ncondition a\ntask draft\nflow s -> draft\nflow draft -> a\ntask b\nflow a -> b\nflow b -> e")
+	require.NoError(t, err)
+	n, err := net.Compile(parsed[0].Def)
+	require.NoError(t, err)
+	return n
+}
+
+// Definitions that a database holds as text are rebuilt in every version, so that older cases go on.
+func TestRebuildGivesEveryVersionBack(t *testing.T) {
+	text := func(task string) string {
+		return "workflow w\nstart s\nend e\ncomposite " + task + " of child\nflow s -> " + task + "\nflow " + task + " -> e\n" +
+			"workflow child\nstart s\nend e\ntask t\nflow s -> t\nflow t -> e\n"
+	}
+	var stored []*store.Definition
+	for version, task := range []string{"a", "b"} {
+		parsed, err := scenario.ParseNotation(net.Pos{}, text(task))
+		require.NoError(t, err)
+		defs, problems, err := scenario.Compile(parsed, nil)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		for _, d := range defs {
+			if version > 0 && d.Name == "child" {
+				continue // it did not change
+			}
+			stored = append(stored, &store.Definition{Name: d.Name, Version: fmt.Sprint(version), Fingerprint: d.Fingerprint,
+				Net: d.Net.Definition(), Document: d.Document, Created: time.Unix(int64(version), 0)})
+		}
+	}
+	stored = append(stored,
+		&store.Definition{Name: "code", Code: true, Document: []byte(`{"notation":"workflow code"}`)},
+		&store.Definition{Name: "other", Document: []byte(`{"tasks":[]}`)},
+		&store.Definition{Name: "torn", Document: []byte(`{"notation":"workflow"}`)},
+	)
+	defs, err := rebuild(stored)
+	require.NoError(t, err)
+	var got []string
+	for _, d := range defs {
+		got = append(got, d.Name+" "+d.Version)
+		require.Contains(t, []string{stored[0].Fingerprint, stored[1].Fingerprint, stored[2].Fingerprint}, d.Fingerprint)
+	}
+	require.ElementsMatch(t, []string{"w 0", "child 0", "w 1"}, got)
+	require.Equal(t, "w 1", got[len(got)-1], "the newest of a name comes last")
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+)
+
+// writeWitnesses writes a scenario file for every finding of a file's nets that a run shows.
+func (c *checks) writeWitnesses(f *check.File) error {
+	for i := range f.Nets {
+		n := &f.Nets[i]
+		for _, finding := range n.Report.Findings {
+			text, err := n.Scenario(finding)
+			switch {
+			case errors.Is(err, check.ErrNoWitness):
+				continue
+			case err != nil:
+				c.unwritten++
+				c.a.remark("%s: %s: %s", f.Name, finding, err)
+				continue
+			}
+			path := c.unusedPath(witnessName(f, n, finding))
+			if old, err := os.ReadFile(path); err == nil && !bytes.Equal(old, text) && !c.ours(old) {
+				return usagef("%s is there, and was not written by tasq check; choose another folder", path)
+			}
+			if err := os.WriteFile(path, text, 0o666); err != nil {
+				return unwritable(path, err)
+			}
+			c.written[path] = true
+		}
+	}
+	return nil
+}
+
+// unusedPath is the path of a scenario file, different from those of this run: folders may hold files of one name.
+func (c *checks) unusedPath(name string) string {
+	path := filepath.Join(c.witness, name+".txt")
+	for i := 2; c.written[path]; i++ {
+		path = filepath.Join(c.witness, fmt.Sprintf("%s.%d.txt", name, i))
+	}
+	return path
+}
+
+// ours reports whether a file in the folder of witnesses was written by an earlier run: it begins with the finding.
+func (c *checks) ours(old []byte) bool {
+	return slices.ContainsFunc(net.FindingCodes(), func(code net.Code) bool {
+		return bytes.HasPrefix(old, []byte("# "+string(code)))
+	})
+}
+
+// witnessName makes a file name of the file, the net and the finding.
+func witnessName(f *check.File, n *check.Net, finding net.Finding) string {
+	parts := []string{filepath.Base(f.Name)}
+	if stem := strings.TrimSuffix(parts[0], filepath.Ext(parts[0])); n.Name != stem {
+		parts = append(parts, n.Name)
+	}
+	parts = append(parts, string(finding.Code))
+	if finding.Subject != "" {
+		parts = append(parts, finding.Subject)
+	}
+	clean := func(r rune) rune {
+		if r == '.' || scenario.IsName("_"+string(r)) {
+			return r
+		}
+		return '_'
+	}
+	return brief([]byte(strings.Map(clean, strings.Join(parts, "."))), 200)
+}

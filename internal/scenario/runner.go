@@ -1,0 +1,281 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Mismatch is a command whose output was not the expected one.
+type Mismatch struct {
+	Command *Command
+	Diff    string // unified, expected against printed
+	Why     string // what is behind a printed code, for a person; "" if none was printed
+}
+
+// Result is what running a scenario file showed.
+type Result struct {
+	Outputs    [][]string // what each command printed
+	Mismatches []Mismatch
+	Broken     error // the database that the file left behind is not whole; nil if it is
+}
+
+// Run executes a scenario file on a store, usually a fresh in-memory one, with a virtual clock. The error is not for a
+// mismatch, but for a store that could not be used.
+func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
+	r, err := newRunner(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{}
+	for _, c := range f.Commands {
+		output, why := r.command(ctx, c)
+		result.Outputs = append(result.Outputs, output)
+		if diff := Diff(c.Expected, output); diff != "" {
+			result.Mismatches = append(result.Mismatches, Mismatch{Command: c, Diff: diff, Why: why})
+		}
+	}
+	result.Broken = r.close(ctx)
+	return result, nil
+}
+
+// runner is one run of a file.
+type runner struct {
+	opener   store.Opener
+	clock    *virtual.Clock
+	engine   *engine.Engine
+	known    map[string]*activities.Definition // by name, the last one defined
+	versions []engine.Workflow                 // all that were ever defined
+	roots    map[string]workitem.CaseID        // by the name that start gave
+	last     string                            // name of the case last started
+}
+
+func newRunner(ctx context.Context, o store.Opener) (*runner, error) {
+	r := &runner{
+		opener: o, clock: virtual.NewClock(), known: make(map[string]*activities.Definition),
+		roots: make(map[string]workitem.CaseID),
+	}
+	return r, r.open(ctx)
+}
+
+// close proves the database whole and closes the engine.
+func (r *runner) close(ctx context.Context) error {
+	return errors.Join(integrity.Check(ctx, r.engine), r.engine.Close())
+}
+
+// open opens the engine with everything that is defined.
+func (r *runner) open(ctx context.Context) error {
+	var err error
+	r.engine, err = engine.Config{
+		Clock: r.clock, Logger: slog.New(slog.DiscardHandler),
+		CallbackTimeout: time.Hour, // no output depends on how fast the machine is
+	}.Open(ctx, r.opener, r.versions...)
+	return err
+}
+
+// command executes one command, and returns the lines that it prints, with the reason for a code among them.
+func (r *runner) command(ctx context.Context, c *Command) (lines []string, why string) {
+	action, err := c.Action()
+	if err == nil {
+		lines, err = r.do(ctx, c, action)
+	}
+	if err == nil {
+		err = r.engine.Drain(ctx)
+	}
+	var problems problems
+	switch {
+	case errors.As(err, &problems):
+		return problems.codes(), err.Error()
+	case err != nil:
+		return failure(err), err.Error()
+	case len(lines) == 0:
+		return []string{"ok"}, ""
+	}
+	return lines, ""
+}
+
+func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error) {
+	switch a.Verb {
+	case VerbDefine:
+		return nil, r.define(ctx, c)
+	case VerbCheck:
+		return r.check(a)
+	case VerbStart:
+		return nil, r.start(ctx, a)
+	case VerbItemNew:
+		return nil, r.newItem(ctx, a)
+	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset:
+		return nil, r.act(ctx, a)
+	case VerbDo:
+		return nil, r.startAndComplete(ctx, a)
+	case VerbCaseCancel:
+		id, err := r.caseAt(ctx, a.Case)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.engine.Cancel(ctx, id, nil)
+	case VerbAdvance:
+		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
+	case VerbCrash:
+		if err := r.engine.Kill(); err != nil {
+			return nil, err
+		}
+		return nil, r.open(ctx)
+	case VerbShow:
+		return r.show(ctx, a)
+	}
+	return nil, fmt.Errorf("%w: %v", errSyntax, c.Words)
+}
+
+var (
+	errSyntax  = errors.New("not a command")
+	errNoItems = errors.New("no items can be added")
+)
+
+// define takes workflows up. An engine is opened with what it knows, so a new one takes the place of the old.
+func (r *runner) define(ctx context.Context, c *Command) error {
+	parsed, err := c.Workflows()
+	if err != nil {
+		return err
+	}
+	defs, refused, err := Compile(parsed, r.known)
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		return problems(refused)
+	}
+	for _, d := range defs {
+		if old := r.known[d.Name]; old != nil && old.Fingerprint != d.Fingerprint {
+			d.Version = fmt.Sprint(len(r.versions) + 1)
+		}
+		r.known[d.Name] = d
+		r.versions = append(r.versions, d)
+	}
+	if err := r.engine.Close(); err != nil {
+		return err
+	}
+	return r.open(ctx)
+}
+
+// problems are why definitions were refused.
+type problems []net.Problem
+
+// Error says them to a person, one a line.
+func (p problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// codes are the lines that define prints, each once.
+func (p problems) codes() []string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = string(p[i].Code) + " " + p[i].Subject
+	}
+	return slices.Compact(lines)
+}
+
+func (r *runner) start(ctx context.Context, a Action) error {
+	d := r.known[a.Workflow]
+	if d == nil {
+		return undefined(a.Workflow)
+	}
+	if _, taken := r.roots[a.Name]; taken {
+		return syntaxf("a case was already started as %q; name this one with \"start %s as NAME\"", a.Name, a.Workflow)
+	}
+	id, err := r.engine.Start(ctx, d.Name, nil)
+	if err != nil {
+		return err
+	}
+	r.roots[a.Name], r.last = id, a.Name
+	return nil
+}
+
+func undefined(workflow string) error {
+	return fmt.Errorf("no workflow %q was defined: %w", workflow, engine.ErrNotFound)
+}
+
+// verbs are the actions behind the verbs.
+var verbs = map[Verb]workitem.Action{
+	VerbItemStart: workitem.Start, VerbItemComplete: workitem.Complete, VerbItemFail: workitem.Fail,
+	VerbItemCancel: workitem.Cancel, VerbItemReset: workitem.Reset,
+}
+
+// act does an action on a work item.
+func (r *runner) act(ctx context.Context, a Action) error {
+	id, err := r.item(ctx, a)
+	if err != nil {
+		return err
+	}
+	return r.engine.Act(ctx, nil, "", id, verbs[a.Verb], nil, builder.Call{Route: a.To})
+}
+
+// startAndComplete does both in one transaction.
+func (r *runner) startAndComplete(ctx context.Context, a Action) error {
+	id, err := r.item(ctx, a)
+	if err != nil {
+		return err
+	}
+	return r.engine.Update(ctx, func(tx *engine.Tx) error {
+		if err := tx.Act(ctx, nil, "", id, workitem.Start, nil, builder.Call{}); err != nil {
+			return err
+		}
+		return tx.Act(ctx, nil, "", id, workitem.Complete, nil, builder.Call{Route: a.To})
+	})
+}
+
+func (r *runner) newItem(ctx context.Context, a Action) error {
+	_, c, err := r.view(ctx, a.Case)
+	if err != nil {
+		return err
+	}
+	if t, ok := c.Net.TaskByName(a.Task); ok && c.Net.Task(t).Kind != net.Atomic {
+		return fmt.Errorf("task %q of workflow %s is a %s and has no work items of its own: %w",
+			a.Task, c.Workflow, kindWords[c.Net.Task(t).Kind], errNoItems)
+	}
+	_, err = r.engine.NewItem(ctx, c.ID, a.Task, activities.NewItem{})
+	return err
+}
+
+// failure turns an error into the line that a failing command prints.
+func failure(err error) []string {
+	var syntax *SyntaxError
+	var transition *workitem.TransitionError
+	switch {
+	case errors.As(err, &syntax), errors.Is(err, errSyntax):
+		return []string{"error: " + CodeSyntax}
+	case errors.As(err, &transition):
+		return []string{"error: illegal-transition"}
+	case errors.Is(err, engine.ErrInactive), errors.Is(err, errNoItems):
+		return []string{"error: not-active"}
+	case errors.Is(err, engine.ErrBadRoute):
+		return []string{"error: bad-route"}
+	case errors.Is(err, errAmbiguous):
+		return []string{"error: ambiguous"}
+	case errors.Is(err, engine.ErrNotFound):
+		return []string{"error: not-found"}
+	case errors.Is(err, engine.ErrRunaway):
+		return []string{"error: runaway"}
+	}
+	return []string{"error: internal: " + strings.ReplaceAll(err.Error(), "\n", " ")}
+}
+
+// left writes the time left until a job is due, as Go prints a duration.
+func left(due, now time.Time) string { return "+" + max(0, due.Sub(now)).String() }

@@ -1,0 +1,117 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (r *runner) show(ctx context.Context, a Action) ([]string, error) {
+	tree, c, err := r.view(ctx, a.Case)
+	if err != nil {
+		return nil, err
+	}
+	switch a.Subject {
+	case SubjectCase:
+		return []string{c.State.String()}, nil
+	case SubjectTasks:
+		return showTasks(c), nil
+	case SubjectMarking:
+		return or(showMarking(c), "(empty)"), nil
+	case SubjectItems:
+		lines, err := r.showItems(ctx, c)
+		return or(lines, "(none)"), err
+	case SubjectCases:
+		return r.showCases(tree), nil
+	case SubjectJobs:
+		return or(r.showJobs(c), "(none)"), nil
+	case SubjectEnabled:
+		return or(showEnabled(c), "(none)"), nil
+	}
+	return nil, fmt.Errorf("%w: show %s", errSyntax, a.Subject)
+}
+
+func or(lines []string, nothing string) []string {
+	if len(lines) == 0 {
+		return []string{nothing}
+	}
+	return lines
+}
+
+func showTasks(c *store.Case) []string {
+	var lines []string
+	for t, task := range c.Tasks {
+		lines = append(lines, fmt.Sprintf("%s %s %d", c.Net.TaskName(net.TaskID(t)), task.State, task.Generation))
+	}
+	return lines
+}
+
+func showMarking(c *store.Case) []string {
+	var lines []string
+	for p, n := range c.Marking {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%s %d", c.Net.ConditionName(net.ConditionID(p)), n))
+		}
+	}
+	return lines
+}
+
+func showEnabled(c *store.Case) []string {
+	var lines []string
+	for t, task := range c.Tasks {
+		if task.State.Active() {
+			lines = append(lines, c.Net.TaskName(net.TaskID(t)))
+		}
+	}
+	return lines
+}
+
+func (r *runner) showItems(ctx context.Context, c *store.Case) ([]string, error) {
+	var lines []string
+	for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: c.ID}) {
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, row.Label()+" "+row.State.String())
+	}
+	return lines, nil
+}
+
+func (r *runner) showCases(tree *store.Tree) []string {
+	paths := make(map[workitem.CaseID]string)
+	for name, id := range r.roots {
+		paths[id] = name
+	}
+	var lines []string
+	tree.Each(func(c *store.Case) {
+		if !c.Parent.IsZero() {
+			paths[c.ID] = paths[c.Parent] + "/" + c.Label()
+		}
+		lines = append(lines, paths[c.ID]+" "+c.State.String())
+	})
+	return lines
+}
+
+func (r *runner) showJobs(c *store.Case) []string {
+	jobs := slices.DeleteFunc(c.Jobs.Slice(), func(j *store.Job) bool { return j.State != store.JobPending })
+	slices.SortStableFunc(jobs, func(a, b *store.Job) int {
+		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	var lines []string
+	for _, j := range jobs {
+		owner := "case"
+		if it := c.Item(j.Item); it != nil {
+			owner = it.Label()
+		} else if j.Task != "" {
+			owner = j.Task
+		}
+		lines = append(lines, owner+" "+left(j.Due, r.clock.Now()))
+	}
+	return lines
+}
