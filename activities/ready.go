@@ -66,8 +66,8 @@ func failureOf(c *Change) retry.Failure {
 		first = chain[len(chain)-1]
 	}
 	f := retry.Failure{
-		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Name: c.spec.FunctionOf(c.Task()),
-		Input: Typed(c.spec.Decode, c.Item.Input),
+		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Name: c.function.NameOr(c.Task()),
+		Input: c.function.Typed(c.Item.Input),
 	}
 	if c.Item.Failure != nil {
 		f.Err = c.Item.Failure

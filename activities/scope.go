@@ -143,12 +143,12 @@ type Change struct {
 	Workflow string          // of the child case
 	From, To workitem.State  // a child case is initialized until its first work starts
 
-	spec *Task
+	function Function
 }
 
-// NewChange makes what OnWorkItemStateChanged is given, of the activation and what the definition says of its task: the
-// caller fills the other fields in. It is for the kernel.
-func NewChange(a *Activation, spec *Task) *Change { return &Change{Activation: *a, spec: spec} }
+// NewChange makes what OnWorkItemStateChanged is given, of the activation and of what does the task's work; the caller fills
+// the other fields in. It is for the kernel.
+func NewChange(a *Activation, f Function) *Change { return &Change{Activation: *a, function: f} }
 
 // Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due
 // after the given time. It is the whole of a retry; [Retry] calls it.

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -32,7 +33,7 @@ type ActionRef[In, Out any] struct {
 }
 
 // Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil action.
-func (a *ActionRef[In, Out]) Untyped() *activities.Definition {
+func (a *ActionRef[In, Out]) Untyped() *workflow.Definition {
 	if a == nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ func newAction[In, Out any](
 		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
 		OnWorkItemStateChanged: retryOf(spec.retry),
 	})
-	task.n.task.Retry, task.n.task.Function = spec.retry, name
+	task.n.task.Retry, task.n.task.Function.Name = spec.retry, name
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	b.d.flow(b.Start(), task, pos)
 	b.d.flow(task, b.End(), pos)
@@ -264,7 +265,7 @@ func policyDocOf(p retry.Policy) policyDoc {
 
 // policyOf is the policy of a run: its own, with the functions of the action's, or the action's.
 func policyOf(c activities.CaseInfo, action retry.Policy) (retry.Policy, error) {
-	o, err := activities.OptionsOf(c)
+	o, err := workflow.OptionsOf(c)
 	if err != nil || len(o.Retry) == 0 {
 		return action, err
 	}

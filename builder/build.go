@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Build checks the definition, verifies its net, and makes a workflow of it. The error is an [*Error] with every
@@ -40,7 +41,7 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 	return w
 }
 
-func (d *draft) build() (*activities.Definition, error) {
+func (d *draft) build() (*workflow.Definition, error) {
 	nd := d.net()
 	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.named(nd.Check()),
 		net.CheckAll(d.family(nd)))
@@ -55,7 +56,7 @@ func (d *draft) build() (*activities.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	def := &activities.Definition{
+	def := &workflow.Definition{
 		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(),
 		Output: d.output(), Verification: verified,
 	}
@@ -118,8 +119,8 @@ func (d *draft) named(found []net.Problem) []net.Problem {
 // family lists the workflow and, once for each name, those that its composite tasks run, at any depth.
 func (d *draft) family(own *net.Definition) []*net.Definition {
 	all := []*net.Definition{own}
-	var add func(of []*activities.Definition)
-	add = func(of []*activities.Definition) {
+	var add func(of []*workflow.Definition)
+	add = func(of []*workflow.Definition) {
 		for _, child := range of {
 			same := func(nd *net.Definition) bool { return nd.Name == child.Name }
 			if slices.ContainsFunc(all, same) {
@@ -128,7 +129,7 @@ func (d *draft) family(own *net.Definition) []*net.Definition {
 			all = append(all, child.Net.Definition())
 			for i := range child.Tasks {
 				for _, name := range sortedKeys(child.Tasks[i].Of) {
-					add([]*activities.Definition{child.Tasks[i].Of[name]})
+					add([]*workflow.Definition{child.Tasks[i].Of[name]})
 				}
 			}
 		}
@@ -161,11 +162,11 @@ func (d *draft) regionOf(n *node) []string {
 	return region
 }
 
-func (d *draft) calls() map[string]*activities.Call {
+func (d *draft) calls() map[string]*workflow.Call {
 	if len(d.jobs) == 0 {
 		return nil
 	}
-	calls := make(map[string]*activities.Call, len(d.jobs))
+	calls := make(map[string]*workflow.Call, len(d.jobs))
 	for _, j := range d.jobs {
 		calls[j.name] = j.call
 	}

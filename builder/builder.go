@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Builder collects the declarations of a workflow whose cases take a C as their input. Make one with [New]. It is not
@@ -46,7 +47,7 @@ type draft struct {
 	sweep    bool          // cases that have ended are removed
 	keep     time.Duration // how long after their end
 
-	def *activities.Definition // once built
+	def *workflow.Definition // once built
 }
 
 // Option sets something of a workflow as a whole.

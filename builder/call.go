@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -17,10 +17,10 @@ type Call struct {
 
 	// Of a start only:
 
-	After    time.Duration      // the case begins so long after the call; 0 is at once
-	At       time.Time          // the case begins at this time; a time that is over, and the zero time, is at once
-	Priority int                // of the case's jobs and work items where their task gives none; higher goes first
-	Options  activities.Options // the rest of what was asked of the run
+	After    time.Duration    // the case begins so long after the call; 0 is at once
+	At       time.Time        // the case begins at this time; a time that is over, and the zero time, is at once
+	Priority int              // of the case's jobs and work items where their task gives none; higher goes first
+	Options  workflow.Options // the rest of what was asked of the run
 
 	timings  int // how often After and At were given
 	problems []error

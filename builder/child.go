@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // ChildOutputs is what the child cases of a composite task gave: the results of those of the workflow that completed,
@@ -86,7 +87,7 @@ func childNode[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) *node {
 	if n == nil || r == nil {
 		return nil
 	}
-	same := func(d *activities.Definition) bool { return d == r.d.def }
+	same := func(d *workflow.Definition) bool { return d == r.d.def }
 	if r.d.def == nil || !slices.ContainsFunc(n.of, same) {
 		n.d.at(n, BadSource, "the outputs of composite task %q are read as those of workflow %q, of which it runs no case; "+
 			"give the result of the workflow that it runs, once that is built", n.name, r.d.name)

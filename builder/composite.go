@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -54,7 +55,7 @@ type Choice struct {
 
 // Definition is a built workflow of any type.
 type Definition interface {
-	Untyped() *activities.Definition
+	Untyped() *workflow.Definition
 }
 
 // CompositeRef is the handle of a composite task.
@@ -138,7 +139,7 @@ func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
 
 // children notes the workflows that a composite task may run.
 func (d *draft) children(n *node, of []Definition) {
-	n.task.Of = make(map[string]*activities.Definition, len(of))
+	n.task.Of = make(map[string]*workflow.Definition, len(of))
 	if len(of) == 0 {
 		d.at(n, MissingWorkflow, "composite task %q has no workflow to run; build it first", n.name)
 	}
@@ -155,11 +156,11 @@ func (d *draft) children(n *node, of []Definition) {
 			n.of = append(n.of, child)
 		}
 	}
-	slices.SortFunc(n.of, func(a, b *activities.Definition) int { return compareText(a.Name, b.Name) })
+	slices.SortFunc(n.of, func(a, b *workflow.Definition) int { return compareText(a.Name, b.Name) })
 }
 
 // untypedOf bears with interfaces that hold a nil workflow.
-func untypedOf(w Definition) *activities.Definition {
+func untypedOf(w Definition) *workflow.Definition {
 	switch w := w.(type) {
 	case nil:
 		return nil

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -28,9 +28,9 @@ type Note struct {
 // fingerprint wherever it stands in its file. It is an error if Tasks and Net do not fit together, or if a composite
 // task runs its own workflow. Where the notes say all that the code does, so that any program can run the definition,
 // set Code to false afterwards.
-func Seal(d *activities.Definition, notes ...Note) error { return seal(d, notes, nil) }
+func Seal(d *workflow.Definition, notes ...Note) error { return seal(d, notes, nil) }
 
-func seal(d *activities.Definition, notes []Note, above []*activities.Definition) error {
+func seal(d *workflow.Definition, notes []Note, above []*workflow.Definition) error {
 	switch {
 	case d == nil || d.Net == nil:
 		return fmt.Errorf("seal a definition: it has no net")
@@ -129,7 +129,7 @@ type documentJob struct {
 	Retry string `json:"retry"`
 }
 
-func documentOf(d *activities.Definition, notes []Note) *document {
+func documentOf(d *workflow.Definition, notes []Note) *document {
 	nd := d.Net.Definition()
 	doc := &document{
 		Name: d.Name, Version: d.Version, Notes: notesOf(notes, ""), Code: caseCode(d), Topics: d.Topics,
@@ -154,7 +154,7 @@ func documentOf(d *activities.Definition, notes []Note) *document {
 	return doc
 }
 
-func documentTaskOf(t *net.Task, spec *activities.Task, notes []Note) documentTask {
+func documentTaskOf(t *net.Task, spec *workflow.Task, notes []Note) documentTask {
 	dt := documentTask{
 		Name: t.Name, Kind: [...]string{"", "routing", "composite"}[t.Kind], Join: t.Join.String(), Split: t.Split.String(),
 		Cancels: t.Cancels, Queue: spec.Queue, Priority: spec.Priority, Policy: spec.Policy.Name(), Auto: spec.Auto,
@@ -207,7 +207,7 @@ func (c *code) add(name string, there bool) {
 	}
 }
 
-func caseCode(d *activities.Definition) []string {
+func caseCode(d *workflow.Definition) []string {
 	var c code
 	h := &d.Hooks
 	c.add("accept", d.Accept != nil)
@@ -220,7 +220,7 @@ func caseCode(d *activities.Definition) []string {
 	return c
 }
 
-func taskCode(t *activities.Task) []string {
+func taskCode(t *workflow.Task) []string {
 	var c code
 	c.add("inputs", t.Inputs != nil)
 	c.add("route", t.Route != nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -33,7 +34,7 @@ type sample struct {
 	allow, silence                                              net.Code
 }
 
-func (s sample) build() (*activities.Definition, error) {
+func (s sample) build() (*workflow.Definition, error) {
 	cb := builder.New[any]("child", builder.Version(s.child))
 	cb.Path(cb.Start(), cb.Routing("r", builder.Gate{}), cb.End())
 	b := builder.New[any](text(s.name, "w"), builder.Version(s.version),
@@ -171,19 +172,19 @@ func TestADescriptionMayBeReworded(t *testing.T) {
 }
 
 // definition compiles a net as a reader of some text would.
-func definition(name string, tasks ...net.Task) *activities.Definition {
+func definition(name string, tasks ...net.Task) *workflow.Definition {
 	nd := &net.Definition{Name: name, Tasks: tasks, Conditions: []net.Condition{
 		{Name: "begin", Role: net.Start}, {Name: "done", Role: net.End}}}
 	for _, task := range tasks {
 		nd.Flows = append(nd.Flows, net.Flow{From: "begin", To: task.Name}, net.Flow{From: task.Name, To: "done"})
 	}
-	return &activities.Definition{Name: name, Net: net.MustCompile(nd), Tasks: make([]activities.Task, len(tasks))}
+	return &workflow.Definition{Name: name, Net: net.MustCompile(nd), Tasks: make([]workflow.Task, len(tasks))}
 }
 
 func TestSealMakesADocumentOfAnyDefinition(t *testing.T) {
 	child := definition("child", net.Task{Name: "b"})
 	d := definition("parent", net.Task{Name: "a", Kind: net.Composite, Of: []string{"child"}}, net.Task{Name: "x"})
-	d.Tasks[0].Of = map[string]*activities.Definition{"child": child}
+	d.Tasks[0].Of = map[string]*workflow.Definition{"child": child}
 	d.Tasks[1].Queue = "people"
 	require.NoError(t, builder.Seal(d, builder.Note{Task: "x", Text: "retry: 4:1s"}, builder.Note{Text: "from a text"}))
 	require.False(t, d.Code)
@@ -206,9 +207,9 @@ func TestSealRefusesWhatDoesNotFit(t *testing.T) {
 	require.EqualError(t, builder.Seal(d), "seal w: it has 0 tasks, and its net has 1")
 
 	d = definition("w", net.Task{Name: "a", Kind: net.Composite, Of: []string{"w"}})
-	d.Tasks[0].Of = map[string]*activities.Definition{"w": d}
+	d.Tasks[0].Of = map[string]*workflow.Definition{"w": d}
 	require.ErrorContains(t, builder.Seal(d), "seal w: a composite task within it runs w again")
-	d.Tasks[0].Of = map[string]*activities.Definition{"none": nil}
+	d.Tasks[0].Of = map[string]*workflow.Definition{"none": nil}
 	require.ErrorContains(t, builder.Seal(d), "workflow none of task a: ")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -25,7 +26,7 @@ type Ended[Out any] struct {
 type Completion[Out any] struct {
 	InTx
 	Ended[Out]
-	d *activities.Definition
+	d *workflow.Definition
 }
 
 // Run is the handle of the run that has ended.
@@ -59,9 +60,9 @@ type handler struct {
 	name     string
 	pos      net.Pos
 	out      reflect.Type
-	spec     func(*activities.Definition) *activities.Handler
-	call     *activities.Call // of one that a job calls
-	missing  bool             // it has no function
+	spec     func(*workflow.Definition) *workflow.Handler
+	call     *workflow.Call // of one that a job calls
+	missing  bool           // it has no function
 	problems []func(d *draft)
 }
 
@@ -80,7 +81,7 @@ type handler struct {
 func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], V) error) *HandlerRef[V] {
 	h := newHandler[Out, V](name, caller(), f == nil)
 	accept := acceptor[V]()
-	h.spec = func(d *activities.Definition) *activities.Handler {
+	h.spec = func(d *workflow.Definition) *workflow.Handler {
 		run := func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error {
 			tx, ok := ctx.Value(txKey{}).(InTx)
 			if !ok {
@@ -92,7 +93,7 @@ func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], 
 			}
 			return f(ctx, &Completion[Out]{InTx: tx, Ended: ended, d: d}, v)
 		}
-		return &activities.Handler{Accept: accept, Run: run}
+		return &workflow.Handler{Accept: accept, Run: run}
 	}
 	return &HandlerRef[V]{h}
 }
@@ -110,7 +111,7 @@ func LaterHandler[Out, V any](
 		})
 	}
 	accept := acceptor[V]()
-	h.spec = func(*activities.Definition) *activities.Handler { return &activities.Handler{Accept: accept} }
+	h.spec = func(*workflow.Definition) *workflow.Handler { return &workflow.Handler{Accept: accept} }
 	run := func(ctx context.Context, w *activities.Work) error {
 		ended, v, err := endedOf[Out, V](w.Case, w.Input)
 		if err != nil {
@@ -118,7 +119,7 @@ func LaterHandler[Out, V any](
 		}
 		return f(context.WithValue(ctx, workKey{}, w), ended, v)
 	}
-	h.call = &activities.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V]()}
+	h.call = &workflow.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V]()}
 	return &LaterRef[V]{h}
 }
 
@@ -200,17 +201,17 @@ func (d *draft) checkHandlers() []net.Problem {
 }
 
 // handlersOf puts the handlers into a definition.
-func (d *draft) handlersOf(def *activities.Definition) {
+func (d *draft) handlersOf(def *workflow.Definition) {
 	for _, h := range d.handlers {
 		if def.Handlers == nil {
-			def.Handlers = make(map[string]*activities.Handler, len(d.handlers))
+			def.Handlers = make(map[string]*workflow.Handler, len(d.handlers))
 		}
 		def.Handlers[h.name] = h.spec(def)
 		if h.call == nil {
 			continue
 		}
 		if def.Calls == nil {
-			def.Calls = make(map[string]*activities.Call, 1)
+			def.Calls = make(map[string]*workflow.Call, 1)
 		}
 		def.Calls[h.name] = h.call
 	}
@@ -229,12 +230,12 @@ func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...TellOption) CallOpt
 }
 
 // TellOption changes what a handler is told of.
-type TellOption func(*activities.Telling)
+type TellOption func(*workflow.Completion)
 
 // Only has a handler told of these outcomes only: [RunCompleted], [RunFailed], [RunCanceled]. A state that is no
 // outcome is an error of the start.
 func Only(outcomes ...RunState) TellOption {
-	return func(t *activities.Telling) {
+	return func(t *workflow.Completion) {
 		for _, o := range outcomes {
 			t.Only = append(t.Only, string(o))
 		}
@@ -254,7 +255,7 @@ func telling[V any](what string, h *handler, value V, opts []TellOption) CallOpt
 			c.problem(fmt.Errorf("%s %s: %w", what, h.name, err))
 			return
 		}
-		t := activities.Telling{Handler: h.name, Value: raw}
+		t := workflow.Completion{Handler: h.name, Value: raw}
 		for _, opt := range opts {
 			if opt != nil {
 				opt(&t)

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -24,7 +25,7 @@ type job struct {
 	d    *draft
 	name string
 	pos  net.Pos
-	call *activities.Call
+	call *workflow.Call
 }
 
 // Scheduler is what a callback is given: a case, an activation, a change or a work item.
@@ -51,7 +52,7 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 			d.other(old.pos)
 		}
 	}
-	j := &job{d: d, name: name, pos: pos, call: &activities.Call{
+	j := &job{d: d, name: name, pos: pos, call: &workflow.Call{
 		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
 	}}
 	d.jobs = append(d.jobs, j)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Node is an element of the net that flows can join: a *[ConditionRef], *[TaskRef], *[RoutingRef] or *[CompositeRef].
@@ -46,10 +46,10 @@ type node struct {
 	join, split   Rule
 	route         Router
 	routeByCaller bool
-	of            []*activities.Definition
-	task          activities.Task // closures that do not depend on flows
-	notes         []string        // what its closures are, for the document
-	worker        bool            // completed by a worker, or by itself: nobody there can choose a route
+	of            []*workflow.Definition
+	task          workflow.Task // closures that do not depend on flows
+	notes         []string      // what its closures are, for the document
+	worker        bool          // completed by a worker, or by itself: nobody there can choose a route
 }
 
 func (d *draft) add(n *node) *node {

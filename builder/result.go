@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -66,7 +66,7 @@ func (w *Workflow[C]) Of(id workitem.CaseID) Run[json.RawMessage] {
 
 // startCase starts a case of a built workflow.
 func startCase[C any](
-	ctx context.Context, rt Runtime, d *activities.Definition, input C, c Call,
+	ctx context.Context, rt Runtime, d *workflow.Definition, input C, c Call,
 ) (workitem.CaseID, error) {
 	payload, err := encode(input)
 	if err == nil && rt == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -16,24 +17,24 @@ import (
 type Runs interface {
 	Runtime
 	// RunInfo says where a root case of the workflow stands.
-	RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (RunInfo, error)
+	RunInfo(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (RunInfo, error)
 	// CancelRun cancels a root case of the workflow, and reports whether there was anything to cancel.
 	CancelRun(
-		ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, c Call,
+		ctx context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, c Call,
 	) (bool, error)
 	// RemoveRun removes a root case of the workflow that has ended, with all that it had.
-	RemoveRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, c Call) error
+	RemoveRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID, c Call) error
 	// RestartRun starts a fresh root case with the input and the options of one that has ended. Steps that its last job
 	// had done are taken over: all of them if from is "", otherwise those before the last one of that name.
 	RestartRun(
-		ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, c Call,
+		ctx context.Context, d *workflow.Definition, id workitem.CaseID, from string, c Call,
 	) (workitem.CaseID, error)
 }
 
 // Waiter is an engine that can wait for the end of a run, which a transaction cannot: *engine.Engine is one.
 type Waiter interface {
 	// WaitRun returns once a root case of the workflow has ended, or is stuck.
-	WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (RunInfo, error)
+	WaitRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (RunInfo, error)
 }
 
 // RunState says where a run stands, in a word.
@@ -93,7 +94,7 @@ var ErrCanceled = errors.New("was canceled")
 // ([Workflow.Of]).
 type Run[Out any] struct {
 	ID workitem.CaseID
-	d  *activities.Definition
+	d  *workflow.Definition
 }
 
 // Status says where the run stands. The error wraps engine.ErrNotFound if there is no such run, or it was removed.

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -20,7 +21,7 @@ import (
 // test moves it, and work is done when a test says so.
 type memory struct {
 	*workitem.Generator
-	defs map[string]*activities.Definition
+	defs map[string]*workflow.Definition
 	tree *store.Tree
 	now  time.Time
 	last builder.Call
@@ -29,7 +30,7 @@ type memory struct {
 
 func newMemory(workflows ...builder.Definition) *memory {
 	m := &memory{
-		Generator: workitem.NewGenerator(rand.Reader), defs: map[string]*activities.Definition{}, tree: store.NewTree(),
+		Generator: workitem.NewGenerator(rand.Reader), defs: map[string]*workflow.Definition{}, tree: store.NewTree(),
 		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	for _, w := range workflows {
@@ -38,8 +39,8 @@ func newMemory(workflows ...builder.Definition) *memory {
 	return m
 }
 
-func (m *memory) Definition(fingerprint string) *activities.Definition { return m.defs[fingerprint] }
-func (m *memory) Named(string) *activities.Definition                  { return nil }
+func (m *memory) Definition(fingerprint string) *workflow.Definition { return m.defs[fingerprint] }
+func (m *memory) Named(string) *workflow.Definition                  { return nil }
 func (m *memory) Recalled(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
@@ -63,7 +64,7 @@ func (m *memory) command(ctx context.Context, by string, f func(*kernel.Machine)
 
 // StartCase implements builder.Runtime.
 func (m *memory) StartCase(
-	ctx context.Context, d *activities.Definition, input json.RawMessage, c builder.Call,
+	ctx context.Context, d *workflow.Definition, input json.RawMessage, c builder.Call,
 ) (workitem.CaseID, error) {
 	m.defs[d.Fingerprint], m.last = d, c
 	id := m.NewCaseID(m.now)
@@ -75,7 +76,7 @@ func (m *memory) StartCase(
 
 // Act implements builder.Runtime.
 func (m *memory) Act(
-	ctx context.Context, _ *activities.Definition, _ string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	ctx context.Context, _ *workflow.Definition, _ string, item workitem.ID, a workitem.Action, payload json.RawMessage,
 	c builder.Call,
 ) error {
 	m.last = c

@@ -6,17 +6,17 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Runtime is what typed handles need of an engine.
 type Runtime interface {
 	// StartCase starts a root case of a workflow.
-	StartCase(ctx context.Context, d *activities.Definition, input json.RawMessage, c Call) (workitem.CaseID, error)
+	StartCase(ctx context.Context, d *workflow.Definition, input json.RawMessage, c Call) (workitem.CaseID, error)
 	// Act does an action on a work item of a task of a workflow, and refuses an item of another one.
 	Act(
-		ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action,
+		ctx context.Context, d *workflow.Definition, task string, item workitem.ID, a workitem.Action,
 		payload json.RawMessage, c Call,
 	) error
 }

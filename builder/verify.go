@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // UnsoundError is one thing that makes a workflow's net unsound, with its code and the shortest run that shows it.
@@ -92,11 +92,11 @@ const (
 )
 
 // verify decides whether the net is sound. The error is an [*Error] with the findings that are not allowed.
-func (d *draft) verify(n *net.Net) (activities.Verification, error) {
+func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 	rep := net.Verify(n, net.VerifyOptions{
 		States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now, Silence: d.silenced,
 	})
-	v := activities.Verification{
+	v := workflow.Verification{
 		Verdict: rep.Verdict, Allowed: d.allowed, Silenced: d.silenced, Warnings: rep.Warnings,
 	}
 	refused := &Error{Workflow: d.name, Pos: d.pos, Net: n.Definition(), Warnings: rep.Warnings}

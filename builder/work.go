@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -69,11 +70,11 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	n := b.d.declare(name, taskNode, pos)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto
-	n.task = activities.Task{
+	n.task = workflow.Task{
 		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
 		Accept: acceptTask[In, Out](), Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
 		Timers: timersOf(w.Timeout, w.CancelAfter, w.Timers), RunTimeout: w.RunTimeout,
-		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Decode: decoderOf[In](),
+		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Function: activities.Function{Decode: decoderOf[In]()},
 	}
 	if w.Run != nil {
 		n.task.Run = runnerOf(w.Run)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Workflow is a verified definition whose cases take a C. It is immutable and safe for concurrent use.
 type Workflow[C any] struct {
-	*activities.Definition
+	*workflow.Definition
 	Description string // as [Describe] said; "" if nothing
 }
 
@@ -28,7 +29,7 @@ func (w *Workflow[C]) Warnings() []net.Finding {
 }
 
 // Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil workflow.
-func (w *Workflow[C]) Untyped() *activities.Definition {
+func (w *Workflow[C]) Untyped() *workflow.Definition {
 	if w == nil {
 		return nil
 	}

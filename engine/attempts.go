@@ -47,7 +47,7 @@ func (e *Engine) logItem(c *store.Case, it *workitem.Item, moved *store.ItemMove
 		if spec.Auto {
 			return // no work was attempted
 		}
-		who = append(who, slog.String("function", spec.FunctionOf(it.Task)))
+		who = append(who, slog.String("function", spec.Function.NameOr(it.Task)))
 	}
 	e.logAttempt(who, moved.To == workitem.Failed, moved.Failure, wait, again)
 }

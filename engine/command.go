@@ -7,12 +7,13 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // StartCase implements [builder.Runtime]; workflows call it. Use it directly to start a workflow by an untyped input.
 func (e *Engine) StartCase(
-	ctx context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
+	ctx context.Context, d *workflow.Definition, input json.RawMessage, call builder.Call,
 ) (workitem.CaseID, error) {
 	return submitFor(ctx, e, &request{}, func(tx *Tx) (workitem.CaseID, error) {
 		return tx.StartCase(tx.ctx, d, input, call)
@@ -47,7 +48,7 @@ func (e *Engine) names() string {
 
 // Act implements [builder.Runtime]; tasks call it.
 func (e *Engine) Act(
-	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	ctx context.Context, d *workflow.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
 	call builder.Call,
 ) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error {

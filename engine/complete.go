@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -34,14 +35,14 @@ func (tx *Tx) complete(u *unit, events []store.Event) error {
 // removes the case is refused while somebody has still to be told.
 func (tx *Tx) tellAll(u *unit) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
-	o, err := activities.OptionsOf(c)
+	o, err := workflow.OptionsOf(c)
 	if err != nil {
 		return err
 	}
 	d := tx.e.byPrint[c.Fingerprint]
-	var now []activities.Telling
+	var now []workflow.Completion
 	for _, t := range o.OnComplete {
-		if !t.Wants(c.State) {
+		if !t.Includes(c.State) {
 			continue
 		}
 		if h := d.Handlers[t.Handler]; h != nil && h.Run != nil && !tx.late {
@@ -81,7 +82,7 @@ func (tx *Tx) tellAll(u *unit) error {
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
 // tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
-func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, t activities.Telling) error {
+func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t workflow.Completion) error {
 	err := tx.apart(func() error { return tx.tell(d, c, t) })
 	switch {
 	case err == nil:
@@ -98,7 +99,7 @@ func (tx *Tx) tellNow(u *unit, d *activities.Definition, c activities.CaseInfo, 
 }
 
 // tellByJob has a job tell a handler; after a failure the first wait of its backoff comes first.
-func (tx *Tx) tellByJob(u *unit, t activities.Telling, failure *workitem.Failure) error {
+func (tx *Tx) tellByJob(u *unit, t workflow.Completion, failure *workitem.Failure) error {
 	wait, _ := backoff.Next(retry.Failure{Attempt: 1, Err: failure})
 	if failure == nil {
 		wait = 0
@@ -107,7 +108,7 @@ func (tx *Tx) tellByJob(u *unit, t activities.Telling, failure *workitem.Failure
 }
 
 // tell calls a handler with the transaction.
-func (tx *Tx) tell(d *activities.Definition, c activities.CaseInfo, t activities.Telling) error {
+func (tx *Tx) tell(d *workflow.Definition, c activities.CaseInfo, t workflow.Completion) error {
 	h := d.Handlers[t.Handler]
 	if h == nil || h.Run == nil {
 		return fmt.Errorf("workflow %s has no completion handler %q that could be told in a transaction", d.Name, t.Handler)
@@ -131,7 +132,7 @@ func (tx *Tx) tellDue(u *unit, j *store.Job) error {
 	if d == nil {
 		return errForeign
 	}
-	err := tx.tell(d, c, activities.Telling{Handler: j.Name, Value: j.Input})
+	err := tx.tell(d, c, workflow.Completion{Handler: j.Name, Value: j.Input})
 	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // registerAll takes the workflows that an engine is opened with, and those that their composite tasks run. Two that are built
@@ -33,7 +33,7 @@ func (e *Engine) registerAll(workflows []Workflow) error {
 	return nil
 }
 
-func (e *Engine) register(d *activities.Definition) error {
+func (e *Engine) register(d *workflow.Definition) error {
 	if d == nil || e.byPrint[d.Fingerprint] != nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (e *Engine) register(d *activities.Definition) error {
 }
 
 // warn logs what verification noticed of a workflow as it was built, where somebody sees it who did not ask.
-func (e *Engine) warn(d *activities.Definition) {
+func (e *Engine) warn(d *workflow.Definition) {
 	for _, w := range d.Verification.Warnings {
 		args := []any{"workflow", d.Name, "code", w.Code}
 		if len(w.Elements) > 0 {
@@ -74,7 +74,7 @@ func (e *Engine) warn(d *activities.Definition) {
 const maxLoggedSteps = 20
 
 // version finds a version of a workflow that the engine was opened with; nil if there is none.
-func (e *Engine) version(name, version string) *activities.Definition {
+func (e *Engine) version(name, version string) *workflow.Definition {
 	for _, d := range e.byPrint {
 		if d.Name == name && d.Version == version {
 			return d
@@ -83,7 +83,7 @@ func (e *Engine) version(name, version string) *activities.Definition {
 	return nil
 }
 
-func twins(a, b *activities.Definition) error {
+func twins(a, b *workflow.Definition) error {
 	name := a.Name
 	if a.Version != "" {
 		name += " version " + a.Version
@@ -93,7 +93,7 @@ func twins(a, b *activities.Definition) error {
 }
 
 // origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if nobody knows.
-func origin(d *activities.Definition) string {
+func origin(d *workflow.Definition) string {
 	if len(d.Tasks) == 0 || d.Net.Task(0).Pos.IsZero() {
 		return ""
 	}
@@ -102,7 +102,7 @@ func origin(d *activities.Definition) string {
 
 // Workflow finds a workflow that the engine was opened with, by name: the last one given, if there are several versions.
 // It is nil if there is none.
-func (e *Engine) Workflow(name string) *activities.Definition { return e.byName[name] }
+func (e *Engine) Workflow(name string) *workflow.Definition { return e.byName[name] }
 
 // definitions lists what is registered in the form that the database keeps.
 func (e *Engine) definitions() []*store.Definition {
@@ -143,7 +143,7 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 	})
 }
 
-func drift(old *store.Definition, d *activities.Definition, c *store.Case) error {
+func drift(old *store.Definition, d *workflow.Definition, c *store.Case) error {
 	version := ""
 	if d.Version != "" {
 		version = " version " + d.Version

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -38,7 +39,7 @@ var (
 
 // Workflow is anything that is, or embeds, a definition.
 type Workflow interface {
-	Untyped() *activities.Definition
+	Untyped() *workflow.Definition
 }
 
 // Engine runs cases on one store. It is safe for concurrent use.
@@ -48,8 +49,8 @@ type Engine struct {
 	clock   retry.Clock
 	log     *slog.Logger
 	ids     *workitem.Generator
-	byPrint map[string]*activities.Definition
-	byName  map[string]*activities.Definition // the last one given of each name
+	byPrint map[string]*workflow.Definition
+	byName  map[string]*workflow.Definition // the last one given of each name
 
 	slots chan struct{} // one for each function of a step that runs; nil without a bound
 
@@ -99,7 +100,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	}
 	e := &Engine{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
-		byPrint: make(map[string]*activities.Definition), byName: make(map[string]*activities.Definition),
+		byPrint: make(map[string]*workflow.Definition), byName: make(map[string]*workflow.Definition),
 		closing: make(chan struct{}), stopped: make(chan struct{}),
 		trees: make(map[workitem.CaseID]*cached),
 	}

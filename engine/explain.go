@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -15,7 +15,7 @@ import (
 // queues this engine has, whether its workers are busy and whether its store fails. The error wraps [ErrNotFound] if there is no such case.
 func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answer, err error) {
 	here := why.Here{
-		Definition: func(fingerprint string) *activities.Definition { return e.byPrint[fingerprint] },
+		Definition: func(fingerprint string) *workflow.Definition { return e.byPrint[fingerprint] },
 		Workers:    e.workersOf,
 		Running:    e.sched.runningOf,
 		Failing:    e.failingSince,

@@ -9,35 +9,36 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // function is what a definition says of the function behind a job.
 type function struct {
-	name   string // in filters and logs
-	retry  retry.Policy
-	decode func(json.RawMessage) (any, error)
+	activities.Function
+	retry retry.Policy
 }
 
 // functionOf finds the function behind a job; nothing but its name if there is none.
-func functionOf(def *activities.Definition, w *activities.Work) function {
+func functionOf(def *workflow.Definition, w *activities.Work) function {
 	if w.Name != "" {
 		if call := def.Calls[w.Name]; call != nil {
-			return function{w.Name, call.Retry, call.Decode}
+			return function{activities.Function{Name: w.Name, Decode: call.Decode}, call.Retry}
 		}
-		return function{name: w.Name}
+		return function{Function: activities.Function{Name: w.Name}}
 	}
 	t, ok := def.Net.TaskByName(w.Item.Task)
 	if !ok {
-		return function{name: w.Item.Task}
+		return function{Function: activities.Function{Name: w.Item.Task}}
 	}
-	spec := &def.Tasks[t]
-	return function{spec.FunctionOf(w.Item.Task), spec.Retry, spec.Decode}
+	f := def.Tasks[t].Function
+	f.Name = f.NameOr(w.Item.Task)
+	return function{f, def.Tasks[t].Retry}
 }
 
 // failureOf makes the failure that a job is settled with. The filters of its retry policy are asked here, where the error
 // still is what the function returned; the process decides by their answer.
-func (e *Engine) failureOf(def *activities.Definition, w *activities.Work, err error) *workitem.Failure {
+func (e *Engine) failureOf(def *workflow.Definition, w *activities.Work, err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
 	f := functionOf(def, w)
 	if len(f.retry.Filters) == 0 {
@@ -46,7 +47,7 @@ func (e *Engine) failureOf(def *activities.Definition, w *activities.Work, err e
 	_, refused := errors.AsType[*activities.OutputError](err)
 	failure.Filtered = true
 	failure.Retryable = failure.Retryable && f.retry.Accepts(retry.Failure{
-		Attempt: w.Attempt, Elapsed: max(e.now().Sub(w.Began), 0), Err: err, Name: f.name, Input: activities.Typed(f.decode, w.Input),
+		Attempt: w.Attempt, Elapsed: max(e.now().Sub(w.Began), 0), Err: err, Name: f.Name, Input: f.Typed(w.Input),
 		Refused: refused,
 	})
 	return failure

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -54,7 +55,7 @@ func TestGarbageIsRefusedAtEveryEntry(t *testing.T) {
 			return e.Update(ctx, func(tx *engine.Tx) error { _, err := open.Start(ctx, tx, raw); return err })
 		},
 		"options": func(raw json.RawMessage) error {
-			_, err := e.StartCase(ctx, open.Untyped(), nil, builder.Call{Options: activities.Options{Retry: raw}})
+			_, err := e.StartCase(ctx, open.Untyped(), nil, builder.Call{Options: workflow.Options{Retry: raw}})
 			return err
 		},
 		"new item": func(raw json.RawMessage) error {

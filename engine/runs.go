@@ -9,16 +9,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // RunInfo implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+func (e *Engine) RunInfo(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	type seen struct {
 		info builder.RunInfo
 		item workitem.ID
@@ -37,7 +37,7 @@ func (e *Engine) RunInfo(ctx context.Context, d *activities.Definition, id worki
 
 // RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as waiting: it takes a query to find
 // out.
-func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+func (tx *Tx) RunInfo(_ context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	leave, err := tx.enter()
 	if err != nil {
 		return builder.RunInfo{}, err
@@ -51,7 +51,7 @@ func (tx *Tx) RunInfo(_ context.Context, d *activities.Definition, id workitem.C
 }
 
 // WaitRun implements [builder.Waiter]; the handles of runs call it.
-func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+func (e *Engine) WaitRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
 	incident, leave := e.watch.joinIncidents(id)
 	defer leave()
 	first := func(tx *Tx) workitem.ID { return tx.abandoned(id) }
@@ -79,7 +79,7 @@ func (e *Engine) WaitRun(ctx context.Context, d *activities.Definition, id worki
 }
 
 // openRun finds a root case of a workflow.
-func (tx *Tx) openRun(d *activities.Definition, id workitem.CaseID) (*unit, error) {
+func (tx *Tx) openRun(d *workflow.Definition, id workitem.CaseID) (*unit, error) {
 	u, err := tx.openAny(id)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (tx *Tx) openRun(d *activities.Definition, id workitem.CaseID) (*unit, erro
 }
 
 // isRunOf refuses a case of another workflow. One of another version is fine.
-func isRunOf(d *activities.Definition, c *store.Case, id workitem.CaseID) error {
+func isRunOf(d *workflow.Definition, c *store.Case, id workitem.CaseID) error {
 	switch {
 	case c == nil:
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
@@ -169,14 +169,14 @@ func soonest(c *store.Case) *store.Job {
 
 // CancelRun implements [builder.Runs]; the handles of runs call it.
 func (e *Engine) CancelRun(
-	ctx context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
+	ctx context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
 ) (bool, error) {
 	return submitFor(ctx, e, &request{}, func(tx *Tx) (bool, error) { return tx.CancelRun(tx.ctx, d, id, reason, call) })
 }
 
 // CancelRun implements [builder.Runs].
 func (tx *Tx) CancelRun(
-	_ context.Context, d *activities.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
+	_ context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
 ) (done bool, err error) {
 	err = tx.command(func() error {
 		if err := tx.e.reasonFits(reason); err != nil {
@@ -202,12 +202,12 @@ func (tx *Tx) CancelRun(
 }
 
 // RemoveRun implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) RemoveRun(ctx context.Context, d *activities.Definition, id workitem.CaseID, call builder.Call) error {
+func (e *Engine) RemoveRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID, call builder.Call) error {
 	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.RemoveRun(tx.ctx, d, id, call) }})
 }
 
 // RemoveRun implements [builder.Runs].
-func (tx *Tx) RemoveRun(_ context.Context, d *activities.Definition, id workitem.CaseID, call builder.Call) error {
+func (tx *Tx) RemoveRun(_ context.Context, d *workflow.Definition, id workitem.CaseID, call builder.Call) error {
 	return tx.command(func() error {
 		u, err := tx.openRun(d, id)
 		if err != nil {
@@ -246,7 +246,7 @@ func (tx *Tx) remove(u *unit, call builder.Call) error {
 
 // RestartRun implements [builder.Runs]; the handles of runs call it.
 func (e *Engine) RestartRun(
-	ctx context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
+	ctx context.Context, d *workflow.Definition, id workitem.CaseID, from string, call builder.Call,
 ) (workitem.CaseID, error) {
 	return submitFor(ctx, e, &request{}, func(tx *Tx) (workitem.CaseID, error) {
 		return tx.RestartRun(tx.ctx, d, id, from, call)
@@ -255,7 +255,7 @@ func (e *Engine) RestartRun(
 
 // RestartRun implements [builder.Runs]. The fresh run is of the definition that is given, which may be a newer version.
 func (tx *Tx) RestartRun(
-	_ context.Context, d *activities.Definition, id workitem.CaseID, from string, call builder.Call,
+	_ context.Context, d *workflow.Definition, id workitem.CaseID, from string, call builder.Call,
 ) (fresh workitem.CaseID, err error) {
 	err = tx.command(func() error {
 		if err := call.Plain(); err != nil {
@@ -286,7 +286,7 @@ func (tx *Tx) RestartRun(
 
 // optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
 func optionsAgain(old *store.Case) (json.RawMessage, error) {
-	o, err := activities.OptionsOf(kernel.Info(old))
+	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil || !oneJob(old) || !o.Work.IsZero() {
 		return old.Options, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -93,7 +94,7 @@ func (tx *Tx) Now() time.Time { return tx.now }
 
 // StartCase implements [builder.Runtime].
 func (tx *Tx) StartCase(
-	_ context.Context, d *activities.Definition, input json.RawMessage, call builder.Call,
+	_ context.Context, d *workflow.Definition, input json.RawMessage, call builder.Call,
 ) (id workitem.CaseID, err error) {
 	err = tx.command(func() error {
 		id, err = tx.startCase(d, input, call)
@@ -102,13 +103,13 @@ func (tx *Tx) StartCase(
 	return id, err
 }
 
-func (tx *Tx) startCase(d *activities.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
+func (tx *Tx) startCase(d *workflow.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
 	return tx.begin(&store.Case{Priority: call.Priority}, d, input, "start "+d.Name, call, nil)
 }
 
 // begin starts a root case. The case given holds what it is to have beyond its input.
 func (tx *Tx) begin(
-	c *store.Case, d *activities.Definition, input json.RawMessage, command string, call builder.Call, steps []*workitem.Step,
+	c *store.Case, d *workflow.Definition, input json.RawMessage, command string, call builder.Call, steps []*workitem.Step,
 ) (workitem.CaseID, error) {
 	if tx.e.byPrint[d.Fingerprint] == nil {
 		return c.ID, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
@@ -141,7 +142,7 @@ func (tx *Tx) begin(
 
 // check looks at what was asked of a start, before anything is written, and says when the case begins.
 func (tx *Tx) check(
-	c *store.Case, d *activities.Definition, input json.RawMessage, call builder.Call,
+	c *store.Case, d *workflow.Definition, input json.RawMessage, call builder.Call,
 ) (due time.Time, err error) {
 	if err := tx.e.fits("input", input); err != nil {
 		return due, err
@@ -157,7 +158,7 @@ func (tx *Tx) check(
 	if len(c.Options) == 0 {
 		return due, nil
 	}
-	o, err := activities.OptionsOf(kernel.Info(c))
+	o, err := workflow.OptionsOf(kernel.Info(c))
 	if err == nil {
 		err = o.Check(d)
 	}
@@ -169,7 +170,7 @@ func (tx *Tx) check(
 
 // Act implements [builder.Runtime].
 func (tx *Tx) Act(
-	ctx context.Context, d *activities.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
+	ctx context.Context, d *workflow.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
 	call builder.Call,
 ) error {
 	return tx.command(func() error {
@@ -182,7 +183,7 @@ func (tx *Tx) Act(
 }
 
 func (tx *Tx) act(
-	_ context.Context, root workitem.CaseID, d *activities.Definition, task string, item workitem.ID, a workitem.Action,
+	_ context.Context, root workitem.CaseID, d *workflow.Definition, task string, item workitem.ID, a workitem.Action,
 	payload json.RawMessage, call builder.Call,
 ) error {
 	if err := tx.e.fits("payload", payload); err != nil {
@@ -362,7 +363,7 @@ func (tx *Tx) rootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
 // host is what the kernel sees of a transaction.
 type host struct{ tx *Tx }
 
-func (h host) Definition(fingerprint string) *activities.Definition {
+func (h host) Definition(fingerprint string) *workflow.Definition {
 	return h.tx.e.byPrint[fingerprint]
 }
 
@@ -378,7 +379,7 @@ func (h host) NewStepID(now time.Time) workitem.StepID { return h.tx.e.ids.NewSt
 func (h host) NewMessageID(now time.Time) workitem.MessageID {
 	return h.tx.e.ids.NewMessageID(now)
 }
-func (h host) Named(workflow string) *activities.Definition { return h.tx.e.byName[workflow] }
+func (h host) Named(workflow string) *workflow.Definition { return h.tx.e.byName[workflow] }
 func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 	return h.tx.s.Steps(h.tx.ctx, owner)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -36,7 +37,7 @@ func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*
 
 // run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given
 // the job up when it returns.
-func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activities.Work, j *journal) (
+func (e *Engine) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, suspended bool,
 ) {
 	run := step.NewRun(j, e.infoOf(def, w))
@@ -53,9 +54,9 @@ func (e *Engine) run(ctx context.Context, def *activities.Definition, w *activit
 }
 
 // infoOf describes a job to its steps.
-func (e *Engine) infoOf(def *activities.Definition, w *activities.Work) step.Info {
+func (e *Engine) infoOf(def *workflow.Definition, w *activities.Work) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: e.log, MaxResult: e.cfg.MaxPayload,
-		Workflow: w.Case.Workflow, Function: functionOf(def, w).name, Slots: e.slots}
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: e.slots}
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}
@@ -63,7 +64,7 @@ func (e *Engine) infoOf(def *activities.Definition, w *activities.Work) step.Inf
 }
 
 // call calls the function behind a job. Panics and overruns are failures like any other.
-func (e *Engine) call(ctx context.Context, def *activities.Definition, w *activities.Work) (output json.RawMessage, err error) {
+func (e *Engine) call(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = retry.NewPanicError(p)

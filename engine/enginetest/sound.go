@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // soundStates is how far a test looks: farther than Build, which must not keep a program from starting.
@@ -28,13 +28,13 @@ const soundStates = 1_000_000
 //	func TestArticleIsSound(t *testing.T) { enginetest.Sound(t, article) }
 func Sound(t testing.TB, workflows ...engine.Workflow) {
 	t.Helper()
-	seen := make(map[*activities.Definition]bool)
+	seen := make(map[*workflow.Definition]bool)
 	for _, w := range workflows {
 		sound(t, w.Untyped(), seen)
 	}
 }
 
-func sound(t testing.TB, d *activities.Definition, seen map[*activities.Definition]bool) {
+func sound(t testing.TB, d *workflow.Definition, seen map[*workflow.Definition]bool) {
 	t.Helper()
 	if d == nil || seen[d] {
 		return

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -14,7 +14,7 @@ import (
 type Here struct {
 	// Definition finds what the engine was opened with, by fingerprint; nil for one that it lacks. A nil function means
 	// that this is not known.
-	Definition func(fingerprint string) *activities.Definition
+	Definition func(fingerprint string) *workflow.Definition
 	// Workers says how many jobs of a queue run at a time, here. A nil function means that this is not known.
 	Workers func(queue string) int
 	// Running says how many jobs of a queue run at the moment, here. A nil function means that this is not known.

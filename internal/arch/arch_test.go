@@ -25,23 +25,26 @@ var layers = map[string]int{
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
 	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
-	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "store": 1, "step": 1,
-	"internal/modeltest": 1,
+	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
 
-	"builder": 2, "internal/kernel": 2, "store/sqlite": 2, "store/storetest": 2, "step/steptest": 2,
-	"internal/integrity": 2, "engine/why": 2,
+	"workflow": 2,
 
-	"engine": 3,
+	"store": 3,
 
-	"admin": 4, "internal/scenario": 4,
+	"builder": 4, "internal/kernel": 4, "store/sqlite": 4, "store/storetest": 4, "step/steptest": 4,
+	"internal/integrity": 4, "engine/why": 4,
 
-	"engine/enginetest": 5, "cmd/tasq/internal/demo": 5, "cmd/tasq/internal/model": 5,
+	"engine": 6,
 
-	"cmd/tasq/internal/check": 6,
+	"admin": 7, "internal/scenario": 7,
 
-	"cmd/tasq/internal/cli": 7,
+	"engine/enginetest": 8, "cmd/tasq/internal/demo": 8, "cmd/tasq/internal/model": 8,
 
-	"cmd/tasq": 8, "internal/arch": 8,
+	"cmd/tasq/internal/check": 9,
+
+	"cmd/tasq/internal/cli": 10,
+
+	"cmd/tasq": 11, "internal/arch": 11,
 }
 
 func layerOf(pkg string) (int, bool) {
@@ -49,7 +52,7 @@ func layerOf(pkg string) (int, bool) {
 		return n, true
 	}
 	if strings.HasPrefix(pkg, "recipes/") { // definitions: builder and below
-		return 3, true
+		return 5, true
 	}
 	return 0, false
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
-func (m *Machine) openCase(c *store.Case, d *activities.Definition, input json.RawMessage) ([]step, error) {
+func (m *Machine) openCase(c *store.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	begin, err := m.createCase(c, d, input)
 	return append(begin, m.firstTasks(c.ID)), err
 }
 
 // createCase creates a case and returns its own onInitialized.
-func (m *Machine) createCase(c *store.Case, d *activities.Definition, input json.RawMessage) ([]step, error) {
+func (m *Machine) createCase(c *store.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
 		accepted, err := d.Accept(input)
 		if err != nil {

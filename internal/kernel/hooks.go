@@ -6,6 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -29,7 +30,7 @@ func (m *Machine) taskHook(
 }
 
 func (m *Machine) changeHook(
-	id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task, fill func(*activities.Change),
+	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, fill func(*activities.Change),
 ) step {
 	hook := spec.Hooks.OnWorkItemStateChanged
 	if hook == nil {
@@ -37,14 +38,14 @@ func (m *Machine) changeHook(
 	}
 	return func() error {
 		c := m.tree.Case(id)
-		change := activities.NewChange(m.activation(c, t, generation), spec)
+		change := activities.NewChange(m.activation(c, t, generation), spec.Function)
 		fill(change)
 		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
 	}
 }
 
 func (m *Machine) itemHook(
-	id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *activities.Task,
+	id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *workflow.Task,
 ) step {
 	what, hook := hookOf(&spec.ItemHooks, a)
 	if hook == nil {

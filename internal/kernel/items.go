@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -55,7 +56,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 }
 
 // tellInitialized runs the initialize action of a fresh item, and tells its onInitialized.
-func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item) error {
+func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
 	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *activities.
 
 // runAction runs what the task does when an action is asked of an item, if anything.
 func (m *Machine) runAction(
-	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
+	c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
 ) error {
 	action := spec.Actions[a]
 	if action == nil {
@@ -79,7 +80,7 @@ func (m *Machine) runAction(
 }
 
 func (m *Machine) newItem(
-	c *store.Case, t net.TaskID, generation int, spec *activities.Task, n activities.NewItem,
+	c *store.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
 	it := &workitem.Item{
 		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
@@ -106,7 +107,7 @@ func (m *Machine) newItem(
 
 // openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers, which count from
 // the moment at which the item is due. A time that a backoff takes is no time in which anybody was late.
-func (m *Machine) openItemJobs(id workitem.CaseID, spec *activities.Task, it *workitem.Item) error {
+func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
 	due := it.Created
 	if !it.Due.IsZero() {
 		due = it.Due
@@ -137,7 +138,7 @@ func placeOf(it *workitem.Item) activities.Place {
 }
 
 // accept has a payload decoded and validated by the task.
-func accept(spec *activities.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+func accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
 	if spec.Accept == nil {
 		if len(payload) == 0 {
 			return nil, nil
@@ -240,7 +241,7 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
 
 // moved is what every change of an item ends with.
 func (m *Machine) moved(
-	c *store.Case, t net.TaskID, spec *activities.Task, it *workitem.Item, mv move, judge bool,
+	c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
 	from, a := it.State, mv.do
 	to, _ := workitem.Next(from, a)
@@ -298,7 +299,7 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 
 // redo has an item that was reset run again, from now. Its timers counted from when it was due and are gone with the
 // reset, as all of its jobs are; the run is what its task is for.
-func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *activities.Task) step {
+func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
 	if spec.Run == nil {
 		return nil
 	}

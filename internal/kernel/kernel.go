@@ -23,6 +23,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -59,13 +60,13 @@ const MaxCrashes = 3
 // Host is what the kernel needs of the engine.
 type Host interface {
 	// Definition finds the definition that a case runs on; nil if this program does not have it.
-	Definition(fingerprint string) *activities.Definition
+	Definition(fingerprint string) *workflow.Definition
 	// Call runs a callback. A panic comes back as an error, and so does an overrun of time, as ErrAbandoned.
 	Call(ctx context.Context, f func(ctx context.Context) error) error
 	// Gate is that of the transaction; the engine's code has control of it.
 	Gate() *Gate
 	// Named finds the definition that new cases of a workflow run on; nil if this program does not have it.
-	Named(workflow string) *activities.Definition
+	Named(workflow string) *workflow.Definition
 	// Steps lists the steps of a job by their owner; see [workitem.Step.Owner].
 	Steps(owner [16]byte) ([]*workitem.Step, error)
 	// Recalled lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
@@ -204,7 +205,7 @@ func (m *Machine) release() error {
 }
 
 // definition finds what a case runs on.
-func (m *Machine) definition(c *store.Case) (*activities.Definition, error) {
+func (m *Machine) definition(c *store.Case) (*workflow.Definition, error) {
 	if d := m.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
 	}
@@ -234,7 +235,7 @@ func versioned(name, version string) string {
 	return "workflow " + name + " version " + version
 }
 
-func (m *Machine) spec(c *store.Case, t net.TaskID) (*activities.Task, error) {
+func (m *Machine) spec(c *store.Case, t net.TaskID) (*workflow.Task, error) {
 	d, err := m.definition(c)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -101,7 +102,7 @@ func restarted(c *store.Case, w *activities.Work) error {
 	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
 		return nil
 	}
-	o, err := activities.OptionsOf(w.Case)
+	o, err := workflow.OptionsOf(w.Case)
 	if err == nil && !o.Work.IsZero() {
 		w.First = o.Work
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -14,7 +14,7 @@ import (
 // time, at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those
 // of a run that it restarts; the first item that a worker does takes them over.
 func (m *Machine) Start(
-	c *store.Case, d *activities.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
+	c *store.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
 	c.Root, c.Number = c.ID, 1
 	begin, err := m.createCase(c, d, input)
@@ -45,7 +45,7 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 // Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow,
 // otherwise in a transaction. The failure is that of an attempt that was made already, nil if there was none; the job
 // then waits.
-func (m *Machine) Tell(t activities.Telling, failure *workitem.Failure, wait time.Duration) error {
+func (m *Machine) Tell(t workflow.Completion, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -60,7 +60,7 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 
 // split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once
 // (the task itself may be one of them); the task itself; every other join that the completion touched; the end.
-func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.State.Final() {
@@ -103,7 +103,7 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 }
 
 // route says which outputs of a completed task get a token, in flow order.
-func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *activities.Task) ([]net.ConditionID, error) {
+func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *workflow.Task) ([]net.ConditionID, error) {
 	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
 	if gate == net.And {
 		return outputs, m.checkChoice(c, t)

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -62,7 +63,7 @@ func (m *Machine) enable(c *store.Case, t net.TaskID) error {
 }
 
 // populate makes the work items, or the child cases, that the definition asks for.
-func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if m.mustBeActive(c, t, generation) != nil {
@@ -93,7 +94,7 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 
 // populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at
 // once sees its siblings.
-func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *activities.Task) error {
+func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *workflow.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
 		a := m.activation(c, t, generation)
@@ -187,7 +188,7 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 
 // complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
-	return m.leave(id, t, generation, store.TaskCompleted, func(c *store.Case, spec *activities.Task) []step {
+	return m.leave(id, t, generation, store.TaskCompleted, func(c *store.Case, spec *workflow.Task) []step {
 		return []step{
 			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.letGo,
 			m.region(id, t), m.split(id, t, generation, spec),
@@ -197,7 +198,7 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 
 // fail ends an activation badly, and its case with it.
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
-	return m.leave(id, t, generation, store.TaskFailed, func(c *store.Case, spec *activities.Task) []step {
+	return m.leave(id, t, generation, store.TaskFailed, func(c *store.Case, spec *workflow.Task) []step {
 		return []step{
 			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.letGo,
 			m.endCase(id, store.CaseFailed, failure, false),
@@ -208,7 +209,7 @@ func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure
 // leave moves a started task to a final state and cancels what it still owns. Every way out checks state and
 // generation, so an activation ends once, and a late verdict is ignored.
 func (m *Machine) leave(
-	id workitem.CaseID, t net.TaskID, generation int, to store.TaskState, rest func(*store.Case, *activities.Task) []step,
+	id workitem.CaseID, t net.TaskID, generation int, to store.TaskState, rest func(*store.Case, *workflow.Task) []step,
 ) step {
 	return func() error {
 		c := m.tree.Case(id)

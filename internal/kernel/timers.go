@@ -9,11 +9,12 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // startTimers schedules the timers of an activation.
-func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *activities.Task) step {
+func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	if len(spec.Timers) == 0 {
 		return nil
 	}

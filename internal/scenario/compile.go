@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -20,14 +21,14 @@ import (
 // or known ones. If anything is not well-formed, there are no definitions, and all the problems, sorted by code and
 // subject.
 func Compile(
-	workflows []*Workflow, known map[string]*activities.Definition,
-) ([]*activities.Definition, []net.Problem, error) {
+	workflows []*Workflow, known map[string]*workflow.Definition,
+) ([]*workflow.Definition, []net.Problem, error) {
 	if problems := check(workflows, known); len(problems) > 0 {
 		return nil, problems, nil
 	}
-	byName := make(map[string]*activities.Definition)
+	byName := make(map[string]*workflow.Definition)
 	maps.Copy(byName, known)
-	var defs []*activities.Definition
+	var defs []*workflow.Definition
 	for _, w := range workflows {
 		d, err := w.definition()
 		if err != nil {
@@ -48,7 +49,7 @@ func Compile(
 
 // check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is one
 // of them only if it is never left, see [endless].
-func check(workflows []*Workflow, known map[string]*activities.Definition) []net.Problem {
+func check(workflows []*Workflow, known map[string]*workflow.Definition) []net.Problem {
 	var problems []net.Problem
 	var all []*net.Definition
 	given := make(map[string]bool)
@@ -97,7 +98,7 @@ func endless(d *net.Definition) []net.Problem {
 
 // definition compiles one workflow, but for the workflows of its composite tasks. The text is all there is to it, so it
 // is the document; a database that holds it can be driven by any program.
-func (w *Workflow) definition() (*activities.Definition, error) {
+func (w *Workflow) definition() (*workflow.Definition, error) {
 	compiled, err := net.Compile(w.Def)
 	if err != nil {
 		return nil, err
@@ -107,9 +108,9 @@ func (w *Workflow) definition() (*activities.Definition, error) {
 		return nil, fmt.Errorf("workflow %s: %w", w.Def.Name, err)
 	}
 	sum := sha256.Sum256(doc)
-	d := &activities.Definition{
+	d := &workflow.Definition{
 		Name: w.Def.Name, Net: compiled, Document: doc, Fingerprint: hex.EncodeToString(sum[:16]),
-		Tasks: make([]activities.Task, len(w.Tasks)),
+		Tasks: make([]workflow.Task, len(w.Tasks)),
 	}
 	for t := range w.Tasks {
 		d.Tasks[t] = w.Tasks[t].task(&w.Def.Tasks[t])
@@ -118,11 +119,11 @@ func (w *Workflow) definition() (*activities.Definition, error) {
 }
 
 // task says in the words of a definition what the notation says of a task.
-func (o TaskOptions) task(t *net.Task) activities.Task {
-	spec := activities.Task{Auto: o.Auto, Policy: o.Policy.policy()}
+func (o TaskOptions) task(t *net.Task) workflow.Task {
+	spec := workflow.Task{Auto: o.Auto, Policy: o.Policy.policy()}
 	switch t.Kind {
 	case net.Composite:
-		spec.Of = make(map[string]*activities.Definition)
+		spec.Of = make(map[string]*workflow.Definition)
 		spec.Cases = func(context.Context, *activities.Activation) ([]activities.NewCase, error) {
 			var cases []activities.NewCase
 			for _, name := range t.Of {

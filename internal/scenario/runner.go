@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -57,15 +58,15 @@ type runner struct {
 	opener   store.Opener
 	clock    *virtual.Clock
 	engine   *engine.Engine
-	known    map[string]*activities.Definition // by name, the last one defined
-	versions []engine.Workflow                 // all that were ever defined
-	roots    map[string]workitem.CaseID        // by the name that start gave
-	last     string                            // name of the case last started
+	known    map[string]*workflow.Definition // by name, the last one defined
+	versions []engine.Workflow               // all that were ever defined
+	roots    map[string]workitem.CaseID      // by the name that start gave
+	last     string                          // name of the case last started
 }
 
 func newRunner(ctx context.Context, o store.Opener) (*runner, error) {
 	r := &runner{
-		opener: o, clock: virtual.NewClock(), known: make(map[string]*activities.Definition),
+		opener: o, clock: virtual.NewClock(), known: make(map[string]*workflow.Definition),
 		roots: make(map[string]workitem.CaseID),
 	}
 	return r, r.open(ctx)

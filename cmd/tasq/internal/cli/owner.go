@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // owning is the way of a command to the process that owns the database, this one if nobody does.
@@ -146,7 +146,7 @@ func (o *owning) gatherNew() error {
 
 // gather collects the definitions that this process can run: those that the database holds as text, the code that it has
 // for others, and the one that is to be started.
-func (o *owning) gather(stored []*store.Definition, code []*activities.Definition, on *store.Case) error {
+func (o *owning) gather(stored []*store.Definition, code []*workflow.Definition, on *store.Case) error {
 	texts, err := rebuild(stored)
 	if err != nil {
 		return err
@@ -165,17 +165,17 @@ func (o *owning) gather(stored []*store.Definition, code []*activities.Definitio
 			o.defs = append(o.defs, d)
 		}
 	}
-	runs := func(is func(*activities.Definition) bool) bool {
+	runs := func(is func(*workflow.Definition) bool) bool {
 		return slices.ContainsFunc(o.defs, func(w engine.Workflow) bool { return is(w.Untyped()) })
 	}
 	all := names{stored}.workflows()
 	switch {
-	case on != nil && runs(func(d *activities.Definition) bool { return d.Fingerprint == on.Fingerprint }):
+	case on != nil && runs(func(d *workflow.Definition) bool { return d.Fingerprint == on.Fingerprint }):
 	case on != nil:
 		o.lacks = on.Workflow
 	case o.net != "":
 		return o.fromFile(stored, texts)
-	case runs(func(d *activities.Definition) bool { return d.Name == o.target }):
+	case runs(func(d *workflow.Definition) bool { return d.Name == o.target }):
 	case slices.Contains(all, o.target):
 		o.lacks = o.target
 	default:
@@ -185,7 +185,7 @@ func (o *owning) gather(stored []*store.Definition, code []*activities.Definitio
 }
 
 // chosen checks that a recipe is there and may run on the database, which has code for it only if tasq demo made it.
-func (o *owning) chosen(code []*activities.Definition) ([]*activities.Definition, error) {
+func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, error) {
 	if _, err := o.a.recipe(o.target); err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (o *owning) chosen(code []*activities.Definition) ([]*activities.Definition
 
 // gatherAll is like gather for a command that is about everybody: this process must be able to start all that
 // subscribe.
-func (o *owning) gatherAll(stored []*store.Definition, code []*activities.Definition) error {
+func (o *owning) gatherAll(stored []*store.Definition, code []*workflow.Definition) error {
 	if len(stored) == 0 {
 		return nil
 	}
@@ -223,12 +223,12 @@ func (o *owning) gatherAll(stored []*store.Definition, code []*activities.Defini
 
 // fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so
 // that running cases of the old one go on.
-func (o *owning) fromFile(stored []*store.Definition, texts []*activities.Definition) error {
+func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definition) error {
 	parsed, err := o.a.readNotation(o.net)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]*activities.Definition)
+	known := make(map[string]*workflow.Definition)
 	for _, d := range texts {
 		known[d.Name] = d
 	}

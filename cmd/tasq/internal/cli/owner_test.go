@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // texts compiles notation beside a workflow "code" that is none, and returns what a database holds of the texts.
@@ -23,7 +23,7 @@ func texts(t *testing.T, notation string) []*store.Definition {
 	code, problems, err := scenario.Compile(parse("workflow code\n"+net), nil)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	defs, problems, err := scenario.Compile(parse(notation), map[string]*activities.Definition{"code": code[0]})
+	defs, problems, err := scenario.Compile(parse(notation), map[string]*workflow.Definition{"code": code[0]})
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	stored := []*store.Definition{{Name: "code", Fingerprint: code[0].Fingerprint, Net: code[0].Net.Definition(), Code: true}}

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // rebuild makes definitions of those that the database holds as text, the newest of each name last.
-func rebuild(stored []*store.Definition) ([]*activities.Definition, error) {
+func rebuild(stored []*store.Definition) ([]*workflow.Definition, error) {
 	var texts []*scenario.Workflow
 	var from []*store.Definition
 	for _, s := range stored {
@@ -31,7 +31,7 @@ func rebuild(stored []*store.Definition) ([]*activities.Definition, error) {
 }
 
 // compileAll compiles the newest of each name together, and then the older ones, whose composite tasks run the newest.
-func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*activities.Definition, error) {
+func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*workflow.Definition, error) {
 	newest := make(map[string]int)
 	for i, s := range from {
 		if old, ok := newest[s.Name]; !ok || from[old].Created.Compare(s.Created) <= 0 {
@@ -48,7 +48,7 @@ func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*activi
 	for _, i := range order {
 		latest = append(latest, texts[i])
 	}
-	known := make(map[string]*activities.Definition)
+	known := make(map[string]*workflow.Definition)
 	defs, problems, err := scenario.Compile(latest, nil)
 	if err != nil || len(problems) > 0 {
 		return nil, err
@@ -57,7 +57,7 @@ func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*activi
 		d.Version = from[order[k]].Version
 		known[d.Name] = d
 	}
-	var older []*activities.Definition
+	var older []*workflow.Definition
 	for i, s := range from {
 		if newest[s.Name] == i {
 			continue
@@ -69,7 +69,7 @@ func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*activi
 		}
 	}
 	// A text that no longer gives the definition it was stored for is of a version that reads it otherwise.
-	changed := func(d *activities.Definition) bool {
+	changed := func(d *workflow.Definition) bool {
 		return !slices.ContainsFunc(from, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint })
 	}
 	return slices.DeleteFunc(append(older, defs...), changed), nil

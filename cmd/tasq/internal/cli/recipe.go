@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // recipePrefix begins the name by which a workflow of this program is addressed: demo:order. A name without it is that
@@ -18,7 +18,7 @@ const recipePrefix = "demo:"
 func recipeName(word string) (string, bool) { return strings.CutPrefix(word, recipePrefix) }
 
 // recipes are the workflows that this program brings along.
-func (a *app) recipes() ([]*activities.Definition, error) {
+func (a *app) recipes() ([]*workflow.Definition, error) {
 	if a.reg.Recipes == nil {
 		return nil, nil
 	}
@@ -26,7 +26,7 @@ func (a *app) recipes() ([]*activities.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*activities.Definition, len(workflows))
+	all := make([]*workflow.Definition, len(workflows))
 	for i, w := range workflows {
 		all[i] = w.Untyped()
 	}
@@ -34,7 +34,7 @@ func (a *app) recipes() ([]*activities.Definition, error) {
 }
 
 // recipe finds a recipe by its name without the prefix.
-func (a *app) recipe(name string) (*activities.Definition, error) {
+func (a *app) recipe(name string) (*workflow.Definition, error) {
 	all, err := a.recipes()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (a *app) unknownWorkflow(name string, known []string) error {
 // codeFor lists the recipes that may run on a database: all on one that tasq demo made, and none on any other. A
 // definition there may have the name, and even the fingerprint, of a recipe that it was copied from; its code is that of
 // the program it belongs to.
-func (a *app) codeFor(ctx context.Context, r store.Reader) ([]*activities.Definition, error) {
+func (a *app) codeFor(ctx context.Context, r store.Reader) ([]*workflow.Definition, error) {
 	made, err := demo.Made(ctx, r)
 	if err != nil || !made {
 		return nil, err

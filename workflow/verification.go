@@ -1,4 +1,4 @@
-package activities
+package workflow
 
 import "github.com/tasq-dev/tasq/net"
 

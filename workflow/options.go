@@ -1,4 +1,4 @@
-package activities
+package workflow
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -15,12 +16,12 @@ import (
 // for nothing.
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
-	OnComplete []Telling       `json:"onComplete,omitempty"` // who is told of the end, in this order
+	OnComplete []Completion    `json:"onComplete,omitempty"` // who is told of the end, in this order
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 }
 
-// Telling says that a handler is to be told of the end of a run.
-type Telling struct {
+// Completion says that a handler is to be told of the end of a run.
+type Completion struct {
 	Handler string          `json:"handler"`         // its name, see Definition.Handlers
 	Value   json.RawMessage `json:"value,omitempty"` // what it is given
 	Only    []string        `json:"only,omitempty"`  // the outcomes that it is told of, by their words; empty for all
@@ -29,8 +30,8 @@ type Telling struct {
 // outcomes are the words for how a run can end.
 var outcomes = []string{workitem.Completed.String(), workitem.Failed.String(), workitem.Canceled.String()}
 
-// Wants reports whether the handler is to be told of this outcome.
-func (t *Telling) Wants(outcome workitem.State) bool {
+// Includes reports whether the handler is to be told of this outcome.
+func (t *Completion) Includes(outcome workitem.State) bool {
 	return len(t.Only) == 0 || slices.Contains(t.Only, outcome.String())
 }
 
@@ -41,13 +42,13 @@ func (o Options) Encode() (json.RawMessage, error) {
 	}
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return nil, &domain.InvalidError{Type: "activities.Options", Err: err}
+		return nil, &domain.InvalidError{Type: "workflow.Options", Err: err}
 	}
 	return raw, nil
 }
 
 // OptionsOf reads the options of a case.
-func OptionsOf(c CaseInfo) (Options, error) {
+func OptionsOf(c activities.CaseInfo) (Options, error) {
 	var o Options
 	if len(c.Options) == 0 {
 		return o, nil
@@ -89,5 +90,5 @@ type Handler struct {
 	// Run answers in a transaction, which the context carries: that in which the case ends. If it fails, what it did is
 	// undone alone, and it is called again later, in a job. Nil if the function of this name in Calls answers, in a
 	// worker.
-	Run func(ctx context.Context, c CaseInfo, value json.RawMessage) error
+	Run func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error
 }

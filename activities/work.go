@@ -1,0 +1,111 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Function is what the filters of a retry policy learn of the code that does some work. The zero value has no name and
+// leaves inputs as JSON.
+type Function struct {
+	Name   string
+	Decode func(input json.RawMessage) (any, error) // makes a value of the Go type of an input; nil leaves it as JSON
+}
+
+// NameOr is the name of the function; that of its task if it has none of its own.
+func (f Function) NameOr(task string) string {
+	if f.Name == "" {
+		return task
+	}
+	return f.Name
+}
+
+// Typed decodes an input. What cannot be decoded, or has no decoder, stays JSON.
+func (f Function) Typed(input json.RawMessage) any {
+	if f.Decode != nil {
+		if v, err := f.Decode(input); err == nil {
+			return v
+		}
+	}
+	return input
+}
+
+// OutputError says that an output, which a Run had returned without an error, was refused: by the rules of its type, or
+// by the process. The filters of retry policies are not asked about it, see [retry.Failure].
+type OutputError struct{ Err error }
+
+// Error returns "output: invalid article.Draft: text: required".
+func (e *OutputError) Error() string { return "output: " + e.Err.Error() }
+
+// Unwrap returns why it was refused.
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// Work is what a worker is told of the job that it does.
+type Work struct {
+	Case    CaseInfo
+	Job     workitem.JobID
+	Name    string           // of the function; "" for the run of an item
+	Item    *workitem.Item   // nil for the job of a case or an activation
+	Input   json.RawMessage  // of the item, or of the call
+	Attempt int              // 1 for the first
+	First   workitem.ID      // the first attempt of the item: itself, unless it replaces one, or its run restarts another
+	Began   time.Time        // when the first attempt was created
+	Run     int              // how often this very job was tried; 1 for the first
+	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
+	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease
+}
+
+// CaseHooks answer changes of a case. A nil hook answers nothing.
+type CaseHooks struct {
+	OnInitialized func(context.Context, *Case) error // created, before its first task is enabled
+	OnStarted     func(context.Context, *Case) error // its first work has started
+	OnCompleted   func(context.Context, *Case) error
+	OnFailed      func(context.Context, *Case) error
+	OnCanceled    func(context.Context, *Case) error
+}
+
+// TaskHooks answer changes of a task. A nil hook answers nothing.
+type TaskHooks struct {
+	OnEnabled   func(context.Context, *Activation) error // before the items of its definition are made
+	OnStarted   func(context.Context, *Activation) error // its tokens are consumed, competitors are withdrawn
+	OnCompleted func(context.Context, *Activation) error // before its region is canceled and its tokens are produced
+	OnFailed    func(context.Context, *Activation) error
+	OnCanceled  func(context.Context, *Activation) error
+	OnDisabled  func(context.Context, *Activation) error // withdrawn before it started
+
+	// OnWorkItemStateChanged answers every change of an item, and of a child case of a composite task, but its creation.
+	OnWorkItemStateChanged func(context.Context, *Change) error
+}
+
+// ItemHooks answer changes of a work item. A nil hook answers nothing.
+type ItemHooks struct {
+	OnInitialized func(context.Context, *Item) error
+	OnStarted     func(context.Context, *Item) error
+	OnCompleted   func(context.Context, *Item) error
+	OnFailed      func(context.Context, *Item) error
+	OnCanceled    func(context.Context, *Item) error
+	OnReset       func(context.Context, *Item) error
+}
+
+// Timer does something when an item or an activation has lasted too long. Exactly one of Item and Task is set.
+type Timer struct {
+	Name  string        // unique within its task; part of the fingerprint, and what the jobs table shows
+	After time.Duration // since the item became due (its creation, unless a retry has it wait), or the task was enabled
+	Item  func(context.Context, *Item) error
+	Task  func(context.Context, *Activation) error
+	// Does is the action that the function asks of the items that are still live, as far as it is known without calling
+	// it: Fail of a [Timeout], Cancel of a [CancelAfter]. NoAction leaves it to the function.
+	// The engine sees to it that such a timer ends its items: see [Timeout].
+	Does workitem.Action
+}
+
+// Late is the failure, with the code "timeout", of an item that the timer ends.
+func (t *Timer) Late() *workitem.Failure {
+	if t.Task != nil {
+		return workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", t.After)
+	}
+	return workitem.Failf(workitem.CodeTimeout, "not done within %s", t.After)
+}

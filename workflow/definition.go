@@ -1,0 +1,82 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Definition is a workflow without its payload types: what package builder makes, and what the engine
+// work on. It is immutable once built.
+type Definition struct {
+	Name        string
+	Version     string          // "" unless its author gave one
+	Fingerprint string          // hash of Document
+	Document    json.RawMessage // all of the definition but the code, in a canonical form
+	Code        bool            // some of it is code, so that only the program that defines it can run it
+	Net         *net.Net
+	Tasks       []Task // by net.TaskID
+
+	Verification Verification // what is known of the net's soundness; Allowed and Silenced are part of Document
+
+	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
+	Output func(c *activities.Case) (json.RawMessage, error)    // makes the output of a completed case; nil for none
+	Hooks  activities.CaseHooks
+	Topics []string         // a broadcast of one of them starts a case, with its value as the input
+	Calls  map[string]*Call // functions that jobs run, by name
+
+	Handlers map[string]*Handler // who can be told of the end of a case, by name
+	Sweep    bool                // a root case that has ended is removed with all that it had, and not kept for ever
+	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers have been told
+}
+
+// Untyped returns the definition itself, so that typed workflows, which embed it, can be passed where any will do.
+func (d *Definition) Untyped() *Definition { return d }
+
+// Task is what a definition says of a task beyond its place in the net. The zero value is a task for a person: one work
+// item without input.
+type Task struct {
+	Queue    string          // of its items; "" is the default queue
+	Priority int             // of its items; higher goes first
+	Policy   workitem.Policy // what an item's end means for the task
+	Auto     bool            // every item starts and completes by itself
+
+	Inputs func(context.Context, *activities.Activation) ([]json.RawMessage, error)    // one item each; nil makes one without input
+	Route  func(context.Context, *activities.Activation) ([]string, error)             // where an xor- or or-split goes; nil: see net
+	Cases  func(context.Context, *activities.Activation) ([]activities.NewCase, error) // child cases of a composite task
+	Of     map[string]*Definition                                                      // the workflows that a composite task may run
+
+	// Accept decodes and validates the payload of an action, and returns it in its canonical form; nil takes any.
+	Accept  func(workitem.Action, json.RawMessage) (json.RawMessage, error)
+	Actions map[workitem.Action]func(context.Context, *activities.Item, json.RawMessage) error
+
+	Hooks     activities.TaskHooks
+	ItemHooks activities.ItemHooks
+	Timers    []activities.Timer
+
+	// Run does the work of an item in a worker, outside any transaction; nil means that somebody else does it.
+	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
+	// RunTimeout bounds one run; 0 leaves it unbounded.
+	RunTimeout time.Duration
+
+	// Retry is the policy that answers a failed item, as far as it is known before one fails: the worker asks its
+	// filters, while it has the error. The zero value has none.
+	Retry retry.Policy
+	// Function describes Run to filters and logs; without a name it has that of the task.
+	Function activities.Function
+}
+
+// Call is a function that a job runs in a worker, outside any transaction.
+type Call struct {
+	Queue string       // of the workers who run it; "" is the default queue
+	Retry retry.Policy // after a failure; the zero value gives up at once
+	Run   func(ctx context.Context, w *activities.Work) error
+
+	// Decode makes a value of the Go type of the job's input, for filters to look at; nil leaves it as JSON.
+	Decode func(input json.RawMessage) (any, error)
+}
