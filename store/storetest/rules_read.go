@@ -103,173 +103,19 @@ func (w *World) history() {
 	}
 }
 
-func caseFilter(w *World) {
-	w.history()
-	all := byID(w.Want.Cases)
-	sample := all[len(all)/2]
-	child := all[slices.IndexFunc(all, func(c *store.Case) bool { return !c.Parent.IsZero() })]
-	for _, q := range []struct {
-		name   string
-		filter store.CaseFilter
-		holds  func(*store.Case) bool
-	}{
-		{"everything", store.CaseFilter{}, func(*store.Case) bool { return true }},
-		{"id", store.CaseFilter{ID: sample.ID}, func(c *store.Case) bool { return c.ID == sample.ID }},
-		{"root", store.CaseFilter{Root: child.Root}, func(c *store.Case) bool { return c.Root == child.Root }},
-		{"workflow", store.CaseFilter{Workflow: "issue"}, func(c *store.Case) bool { return c.Workflow == "issue" }},
-		{"unknown workflow", store.CaseFilter{Workflow: "x"}, func(*store.Case) bool { return false }},
-		{"fingerprint", store.CaseFilter{Fingerprint: "fp-issue"},
-			func(c *store.Case) bool { return c.Fingerprint == "fp-issue" }},
-		{"live", store.CaseFilter{States: []store.CaseState{store.CaseStarted}, Workflow: "article"},
-			func(c *store.Case) bool { return c.State == store.CaseStarted && c.Workflow == "article" }},
-		{"states", store.CaseFilter{States: []store.CaseState{store.CaseCompleted, store.CaseCanceled}},
-			func(c *store.Case) bool { return c.State == store.CaseCompleted || c.State == store.CaseCanceled }},
-		{"roots", store.CaseFilter{RootOnly: true}, func(c *store.Case) bool { return c.Parent.IsZero() }},
-		{"before", store.CaseFilter{Before: sample.Created},
-			func(c *store.Case) bool { return c.Created.Before(sample.Created) }},
-		{"since", store.CaseFilter{Since: sample.Created},
-			func(c *store.Case) bool { return !c.Created.Before(sample.Created) }},
-		{"all at once", store.CaseFilter{Root: child.Root, Workflow: "article", Since: child.Created, RootOnly: true},
-			func(*store.Case) bool { return false }},
-	} {
-		w.View(func(ctx context.Context, r store.Reader) {
-			got, err := r.Cases(ctx, q.filter)
-			require.NoError(w.T, err)
-			sameIDs(w, q.name, all, got, q.holds, func(c *store.Case) string { return c.ID.String() })
-		})
-	}
-}
-
-func itemFilter(w *World) {
-	w.history()
-	all := byID(w.Want.Items)
-	sample := all[len(all)/2]
-	rootOf := func(it *workitem.Item) workitem.CaseID { return w.Want.Cases[it.Case].Root }
-	none, editors := "", "editors"
-	for _, q := range []struct {
-		name   string
-		filter store.ItemFilter
-		holds  func(*workitem.Item) bool
-	}{
-		{"everything", store.ItemFilter{}, func(*workitem.Item) bool { return true }},
-		{"id", store.ItemFilter{ID: sample.ID}, func(it *workitem.Item) bool { return it.ID == sample.ID }},
-		{"case", store.ItemFilter{Case: sample.Case}, func(it *workitem.Item) bool { return it.Case == sample.Case }},
-		{"root", store.ItemFilter{Root: rootOf(sample)},
-			func(it *workitem.Item) bool { return rootOf(it) == rootOf(sample) }},
-		{"workflow", store.ItemFilter{Workflow: "article"}, func(*workitem.Item) bool { return true }},
-		{"other workflow", store.ItemFilter{Workflow: "issue"}, func(*workitem.Item) bool { return false }},
-		{"task", store.ItemFilter{Task: "review"}, func(it *workitem.Item) bool { return it.Task == "review" }},
-		{"queue", store.ItemFilter{Queue: &editors}, func(it *workitem.Item) bool { return it.Queue == "editors" }},
-		{"default queue", store.ItemFilter{Queue: &none}, func(it *workitem.Item) bool { return it.Queue == "" }},
-		{"worklist", store.ItemFilter{Queue: &editors, States: []workitem.State{workitem.Initialized}},
-			func(it *workitem.Item) bool { return it.Queue == "editors" && it.State == workitem.Initialized }},
-		{"live", store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}},
-			func(it *workitem.Item) bool { return it.State.Live() }},
-		{"mixed states", store.ItemFilter{States: []workitem.State{workitem.Started, workitem.Failed}},
-			func(it *workitem.Item) bool { return it.State == workitem.Started || it.State == workitem.Failed }},
-		{"attempt", store.ItemFilter{Attempt: 2}, func(it *workitem.Item) bool { return it.Attempt >= 2 }},
-		{"code", store.ItemFilter{Code: "io"},
-			func(it *workitem.Item) bool { return it.Failure != nil && it.Failure.Code == "io" }},
-		{"before", store.ItemFilter{Before: sample.Created},
-			func(it *workitem.Item) bool { return it.Created.Before(sample.Created) }},
-		{"since", store.ItemFilter{Since: sample.Created},
-			func(it *workitem.Item) bool { return !it.Created.Before(sample.Created) }},
-	} {
-		w.View(func(ctx context.Context, r store.Reader) {
-			got, err := r.Items(ctx, q.filter)
-			require.NoError(w.T, err)
-			items := make([]*workitem.Item, len(got))
-			for i, row := range got {
-				items[i] = row.Item
-			}
-			sameIDs(w, q.name, all, items, q.holds, func(it *workitem.Item) string { return it.ID.String() })
-		})
-	}
-}
-
-func jobFilter(w *World) {
-	w.history()
-	all := byID(w.Want.Jobs)
-	sample := all[len(all)/2]
-	ofItem := all[slices.IndexFunc(all,
-		func(j *store.Job) bool { return !j.Item.IsZero() && j.State == store.JobDone })]
-	none, editors := "", "editors"
-	workflow := func(j *store.Job) string { return w.Want.Cases[j.Case].Workflow }
-	for _, q := range []struct {
-		name   string
-		filter store.JobFilter
-		holds  func(*store.Job) bool
-	}{
-		{"everything", store.JobFilter{}, func(*store.Job) bool { return true }},
-		{"id", store.JobFilter{ID: sample.ID}, func(j *store.Job) bool { return j.ID == sample.ID }},
-		{"case", store.JobFilter{Case: sample.Case}, func(j *store.Job) bool { return j.Case == sample.Case }},
-		{"root", store.JobFilter{Root: sample.Root}, func(j *store.Job) bool { return j.Root == sample.Root }},
-		{"item", store.JobFilter{Item: ofItem.Item}, func(j *store.Job) bool { return j.Item == ofItem.Item }},
-		{"done", store.JobFilter{States: []store.JobState{store.JobDone}},
-			func(j *store.Job) bool { return j.State == store.JobDone }},
-		{"mixed states", store.JobFilter{States: []store.JobState{store.JobDone, store.JobPending}},
-			func(j *store.Job) bool { return j.State == store.JobDone || j.State == store.JobPending }},
-		{"workflow", store.JobFilter{Workflow: workflow(sample)}, func(j *store.Job) bool {
-			return workflow(j) == workflow(sample)
-		}},
-		{"no such workflow", store.JobFilter{Workflow: "nowhere"}, func(*store.Job) bool { return false }},
-		{"task", store.JobFilter{Task: ofItem.Task}, func(j *store.Job) bool { return j.Task == ofItem.Task }},
-		{"kind", store.JobFilter{Kind: store.JobCall}, func(j *store.Job) bool { return j.Kind == store.JobCall }},
-		{"queue", store.JobFilter{Queue: &editors}, func(j *store.Job) bool { return j.Queue == "editors" }},
-		{"default queue", store.JobFilter{Queue: &none}, func(j *store.Job) bool { return j.Queue == "" }},
-		{"due", store.JobFilter{Due: sample.Due}, func(j *store.Job) bool {
-			return !j.Due.IsZero() && !j.Due.After(sample.Due)
-		}},
-	} {
-		w.View(func(ctx context.Context, r store.Reader) {
-			got, err := r.Jobs(ctx, q.filter)
-			require.NoError(w.T, err)
-			sameIDs(w, q.name, all, got, q.holds, func(j *store.Job) string { return j.ID.String() })
-		})
-	}
-}
-
-func journalFilter(w *World) {
-	w.history()
-	w.View(func(ctx context.Context, r store.Reader) {
-		for _, f := range []store.JournalFilter{
-			{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
-			{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
-				After: w.Want.Trees[w.Want.Roots[3]].Case(w.Want.Roots[3]).LastSeq - 1},
-			{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
-		} {
-			var want []int64
-			for _, e := range w.Want.Entries {
-				if (f.Root.IsZero() || e.Root == f.Root) && e.Seq > f.After && (f.Limit == 0 || len(want) < f.Limit) {
-					want = append(want, e.Seq)
-				}
-			}
-			entries, err := r.Journal(ctx, f)
-			require.NoError(w.T, err)
-			var got []int64
-			for _, e := range entries {
-				got = append(got, e.Seq)
-			}
-			require.Equal(w.T, want, got, "%+v", f)
-		}
-	})
-}
-
 func pages(w *World) {
 	w.history()
 	for _, desc := range []bool{false, true} {
-		page := func(after string) store.Page { return store.Page{After: after, Limit: 3, Desc: desc} }
 		w.View(func(ctx context.Context, r store.Reader) {
 			idOf := func(c *store.Case) string { return c.ID.String() }
-			cases := paged(w, func(after string) ([]*store.Case, error) {
-				return r.Cases(ctx, store.CaseFilter{Page: page(after)})
-			}, idOf)
+			cases := paged(w, 3, func(p store.Page) ([]*store.Case, error) {
+				return r.Cases(ctx, store.CaseFilter{Page: p})
+			}, desc, idOf)
 			require.Equal(w.T, ids(byID(w.Want.Cases), desc, idOf), cases)
 			editors := "editors"
-			items := paged(w, func(after string) ([]*store.ItemRow, error) {
-				return r.Items(ctx, store.ItemFilter{Page: page(after), Queue: &editors,
-					States: []workitem.State{workitem.Initialized}})
-			}, func(it *store.ItemRow) string { return it.ID.String() })
+			items := paged(w, 3, func(p store.Page) ([]*store.ItemRow, error) {
+				return r.Items(ctx, store.ItemFilter{Page: p, Queue: &editors, States: []workitem.State{workitem.Initialized}})
+			}, desc, func(it *store.ItemRow) string { return it.ID.String() })
 			var want []*workitem.Item
 			for _, it := range byID(w.Want.Items) {
 				if it.Queue == editors && it.State == workitem.Initialized {
@@ -284,10 +130,20 @@ func pages(w *World) {
 			}
 			require.Equal(w.T, ids(want, desc, func(it *workitem.Item) string { return it.ID.String() }), items)
 			idOfJob := func(j *store.Job) string { return j.ID.String() }
-			jobs := paged(w, func(after string) ([]*store.Job, error) {
-				return r.Jobs(ctx, store.JobFilter{Page: page(after)})
-			}, idOfJob)
+			jobs := paged(w, 3, func(p store.Page) ([]*store.Job, error) {
+				return r.Jobs(ctx, store.JobFilter{Page: p})
+			}, desc, idOfJob)
 			require.Equal(w.T, ids(byID(w.Want.Jobs), desc, idOfJob), jobs)
+			idOfStep := func(s *workitem.Step) string { return s.ID.String() }
+			steps := paged(w, 3, func(p store.Page) ([]*workitem.Step, error) {
+				return r.Steps(ctx, store.StepFilter{Page: p})
+			}, desc, idOfStep)
+			require.Equal(w.T, ids(byID(w.Want.Steps), desc, idOfStep), steps)
+			idOfMessage := func(m *store.Message) string { return m.ID.String() }
+			messages := paged(w, 3, func(p store.Page) ([]*store.Message, error) {
+				return r.Messages(ctx, store.MessageFilter{Page: p})
+			}, desc, idOfMessage)
+			require.Equal(w.T, ids(byID(w.Want.Mail), desc, idOfMessage), messages)
 		})
 	}
 }
@@ -306,10 +162,9 @@ func dueOrder(w *World) {
 	})
 	for _, desc := range []bool{false, true} {
 		w.View(func(ctx context.Context, r store.Reader) {
-			got := paged(w, func(after string) ([]*store.Job, error) {
-				return r.Jobs(ctx, store.JobFilter{Page: store.Page{After: after, Limit: 2, Desc: desc},
-					States: []store.JobState{store.JobPending}})
-			}, func(j *store.Job) string { return j.ID.String() })
+			got := paged(w, 2, func(p store.Page) ([]*store.Job, error) {
+				return r.Jobs(ctx, store.JobFilter{Page: p, States: []store.JobState{store.JobPending}})
+			}, desc, func(j *store.Job) string { return j.ID.String() })
 			require.Equal(w.T, ids(want, desc, func(j *store.Job) string { return j.ID.String() }), got)
 			due, err := r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending},
 				Due: want[2].Due.Add(-time.Microsecond)})
@@ -333,21 +188,23 @@ func counts(w *World) {
 	check()
 }
 
-// paged reads a listing page by page and returns the ids.
-func paged[T any](w *World, read func(after string) ([]T, error), id func(T) string) []string {
+// paged reads a listing in pages of the given size, and returns the ids. No page is longer, and none repeats a row.
+func paged[T any](w *World, size int, read func(store.Page) ([]T, error), desc bool, id func(T) string) []string {
 	w.T.Helper()
 	var all []string
-	after := ""
+	page := store.Page{Limit: size, Desc: desc}
 	for {
-		rows, err := read(after)
+		rows, err := read(page)
 		require.NoError(w.T, err)
+		require.LessOrEqual(w.T, len(rows), size, "a page is longer than its limit")
 		if len(rows) == 0 {
 			return all
 		}
 		for _, row := range rows {
+			require.NotContains(w.T, all, id(row), "a row comes twice")
 			all = append(all, id(row))
 		}
-		after = all[len(all)-1]
+		page.After = all[len(all)-1]
 	}
 }
 
@@ -374,20 +231,4 @@ func byID[K ~[16]byte, V any](m map[K]V) []V {
 		all[i] = m[k]
 	}
 	return all
-}
-
-// sameIDs compares a listing with those of all that the condition holds for, whatever the order.
-func sameIDs[T any](w *World, name string, all, got []T, holds func(T) bool, id func(T) string) {
-	w.T.Helper()
-	var want, have []string
-	for _, v := range all {
-		if holds(v) {
-			want = append(want, id(v))
-		}
-	}
-	for _, v := range got {
-		have = append(have, id(v))
-	}
-	slices.Sort(have)
-	require.Equal(w.T, want, have, name)
 }

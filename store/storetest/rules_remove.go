@@ -171,9 +171,9 @@ func removable(w *World) {
 	want = want[:len(want)-1]
 	for _, desc := range []bool{false, true} {
 		w.View(func(ctx context.Context, r store.Reader) {
-			got := paged(w, func(after string) ([]*store.Case, error) {
-				return r.Cases(ctx, store.CaseFilter{Page: store.Page{After: after, Limit: 2, Desc: desc}, Removable: until})
-			}, func(c *store.Case) string { return c.ID.String() })
+			got := paged(w, 2, func(p store.Page) ([]*store.Case, error) {
+				return r.Cases(ctx, store.CaseFilter{Page: p, Removable: until})
+			}, desc, func(c *store.Case) string { return c.ID.String() })
 			require.Equal(w.T, ids(want, desc, func(c *store.Case) string { return c.ID.String() }), got)
 			none, err := r.Cases(ctx, store.CaseFilter{Removable: epoch.Add(-time.Hour)})
 			require.NoError(w.T, err)

@@ -15,7 +15,8 @@ type Poster interface {
 }
 
 func requests(w *World) {
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.T.Cleanup(cancel) // what was posted waits no longer
 	w.Update(func(b *Batch) {
 		list, err := b.Tx.Requests(ctx, 0, 10)
 		require.NoError(w.T, err)
@@ -30,7 +31,7 @@ func requests(w *World) {
 		answer store.Answer
 		err    error
 	}
-	posts := make(chan result)
+	posts := make(chan result, 2)
 	post := func(command string) {
 		a, err := p.Post(ctx, json.RawMessage(command))
 		posts <- result{a, err}

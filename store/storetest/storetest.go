@@ -49,8 +49,9 @@ var rules = []rule{
 	{"item-filter", "Every field of an ItemFilter selects what it says.", itemFilter},
 	{"job-filter", "Every field of a JobFilter selects what it says.", jobFilter},
 	{"journal-filter", "Every field of a JournalFilter selects what it says.", journalFilter},
-	{"waits", "Steps of a job come back by their owner, also within the transaction, with what waits and what was sent; " +
-		"every field of a StepFilter and a MessageFilter selects what it says.", waits},
+	{"step-filter", "Every field of a StepFilter selects what it says.", stepFilter},
+	{"message-filter", "Every field of a MessageFilter selects what it says.", messageFilter},
+	{"waits", "Steps of a job come back by their owner, also within the transaction, with what waits and what was sent.", waits},
 	{"pages", "Listings come in pages: the last id of one is the cursor of the next, in both directions.", pages},
 	{"due-order", "Live jobs are listed in due order, and in the order of their ids where that is the same.", dueOrder},
 	{"remove", "An ended root case can be removed: nothing of it is found any more, its keys are free, and a crash at " +

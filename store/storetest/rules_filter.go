@@ -1,0 +1,266 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// twoRoots are two root cases of the history, one of them with child cases.
+func (w *World) twoRoots() []workitem.CaseID {
+	w.T.Helper()
+	var parent workitem.CaseID
+	for _, c := range w.Want.Cases {
+		if !c.Parent.IsZero() {
+			parent = c.Root
+		}
+	}
+	other := slices.IndexFunc(w.Want.Roots, func(root workitem.CaseID) bool { return root != parent })
+	return []workitem.CaseID{w.Want.Roots[other], parent}
+}
+
+func caseFilter(w *World) {
+	w.history()
+	all := byID(w.Want.Cases)
+	sample := all[len(all)/2]
+	child := all[slices.IndexFunc(all, func(c *store.Case) bool { return !c.Parent.IsZero() })]
+	two := w.twoRoots()
+	for _, q := range []struct {
+		name   string
+		filter store.CaseFilter
+		holds  func(*store.Case) bool
+	}{
+		{"everything", store.CaseFilter{}, func(*store.Case) bool { return true }},
+		{"id", store.CaseFilter{ID: sample.ID}, func(c *store.Case) bool { return c.ID == sample.ID }},
+		{"root", store.CaseFilter{Root: child.Root}, func(c *store.Case) bool { return c.Root == child.Root }},
+		{"two roots", store.CaseFilter{Roots: two}, func(c *store.Case) bool { return slices.Contains(two, c.Root) }},
+		{"no roots", store.CaseFilter{Roots: []workitem.CaseID{}}, func(*store.Case) bool { return false }},
+		{"workflow", store.CaseFilter{Workflow: "issue"}, func(c *store.Case) bool { return c.Workflow == "issue" }},
+		{"unknown workflow", store.CaseFilter{Workflow: "x"}, func(*store.Case) bool { return false }},
+		{"fingerprint", store.CaseFilter{Fingerprint: "fp-issue"},
+			func(c *store.Case) bool { return c.Fingerprint == "fp-issue" }},
+		{"live", store.CaseFilter{States: []store.CaseState{store.CaseStarted}, Workflow: "article"},
+			func(c *store.Case) bool { return c.State == store.CaseStarted && c.Workflow == "article" }},
+		{"states", store.CaseFilter{States: []store.CaseState{store.CaseCompleted, store.CaseCanceled}},
+			func(c *store.Case) bool { return c.State == store.CaseCompleted || c.State == store.CaseCanceled }},
+		{"roots", store.CaseFilter{RootOnly: true}, func(c *store.Case) bool { return c.Parent.IsZero() }},
+		{"before", store.CaseFilter{Before: sample.Created},
+			func(c *store.Case) bool { return c.Created.Before(sample.Created) }},
+		{"since", store.CaseFilter{Since: sample.Created},
+			func(c *store.Case) bool { return !c.Created.Before(sample.Created) }},
+		{"all at once", store.CaseFilter{Root: child.Root, Workflow: "article", Since: child.Created, RootOnly: true},
+			func(*store.Case) bool { return false }},
+	} {
+		w.View(func(ctx context.Context, r store.Reader) {
+			got, err := r.Cases(ctx, q.filter)
+			require.NoError(w.T, err)
+			sameIDs(w, q.name, all, got, q.holds, func(c *store.Case) string { return c.ID.String() })
+		})
+	}
+}
+
+func itemFilter(w *World) {
+	w.history()
+	all := byID(w.Want.Items)
+	sample := all[len(all)/2]
+	rootOf := func(it *workitem.Item) workitem.CaseID { return w.Want.Cases[it.Case].Root }
+	none, editors, two := "", "editors", w.twoRoots()
+	for _, q := range []struct {
+		name   string
+		filter store.ItemFilter
+		holds  func(*workitem.Item) bool
+	}{
+		{"everything", store.ItemFilter{}, func(*workitem.Item) bool { return true }},
+		{"id", store.ItemFilter{ID: sample.ID}, func(it *workitem.Item) bool { return it.ID == sample.ID }},
+		{"case", store.ItemFilter{Case: sample.Case}, func(it *workitem.Item) bool { return it.Case == sample.Case }},
+		{"root", store.ItemFilter{Root: rootOf(sample)},
+			func(it *workitem.Item) bool { return rootOf(it) == rootOf(sample) }},
+		{"two roots", store.ItemFilter{Roots: two}, func(it *workitem.Item) bool { return slices.Contains(two, rootOf(it)) }},
+		{"workflow", store.ItemFilter{Workflow: "article"}, func(*workitem.Item) bool { return true }},
+		{"other workflow", store.ItemFilter{Workflow: "issue"}, func(*workitem.Item) bool { return false }},
+		{"task", store.ItemFilter{Task: "review"}, func(it *workitem.Item) bool { return it.Task == "review" }},
+		{"queue", store.ItemFilter{Queue: &editors}, func(it *workitem.Item) bool { return it.Queue == "editors" }},
+		{"default queue", store.ItemFilter{Queue: &none}, func(it *workitem.Item) bool { return it.Queue == "" }},
+		{"worklist", store.ItemFilter{Queue: &editors, States: []workitem.State{workitem.Initialized}},
+			func(it *workitem.Item) bool { return it.Queue == "editors" && it.State == workitem.Initialized }},
+		{"live", store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}},
+			func(it *workitem.Item) bool { return it.State.Live() }},
+		{"mixed states", store.ItemFilter{States: []workitem.State{workitem.Started, workitem.Failed}},
+			func(it *workitem.Item) bool { return it.State == workitem.Started || it.State == workitem.Failed }},
+		{"attempt", store.ItemFilter{Attempt: 2}, func(it *workitem.Item) bool { return it.Attempt >= 2 }},
+		{"code", store.ItemFilter{Code: "io"},
+			func(it *workitem.Item) bool { return it.Failure != nil && it.Failure.Code == "io" }},
+		{"before", store.ItemFilter{Before: sample.Created},
+			func(it *workitem.Item) bool { return it.Created.Before(sample.Created) }},
+		{"since", store.ItemFilter{Since: sample.Created},
+			func(it *workitem.Item) bool { return !it.Created.Before(sample.Created) }},
+	} {
+		w.View(func(ctx context.Context, r store.Reader) {
+			got, err := r.Items(ctx, q.filter)
+			require.NoError(w.T, err)
+			items := make([]*workitem.Item, len(got))
+			for i, row := range got {
+				items[i] = row.Item
+			}
+			sameIDs(w, q.name, all, items, q.holds, func(it *workitem.Item) string { return it.ID.String() })
+		})
+	}
+}
+
+func jobFilter(w *World) {
+	w.history()
+	all := byID(w.Want.Jobs)
+	sample := all[len(all)/2]
+	ofItem := all[slices.IndexFunc(all,
+		func(j *store.Job) bool { return !j.Item.IsZero() && j.State == store.JobDone })]
+	none, editors, two := "", "editors", w.twoRoots()
+	workflow := func(j *store.Job) string { return w.Want.Cases[j.Case].Workflow }
+	for _, q := range []struct {
+		name   string
+		filter store.JobFilter
+		holds  func(*store.Job) bool
+	}{
+		{"everything", store.JobFilter{}, func(*store.Job) bool { return true }},
+		{"id", store.JobFilter{ID: sample.ID}, func(j *store.Job) bool { return j.ID == sample.ID }},
+		{"case", store.JobFilter{Case: sample.Case}, func(j *store.Job) bool { return j.Case == sample.Case }},
+		{"root", store.JobFilter{Root: sample.Root}, func(j *store.Job) bool { return j.Root == sample.Root }},
+		{"two roots", store.JobFilter{Roots: two}, func(j *store.Job) bool { return slices.Contains(two, j.Root) }},
+		{"item", store.JobFilter{Item: ofItem.Item}, func(j *store.Job) bool { return j.Item == ofItem.Item }},
+		{"done", store.JobFilter{States: []store.JobState{store.JobDone}},
+			func(j *store.Job) bool { return j.State == store.JobDone }},
+		{"mixed states", store.JobFilter{States: []store.JobState{store.JobDone, store.JobPending}},
+			func(j *store.Job) bool { return j.State == store.JobDone || j.State == store.JobPending }},
+		{"workflow", store.JobFilter{Workflow: workflow(sample)}, func(j *store.Job) bool {
+			return workflow(j) == workflow(sample)
+		}},
+		{"no such workflow", store.JobFilter{Workflow: "nowhere"}, func(*store.Job) bool { return false }},
+		{"task", store.JobFilter{Task: ofItem.Task}, func(j *store.Job) bool { return j.Task == ofItem.Task }},
+		{"kind", store.JobFilter{Kind: store.JobCall}, func(j *store.Job) bool { return j.Kind == store.JobCall }},
+		{"queue", store.JobFilter{Queue: &editors}, func(j *store.Job) bool { return j.Queue == "editors" }},
+		{"default queue", store.JobFilter{Queue: &none}, func(j *store.Job) bool { return j.Queue == "" }},
+		{"due", store.JobFilter{Due: sample.Due}, func(j *store.Job) bool {
+			return !j.Due.IsZero() && !j.Due.After(sample.Due)
+		}},
+	} {
+		w.View(func(ctx context.Context, r store.Reader) {
+			got, err := r.Jobs(ctx, q.filter)
+			require.NoError(w.T, err)
+			sameIDs(w, q.name, all, got, q.holds, func(j *store.Job) string { return j.ID.String() })
+		})
+	}
+}
+
+func journalFilter(w *World) {
+	w.history()
+	w.View(func(ctx context.Context, r store.Reader) {
+		for _, f := range []store.JournalFilter{
+			{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
+			{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
+				After: w.Want.Trees[w.Want.Roots[3]].Case(w.Want.Roots[3]).LastSeq - 1},
+			{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
+			{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
+		} {
+			var want []int64
+			for _, e := range w.Want.Entries {
+				of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
+				if of && e.Seq > f.After && (f.Limit == 0 || len(want) < f.Limit) {
+					want = append(want, e.Seq)
+				}
+			}
+			entries, err := r.Journal(ctx, f)
+			require.NoError(w.T, err)
+			var got []int64
+			for _, e := range entries {
+				got = append(got, e.Seq)
+			}
+			require.Equal(w.T, want, got, "%+v", f)
+		}
+	})
+}
+
+func stepFilter(w *World) {
+	w.history()
+	all := byID(w.Want.Steps)
+	sample := all[slices.IndexFunc(all, func(s *workitem.Step) bool { return !w.Want.Cases[s.Case].Parent.IsZero() })]
+	rootOf := func(s *workitem.Step) workitem.CaseID { return w.Want.Cases[s.Case].Root }
+	two := []workitem.CaseID{rootOf(all[0]), rootOf(sample)}
+	for _, q := range []struct {
+		name   string
+		filter store.StepFilter
+		holds  func(*workitem.Step) bool
+	}{
+		{"everything", store.StepFilter{}, func(*workitem.Step) bool { return true }},
+		{"case", store.StepFilter{Case: sample.Case}, func(s *workitem.Step) bool { return s.Case == sample.Case }},
+		{"root", store.StepFilter{Root: rootOf(sample)}, func(s *workitem.Step) bool { return rootOf(s) == rootOf(sample) }},
+		{"two roots", store.StepFilter{Roots: two}, func(s *workitem.Step) bool { return slices.Contains(two, rootOf(s)) }},
+		{"job", store.StepFilter{Job: sample.Job}, func(s *workitem.Step) bool { return s.Job == sample.Job }},
+		{"item", store.StepFilter{Item: sample.Item}, func(s *workitem.Step) bool { return s.Item == sample.Item }},
+		{"kind", store.StepFilter{Kind: workitem.StepSleep}, func(s *workitem.Step) bool { return s.Kind == workitem.StepSleep }},
+		{"target", store.StepFilter{Target: "paid"}, func(s *workitem.Step) bool { return s.Target == "paid" }},
+		{"topic", store.StepFilter{Topic: true}, func(s *workitem.Step) bool { return s.Topic }},
+		{"waiting", store.StepFilter{States: []workitem.StepState{workitem.StepWaiting}},
+			func(s *workitem.Step) bool { return s.State == workitem.StepWaiting }},
+		{"mixed states", store.StepFilter{States: []workitem.StepState{workitem.StepWaiting, workitem.StepCanceled}},
+			func(s *workitem.Step) bool {
+				return s.State == workitem.StepWaiting || s.State == workitem.StepCanceled
+			}},
+	} {
+		w.View(func(ctx context.Context, r store.Reader) {
+			got, err := r.Steps(ctx, q.filter)
+			require.NoError(w.T, err)
+			sameIDs(w, q.name, all, got, q.holds, func(s *workitem.Step) string { return s.ID.String() })
+		})
+	}
+}
+
+func messageFilter(w *World) {
+	w.history()
+	w.Update(func(b *Batch) { // one that a step has taken
+		id := b.Start(`1`)
+		b.Claim(id, id)
+		b.Send(id, id, `2`, b.Record(id, id, "await", workitem.StepEvent, workitem.StepWaiting))
+	})
+	all := byID(w.Want.Mail)
+	sample := all[slices.IndexFunc(all, func(m *store.Message) bool { return !w.Want.Cases[m.Case].Parent.IsZero() })]
+	rootOf := func(m *store.Message) workitem.CaseID { return w.Want.Cases[m.Case].Root }
+	two := []workitem.CaseID{rootOf(all[0]), rootOf(sample)}
+	for _, q := range []struct {
+		name   string
+		filter store.MessageFilter
+		holds  func(*store.Message) bool
+	}{
+		{"everything", store.MessageFilter{}, func(*store.Message) bool { return true }},
+		{"case", store.MessageFilter{Case: sample.Case}, func(m *store.Message) bool { return m.Case == sample.Case }},
+		{"root", store.MessageFilter{Root: rootOf(sample)}, func(m *store.Message) bool { return rootOf(m) == rootOf(sample) }},
+		{"two roots", store.MessageFilter{Roots: two}, func(m *store.Message) bool { return slices.Contains(two, rootOf(m)) }},
+		{"name", store.MessageFilter{Name: "paid"}, func(*store.Message) bool { return true }},
+		{"other name", store.MessageFilter{Name: "late"}, func(*store.Message) bool { return false }},
+		{"unread", store.MessageFilter{Unread: true}, func(m *store.Message) bool { return m.Step.IsZero() }},
+	} {
+		w.View(func(ctx context.Context, r store.Reader) {
+			got, err := r.Messages(ctx, q.filter)
+			require.NoError(w.T, err)
+			sameIDs(w, q.name, all, got, q.holds, func(m *store.Message) string { return m.ID.String() })
+		})
+	}
+}
+
+// sameIDs compares a listing with those of all that the condition holds for, whatever the order.
+func sameIDs[T any](w *World, name string, all, got []T, holds func(T) bool, id func(T) string) {
+	w.T.Helper()
+	var want, have []string
+	for _, v := range all {
+		if holds(v) {
+			want = append(want, id(v))
+		}
+	}
+	for _, v := range got {
+		have = append(have, id(v))
+	}
+	slices.Sort(have)
+	require.Equal(w.T, want, have, name)
+}
