@@ -89,6 +89,35 @@ func TestABackupWritesOverNothing(t *testing.T) {
 	require.NoFileExists(t, to+"2")
 }
 
+// A copy that is canceled ends at the next step, and of a damaged file there is none.
+func TestABackupThatEndsEarly(t *testing.T) {
+	path, w := opened(t)
+	require.NoError(t, w.Store.Close())
+	edit(t, path, "CREATE TABLE large (x, y); INSERT INTO large SELECT zeroblob(30000000), 1; INSERT INTO large VALUES ('a', 2), ('b', 3); "+
+		"CREATE INDEX of_y ON large (y)")
+	s, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: true})
+	require.NoError(t, err)
+	to := filepath.Join(t.TempDir(), "copy.db")
+	ctx, cancel := context.WithCancel(t.Context())
+	steps := 0
+	err = s.(store.Backuper).Backup(ctx, to, store.BackupOptions{Progress: func(int64, int64) { steps++; cancel() }})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, steps)
+	require.NoError(t, s.Close())
+
+	edit(t, path, "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'large') "+
+		"WHERE name = 'of_y'")
+	s, err = sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer s.Close()
+	err = backup(t, s, to, store.BackupOptions{})
+	require.ErrorIs(t, err, store.ErrCorrupt)
+	require.ErrorContains(t, err, "the copy is not whole and was thrown away")
+	left, err := os.ReadDir(filepath.Dir(to))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // A damaged schema is damage, and no mistake in a statement.
 func TestADamagedSchemaIsDamage(t *testing.T) {
 	path, w := opened(t)
