@@ -3,14 +3,18 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Every table and view of the schema is Tasq's own, but for that of the records.
@@ -119,6 +123,34 @@ func TestAStatementThatUndoesTheTransaction(t *testing.T) {
 	require.NoError(t, s.Update(t.Context(), func(tx store.Tx) error { return exec(tx, "INSERT INTO t VALUES (3)") }))
 }
 
+// queriesOf returns the queries that a reader makes of a filter: those that its connection has prepared since.
+func queriesOf(t *testing.T, s *Store, filter any) (queries []string) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := s.readers.get(ctx)
+	require.NoError(t, err)
+	defer s.readers.put(c)
+	before, r := maps.Clone(c.stmts), &reader{c: c, nets: s.nets}
+	switch f := filter.(type) {
+	case store.CaseFilter:
+		_, err = r.Cases(ctx, f)
+	case store.ItemFilter:
+		_, err = r.Items(ctx, f)
+	case store.JobFilter:
+		_, err = r.Jobs(ctx, f)
+	case store.StepFilter:
+		_, err = r.Steps(ctx, f)
+	}
+	require.NoError(t, err)
+	for query := range c.stmts {
+		if before[query] == nil {
+			queries = append(queries, query)
+		}
+	}
+	require.NotEmpty(t, queries, "%+v", filter)
+	return queries
+}
+
 // Queries for live rows, for the rows of a case and for pages use an index: none reads a whole table.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	s := openFile(t)
@@ -136,27 +168,35 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 	history := plan("SELECT * FROM history WHERE case_id = ? ORDER BY seq, number")
 	require.NotRegexp(t, `SCAN (c|r|j|p)( |;|$)`, history, "it reads the entries of one case")
-	items := "SELECT * FROM work_items i CROSS JOIN cases c ON c.id = i.case_id WHERE "
-	for query, index := range map[string]string{
-		"SELECT * FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id":                                          "cases_children",
-		"SELECT * FROM cases c WHERE c.state = 'started' AND c.fingerprint = ? ORDER BY c.id":                            "cases_live",
-		"SELECT * FROM cases c WHERE c.state = 'started' ORDER BY c.id DESC LIMIT 5":                                     "cases_live",
-		"SELECT * FROM cases c WHERE c.state = 'failed' ORDER BY c.id DESC LIMIT 5":                                      "cases_failed",
-		items + "i." + liveItem + " AND i.state = 'started' ORDER BY i.id DESC LIMIT 5":                                  "work_items_live",
-		items + "i." + liveItem + " AND i.queue = ? ORDER BY -i.priority, i.id LIMIT 5":                                  "work_items_queue",
-		items + "i." + liveItem + " AND i.queue = ? AND (-i.priority, i.id) > (?, ?) ORDER BY -i.priority, i.id LIMIT 5": "work_items_queue",
-		items + "i.state = 'failed' ORDER BY i.id LIMIT 5":                                                               "work_items_failed",
-		items + "i.case_id = ?":                                                            "work_items_case",
-		items + "i.id > ? ORDER BY i.id":                                                   "PRIMARY KEY",
-		"SELECT * FROM jobs WHERE case_id = ? AND " + liveJob:                              "jobs_live",
-		"SELECT * FROM jobs j WHERE j." + liveJob + " AND j.due <= ? ORDER BY j.due, j.id": "jobs_due",
-		"SELECT * FROM jobs j WHERE j.state = 'failed' ORDER BY j.id LIMIT 5":              "jobs_failed",
-		"SELECT * FROM jobs WHERE case_id = ?":                                             "jobs_case",
+	queue, page := "office", store.Page{Limit: 5}
+	live, failed := []workitem.State{workitem.Started}, []workitem.State{workitem.Failed}
+	id := workitem.CaseID{1}
+	for index, filters := range map[string][]any{
+		"cases_children": {store.CaseFilter{Root: id}},
+		"cases_live": {store.CaseFilter{States: []store.CaseState{store.CaseStarted}, Fingerprint: "x"},
+			store.CaseFilter{Page: store.Page{Desc: true}, States: []store.CaseState{store.CaseStarted}}},
+		"cases_failed":      {store.CaseFilter{Page: page, States: []store.CaseState{store.CaseFailed}}},
+		"work_items_live":   {store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
+		"work_items_queue":  {store.ItemFilter{Page: page, Queue: &queue, States: []workitem.State{workitem.Initialized}}},
+		"work_items_failed": {store.ItemFilter{Page: page, States: failed}},
+		"work_items_case":   {store.ItemFilter{Case: id, States: []workitem.State{workitem.Completed, workitem.Failed}}},
+		"PRIMARY KEY":       {store.ItemFilter{Page: store.Page{After: "x", Limit: 5}}},
+		"jobs_live":         {store.JobFilter{Case: id, States: []store.JobState{store.JobPending}}},
+		"jobs_due":          {store.JobFilter{Due: time.Now(), States: []store.JobState{store.JobPending}}},
+		"jobs_failed":       {store.JobFilter{Page: page, States: []store.JobState{store.JobFailed}}},
+		"jobs_case":         {store.JobFilter{Case: id}},
+		"steps_owner":       {store.StepFilter{Case: id}, store.StepFilter{Root: id}, store.StepFilter{Roots: []workitem.CaseID{id}}},
 	} {
-		got := plan(query)
-		require.Contains(t, got, index, query)
-		require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
-		require.NotContains(t, got, "TEMP B-TREE", query)
+		for _, filter := range filters {
+			for _, query := range queriesOf(t, s, filter) {
+				got := plan(query)
+				require.Contains(t, got, index, query)
+				require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
+				if !slices.Contains([]string{"steps_owner", "cases_children", "work_items_case", "jobs_live"}, index) { // those sort what a case has
+					require.NotContains(t, got, "TEMP B-TREE", query)
+				}
+			}
+		}
 	}
 	for _, query := range []string{ // they are sorted, but there are no more of them than the cases have
 		"SELECT * FROM steps s WHERE " + stepsOf(" = ?") + " AND s.id > ? ORDER BY s.id LIMIT 5",
