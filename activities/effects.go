@@ -12,7 +12,7 @@ import (
 // Effects is what callbacks may do, as the kernel offers it. Callbacks use it through the methods of [Case],
 // [Activation], [Change] and [Item].
 type Effects interface {
-	// Actor is who asks for the command, as builder.By names it; "" if unknown.
+	// Actor is who asks for the command, as workflow.By names it; "" if unknown.
 	Actor() string
 	// Cause is what the command comes from.
 	Cause() Cause

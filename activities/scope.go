@@ -63,7 +63,7 @@ func (s *scope) Case() CaseInfo { return s.info }
 // Now is the time of the transaction: every row written in it carries this time.
 func (s *scope) Now() time.Time { return s.now }
 
-// Actor is who asks for the command that the callback is part of, as builder.By named it: the callback of an action, the
+// Actor is who asks for the command that the callback is part of, as workflow.By named it: the callback of an action, the
 // hooks that answer it and all that follows from it in the transaction see the same actor, before anything has changed
 // and after. It is "" if the caller did not say, and in a command of the engine itself: the claim or the result of a
 // job, and a timer that is due. [Cause] tells these apart: a callback that refuses commands without an actor must let

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -64,12 +65,12 @@ func Example_await() {
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	run := must(order.Run(ctx, e, Order{ID: "A-1", Cents: 100}))
-	err := e.Send(ctx, run.ID, "paid", Payment{Cents: 100})
+	_, err := e.Do(ctx, workflow.Send(run.ID, "paid", Payment{Cents: 100}))
 	fmt.Println(must(run.Result(ctx, e)), err)
 
-	err = e.Send(ctx, run.ID, "paid", Payment{Cents: 100})
+	_, err = e.Do(ctx, workflow.Send(run.ID, "paid", Payment{Cents: 100}))
 	fmt.Println("after the end:", errors.Is(err, engine.ErrInactive))
-	err = e.Send(ctx, workitem.CaseID{}, "paid", nil)
+	_, err = e.Do(ctx, workflow.Send(workitem.CaseID{1}, "paid", nil))
 	fmt.Println("to nobody:", errors.Is(err, engine.ErrNotFound))
 	// Output:
 	// A-1 is paid with 100 <nil>
@@ -93,9 +94,9 @@ func Example_inOrder() {
 	instalments := builder.MustAction("instalments", collect)
 	e, ctx := open(instalments), context.Background()
 	defer e.Close()
-	run := must(instalments.Run(ctx, e, 3, builder.After(10*time.Millisecond)))
+	run := must(instalments.Run(ctx, e, 3, workflow.After(10*time.Millisecond)))
 	for _, cents := range []int{10, 20, 30} { // before anybody waits
-		check(e.Send(ctx, run.ID, "paid", Payment{Cents: cents}))
+		must(e.Do(ctx, workflow.Send(run.ID, "paid", Payment{Cents: cents})))
 	}
 	fmt.Println(run.Result(ctx, e))
 	// Output: [10 20 30] <nil>
@@ -136,7 +137,7 @@ func Example_race() {
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	run := must(order.Run(ctx, e, Order{ID: "A-1"}))
-	check(e.Send(ctx, run.ID, "canceled", "by mistake"))
+	must(e.Do(ctx, workflow.Send(run.ID, "canceled", "by mistake")))
 	fmt.Println(run.Result(ctx, e))
 	// Output: forget it <nil>
 }
@@ -156,12 +157,12 @@ func Example_topics() {
 	defer e.Close()
 	run := must(trader.Run(ctx, e, "Ann"))
 	check(e.Drain(ctx)) // until she waits
-	n, err := e.Broadcast(ctx, "rates", 1.25)
-	fmt.Println(n, "are reached", err)
+	reached, err := e.Do(ctx, workflow.Broadcast("rates", 1.25))
+	fmt.Println(reached.Count, "are reached", err)
 	fmt.Println(run.Result(ctx, e))
 
-	n, err = e.Broadcast(ctx, "weather", "rain")
-	fmt.Println(n, "are reached", err)
+	reached, err = e.Do(ctx, workflow.Broadcast("weather", "rain"))
+	fmt.Println(reached.Count, "are reached", err)
 	// Output:
 	// 2 are reached <nil>
 	// Ann has heard of 1.25 <nil>
@@ -221,7 +222,7 @@ func Example_idempotencyKey() {
 	run := must(order.Run(ctx, e, Order{ID: "A-1"}))
 
 	for range 3 { // as a caller does who is not sure
-		err := e.Send(ctx, run.ID, "paid", Payment{Cents: 100}, builder.Key("transfer 4711"))
+		_, err := e.Do(ctx, workflow.Send(run.ID, "paid", Payment{Cents: 100}, workflow.Key("transfer 4711")))
 		fmt.Println(err)
 	}
 	fmt.Println(run.Result(ctx, e))
@@ -247,7 +248,7 @@ func Example_remembered() {
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	run := must(order.Run(ctx, e, Order{ID: "A-1"}, builder.Retry(func(p *retry.Policy) { p.Initial = time.Millisecond })))
-	check(e.Send(ctx, run.ID, "paid", Payment{Cents: 100}))
+	must(e.Do(ctx, workflow.Send(run.ID, "paid", Payment{Cents: 100})))
 	fmt.Println(run.Result(ctx, e))
 	fmt.Println("in attempt", attempts)
 	// Output:
@@ -270,7 +271,8 @@ func Example_transaction() {
 		if err := transfers.Put(ctx, tx.DB(), "4711", p); err != nil {
 			return err
 		}
-		return tx.Send(ctx, run.ID, "paid", p)
+		_, err := tx.Do(ctx, workflow.Send(run.ID, "paid", p))
+		return err
 	})
 	fmt.Println(err)
 	fmt.Println(run.Result(ctx, e))

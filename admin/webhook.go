@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,16 +10,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/workflow"
 )
-
-// TokenSender is what [Webhook] needs of an engine.
-type TokenSender interface {
-	SendToken(ctx context.Context, token string, value any, opts ...builder.CallOption) error
-}
 
 // Webhook answers calls from outside with the event that a step waits for. A step makes a token (step.Token), passes
 // its address on to somebody, and awaits the event; whoever posts to the address sends it, once:
@@ -44,7 +38,7 @@ type TokenSender interface {
 // A caller that is not sure whether its call arrived calls again: with the same header Idempotency-Key the second call
 // gets the answer of the first, without it 404. A token is a secret of 192 random bits beside the id of its case: serve
 // it over TLS only, and do not log the path.
-func Webhook(e TokenSender, limit int64) http.Handler {
+func Webhook(e workflow.Doer, limit int64) http.Handler {
 	if limit <= 0 {
 		limit = engine.DefaultMaxPayload
 	}
@@ -52,7 +46,7 @@ func Webhook(e TokenSender, limit int64) http.Handler {
 }
 
 type webhook struct {
-	e     TokenSender
+	e     workflow.Doer
 	limit int64
 }
 
@@ -81,11 +75,11 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token := strings.Trim(r.URL.Path, "/")
-	opts := []builder.CallOption{builder.By("webhook")}
+	opts := []workflow.Option{workflow.By("webhook")}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		opts = append(opts, builder.Key(keyOf(token, key)))
+		opts = append(opts, workflow.Key(keyOf(token, key)))
 	}
-	if err := h.e.SendToken(r.Context(), token, value, opts...); err != nil {
+	if _, err := h.e.Do(r.Context(), workflow.SendToken(token, value, opts...)); err != nil {
 		status, text := explain(err)
 		refuse(w, status, text)
 		return
@@ -103,7 +97,7 @@ func keyOf(token, key string) string {
 // explain says as much of an error as a stranger may know.
 func explain(err error) (int, string) {
 	switch {
-	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrInactive):
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrInactive), errors.Is(err, workflow.ErrBadCommand):
 		return http.StatusNotFound, "there is no such token, or it was used before"
 	case errors.Is(err, engine.ErrTooLarge):
 		return http.StatusRequestEntityTooLarge, "the value is too large"

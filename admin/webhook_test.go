@@ -22,6 +22,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -292,7 +293,9 @@ func TestAClosedEngineIsNotNow(t *testing.T) {
 // sender is an engine that answers with an error.
 type sender struct{ err error }
 
-func (s sender) SendToken(context.Context, string, any, ...builder.CallOption) error { return s.err }
+func (s sender) Do(context.Context, workflow.Command) (workflow.Result, error) {
+	return workflow.Result{}, s.err
+}
 
 // A stranger is told what is wrong with the call, and nothing of the house.
 func TestWhatAnErrorSaysToAStranger(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	tasqstep "github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -96,7 +97,7 @@ func (t *tasq) Start(caller int) (string, error) {
 func (t *tasq) Send(id string) error {
 	key, err := workitem.ParseCaseID(id)
 	if err == nil {
-		err = t.Engine.Send(noTimeout, key, event, aReceipt)
+		_, err = t.Engine.Do(noTimeout, workflow.Send(key, event, aReceipt))
 	}
 	return err
 }

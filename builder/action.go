@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -121,34 +122,56 @@ func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 	}
 }
 
-// Run starts a run, at once or as [After] or [At] say, and returns its handle. Nothing has happened yet then but that
-// the run is stored; with an *engine.Tx it is part of that transaction. The error wraps a *domain.InvalidError if the
-// input breaks its own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be; nothing is stored then.
-func (a *ActionRef[In, Out]) Run(ctx context.Context, rt Runtime, input In, opts ...RunOption) (Run[Out], error) {
+// Run starts a run, at once or as [workflow.After] or [workflow.At] say, and returns its handle. Nothing has happened yet
+// then but that the run is stored; with an *engine.Tx it is part of that transaction. The error wraps a
+// *domain.InvalidError if the input breaks its own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be;
+// nothing is stored then.
+func (a *ActionRef[In, Out]) Run(ctx context.Context, e workflow.Doer, input In, opts ...workflow.Option) (Run[Out], error) {
 	if a == nil || a.Workflow == nil {
 		return Run[Out]{}, fmt.Errorf("run an action: %w", errNotBuilt)
 	}
-	spec := runSpec{retry: a.retry}
-	for _, opt := range opts {
-		if opt != nil {
-			opt.ofRun(&spec)
-		}
-	}
-	payload, err := encode(input)
-	if err == nil {
-		err = spec.encode(a.retry)
-	}
-	if err == nil && rt == nil {
-		err = errNoRuntime
-	}
+	opts, err := a.ownRetry(opts)
 	if err != nil {
 		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
 	}
-	id, err := rt.StartCase(ctx, a.Definition, payload, spec.call)
+	id, err := startCase(ctx, e, a.Definition, input, opts)
 	if err != nil {
 		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
 	}
 	return a.Of(id), nil
+}
+
+// ownRetry puts what [Retry] changes of the action's policy into one option, which has the run's own policy as data.
+func (a *ActionRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, error) {
+	own, changed := a.retry, false
+	own.Filters, own.Rand = nil, nil
+	rest := make([]workflow.Option, 0, len(opts))
+	for _, opt := range opts {
+		change, is := opt.(RetryOption)
+		if !is {
+			rest = append(rest, opt)
+			continue
+		}
+		if change.change != nil {
+			change.change(&own)
+			changed = true
+		}
+	}
+	if !changed {
+		return rest, nil
+	}
+	if own.Filters != nil || own.Rand != nil {
+		return nil, fmt.Errorf("%w: Filters and Rand are functions, which a run cannot be stored with: give them to the action",
+			retry.ErrInvalid)
+	}
+	if err := refusedRetry(own); err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(policyDocOf(own))
+	return append(rest, workflow.OptionFunc(func(c *workflow.Command) error {
+		c.Options.Retry = doc
+		return nil
+	})), err
 }
 
 // Of is the handle of a run by its id. Whether there is such a run, its methods find out.
@@ -187,22 +210,6 @@ func AttemptTimeout(d time.Duration) ActionOption {
 	return actionFunc(func(s *actionSpec) { s.timeout = d })
 }
 
-// RunOption sets something of one run of an action: every [CallOption] is one ([Key], [By], [After], [At], [Priority],
-// [OnComplete]), and [Retry].
-type RunOption interface{ ofRun(*runSpec) }
-
-type runSpec struct {
-	call    Call
-	retry   retry.Policy
-	changed bool
-}
-
-func (o CallOption) ofRun(s *runSpec) {
-	if o != nil {
-		o(&s.call)
-	}
-}
-
 // RetryOption is an option of an action, and of one run of it.
 type RetryOption struct{ change func(*retry.Policy) }
 
@@ -220,29 +227,9 @@ func (o RetryOption) ofAction(s *actionSpec) {
 	}
 }
 
-func (o RetryOption) ofRun(s *runSpec) {
-	if o.change == nil {
-		return
-	}
-	s.retry.Filters, s.retry.Rand = nil, nil
-	o.change(&s.retry)
-	s.changed = true
-	if s.retry.Filters != nil || s.retry.Rand != nil {
-		s.call.problem(fmt.Errorf("%w: Filters and Rand are functions, which a run cannot be stored with: "+
-			"give them to the action", retry.ErrInvalid))
-	}
-}
-
-// encode puts the run's own policy into its options.
-func (s *runSpec) encode(action retry.Policy) error {
-	if !s.changed {
-		return nil
-	}
-	err := refusedRetry(s.retry)
-	if err == nil && len(s.call.problems) == 0 {
-		s.call.Options.Retry, err = json.Marshal(policyDocOf(s.retry))
-	}
-	return err
+// Apply implements [workflow.Option]. It refuses what has no policy of its own to change: Run of an action looks for it before.
+func (o RetryOption) Apply(*workflow.Command) error {
+	return errors.New("Retry is an option of an action and of its Run; leave it out, and change the policy of the tasks")
 }
 
 // policyDoc is a retry policy as a run keeps it. Durations are nanoseconds, the rest are the numbers of package retry.

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -66,9 +67,11 @@ func TestTheFirstProgramRuns(t *testing.T) {
 		return Draft{Body: "<" + p.Text + ">"}, nil
 	})
 	m := newMemory(a)
-	_, err := a.Start(ctx, m, Prompt{Text: "Why?"}, builder.By("ann"), builder.Key("k1"))
+	_, err := a.Start(ctx, m, Prompt{Text: "Why?"}, workflow.By("ann"), workflow.Key("k1"))
 	require.NoError(t, err)
-	require.Equal(t, builder.Call{Key: "k1", By: "ann"}, m.last)
+	require.Equal(t, "start article", m.last.String())
+	require.Equal(t, "k1", m.last.Key)
+	require.Equal(t, "ann", m.last.Actor)
 	require.Equal(t, "article started, draft.1.1 initialized {\"text\":\"Why?\"}\n", m.show())
 
 	require.NoError(t, m.work(ctx))
@@ -117,7 +120,7 @@ func TestHandlesActAndRead(t *testing.T) {
 		"the task completes, and its output is needed")
 	require.Error(t, a.draft.Start(ctx, nil, it.ID))
 	_, err = a.Start(ctx, nil, Prompt{Text: "x"})
-	require.ErrorContains(t, err, "no runtime")
+	require.ErrorContains(t, err, "no engine")
 
 	done := &workitem.Item{Task: "draft", State: workitem.Completed, Output: json.RawMessage(`{"body":"b"}`)}
 	out, err := a.draft.OutputOf(done)

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -180,16 +181,16 @@ func Example_acting() {
 	e, _ := opened(article)
 	defer e.Close()
 
-	id, err := article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}, builder.Key("order-7"))
+	id, err := article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}, workflow.Key("order-7"))
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(id == must(article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}, builder.Key("order-7"))))
+	fmt.Println(id == must(article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}, workflow.Key("order-7"))))
 	item := itemOf(e, id)
-	if err := review.Start(ctx, e, item, builder.By("ann")); err != nil {
+	if err := review.Start(ctx, e, item, workflow.By("ann")); err != nil {
 		panic(err)
 	}
-	err = review.Complete(ctx, e, item, Verdict{OK: true}, builder.By("ann"))
+	err = review.Complete(ctx, e, item, Verdict{OK: true}, workflow.By("ann"))
 	if err != nil {
 		panic(err)
 	}

@@ -36,7 +36,7 @@ func Example() {
 	}
 
 	ctx := context.Background()
-	e := newMemory() // in a program: engine.Open(ctx, sqlite.File("article.db"), article)
+	e := newMemory(article) // in a program: engine.Open(ctx, sqlite.File("article.db"), article)
 	if _, err := article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}); err != nil {
 		fmt.Println(err)
 		return
@@ -71,7 +71,7 @@ func ExampleFlowRef_When() {
 	builder.Flow(b, review, draft).Otherwise()
 	loop := b.MustBuild()
 
-	e := newMemory()
+	e := newMemory(loop)
 	if _, err := loop.Start(context.Background(), e, Prompt{Text: "Why?"}); err != nil {
 		fmt.Println(err)
 		return

@@ -16,7 +16,7 @@ import (
 // Ended tells a completion handler how a run ended.
 type Ended[Out any] struct {
 	Case    activities.CaseInfo
-	State   RunState          // completed, failed or canceled
+	State   workflow.RunState // completed, failed or canceled
 	Value   Out               // once completed
 	Failure *workitem.Failure // why it failed, or was canceled; nil if nobody said
 }
@@ -85,7 +85,7 @@ func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], 
 		run := func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error {
 			tx, ok := ctx.Value(txKey{}).(InTx)
 			if !ok {
-				return fmt.Errorf("handler %s: its context carries no transaction: %w", name, errNoRuntime)
+				return fmt.Errorf("handler %s: its context carries no transaction: %w", name, errNoEngine)
 			}
 			ended, v, err := endedOf[Out, V](c, value)
 			if err != nil {
@@ -137,8 +137,8 @@ func newHandler[Out, V any](name string, pos net.Pos, missing bool) *handler {
 }
 
 func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[Out], v V, err error) {
-	e = Ended[Out]{Case: c, State: RunState(c.State.String()), Failure: c.Failure}
-	if e.State == RunCompleted {
+	e = Ended[Out]{Case: c, State: workflow.RunState(c.State.String()), Failure: c.Failure}
+	if e.State == workflow.RunCompleted {
 		if e.Value, err = restore[Out](c.Output); err != nil {
 			return e, v, fmt.Errorf("result of case %s (%s): %w", c.ID, c.Workflow, err)
 		}
@@ -217,25 +217,25 @@ func (d *draft) handlersOf(def *workflow.Definition) {
 	}
 }
 
-// OnComplete has a handler told of the end of the run that is started, with this value, in the transaction in which the
-// run ends. The workflow must know the handler, see [Handles]. Several are told in the order in which they are given;
+// OnComplete has a handler called at the end of the run that is started, with this value, in the transaction in which the
+// run ends. The workflow must know the handler, see [Handles]. Several are called in the order in which they are given;
 // [Only] chooses the outcomes.
-func OnComplete[V any](h *HandlerRef[V], value V, opts ...TellOption) CallOption {
-	return telling("OnComplete", h.declared(), value, opts)
+func OnComplete[V any](h *HandlerRef[V], value V, opts ...HandlerOption) workflow.Option {
+	return handlerCall("OnComplete", h.declared(), value, opts)
 }
 
 // OnCompleteLater is like [OnComplete] for a handler that a job calls after that transaction, see [LaterHandler].
-func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...TellOption) CallOption {
-	return telling("OnCompleteLater", h.declared(), value, opts)
+func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...HandlerOption) workflow.Option {
+	return handlerCall("OnCompleteLater", h.declared(), value, opts)
 }
 
-// TellOption changes what a handler is told of.
-type TellOption func(*workflow.Completion)
+// HandlerOption changes when a handler is called.
+type HandlerOption func(*workflow.HandlerCall)
 
-// Only has a handler told of these outcomes only: [RunCompleted], [RunFailed], [RunCanceled]. A state that is no
-// outcome is an error of the start.
-func Only(outcomes ...RunState) TellOption {
-	return func(t *workflow.Completion) {
+// Only has a handler called after these outcomes only: [workflow.RunCompleted], [workflow.RunFailed],
+// [workflow.RunCanceled]. A state that is no outcome is an error of the start.
+func Only(outcomes ...workflow.RunState) HandlerOption {
+	return func(t *workflow.HandlerCall) {
 		for _, o := range outcomes {
 			t.Only = append(t.Only, string(o))
 		}
@@ -244,23 +244,22 @@ func Only(outcomes ...RunState) TellOption {
 
 var errNoHandler = errors.New("the handler is nil; declare it before it is used")
 
-func telling[V any](what string, h *handler, value V, opts []TellOption) CallOption {
-	return func(c *Call) {
+func handlerCall[V any](what string, h *handler, value V, opts []HandlerOption) workflow.Option {
+	return workflow.OptionFunc(func(c *workflow.Command) error {
 		if h == nil {
-			c.problem(fmt.Errorf("%s: %w", what, errNoHandler))
-			return
+			return fmt.Errorf("%s: %w", what, errNoHandler)
 		}
 		raw, err := encode(value)
 		if err != nil {
-			c.problem(fmt.Errorf("%s %s: %w", what, h.name, err))
-			return
+			return fmt.Errorf("%s %s: %w", what, h.name, err)
 		}
-		t := workflow.Completion{Handler: h.name, Value: raw}
+		call := workflow.HandlerCall{Handler: h.name, Value: raw}
 		for _, opt := range opts {
 			if opt != nil {
-				opt(&t)
+				opt(&call)
 			}
 		}
-		c.Options.OnComplete = append(c.Options.OnComplete, t)
-	}
+		c.Options.OnComplete = append(c.Options.OnComplete, call)
+		return nil
+	})
 }

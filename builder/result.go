@@ -30,11 +30,11 @@ func Result[C, Out any](b *Builder[C], s Source[Out]) *ResultRef[C, Out] {
 
 // Run starts a case, and returns its handle. With an *engine.Tx the start is part of that transaction. The error wraps
 // a *domain.InvalidError if the input breaks its own rules.
-func (r *ResultRef[C, Out]) Run(ctx context.Context, rt Runtime, input C, opts ...CallOption) (Run[Out], error) {
+func (r *ResultRef[C, Out]) Run(ctx context.Context, e workflow.Doer, input C, opts ...workflow.Option) (Run[Out], error) {
 	if r == nil || r.d.def == nil {
 		return Run[Out]{}, fmt.Errorf("run a workflow: %w", errNotBuilt)
 	}
-	id, err := startCase(ctx, rt, r.d.def, input, CallWith(opts...))
+	id, err := startCase(ctx, e, r.d.def, input, opts)
 	if err != nil {
 		return Run[Out]{}, fmt.Errorf("run %s: %w", r.d.name, err)
 	}
@@ -50,8 +50,8 @@ func (r *ResultRef[C, Out]) Of(id workitem.CaseID) Run[Out] {
 }
 
 // Run starts a case like [Workflow.Start], and returns its handle. The result is JSON; [ResultRef.Run] has a typed one.
-func (w *Workflow[C]) Run(ctx context.Context, rt Runtime, input C, opts ...CallOption) (Run[json.RawMessage], error) {
-	id, err := w.Start(ctx, rt, input, opts...)
+func (w *Workflow[C]) Run(ctx context.Context, e workflow.Doer, input C, opts ...workflow.Option) (Run[json.RawMessage], error) {
+	id, err := w.Start(ctx, e, input, opts...)
 	if err != nil {
 		return Run[json.RawMessage]{}, err
 	}
@@ -66,16 +66,19 @@ func (w *Workflow[C]) Of(id workitem.CaseID) Run[json.RawMessage] {
 
 // startCase starts a case of a built workflow.
 func startCase[C any](
-	ctx context.Context, rt Runtime, d *workflow.Definition, input C, c Call,
+	ctx context.Context, e workflow.Doer, d *workflow.Definition, input C, opts []workflow.Option,
 ) (workitem.CaseID, error) {
 	payload, err := encode(input)
-	if err == nil && rt == nil {
-		err = errNoRuntime
+	if err == nil && e == nil {
+		err = errNoEngine
 	}
 	if err != nil {
 		return workitem.CaseID{}, err
 	}
-	return rt.StartCase(ctx, d, payload, c)
+	c := workflow.Start(d.Name, payload)
+	c.Fingerprint = d.Fingerprint
+	result, err := e.Do(ctx, workflow.With(c, opts...))
+	return result.Case, err
 }
 
 // setResult notes what the output of a completed case is.

@@ -156,7 +156,7 @@ func (d *draft) router(n *node) Router {
 // askCaller is the route of a task whose caller chooses: it is asked only when the caller has not.
 func askCaller(n *node, out []*flow) Router {
 	return func(context.Context, *activities.Activation) ([]string, error) {
-		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give builder.Route",
+		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give workflow.Route",
 			n.name, flowNames(out))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -35,7 +36,7 @@ func newSplit(w builder.Work[any, int]) *split {
 }
 
 // enabled completes s with the number, and lists the tasks that follow.
-func (x *split) enabled(t *testing.T, out int, opts ...builder.CallOption) (string, error) {
+func (x *split) enabled(t *testing.T, out int, opts ...workflow.Option) (string, error) {
 	w, err := x.Build()
 	require.NoError(t, err)
 	m := newMemory(w)
@@ -66,7 +67,7 @@ func TestAnXorSplitTakesTheFirstFlowThatIsTrue(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, out)
 	}
-	got, err := x.enabled(t, 5, builder.Route("a"))
+	got, err := x.enabled(t, 5, workflow.Route("a"))
 	require.NoError(t, err)
 	require.Equal(t, "a", got, "whoever completes the item may always choose")
 }
@@ -133,12 +134,12 @@ func TestARouteFunctionOrTheCallerChooses(t *testing.T) {
 	require.Equal(t, "bc", got)
 
 	x = newSplit(builder.Work[any, int]{Split: builder.Xor, RouteByCaller: true})
-	got, err = x.enabled(t, 1, builder.Route("c"))
+	got, err = x.enabled(t, 1, workflow.Route("c"))
 	require.NoError(t, err)
 	require.Equal(t, "c", got)
 	_, err = x.enabled(t, 1)
 	require.ErrorContains(t, err, "whoever completes task s must choose among its flows (s->a, s->b, s->c)")
-	_, err = x.enabled(t, 1, builder.Route())
+	_, err = x.enabled(t, 1, workflow.Route())
 	require.Error(t, err, "no flow at all is a choice too, and a wrong one")
 }
 

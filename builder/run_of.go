@@ -12,64 +12,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Runs is what the handles of runs need of an engine: *engine.Engine and *engine.Tx have it. An error about a run that
-// is not there, was removed, or is one of another workflow wraps engine.ErrNotFound.
+// Runs is what the handles of runs need: *engine.Engine and *engine.Tx have it.
 type Runs interface {
-	Runtime
-	// RunInfo says where a root case of the workflow stands.
-	RunInfo(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (RunInfo, error)
-	// CancelRun cancels a root case of the workflow, and reports whether there was anything to cancel.
-	CancelRun(
-		ctx context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, c Call,
-	) (bool, error)
-	// RemoveRun removes a root case of the workflow that has ended, with all that it had.
-	RemoveRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID, c Call) error
-	// RestartRun starts a fresh root case with the input and the options of one that has ended. Steps that its last job
-	// had done are taken over: all of them if from is "", otherwise those before the last one of that name.
-	RestartRun(
-		ctx context.Context, d *workflow.Definition, id workitem.CaseID, from string, c Call,
-	) (workitem.CaseID, error)
+	workflow.Doer
+	// RunInfo describes a root case. The error wraps workflow.ErrNotFound if there is none, or it was removed.
+	RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error)
 }
 
 // Waiter is an engine that can wait for the end of a run, which a transaction cannot: *engine.Engine is one.
 type Waiter interface {
-	// WaitRun returns once a root case of the workflow has ended, or is stuck.
-	WaitRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (RunInfo, error)
-}
-
-// RunState says where a run stands, in a word.
-type RunState string
-
-// The states of a run. The last three are final.
-const (
-	RunScheduled RunState = "scheduled" // it begins later
-	RunPending   RunState = "pending"   // it is due, and no worker has it yet
-	RunRunning   RunState = "running"   // a worker has it
-	RunWaiting   RunState = "waiting"   // for the next attempt, for a person, or in a step: for a time, an event, a child case
-	RunStuck     RunState = "stuck"     // its job was given up, and a person has to decide: see [ErrStuck]
-	RunCompleted RunState = "completed"
-	RunFailed    RunState = "failed"
-	RunCanceled  RunState = "canceled"
-)
-
-// Final reports whether the run has ended.
-func (s RunState) Final() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
-
-// RunInfo is what an engine knows of a run.
-type RunInfo struct {
-	Stuck   workitem.ID // the work item whose job was given up; zero if the run is not stuck
-	Case    activities.CaseInfo
-	State   RunState
-	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
-	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
-	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
-	Created time.Time
-	Ended   time.Time // zero before the end
+	// WaitRun returns once a root case has ended, or is stuck.
+	WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error)
 }
 
 // Status is where a run stands, with the value that it gave.
 type Status[Out any] struct {
-	State   RunState
+	State   workflow.RunState
 	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
 	Value   Out               // once it has completed
@@ -97,26 +55,29 @@ type Run[Out any] struct {
 	d  *workflow.Definition
 }
 
-// Status says where the run stands. The error wraps engine.ErrNotFound if there is no such run, or it was removed.
+// Status says where the run stands. The error wraps workflow.ErrNotFound if there is no such run, or it was removed.
 func (r Run[Out]) Status(ctx context.Context, e Runs) (Status[Out], error) {
 	var none Status[Out]
-	if err := r.usable(e); err != nil {
-		return none, fmt.Errorf("status of %s: %w", r, err)
+	if e == nil || r.d == nil {
+		return none, fmt.Errorf("status of %s: %w", r, errNoRun)
 	}
-	info, err := e.RunInfo(ctx, r.d, r.ID)
+	info, err := e.RunInfo(ctx, r.ID)
+	if err == nil {
+		err = r.check(info.Case)
+	}
 	if err != nil {
 		return none, fmt.Errorf("status of %s: %w", r, err)
 	}
 	s := Status[Out]{State: info.State, Attempt: info.Attempt, Next: info.Next, Failure: info.Failure,
 		Created: info.Created, Ended: info.Ended}
-	if s.State == RunCompleted {
+	if s.State == workflow.RunCompleted {
 		s.Value, err = r.value(info)
 	}
 	return s, err
 }
 
 // value reads what a completed run gave.
-func (r Run[Out]) value(info RunInfo) (Out, error) {
+func (r Run[Out]) value(info workflow.RunInfo) (Out, error) {
 	v, err := restore[Out](info.Case.Output)
 	if err != nil {
 		return v, fmt.Errorf("%s gave something else than the %T that is asked for; "+
@@ -127,22 +88,25 @@ func (r Run[Out]) value(info RunInfo) (Out, error) {
 
 // Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if
 // the run failed; it wraps [ErrCanceled] if the run was canceled, [ErrStuck] if nothing more happens before a person
-// has decided, and engine.ErrNotFound if there is no such run, or it was removed.
+// has decided, and workflow.ErrNotFound if there is no such run, or it was removed.
 func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	var none Out
 	if e == nil || r.d == nil {
 		return none, fmt.Errorf("result of %s: %w", r, errNoRun)
 	}
-	info, err := e.WaitRun(ctx, r.d, r.ID)
+	info, err := e.WaitRun(ctx, r.ID)
+	if err == nil {
+		err = r.check(info.Case)
+	}
 	switch {
 	case err != nil:
 		return none, fmt.Errorf("result of %s: %w", r, err)
-	case info.State == RunCanceled:
+	case info.State == workflow.RunCanceled:
 		return none, fmt.Errorf("%s %w", r, reasoned(ErrCanceled, info.Failure))
-	case info.State == RunStuck:
+	case info.State == workflow.RunStuck:
 		return none, fmt.Errorf("%s %w; reset work item %s (tasq item reset) to run it again, or fail it", r,
 			reasoned(ErrStuck, info.Failure), info.Stuck)
-	case info.State == RunFailed:
+	case info.State == workflow.RunFailed:
 		return none, fmt.Errorf("%s failed: %w", r, orSilent(info.Failure))
 	}
 	return r.value(info)
@@ -165,82 +129,52 @@ func orSilent(f *workitem.Failure) *workitem.Failure {
 // Cancel cancels the run with all that it owns: its function's context is canceled, and whatever that hands in later is
 // refused. The reason may be nil. It reports whether the run was canceled: false, and no error, if there is no such run
 // or it has ended already.
-func (r Run[Out]) Cancel(ctx context.Context, e Runs, reason *workitem.Failure, opts ...CallOption) (bool, error) {
-	if err := r.usable(e); err != nil {
+func (r Run[Out]) Cancel(ctx context.Context, e workflow.Doer, reason *workitem.Failure, opts ...workflow.Option) (bool, error) {
+	_, err := r.do(ctx, e, workflow.Cancel(r.ID, reason), opts)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound), errors.Is(err, workflow.ErrInactive):
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("cancel %s: %w", r, err)
 	}
-	done, err := e.CancelRun(ctx, r.d, r.ID, reason, CallWith(opts...))
-	if err != nil {
-		return false, fmt.Errorf("cancel %s: %w", r, err)
-	}
-	return done, nil
+	return true, nil
 }
 
 // Cleanup removes a run that has ended, with its result, its history and its steps. It is an error if the run goes on,
-// or a handler has still to be told of its end in a job; the error wraps engine.ErrUnfinished then, and
-// engine.ErrNotFound if there is no such run, as after a Cleanup.
-func (r Run[Out]) Cleanup(ctx context.Context, e Runs) error {
-	if err := r.usable(e); err != nil {
-		return fmt.Errorf("clean up %s: %w", r, err)
-	}
-	if err := e.RemoveRun(ctx, r.d, r.ID, Call{}); err != nil {
+// or a job has still to call a handler of its end; the error wraps workflow.ErrUnfinished then, and workflow.ErrNotFound
+// if there is no such run, as after a Cleanup.
+func (r Run[Out]) Cleanup(ctx context.Context, e workflow.Doer) error {
+	if _, err := r.do(ctx, e, workflow.Remove(r.ID), nil); err != nil {
 		return fmt.Errorf("clean up %s: %w", r, err)
 	}
 	return nil
 }
 
 // Restart runs again what has ended: a fresh run with the same input and the same options, linked to this one, which
-// stays as it is. The steps that this one had finished are taken over; with [FromStep] only those before one of them.
-// The error wraps engine.ErrUnfinished if the run has not ended.
-func (r Run[Out]) Restart(ctx context.Context, e Runs, opts ...RestartOption) (Run[Out], error) {
-	var spec restartSpec
-	for _, opt := range opts {
-		if opt != nil {
-			opt.ofRestart(&spec)
-		}
+// stays as it is. The steps that this one had finished are taken over; with [workflow.FromStep] only those before one of
+// them. The error wraps workflow.ErrUnfinished if the run has not ended.
+func (r Run[Out]) Restart(ctx context.Context, e workflow.Doer, opts ...workflow.Option) (Run[Out], error) {
+	c := workflow.Restart(r.ID)
+	if r.d != nil {
+		c.Fingerprint = r.d.Fingerprint
 	}
-	fresh := Run[Out]{d: r.d}
-	err := r.usable(e)
-	if err == nil {
-		err = spec.problem()
-	}
-	if err == nil {
-		fresh.ID, err = e.RestartRun(ctx, r.d, r.ID, spec.from, spec.call)
-	}
+	result, err := r.do(ctx, e, c, opts)
 	if err != nil {
 		return Run[Out]{}, fmt.Errorf("restart %s: %w", r, err)
 	}
-	return fresh, nil
+	return Run[Out]{ID: result.Case, d: r.d}, nil
 }
 
-// RestartOption sets something of a [Run.Restart]: every [CallOption] is one, and [FromStep].
-type RestartOption interface{ ofRestart(*restartSpec) }
-
-type restartSpec struct {
-	call Call
-	from string
-	told int // how often from was given
-}
-
-func (s *restartSpec) problem() error {
-	switch {
-	case s.told > 1:
-		return errors.New("FromStep is given twice: name the first step that is to be done again")
-	case s.told == 1 && s.from == "":
-		return errors.New("FromStep names no step; leave it out to take over all that were finished")
+// do has an engine do a command on the run.
+func (r Run[Out]) do(
+	ctx context.Context, e workflow.Doer, c workflow.Command, opts []workflow.Option,
+) (workflow.Result, error) {
+	if e == nil || r.d == nil {
+		return workflow.Result{}, errNoRun
 	}
-	return nil
+	c.Workflow = r.d.Name
+	return e.Do(ctx, workflow.With(c, opts...))
 }
-
-func (o CallOption) ofRestart(s *restartSpec) { o(&s.call) }
-
-type fromStep string
-
-func (f fromStep) ofRestart(s *restartSpec) { s.from, s.told = string(f), s.told+1 }
-
-// FromStep has a restart take over the steps before this one only, which is so done again with all that came after it.
-// An unknown name is an error, and so is an empty one.
-func FromStep(step string) RestartOption { return fromStep(step) }
 
 // String names the run: "run 0197a3c4-… of charge".
 func (r Run[Out]) String() string {
@@ -254,9 +188,13 @@ func (r Run[Out]) String() string {
 var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of, " +
 	"and give the engine")
 
-func (r Run[Out]) usable(e Runs) error {
-	if e == nil || r.d == nil {
-		return errNoRun
+// check refuses what is no run of the workflow. One of another version is fine.
+func (r Run[Out]) check(c activities.CaseInfo) error {
+	switch {
+	case !c.Parent.IsZero():
+		return fmt.Errorf("case %s is a child case of %s, and no run of its own: %w", r.ID, c.Root, workflow.ErrNotFound)
+	case c.Workflow != r.d.Name:
+		return fmt.Errorf("case %s is a run of %s, and not of %s: %w", r.ID, c.Workflow, r.d.Name, workflow.ErrNotFound)
 	}
 	return nil
 }

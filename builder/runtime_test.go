@@ -24,7 +24,7 @@ type memory struct {
 	defs map[string]*workflow.Definition
 	tree *store.Tree
 	now  time.Time
-	last builder.Call
+	last workflow.Command
 	gate kernel.Gate
 }
 
@@ -62,25 +62,26 @@ func (m *memory) command(ctx context.Context, by string, f func(*kernel.Machine)
 	return nil
 }
 
-// StartCase implements builder.Runtime.
-func (m *memory) StartCase(
-	ctx context.Context, d *workflow.Definition, input json.RawMessage, c builder.Call,
-) (workitem.CaseID, error) {
-	m.defs[d.Fingerprint], m.last = d, c
+// Do implements workflow.Doer for starts and actions.
+func (m *memory) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	m.last = c
+	if err := c.Check(); err != nil {
+		return workflow.Result{}, err
+	}
+	if c.Kind == workflow.KindAct {
+		payload := c.Payload
+		if c.Reason != nil {
+			payload, _ = json.Marshal(c.Reason)
+		}
+		return workflow.Result{Item: c.Item}, m.command(ctx, c.Actor, func(k *kernel.Machine) error {
+			return k.Act(c.Item, c.Action, payload, c.Route)
+		})
+	}
 	id := m.NewCaseID(m.now)
 	m.tree.Root = id
-	return id, m.command(ctx, c.By, func(k *kernel.Machine) error {
-		return k.Start(&store.Case{ID: id}, d, input, time.Time{}, nil)
+	return workflow.Result{Case: id}, m.command(ctx, c.Actor, func(k *kernel.Machine) error {
+		return k.Start(&store.Case{ID: id}, m.defs[c.Fingerprint], c.Payload, time.Time{}, nil)
 	})
-}
-
-// Act implements builder.Runtime.
-func (m *memory) Act(
-	ctx context.Context, _ *workflow.Definition, _ string, item workitem.ID, a workitem.Action, payload json.RawMessage,
-	c builder.Call,
-) error {
-	m.last = c
-	return m.command(ctx, c.By, func(k *kernel.Machine) error { return k.Act(item, a, payload, c.Route) })
 }
 
 // work does every job that is due, as a worker would, until none is.
@@ -152,7 +153,7 @@ func (m *memory) item(task string) *workitem.Item {
 }
 
 // doing starts and completes the live item of a task.
-func doing[In, Out any](m *memory, t *builder.TaskRef[In, Out], out Out, opts ...builder.CallOption) error {
+func doing[In, Out any](m *memory, t *builder.TaskRef[In, Out], out Out, opts ...workflow.Option) error {
 	ctx := context.Background()
 	it := m.item(t.Name())
 	if it == nil {

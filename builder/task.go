@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,20 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Runtime is what typed handles need of an engine.
-type Runtime interface {
-	// StartCase starts a root case of a workflow.
-	StartCase(ctx context.Context, d *workflow.Definition, input json.RawMessage, c Call) (workitem.CaseID, error)
-	// Act does an action on a work item of a task of a workflow, and refuses an item of another one.
-	Act(
-		ctx context.Context, d *workflow.Definition, task string, item workitem.ID, a workitem.Action,
-		payload json.RawMessage, c Call,
-	) error
-}
-
 // TaskRef is the handle of a task whose items take an In and give an Out. Its methods that act need the workflow to be
-// built. What they return for an item that may not take the action, or that belongs to another task, is up to the
-// [Runtime]; see package engine.
+// built. The error wraps a *workitem.TransitionError if the item may not take the action, and workflow.ErrNotFound if it
+// belongs to another task.
 type TaskRef[In, Out any] struct{ n *node }
 
 // Name is the task's name.
@@ -39,70 +27,58 @@ func (t *TaskRef[In, Out]) node() *node {
 func (t *TaskRef[In, Out]) member() (*draft, string) { return t.node().asMember() }
 
 // Start starts an item.
-func (t *TaskRef[In, Out]) Start(ctx context.Context, rt Runtime, item workitem.ID, opts ...CallOption) error {
-	return t.act(ctx, rt, item, workitem.Start, nil, opts)
+func (t *TaskRef[In, Out]) Start(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
+	return t.act(ctx, e, workflow.Act(item, workitem.Start, nil), opts)
 }
 
 // Complete completes an item with its output. The error wraps a *domain.InvalidError if the output breaks its own
 // rules.
 func (t *TaskRef[In, Out]) Complete(
-	ctx context.Context, rt Runtime, item workitem.ID, out Out, opts ...CallOption,
+	ctx context.Context, e workflow.Doer, item workitem.ID, out Out, opts ...workflow.Option,
 ) error {
 	payload, err := encode(out)
 	if err != nil {
 		return fmt.Errorf("complete work item %s of %s: %w", item, t.Name(), err)
 	}
-	return t.act(ctx, rt, item, workitem.Complete, payload, opts)
+	return t.act(ctx, e, workflow.Act(item, workitem.Complete, payload), opts)
 }
 
 // Fail fails an item. The failure may be nil if there is nothing to say.
 func (t *TaskRef[In, Out]) Fail(
-	ctx context.Context, rt Runtime, item workitem.ID, f *workitem.Failure, opts ...CallOption,
+	ctx context.Context, e workflow.Doer, item workitem.ID, f *workitem.Failure, opts ...workflow.Option,
 ) error {
-	return t.actFailure(ctx, rt, item, workitem.Fail, f, opts)
+	return t.act(ctx, e, workflow.Fail(item, f), opts)
 }
 
 // Cancel cancels an item. The reason may be nil.
 func (t *TaskRef[In, Out]) Cancel(
-	ctx context.Context, rt Runtime, item workitem.ID, reason *workitem.Failure, opts ...CallOption,
+	ctx context.Context, e workflow.Doer, item workitem.ID, reason *workitem.Failure, opts ...workflow.Option,
 ) error {
-	return t.actFailure(ctx, rt, item, workitem.Cancel, reason, opts)
+	return t.act(ctx, e, workflow.CancelItem(item, reason), opts)
 }
 
 // Reset puts a started item back, so that somebody else can start it.
-func (t *TaskRef[In, Out]) Reset(ctx context.Context, rt Runtime, item workitem.ID, opts ...CallOption) error {
-	return t.act(ctx, rt, item, workitem.Reset, nil, opts)
-}
-
-func (t *TaskRef[In, Out]) actFailure(
-	ctx context.Context, rt Runtime, item workitem.ID, a workitem.Action, f *workitem.Failure, opts []CallOption,
-) error {
-	if f == nil {
-		return t.act(ctx, rt, item, a, nil, opts)
-	}
-	payload, err := encode(f)
-	if err != nil {
-		return fmt.Errorf("%s work item %s of %s: %w", a, item, t.Name(), err)
-	}
-	return t.act(ctx, rt, item, a, payload, opts)
+func (t *TaskRef[In, Out]) Reset(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
+	return t.act(ctx, e, workflow.Act(item, workitem.Reset, nil), opts)
 }
 
 var (
-	errNotBuilt  = errors.New("its workflow is not built; call Build first")
-	errNoRuntime = errors.New("there is no runtime; give the engine")
+	errNotBuilt = errors.New("its workflow is not built; call Build first")
+	errNoEngine = errors.New("there is no engine; give the engine, or its transaction")
 )
 
-func (t *TaskRef[In, Out]) act(
-	ctx context.Context, rt Runtime, item workitem.ID, a workitem.Action, payload json.RawMessage, opts []CallOption,
-) error {
-	err := errNoRuntime
+// act has an engine do a command on an item of the task.
+func (t *TaskRef[In, Out]) act(ctx context.Context, e workflow.Doer, c workflow.Command, opts []workflow.Option) error {
+	err := errNoEngine
 	switch {
 	case t.node() == nil || t.n.d.def == nil:
 		err = errNotBuilt
-	case rt != nil:
-		return rt.Act(ctx, t.n.d.def, t.n.name, item, a, payload, CallWith(opts...))
+	case e != nil:
+		c.Workflow, c.Task = t.n.d.def.Name, t.n.name
+		_, err := e.Do(ctx, workflow.With(c, opts...))
+		return err
 	}
-	return fmt.Errorf("%s work item %s of %s: %w", a, item, t.Name(), err)
+	return fmt.Errorf("%s work item %s of %s: %w", c.Action, c.Item, t.Name(), err)
 }
 
 // InputOf reads the input of one of the task's items.

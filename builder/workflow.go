@@ -39,11 +39,11 @@ func (w *Workflow[C]) Untyped() *workflow.Definition {
 func (w *Workflow[C]) isNil() bool { return w == nil || w.Definition == nil }
 
 // Start starts a case. The error wraps a *domain.InvalidError if the input breaks its own rules.
-func (w *Workflow[C]) Start(ctx context.Context, rt Runtime, input C, opts ...CallOption) (workitem.CaseID, error) {
+func (w *Workflow[C]) Start(ctx context.Context, e workflow.Doer, input C, opts ...workflow.Option) (workitem.CaseID, error) {
 	if w.isNil() {
 		return workitem.CaseID{}, errors.New("start a case: the workflow is nil; build it first")
 	}
-	id, err := startCase(ctx, rt, w.Definition, input, CallWith(opts...))
+	id, err := startCase(ctx, e, w.Definition, input, opts)
 	if err != nil {
 		return workitem.CaseID{}, fmt.Errorf("start %s: %w", w.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -31,7 +32,7 @@ func TestCancelWhileRunning(t *testing.T) {
 	ctx := <-started
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunRunning, s.State)
+	require.Equal(t, workflow.RunRunning, s.State)
 	require.Equal(t, 1, s.Attempt)
 	done, err := run.Cancel(t.Context(), e, workitem.Failf("changed", "the customer changed her mind"))
 	require.NoError(t, err)
@@ -39,7 +40,7 @@ func TestCancelWhileRunning(t *testing.T) {
 	<-ctx.Done()
 	canceled, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunCanceled, canceled.State)
+	require.Equal(t, workflow.RunCanceled, canceled.State)
 	close(finish)
 	e.Drain()
 	s, err = run.Status(t.Context(), e)
@@ -66,8 +67,8 @@ func TestCancelOfNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, done)
 	}
-	require.Equal(t, builder.RunCompleted, c.status(t, run).State)
-	later, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour))
+	require.Equal(t, workflow.RunCompleted, c.status(t, run).State)
+	later, err := c.Run(t.Context(), c.e, order{}, workflow.After(time.Hour))
 	require.NoError(t, err)
 	for _, want := range []bool{true, false, false} {
 		done, err := later.Cancel(t.Context(), c.e, nil)
@@ -84,7 +85,7 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	require.NoError(t, err)
 	c.e.Drain()
 	s := c.status(t, run)
-	require.Equal(t, builder.RunWaiting, s.State)
+	require.Equal(t, workflow.RunWaiting, s.State)
 	require.Equal(t, c.e.Now().Add(250*time.Millisecond), s.Next)
 	require.Equal(t, 1, s.Attempt)
 	require.Contains(t, s.Failure.Message, "the bank is closed")
@@ -93,7 +94,7 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	require.True(t, done)
 	c.e.Advance(time.Hour)
 	s = c.status(t, run)
-	require.Equal(t, builder.RunCanceled, s.State)
+	require.Equal(t, workflow.RunCanceled, s.State)
 	require.Equal(t, 1, s.Attempt)
 	require.Equal(t, 1, c.calls.count())
 }
@@ -108,12 +109,12 @@ func TestStatusAndCleanup(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrNotFound)
 	require.ErrorIs(t, unknown.Cleanup(t.Context(), c.e), engine.ErrNotFound)
 
-	run, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour), builder.Key("order 7"))
+	run, err := c.Run(t.Context(), c.e, order{}, workflow.After(time.Hour), workflow.Key("order 7"))
 	require.NoError(t, err)
 	require.ErrorIs(t, run.Cleanup(t.Context(), c.e), engine.ErrUnfinished)
 	c.e.Advance(time.Hour)
-	require.Equal(t, builder.RunCompleted, c.status(t, run).State, "it was not touched")
-	same, err := c.Run(t.Context(), c.e, order{}, builder.Key("order 7"))
+	require.Equal(t, workflow.RunCompleted, c.status(t, run).State, "it was not touched")
+	same, err := c.Run(t.Context(), c.e, order{}, workflow.Key("order 7"))
 	require.NoError(t, err)
 	require.Equal(t, run.ID, same.ID)
 
@@ -122,7 +123,7 @@ func TestStatusAndCleanup(t *testing.T) {
 	_, err = run.Status(t.Context(), c.e)
 	require.ErrorIs(t, err, engine.ErrNotFound)
 	nothingLeft(t, c.e)
-	fresh, err := c.Run(t.Context(), c.e, order{}, builder.Key("order 7"))
+	fresh, err := c.Run(t.Context(), c.e, order{}, workflow.Key("order 7"))
 	require.NoError(t, err)
 	require.NotEqual(t, run.ID, fresh.ID, "the key went with the run")
 }
@@ -166,7 +167,7 @@ func TestAKilledAttemptIsMadeAgain(t *testing.T) {
 		<-started
 		s, err := run.Status(t.Context(), e)
 		require.NoError(t, err)
-		require.Equal(t, builder.RunRunning, s.State)
+		require.Equal(t, workflow.RunRunning, s.State)
 		require.Equal(t, n+1, calls.Load())
 		e.Crash()
 	}

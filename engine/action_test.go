@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -98,7 +99,7 @@ func TestActionSucceedsTheFirstTime(t *testing.T) {
 	require.NoError(t, err)
 	c.e.Drain()
 	s := c.status(t, run)
-	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, workflow.RunCompleted, s.State)
 	require.Equal(t, receipt{Number: "R-7"}, s.Value)
 	require.Equal(t, 1, s.Attempt)
 	require.Nil(t, s.Failure)
@@ -122,7 +123,7 @@ func TestActionThatAlwaysFails(t *testing.T) {
 			c.e.Advance(time.Hour)
 			require.Equal(t, want, c.calls.count())
 			s := c.status(t, run)
-			require.Equal(t, builder.RunFailed, s.State)
+			require.Equal(t, workflow.RunFailed, s.State)
 			require.Equal(t, want, s.Attempt)
 			require.Equal(t, fmt.Sprintf("attempt %d: the bank is closed", want), s.Failure.Message)
 			_, err = run.Result(t.Context(), c.e)
@@ -220,15 +221,15 @@ func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
 func TestARunForLater(t *testing.T) {
 	c := newCharging(t)
 	start := c.e.Now()
-	after, err := c.Run(t.Context(), c.e, order{ID: "a"}, builder.After(time.Hour))
+	after, err := c.Run(t.Context(), c.e, order{ID: "a"}, workflow.After(time.Hour))
 	require.NoError(t, err)
-	at, err := c.Run(t.Context(), c.e, order{ID: "b"}, builder.At(start.Add(2*time.Hour)))
+	at, err := c.Run(t.Context(), c.e, order{ID: "b"}, workflow.At(start.Add(2*time.Hour)))
 	require.NoError(t, err)
-	gone, err := c.Run(t.Context(), c.e, order{ID: "c"}, builder.After(3*time.Hour))
+	gone, err := c.Run(t.Context(), c.e, order{ID: "c"}, workflow.After(3*time.Hour))
 	require.NoError(t, err)
 	for run, due := range map[builder.Run[receipt]]time.Duration{after: time.Hour, at: 2 * time.Hour, gone: 3 * time.Hour} {
 		s := c.status(t, run)
-		require.Equal(t, builder.RunScheduled, s.State)
+		require.Equal(t, workflow.RunScheduled, s.State)
 		require.Equal(t, start.Add(due), s.Next)
 		require.Zero(t, s.Attempt)
 	}
@@ -245,21 +246,21 @@ func TestARunForLater(t *testing.T) {
 	require.True(t, done)
 	c.e.Advance(24 * time.Hour)
 	require.Equal(t, 2, c.calls.count(), "the canceled one was never called")
-	require.Equal(t, builder.RunCanceled, c.status(t, gone).State)
-	require.Equal(t, builder.RunCompleted, c.status(t, at).State)
+	require.Equal(t, workflow.RunCanceled, c.status(t, gone).State)
+	require.Equal(t, workflow.RunCompleted, c.status(t, at).State)
 }
 
 // Case 59, for starts: zero is at once, a negative time is an error, centuries are kept as given.
 func TestWhenARunBegins(t *testing.T) {
 	c := newCharging(t)
 	begin := c.e.Now()
-	for name, opts := range map[string][]builder.RunOption{
-		"negative":       {builder.After(-time.Second)},
-		"both":           {builder.After(time.Second), builder.At(begin)},
-		"both, and zero": {builder.After(0), builder.At(begin.Add(time.Hour))},
-		"twice":          {builder.After(time.Second), builder.After(time.Hour)},
-		"a route":        {builder.Route("end")},
-		"too far":        {builder.At(time.Date(workitem.LastYear+1, 1, 1, 0, 0, 0, 0, time.UTC))},
+	for name, opts := range map[string][]workflow.Option{
+		"negative":       {workflow.After(-time.Second)},
+		"both":           {workflow.After(time.Second), workflow.At(begin)},
+		"both, and zero": {workflow.After(0), workflow.At(begin.Add(time.Hour))},
+		"twice":          {workflow.After(time.Second), workflow.After(time.Hour)},
+		"a route":        {workflow.Route("end")},
+		"too far":        {workflow.At(time.Date(workitem.LastYear+1, 1, 1, 0, 0, 0, 0, time.UTC))},
 	} {
 		_, err := c.Run(t.Context(), c.e, order{}, opts...)
 		require.Error(t, err, name)
@@ -267,15 +268,15 @@ func TestWhenARunBegins(t *testing.T) {
 	for cs := range c.e.Cases(t.Context(), store.CaseFilter{}) {
 		require.Fail(t, "nothing may be stored", "%s", cs.ID)
 	}
-	for _, opt := range []builder.RunOption{builder.After(0), builder.At(begin), builder.At(begin.Add(-time.Hour)),
-		builder.At(time.Time{})} {
+	for _, opt := range []workflow.Option{workflow.After(0), workflow.At(begin), workflow.At(begin.Add(-time.Hour)),
+		workflow.At(time.Time{})} {
 		run, err := c.Run(t.Context(), c.e, order{}, opt)
 		require.NoError(t, err)
 		c.e.Drain()
-		require.Equal(t, builder.RunCompleted, c.status(t, run).State)
+		require.Equal(t, workflow.RunCompleted, c.status(t, run).State)
 	}
 	century := begin.AddDate(100, 0, 0)
-	run, err := c.Run(t.Context(), c.e, order{}, builder.At(century))
+	run, err := c.Run(t.Context(), c.e, order{}, workflow.At(century))
 	require.NoError(t, err)
 	c.e.Crash()
 	require.Equal(t, century, c.status(t, run).Next)
@@ -286,12 +287,12 @@ func TestWhenARunBegins(t *testing.T) {
 	c.e.Drain()
 	require.Equal(t, 5, c.calls.count())
 
-	require.ErrorContains(t, c.e.Cancel(t.Context(), run.ID, nil, builder.After(time.Second)), "options of a start")
-	later, err := c.Run(t.Context(), c.e, order{}, builder.After(time.Hour))
+	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Cancel(run.ID, nil, workflow.After(time.Second))), "a cancel command takes no After or At; leave it out")
+	later, err := c.Run(t.Context(), c.e, order{}, workflow.After(time.Hour))
 	require.NoError(t, err)
-	const stray = "Route is an option of an action on a work item"
-	require.ErrorContains(t, c.e.Cancel(t.Context(), later.ID, nil, builder.Route("end")), stray)
-	require.ErrorContains(t, c.e.Send(t.Context(), later.ID, "paid", 1, builder.Route("end")), stray)
+	const stray = "command takes no Route; leave it out"
+	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Cancel(later.ID, nil, workflow.Route("end"))), stray)
+	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Send(later.ID, "paid", 1, workflow.Route("end"))), stray)
 }
 
 // Case 15: a run that is started in a transaction which is undone never was.
@@ -303,7 +304,7 @@ func TestARunInATransaction(t *testing.T) {
 		require.NoError(t, err)
 		s, err := run.Status(t.Context(), tx)
 		require.NoError(t, err)
-		require.Equal(t, builder.RunPending, s.State)
+		require.Equal(t, workflow.RunPending, s.State)
 		return undo
 	})
 	require.ErrorIs(t, err, undo)
@@ -314,7 +315,7 @@ func TestARunInATransaction(t *testing.T) {
 	var runs [2]builder.Run[receipt]
 	require.NoError(t, c.e.Update(t.Context(), func(tx *engine.Tx) (err error) {
 		for i := range runs {
-			if runs[i], err = c.Run(t.Context(), tx, order{}, builder.After(time.Hour)); err != nil {
+			if runs[i], err = c.Run(t.Context(), tx, order{}, workflow.After(time.Hour)); err != nil {
 				return err
 			}
 		}
@@ -329,13 +330,13 @@ func TestARunInATransaction(t *testing.T) {
 	}))
 	c.e.Advance(time.Hour)
 	require.Equal(t, 1, c.calls.count())
-	require.Equal(t, builder.RunCompleted, c.status(t, runs[1]).State)
+	require.Equal(t, workflow.RunCompleted, c.status(t, runs[1]).State)
 }
 
 // Case 34: a start with an input that breaks its own rules is an error, and stores nothing.
 func TestAnInputThatBreaksItsRules(t *testing.T) {
 	c := newCharging(t)
-	for _, opts := range [][]builder.RunOption{nil, {builder.After(time.Hour)}} {
+	for _, opts := range [][]workflow.Option{nil, {workflow.After(time.Hour)}} {
 		_, err := c.Run(t.Context(), c.e, order{Amount: -1}, opts...)
 		var invalid *domain.InvalidError
 		require.ErrorAs(t, err, &invalid)
@@ -357,7 +358,7 @@ func TestAResultOfAnotherType(t *testing.T) {
 	require.ErrorContains(t, err, want)
 	s, err := number.Of(run.ID).Status(t.Context(), e)
 	require.ErrorContains(t, err, want)
-	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, workflow.RunCompleted, s.State)
 }
 
 // Case 36: a result that breaks its own rules fails the run, and no result is null.
@@ -393,7 +394,7 @@ func TestPriorityOfARun(t *testing.T) {
 	idle, err := engine.Config{Workers: -1}.Open(t.Context(), o, a)
 	require.NoError(t, err)
 	for i, name := range []string{"c", "b", "d", "a"} {
-		_, err := a.Run(t.Context(), idle, name, builder.Priority([]int{0, 5, 0, math.MaxInt}[i]))
+		_, err := a.Run(t.Context(), idle, name, workflow.Priority([]int{0, 5, 0, math.MaxInt}[i]))
 		require.NoError(t, err)
 	}
 	require.NoError(t, idle.Close())
@@ -454,7 +455,7 @@ func TestAnActionThatCannotBe(t *testing.T) {
 // Case 60: runs are listed by workflow, state and time, in pages and in both orders, and agree with their status.
 func TestRunsAreListed(t *testing.T) {
 	c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
-	want := make(map[workitem.CaseID]builder.RunState)
+	want := make(map[workitem.CaseID]workflow.RunState)
 	var all []workitem.CaseID
 	for i := range 30 {
 		if i%3 == 0 {

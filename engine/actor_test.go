@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -75,20 +76,20 @@ func (w *witness) saw(t *testing.T, want ...string) {
 func TestCallbacksSeeWhoAsks(t *testing.T) {
 	w := newWitness(t)
 	e := enginetest.New(t, w)
-	id, err := w.Start(t.Context(), e, nil, builder.By("ann"))
+	id, err := w.Start(t.Context(), e, nil, workflow.By("ann"))
 	require.NoError(t, err)
 	w.saw(t, `onEnabled by "ann"`, `initialize by "ann" after ""`)
 	it := live(t, e, id, "t")
 	require.Empty(t, it.By, "a fresh item has no actor")
 
-	require.NoError(t, w.task.Start(t.Context(), e, it.ID, builder.By("bob")))
+	require.NoError(t, w.task.Start(t.Context(), e, it.ID, workflow.By("bob")))
 	w.saw(t, `start by "bob" after ""`, `onStarted by "bob" after "bob"`, `change to started by "bob", item by "bob"`)
-	require.NoError(t, w.task.Reset(t.Context(), e, it.ID, builder.By("cid")))
+	require.NoError(t, w.task.Reset(t.Context(), e, it.ID, workflow.By("cid")))
 	w.saw(t, `reset by "cid" after "bob"`, `change to initialized by "cid", item by "cid"`)
 	require.NoError(t, w.task.Start(t.Context(), e, it.ID))
 	w.saw(t, `start by "" after "cid"`, `onStarted by "" after ""`, `change to started by "", item by ""`)
 	err = e.Update(t.Context(), func(tx *engine.Tx) error {
-		return w.task.Fail(t.Context(), tx, it.ID, nil, builder.By("dan"))
+		return w.task.Fail(t.Context(), tx, it.ID, nil, workflow.By("dan"))
 	})
 	require.NoError(t, err)
 	w.saw(t, `fail by "dan" after ""`, `change to failed by "dan", item by "dan"`, `case by "dan"`)
@@ -97,14 +98,14 @@ func TestCallbacksSeeWhoAsks(t *testing.T) {
 func TestATimerHasNoActor(t *testing.T) {
 	w := newWitness(t)
 	e := enginetest.New(t, w)
-	id, err := w.Start(t.Context(), e, nil, builder.By("ann"))
+	id, err := w.Start(t.Context(), e, nil, workflow.By("ann"))
 	require.NoError(t, err)
 	it := live(t, e, id, "t")
-	require.NoError(t, w.task.Start(t.Context(), e, it.ID, builder.By("bob")))
+	require.NoError(t, w.task.Start(t.Context(), e, it.ID, workflow.By("bob")))
 	w.seen = nil
 	e.Advance(time.Hour)
 	w.saw(t, `timer by "" after "bob"`)
-	require.NoError(t, w.task.Cancel(t.Context(), e, it.ID, nil, builder.By("cid")))
+	require.NoError(t, w.task.Cancel(t.Context(), e, it.ID, nil, workflow.By("cid")))
 	w.saw(t, `cancel by "cid" after "bob"`, `change to canceled by "cid", item by "cid"`, `case by "cid"`)
 }
 
@@ -114,24 +115,24 @@ func TestAnItemThatIsAddedSeesWhoAddsIt(t *testing.T) {
 	id, err := w.Start(t.Context(), e, nil)
 	require.NoError(t, err)
 	w.seen = nil
-	it, err := e.NewItem(t.Context(), id, "t", activities.NewItem{}, builder.By("eve"))
+	added, err := e.Do(t.Context(), workflow.AddItem(id, "t", nil, workflow.By("eve")))
 	require.NoError(t, err)
 	w.saw(t, `initialize by "eve" after ""`)
-	require.Empty(t, it.By)
-	_, err = e.NewItem(t.Context(), id, "t", activities.NewItem{}, builder.Key("k"))
-	require.ErrorContains(t, err, "Key")
+	row, err := e.Engine.Item(t.Context(), added.Item)
+	require.NoError(t, err)
+	require.Empty(t, row.By)
 }
 
 func TestCallbacksSeeWhoAsksInAnotherProcess(t *testing.T) {
 	w := newWitness(t)
 	path := filepath.Join(t.TempDir(), "witness.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, w)
-	started, err := post(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "witness", By: "ann"})
+	started, err := post(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "witness", Actor: "ann"})
 	require.NoError(t, err)
 	w.saw(t, `onEnabled by "ann"`, `initialize by "ann" after ""`)
 	it := live(t, e, started.Case, "t").ID
-	for _, action := range []string{"start", "complete"} {
-		_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteItem, Item: it, Action: action, By: action + "er"})
+	for _, action := range []workitem.Action{workitem.Start, workitem.Complete} {
+		_, err = post(t, path, workflow.Command{Kind: workflow.KindAct, Item: it, Action: action, Actor: action.String() + "er"})
 		require.NoError(t, err)
 	}
 	w.saw(t, `start by "starter" after ""`, `onStarted by "starter" after "starter"`,

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -40,11 +41,11 @@ func TestACommandOfAnUpdateIsUndoneAlone(t *testing.T) {
 		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE seen (x)")
 		require.NoError(t, err)
 		require.NoError(t, first.Start(t.Context(), tx, item))
-		require.ErrorIs(t, first.Complete(t.Context(), tx, item, nil, builder.Key("k")), full)
+		require.ErrorIs(t, first.Complete(t.Context(), tx, item, nil, workflow.Key("k")), full)
 		c, err := tx.Case(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, workitem.Started, c.Item(item).State)
-		_, err = w.Start(t.Context(), tx, nil, builder.Priority(1), builder.Key("k"), nil)
+		_, err = w.Start(t.Context(), tx, nil, workflow.Priority(1), workflow.Key("k"), nil)
 		require.NoError(t, err)
 		other, err = w.Start(t.Context(), tx, nil)
 		return err
@@ -76,7 +77,7 @@ func TestAStartOfAnUpdateIsUndoneAlone(t *testing.T) {
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
 		for i := range 2000 {
 			fail = i%2 == 0
-			id, err := w.Start(t.Context(), tx, nil, builder.Key("k"+string(rune('a'+i))))
+			id, err := w.Start(t.Context(), tx, nil, workflow.Key("k"+string(rune('a'+i))))
 			require.Equal(t, fail, err != nil)
 			if err == nil {
 				kept = append(kept, id)

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -89,7 +90,7 @@ func TestAParentReadsTheOneChildOfTheLatestRound(t *testing.T) {
 		enginetest.CompleteItem(e, children[len(children)-1], "weigh", 7+round)
 		require.Equal(t, string(rune('7'+round)), string(e.Item(run.ID, "check").Input))
 		e.Crash()
-		enginetest.CompleteItem[any](e, run.ID, "check", nil, builder.Route(route))
+		enginetest.CompleteItem[any](e, run.ID, "check", nil, workflow.Route(route))
 	}
 	got, err := run.Result(t.Context(), e)
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func TestOneOutputOfSeveralChildrenIsAnError(t *testing.T) {
 	children := childrenOf(t, e, id)
 	enginetest.CompleteItem(e, children[0], "weigh", 1)
 	last := e.StartItem(children[1], "weigh")
-	err := e.Do(t.Context(), last.ID, workitem.Complete, json.RawMessage("2"))
+	err := enginetest.Do(t.Context(), e, workflow.Act(last.ID, workitem.Complete, json.RawMessage("2")))
 	require.ErrorContains(t, err, "2 child cases of parcel have completed in composite task ship")
 	require.Equal(t, workitem.Started, e.Item(children[1], "weigh").State, "nothing has happened")
 }
@@ -130,14 +131,14 @@ func TestTheOutputsOfAnotherWorkflowAreAProblem(t *testing.T) {
 func TestEveryWorkflowHasRuns(t *testing.T) {
 	w, grams := weighing(t, "parcel")
 	e := enginetest.New(t, w)
-	run, err := grams.Run(t.Context(), e, "a", builder.Key("one"))
+	run, err := grams.Run(t.Context(), e, "a", workflow.Key("one"))
 	require.NoError(t, err)
-	again, err := grams.Run(t.Context(), e, "a", builder.Key("one"))
+	again, err := grams.Run(t.Context(), e, "a", workflow.Key("one"))
 	require.NoError(t, err)
 	require.Equal(t, run, again)
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunWaiting, s.State, "for a person")
+	require.Equal(t, workflow.RunWaiting, s.State, "for a person")
 	enginetest.CompleteItem(e, run.ID, "weigh", 250)
 	got, err := grams.Of(run.ID).Result(t.Context(), e)
 	require.NoError(t, err)
@@ -153,11 +154,11 @@ func TestEveryWorkflowHasRuns(t *testing.T) {
 	require.True(t, done)
 	_, err = untyped.Result(t.Context(), e)
 	require.ErrorIs(t, err, builder.ErrCanceled)
-	later, err := grams.Run(t.Context(), e, "c", builder.After(1e9))
+	later, err := grams.Run(t.Context(), e, "c", workflow.After(1e9))
 	require.NoError(t, err)
 	s, err = later.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunScheduled, s.State)
+	require.Equal(t, workflow.RunScheduled, s.State)
 
 	var tx builder.Run[int]
 	require.NoError(t, e.Update(t.Context(), func(x *engine.Tx) (err error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // jumping is the clock of a machine that is set, or sleeps: its timers count the time that passes, and know nothing of it.
@@ -158,7 +159,7 @@ func TestWhatIsDueIsTriedAtOnceWhenTheStoreWorks(t *testing.T) {
 		a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
 		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, a)
 		require.NoError(t, err)
-		run, err := a.Run(ctx, e, 1, builder.After(time.Minute))
+		run, err := a.Run(ctx, e, 1, workflow.After(time.Minute))
 		require.NoError(t, err)
 		f.down.Store(true)
 		<-time.After(10*time.Minute + time.Second)

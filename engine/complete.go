@@ -40,7 +40,7 @@ func (tx *Tx) tellAll(u *unit) error {
 		return err
 	}
 	d := tx.e.byPrint[c.Fingerprint]
-	var now []workflow.Completion
+	var now []workflow.HandlerCall
 	for _, t := range o.OnComplete {
 		if !t.Includes(c.State) {
 			continue
@@ -82,7 +82,7 @@ func (tx *Tx) tellAll(u *unit) error {
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
 // tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
-func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t workflow.Completion) error {
+func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	err := tx.apart(func() error { return tx.tell(d, c, t) })
 	switch {
 	case err == nil:
@@ -99,16 +99,16 @@ func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t 
 }
 
 // tellByJob has a job tell a handler; after a failure the first wait of its backoff comes first.
-func (tx *Tx) tellByJob(u *unit, t workflow.Completion, failure *workitem.Failure) error {
+func (tx *Tx) tellByJob(u *unit, t workflow.HandlerCall, failure *workitem.Failure) error {
 	wait, _ := backoff.Next(retry.Failure{Attempt: 1, Err: failure})
 	if failure == nil {
 		wait = 0
 	}
-	return tx.do(u, builder.Call{}, func(m *kernel.Machine) error { return m.Tell(t, failure, wait) })
+	return tx.do(u, "", func(m *kernel.Machine) error { return m.Tell(t, failure, wait) })
 }
 
 // tell calls a handler with the transaction.
-func (tx *Tx) tell(d *workflow.Definition, c activities.CaseInfo, t workflow.Completion) error {
+func (tx *Tx) tell(d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	h := d.Handlers[t.Handler]
 	if h == nil || h.Run == nil {
 		return fmt.Errorf("workflow %s has no completion handler %q that could be told in a transaction", d.Name, t.Handler)
@@ -132,7 +132,7 @@ func (tx *Tx) tellDue(u *unit, j *store.Job) error {
 	if d == nil {
 		return errForeign
 	}
-	err := tx.tell(d, c, workflow.Completion{Handler: j.Name, Value: j.Input})
+	err := tx.tell(d, c, workflow.HandlerCall{Handler: j.Name, Value: j.Input})
 	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
 		return err
 	}

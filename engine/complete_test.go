@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -106,7 +107,7 @@ func (x *telling) rows(t testing.TB) (list []string) {
 	return list
 }
 
-func (x *telling) run(t testing.TB, id string, opts ...builder.RunOption) builder.Run[receipt] {
+func (x *telling) run(t testing.TB, id string, opts ...workflow.Option) builder.Run[receipt] {
 	t.Helper()
 	run, err := x.Run(t.Context(), x.e, order{ID: id}, opts...)
 	require.NoError(t, err)
@@ -128,8 +129,8 @@ func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
 // Case 8: the status that it sees is the final one.
 func TestHandlersAreToldOnce(t *testing.T) {
 	x := newTelling(t)
-	both := func(who string) []builder.RunOption {
-		return []builder.RunOption{builder.OnComplete(x.now, note{who}), builder.OnCompleteLater(x.later, note{who})}
+	both := func(who string) []workflow.Option {
+		return []workflow.Option{builder.OnComplete(x.now, note{who}), builder.OnCompleteLater(x.later, note{who})}
 	}
 	x.run(t, "1", both("ann")...)
 	x.e.Advance(time.Hour)
@@ -149,7 +150,7 @@ func TestHandlersAreToldOnce(t *testing.T) {
 
 	x.clear()
 	x.fails.Store(0)
-	run := x.run(t, "4", append(both("dan"), builder.After(time.Hour))...)
+	run := x.run(t, "4", append(both("dan"), workflow.After(time.Hour))...)
 	done, err := run.Cancel(t.Context(), x.e, workitem.Failf("changed", "her mind"))
 	require.NoError(t, err)
 	require.True(t, done)
@@ -164,20 +165,20 @@ func TestHandlersAreToldOnce(t *testing.T) {
 // Case 26: a handler is told of the outcomes that it wants; a state that is none is refused before anything is written.
 func TestHandlersChooseOutcomes(t *testing.T) {
 	x := newTelling(t)
-	run := func(fails int32, outcomes ...builder.RunState) []string {
+	run := func(fails int32, outcomes ...workflow.RunState) []string {
 		x.clear()
 		x.fails.Store(fails)
 		x.run(t, "1", builder.OnComplete(x.now, note{"x"}, builder.Only(outcomes...)))
 		x.e.Advance(time.Hour)
 		return x.all()
 	}
-	require.Empty(t, run(100, builder.RunCompleted))
-	require.Len(t, run(100, builder.RunFailed), 1)
-	require.Len(t, run(0, builder.RunFailed, builder.RunCompleted), 1)
+	require.Empty(t, run(100, workflow.RunCompleted))
+	require.Len(t, run(100, workflow.RunFailed), 1)
+	require.Len(t, run(0, workflow.RunFailed, workflow.RunCompleted), 1)
 	require.Len(t, run(0), 1, "all of them")
 	before := x.count()
-	for name, opt := range map[string]builder.RunOption{
-		"an outcome that is none":        builder.OnComplete(x.now, note{"x"}, builder.Only(builder.RunWaiting)),
+	for name, opt := range map[string]workflow.Option{
+		"an outcome that is none":        builder.OnComplete(x.now, note{"x"}, builder.Only(workflow.RunWaiting)),
 		"a value that breaks its rules":  builder.OnComplete(x.now, note{}),
 		"a value for later that does":    builder.OnCompleteLater(x.later, note{}),
 		"a handler of another workflow":  builder.OnComplete(builder.Handler("else", func(context.Context, *builder.Completion[receipt], note) error { return nil }), note{"x"}),
@@ -217,7 +218,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	next = builder.MustAction("next", func(_ context.Context, n int) (int, error) { ran = append(ran, n); return n, nil })
 	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
 	e := enginetest.New(t, a, next)
-	run, err := a.Run(t.Context(), e, 7, builder.OnComplete(h, 1), builder.Key("k"))
+	run, err := a.Run(t.Context(), e, 7, builder.OnComplete(h, 1), workflow.Key("k"))
 	require.NoError(t, err)
 	e.Drain()
 	require.Equal(t, []int{8}, ran)
@@ -228,7 +229,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, "next", c.Workflow)
-		require.NoError(t, e.Remove(t.Context(), c.ID))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(c.ID)))
 	}
 	nothingLeft(t, e)
 
@@ -268,7 +269,7 @@ func TestAWorkflowTellsOfItsEnd(t *testing.T) {
 		case "bob":
 			require.NoError(t, task.Fail(t.Context(), e, item, nil))
 		case "cid":
-			require.NoError(t, e.Cancel(t.Context(), id, nil))
+			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 		}
 	}
 	require.Equal(t, []string{"ann completed 5", "bob failed ", "cid canceled "}, lines)
@@ -277,7 +278,7 @@ func TestAWorkflowTellsOfItsEnd(t *testing.T) {
 // A case that ends within a transaction of the user's tells its handlers there, and is undone with it.
 func TestHandlersInATransactionOfTheUsers(t *testing.T) {
 	x := newTelling(t)
-	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}), builder.After(time.Hour))
+	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}), workflow.After(time.Hour))
 	undo := errors.New("undo")
 	err := x.e.Update(t.Context(), func(tx *engine.Tx) error {
 		done, err := run.Cancel(t.Context(), tx, nil)
@@ -287,13 +288,13 @@ func TestHandlersInATransactionOfTheUsers(t *testing.T) {
 	})
 	require.ErrorIs(t, err, undo)
 	require.Empty(t, x.rows(t))
-	require.Equal(t, builder.RunScheduled, x.status(t, run).State)
+	require.Equal(t, workflow.RunScheduled, x.status(t, run).State)
 	x.told.fail.Store(1)
 	require.NoError(t, x.e.Update(t.Context(), func(tx *engine.Tx) error {
 		_, err := run.Cancel(t.Context(), tx, nil)
 		require.NoError(t, err)
 		s, err := run.Status(t.Context(), tx)
-		require.Equal(t, builder.RunCanceled, s.State)
+		require.Equal(t, workflow.RunCanceled, s.State)
 		return err
 	}))
 	require.Empty(t, x.rows(t))

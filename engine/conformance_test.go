@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -41,7 +42,7 @@ func TestEarlyEventsAreTakenInTheirOrder(t *testing.T) {
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
 	for _, n := range []int{3, 1, 2} {
-		require.NoError(t, e.Send(t.Context(), id, "number", n))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "number", n)))
 	}
 	e.Crash()
 	e.Advance(time.Minute)
@@ -73,12 +74,12 @@ func TestWaitsOfAllKindsUseNoAttempt(t *testing.T) {
 	require.NoError(t, err)
 	for i := range 10 {
 		e.Advance(time.Second)
-		require.NoError(t, e.Send(t.Context(), run.ID, fmt.Sprint("event ", i), 100))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, fmt.Sprint("event ", i), 100)))
 		e.Drain()
 	}
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, workflow.RunCompleted, s.State)
 	require.Equal(t, 1045, s.Value)
 	require.Equal(t, 1, s.Attempt)
 	require.Equal(t, 21, runs, "once for each wait, and once more")
@@ -177,7 +178,7 @@ func TestARestartWaitsForItsEventsAgain(t *testing.T) {
 	e := enginetest.New(t, a)
 	run, err := a.Run(t.Context(), e, 0)
 	require.NoError(t, err)
-	require.NoError(t, e.Send(t.Context(), run.ID, "approved", "by ann"))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, "approved", "by ann")))
 	e.Drain()
 	kept, err := run.Restart(t.Context(), e)
 	require.NoError(t, err)
@@ -186,13 +187,13 @@ func TestARestartWaitsForItsEventsAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "by ann", got, "what is taken over is not asked for again")
 
-	again, err := run.Restart(t.Context(), e, builder.FromStep("approved"))
+	again, err := run.Restart(t.Context(), e, workflow.FromStep("approved"))
 	require.NoError(t, err)
 	e.Drain()
 	s, err := again.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunWaiting, s.State)
-	require.NoError(t, e.Send(t.Context(), again.ID, "approved", "by bob"))
+	require.Equal(t, workflow.RunWaiting, s.State)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(again.ID, "approved", "by bob")))
 	e.Drain()
 	got, err = again.Result(t.Context(), e)
 	require.NoError(t, err)
@@ -260,14 +261,14 @@ func TestABroadcastSurvivesACrash(t *testing.T) {
 	a, b := subscriber("a"), subscriber("b")
 	path := t.TempDir() + "/news.db"
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, a, b)
-	n, err := e.Broadcast(t.Context(), "news", "rain", builder.Key("1"))
+	n, err := broadcast(t.Context(), e, "news", "rain", workflow.Key("1"))
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	<-begun
 	e.Crash()
 	close(gate)
 	e.Drain()
-	n, err = e.Broadcast(t.Context(), "news", "rain", builder.Key("1"))
+	n, err = broadcast(t.Context(), e, "news", "rain", workflow.Key("1"))
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	e.Drain()
@@ -401,7 +402,7 @@ func TestAnEventCanTellOfAFailure(t *testing.T) {
 	e := enginetest.New(t, a)
 	run, err := a.Run(t.Context(), e, 0)
 	require.NoError(t, err)
-	require.NoError(t, e.Send(t.Context(), run.ID, "decided", verdict{"too dear"}))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, "decided", verdict{"too dear"})))
 	e.Drain()
 	_, err = run.Result(t.Context(), e)
 	var f *workitem.Failure
@@ -438,7 +439,7 @@ func TestTheNextAttemptKeepsAChildThatCompleted(t *testing.T) {
 	e.Advance(time.Minute)
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, workflow.RunCompleted, s.State)
 	require.Equal(t, 14, s.Value)
 	require.Equal(t, 3, s.Attempt)
 	require.Equal(t, 1, ran.of("good"))

@@ -16,10 +16,12 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -96,11 +98,11 @@ func finishItem(ctx context.Context, t *testing.T, e *engine.Engine, row *store.
 	var transition *workitem.TransitionError
 	err := e.Update(ctx, func(tx *engine.Tx) error {
 		if row.State == workitem.Initialized {
-			if err := tx.Act(ctx, nil, "", row.ID, workitem.Start, nil, builder.Call{}); err != nil {
+			if err := enginetest.Do(ctx, tx, workflow.Act(row.ID, workitem.Start, nil)); err != nil {
 				return err
 			}
 		}
-		return tx.Act(ctx, nil, "", row.ID, workitem.Complete, nil, builder.Call{})
+		return enginetest.Do(ctx, tx, workflow.Act(row.ID, workitem.Complete, nil))
 	})
 	if err != nil && !errors.As(err, &transition) {
 		t.Fatal(err)
@@ -151,19 +153,19 @@ func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random
 	ctx, key := t.Context(), "k"+strconv.Itoa(i)
 	switch random.IntN(3) {
 	case 0:
-		_, err := w.Start(ctx, e, nil, builder.Key(key))
+		_, err := w.Start(ctx, e, nil, workflow.Key(key))
 		require.NoError(t, err)
 		fmt.Println("ack " + key)
 	case 1:
 		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Initialized}}) {
-			if e.Do(ctx, row.ID, workitem.Start, nil, builder.Key(key)) == nil {
+			if enginetest.Do(ctx, e, workflow.Act(row.ID, workitem.Start, nil, workflow.Key(key))) == nil {
 				fmt.Println("ack " + key)
 			}
 			break
 		}
 	case 2:
 		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Started}}) {
-			if e.Do(ctx, row.ID, workitem.Complete, nil, builder.Key(key)) == nil {
+			if enginetest.Do(ctx, e, workflow.Act(row.ID, workitem.Complete, nil, workflow.Key(key))) == nil {
 				fmt.Println("ack " + key)
 			}
 			break

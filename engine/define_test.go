@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -86,14 +87,14 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 		Items: map[string]int64{"run": 1}}}, list)
 	for it, err := range e.Items(t.Context(), store.ItemFilter{}) {
 		require.NoError(t, err)
-		err = e.Do(t.Context(), it.ID, workitem.Fail, nil)
+		err = enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil))
 		refused, ok := errors.AsType[*engine.NotLoadedError](err)
 		require.True(t, ok, err)
 		require.Equal(t, engine.NotLoadedError{Case: run.ID, Workflow: "waiting"}, *refused)
 		require.ErrorIs(t, err, engine.ErrUnknown)
 		require.Equal(t, "not-loaded", engine.Code(err))
 	}
-	require.NoError(t, e.Send(t.Context(), run.ID, "go", 7))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, "go", 7)))
 	require.NoError(t, e.Drain(t.Context()))
 	require.NoError(t, e.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
@@ -151,9 +152,9 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	e.Drain()
 	var empty string
-	_, err = run.Restart(t.Context(), e, builder.FromStep(empty))
-	require.ErrorContains(t, err, "FromStep names no step; leave it out")
-	_, err = run.Restart(t.Context(), e, builder.FromStep("one"), builder.FromStep("one"))
+	_, err = run.Restart(t.Context(), e, workflow.FromStep(empty))
+	require.ErrorContains(t, err, "FromStep names no step: give the name")
+	_, err = run.Restart(t.Context(), e, workflow.FromStep("one"), workflow.FromStep("one"))
 	require.ErrorContains(t, err, "FromStep is given twice")
 	n := 0
 	for range e.Cases(t.Context(), store.CaseFilter{}) {

@@ -33,8 +33,8 @@ var (
 	ErrDrift      = errors.New("the definition changed under running cases")
 	ErrClosed     = errors.New("the engine is closed")
 	ErrCallback   = errors.New("callback failed") // it panicked, or took too long
-	ErrKeyReused  = errors.New("the idempotency key was used for another command")
-	ErrTooLarge   = fmt.Errorf("the payload is %w", domain.ErrTooLarge)
+	ErrKeyReused  = workflow.ErrKeyReused         // the idempotency key was used for another command
+	ErrTooLarge   = domain.ErrTooLarge
 )
 
 // Workflow is anything that is, or embeds, a definition.

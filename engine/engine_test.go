@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -162,16 +163,16 @@ func TestACallbackMayCallOthers(t *testing.T) {
 func TestTheSameKeyReturnsTheFirstAnswer(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{})
 	e := enginetest.New(t, a)
-	first, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.Key("order-7"))
+	first, err := a.Start(t.Context(), e, prompt{Text: "nets"}, workflow.Key("order-7"))
 	require.NoError(t, err)
 	e.Crash()
-	second, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.Key("order-7"))
+	second, err := a.Start(t.Context(), e, prompt{Text: "nets"}, workflow.Key("order-7"))
 	require.NoError(t, err)
 	require.Equal(t, first, second)
 	item := live(t, e, first, "draft")
-	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, builder.Key("s")))
-	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, builder.Key("s")), "the command was done already")
-	require.ErrorIs(t, a.draft.Cancel(t.Context(), e, item.ID, nil, builder.Key("s")), engine.ErrKeyReused)
+	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, workflow.Key("s")))
+	require.NoError(t, a.draft.Start(t.Context(), e, item.ID, workflow.Key("s")), "the command was done already")
+	require.ErrorIs(t, a.draft.Cancel(t.Context(), e, item.ID, nil, workflow.Key("s")), engine.ErrKeyReused)
 }
 
 func TestWrongCommandsSayWhatIsWrong(t *testing.T) {
@@ -189,19 +190,18 @@ func TestWrongCommandsSayWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, transition, "needs it to be started")
 	require.ErrorIs(t, a.review.Start(ctx, e, item.ID), engine.ErrNotFound, "an item of another task")
 	require.ErrorIs(t, a.draft.Start(ctx, e, workitem.ID{1}), engine.ErrNotFound)
-	require.ErrorIs(t, e.Cancel(ctx, workitem.CaseID{1}, nil), engine.ErrNotFound)
-	_, err = e.Start(ctx, "artcle", nil)
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.Cancel(workitem.CaseID{1}, nil)), engine.ErrNotFound)
+	_, err = enginetest.Start(ctx, e, "artcle", nil)
 	require.ErrorIs(t, err, engine.ErrUnknown)
 	require.ErrorContains(t, err, "article", "what there is")
 	require.NoError(t, a.draft.Start(ctx, e, item.ID))
-	require.ErrorContains(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`{"body":`)), "JSON")
-	require.ErrorContains(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`{"boddy":"x"}`)), "boddy")
-	require.ErrorIs(t, e.Do(ctx, item.ID, workitem.Complete, []byte(`"`+strings.Repeat("x", 2<<20)+`"`)), engine.ErrTooLarge)
-	require.NoError(t, e.Cancel(ctx, id, nil))
-	require.ErrorIs(t, e.Cancel(ctx, id, nil), engine.ErrInactive)
+	require.ErrorContains(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Complete, []byte(`{"body":`))), "JSON")
+	require.ErrorContains(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Complete, []byte(`{"boddy":"x"}`))), "boddy")
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Complete, []byte(`"`+strings.Repeat("x", 2<<20)+`"`))), engine.ErrTooLarge)
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Cancel(id, nil)))
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.Cancel(id, nil)), engine.ErrInactive)
 	require.ErrorAs(t, a.draft.Complete(ctx, e, item.ID, draft{Body: "x"}), &transition)
-	_, err = e.NewItem(ctx, id, "draft", activities.NewItem{})
-	require.ErrorIs(t, err, engine.ErrInactive)
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.AddItem(id, "draft", nil)), engine.ErrInactive)
 }
 
 func TestATransactionHappensWholeOrNotAtAll(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -83,9 +84,9 @@ func Example_actionOptions() {
 	defer e.Close()
 
 	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100},
-		builder.Key("order-7"),
-		builder.After(10*time.Minute),
-		builder.Priority(5),
+		workflow.Key("order-7"),
+		workflow.After(10*time.Minute),
+		workflow.Priority(5),
 		builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 3, 4 }),
 	)
 	if err != nil {
@@ -175,7 +176,7 @@ func Example_onComplete() {
 
 	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100},
 		builder.OnComplete(saved, "7"),
-		builder.OnCompleteLater(mailed, "ann@example.org", builder.Only(builder.RunCompleted)),
+		builder.OnCompleteLater(mailed, "ann@example.org", builder.Only(workflow.RunCompleted)),
 	)
 	if err != nil {
 		panic(err)
@@ -196,7 +197,7 @@ func Example_rounds() {
 	var again *builder.HandlerRef[struct{}]
 	again = builder.Handler("again", func(ctx context.Context, c *builder.Completion[int], _ struct{}) error {
 		fmt.Println(c.State, "after round", c.Value)
-		if c.State != builder.RunCompleted || c.Value >= 300 {
+		if c.State != workflow.RunCompleted || c.Value >= 300 {
 			return nil
 		}
 		_, err := poll.Run(ctx, c, c.Value, builder.OnComplete(again, struct{}{}))
@@ -230,7 +231,7 @@ func Example_cancelAndCleanup() {
 	charge := builder.MustAction("charge", bank.charge)
 	e := example(ctx, charge)
 	defer e.Close()
-	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100}, builder.After(time.Hour))
+	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100}, workflow.After(time.Hour))
 	if err != nil {
 		panic(err)
 	}
@@ -287,7 +288,7 @@ func Example_restart() {
 	receipt, err := again.Result(ctx, e)
 	fmt.Println(receipt.Number, err, charges, "charge")
 
-	again, err = run.Restart(ctx, e, builder.FromStep("charge"))
+	again, err = run.Restart(ctx, e, workflow.FromStep("charge"))
 	if err != nil {
 		panic(err)
 	}

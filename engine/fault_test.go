@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // outage opens a store that takes nothing while it is down: each transaction is run, and then not committed.
@@ -144,7 +145,7 @@ func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 		require.NoError(t, err)
 		sleepers = append(sleepers, r)
 	}
-	later, err := sleeper.Run(ctx, e, 7, builder.After(time.Hour))
+	later, err := sleeper.Run(ctx, e, 7, workflow.After(time.Hour))
 	require.NoError(t, err)
 	_, err = timed.Start(ctx, e, nil, builder.OnComplete(h, 1))
 	require.NoError(t, err)
@@ -170,7 +171,7 @@ func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 	for _, r := range sleepers {
 		s, err := r.Status(ctx, e)
 		require.NoError(t, err)
-		require.Equal(t, builder.RunCompleted, s.State)
+		require.Equal(t, workflow.RunCompleted, s.State)
 		require.Equal(t, 1, s.Attempt)
 	}
 	require.Equal(t, 1, count(t, e, "SELECT count(*) FROM log WHERE x = 9"))
@@ -180,7 +181,7 @@ func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 	e.Advance(time.Hour)
 	s, err := later.Status(ctx, e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunCompleted, s.State)
+	require.Equal(t, workflow.RunCompleted, s.State)
 	noTrace(t, e)
 	require.Equal(t, 1, log.count("a commit failed"), "one line, and one a minute")
 	require.Equal(t, 1, log.count(`msg="a fault is over" of=commit`))

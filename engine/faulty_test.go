@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -201,9 +202,9 @@ func testFaultOfWhatIsDue(t *testing.T, f *faulty, of func(*faulty) *atomic.Int3
 	b.Path(b.Start(), job, builder.Task(b, "after", builder.Work[any, any]{OnEnabled: perhaps}), b.End())
 	w := b.MustBuild()
 	e = enginetest.Open(t, f, engine.Config{CacheCases: 1, Workers: 1}, w)
-	_, err := w.Start(ctx, e, nil, builder.After(time.Hour))
+	_, err := w.Start(ctx, e, nil, workflow.After(time.Hour))
 	require.NoError(t, err)
-	last, err := w.Start(ctx, e, nil, builder.After(time.Hour))
+	last, err := w.Start(ctx, e, nil, workflow.After(time.Hour))
 	require.NoError(t, err)
 
 	left.Store(3)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -38,8 +39,8 @@ type NotLoadedError = kernel.NotLoadedError
 
 // foreign says why this engine cannot do a command that is about a workflow which it was not opened with, but that the
 // database knows: a program that has it can. It is nil for every other command.
-func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) error {
-	if c.Do == RemoteStart {
+func (tx *Tx) foreign(c *workflow.Command, stored []*store.Definition) error {
+	if c.Kind == workflow.KindStart {
 		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
 		if known && tx.e.byName[c.Workflow] == nil {
 			return tx.e.unknown(c.Workflow)
@@ -48,12 +49,12 @@ func (tx *Tx) foreign(c RemoteCommand, stored []*store.Definition) error {
 	}
 	var root workitem.CaseID
 	var err error
-	switch c.Do {
-	case RemoteBroadcast:
+	switch c.Kind {
+	case workflow.KindBroadcast:
 		return nil // it is for every program
-	case RemoteToken:
+	case workflow.KindToken:
 		root, err = TokenCase(c.Token)
-	case RemoteItem:
+	case workflow.KindAct:
 		root, err = tx.root(c.Item)
 	default:
 		root, err = tx.rootOfCase(c.Case)

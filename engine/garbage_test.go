@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
@@ -48,49 +47,57 @@ func TestGarbageIsRefusedAtEveryEntry(t *testing.T) {
 	ctx := t.Context()
 
 	entries := map[string]func(json.RawMessage) error{
-		"start":               func(raw json.RawMessage) error { _, err := e.Start(ctx, "any", raw); return err },
-		"start typed":         func(raw json.RawMessage) error { _, err := e.Start(ctx, "waits", raw); return err },
+		"start":               func(raw json.RawMessage) error { _, err := enginetest.Start(ctx, e, "any", raw); return err },
+		"start typed":         func(raw json.RawMessage) error { _, err := enginetest.Start(ctx, e, "waits", raw); return err },
 		"start by its handle": func(raw json.RawMessage) error { _, err := open.Start(ctx, e, raw); return err },
 		"start in a transaction": func(raw json.RawMessage) error {
 			return e.Update(ctx, func(tx *engine.Tx) error { _, err := open.Start(ctx, tx, raw); return err })
 		},
 		"options": func(raw json.RawMessage) error {
-			_, err := e.StartCase(ctx, open.Untyped(), nil, builder.Call{Options: workflow.Options{Retry: raw}})
-			return err
+			c := workflow.Start(open.Name, nil)
+			c.Options.Retry = raw
+			return enginetest.Do(ctx, e, c)
 		},
 		"new item": func(raw json.RawMessage) error {
-			_, err := e.NewItem(ctx, id, "work", activities.NewItem{Input: raw})
-			return err
+			return enginetest.Do(ctx, e, workflow.AddItem(id, "work", raw))
 		},
-		"complete":               func(raw json.RawMessage) error { return e.Do(ctx, item, workitem.Complete, raw) },
+		"complete": func(raw json.RawMessage) error {
+			return enginetest.Do(ctx, e, workflow.Act(item, workitem.Complete, raw))
+		},
 		"complete by its handle": func(raw json.RawMessage) error { return work.Complete(ctx, e, item, raw) },
-		"fail":                   func(raw json.RawMessage) error { return e.Do(ctx, item, workitem.Fail, raw) },
+		"fail":                   func(raw json.RawMessage) error { return enginetest.Do(ctx, e, workflow.Act(item, workitem.Fail, raw)) },
 		"fail by its handle": func(raw json.RawMessage) error {
 			return work.Fail(ctx, e, item, &workitem.Failure{Code: "x", Details: raw})
 		},
 		"cancel": func(raw json.RawMessage) error {
-			return e.Cancel(ctx, id, &workitem.Failure{Code: "x", Details: raw})
+			return enginetest.Do(ctx, e, workflow.Cancel(id, &workitem.Failure{Code: "x", Details: raw}))
 		},
-		"send":       func(raw json.RawMessage) error { return e.Send(ctx, waiting, "paid", raw) },
-		"send, deep": func(raw json.RawMessage) error { return e.Send(ctx, waiting, "paid", []any{1, raw}) },
-		"broadcast":  func(raw json.RawMessage) error { _, err := e.Broadcast(ctx, "topic", raw); return err },
-		"token":      func(raw json.RawMessage) error { return e.SendToken(ctx, token, raw) },
+		"send": func(raw json.RawMessage) error { return enginetest.Do(ctx, e, workflow.Send(waiting, "paid", raw)) },
+		"send, deep": func(raw json.RawMessage) error {
+			return enginetest.Do(ctx, e, workflow.Send(waiting, "paid", []any{1, raw}))
+		},
+		"broadcast": func(raw json.RawMessage) error { _, err := broadcast(ctx, e, "topic", raw); return err },
+		"token":     func(raw json.RawMessage) error { return enginetest.Do(ctx, e, workflow.SendToken(token, raw)) },
 	}
-	for _, do := range []engine.RemoteVerb{engine.RemoteStart, engine.RemoteItem, engine.RemoteSend, engine.RemoteBroadcast,
-		engine.RemoteToken, engine.RemoteCancel} {
+	for _, do := range []workflow.Kind{workflow.KindStart, workflow.KindAct, workflow.KindSend, workflow.KindBroadcast,
+		workflow.KindToken, workflow.KindCancel} {
 		entries["remote "+string(do)] = func(raw json.RawMessage) error {
-			c := engine.RemoteCommand{Do: do, Data: raw, Workflow: "any", Action: "complete", Token: token}
+			c := workflow.Command{Kind: do, Payload: raw}
 			switch do {
-			case engine.RemoteItem:
-				c.Item = item
-			case engine.RemoteSend:
+			case workflow.KindStart:
+				c.Workflow = "any"
+			case workflow.KindAct:
+				c.Item, c.Action = item, workitem.Complete
+			case workflow.KindSend:
 				c.Case, c.Event = waiting, "paid"
-			case engine.RemoteBroadcast:
+			case workflow.KindBroadcast:
 				c.Event = "topic"
-			case engine.RemoteCancel:
-				c.Case = id
+			case workflow.KindToken:
+				c.Token = token
+			case workflow.KindCancel:
+				c.Case, c.Payload, c.Reason = id, nil, &workitem.Failure{Details: raw}
 			}
-			_, err := e.Execute(ctx, c)
+			_, err := e.Do(ctx, c)
 			return err
 		}
 	}
@@ -106,13 +113,13 @@ func TestGarbageIsRefusedAtEveryEntry(t *testing.T) {
 	}
 
 	texts := map[string]func() error{
-		"event":   func() error { return e.Send(ctx, waiting, bad, 1) },
-		"topic":   func() error { _, err := e.Broadcast(ctx, bad, 1); return err },
-		"key":     func() error { return e.Send(ctx, waiting, "paid", 1, builder.Key(bad)) },
-		"by":      func() error { return e.Send(ctx, waiting, "paid", 1, builder.By(bad)) },
-		"queue":   func() error { _, err := e.NewItem(ctx, id, "work", activities.NewItem{Queue: bad}); return err },
-		"code":    func() error { return e.Cancel(ctx, id, &workitem.Failure{Code: bad}) },
-		"message": func() error { return e.Cancel(ctx, id, &workitem.Failure{Message: bad}) },
+		"event":   func() error { return enginetest.Do(ctx, e, workflow.Send(waiting, bad, 1)) },
+		"topic":   func() error { _, err := broadcast(ctx, e, bad, 1); return err },
+		"key":     func() error { return enginetest.Do(ctx, e, workflow.Send(waiting, "paid", 1, workflow.Key(bad))) },
+		"by":      func() error { return enginetest.Do(ctx, e, workflow.Send(waiting, "paid", 1, workflow.By(bad))) },
+		"queue":   func() error { return enginetest.Do(ctx, e, workflow.AddItem(id, "work", nil, workflow.Queue(bad))) },
+		"code":    func() error { return enginetest.Do(ctx, e, workflow.Cancel(id, &workitem.Failure{Code: bad})) },
+		"message": func() error { return enginetest.Do(ctx, e, workflow.Cancel(id, &workitem.Failure{Message: bad})) },
 	}
 	for name, enter := range texts {
 		err := enter()

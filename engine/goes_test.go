@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -48,29 +49,28 @@ func TestACallerMayGoWhileItsCommandRuns(t *testing.T) {
 	paths := map[string]func(context.Context) error{
 		"StartCase": func(ctx context.Context) error { _, err := w.Start(ctx, e, nil); return err },
 		"NewItem": func(ctx context.Context) error {
-			_, err := e.NewItem(ctx, id, "t", activities.NewItem{})
-			return err
+			return enginetest.Do(ctx, e, workflow.AddItem(id, "t", nil))
 		},
-		"Broadcast": func(ctx context.Context) error { _, err := e.Broadcast(ctx, "topic", nil); return err },
+		"Broadcast": func(ctx context.Context) error { _, err := broadcast(ctx, e, "topic", nil); return err },
 		"Execute": func(ctx context.Context) error {
-			_, err := e.Execute(ctx, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "slow"})
+			_, err := e.Do(ctx, workflow.Command{Kind: workflow.KindStart, Workflow: "slow"})
 			return err
 		},
 		"CancelRun": func(ctx context.Context) error {
-			_, err := e.CancelRun(ctx, w.Untyped(), other, nil, builder.Call{})
+			_, err := w.Of(other).Cancel(ctx, e, nil)
 			return err
 		},
 		"RestartRun": func(ctx context.Context) error {
-			_, err := e.RestartRun(ctx, w.Untyped(), other, "", builder.Call{})
+			_, err := w.Of(other).Restart(ctx, e)
 			return err
 		},
-		"RunInfo":  func(ctx context.Context) error { _, err := e.RunInfo(ctx, a.Untyped(), run.ID); return err },
-		"WaitRun":  func(ctx context.Context) error { _, err := e.WaitRun(ctx, a.Untyped(), run.ID); return err },
+		"RunInfo":  func(ctx context.Context) error { _, err := e.RunInfo(ctx, run.ID); return err },
+		"WaitRun":  func(ctx context.Context) error { _, err := e.WaitRun(ctx, run.ID); return err },
 		"Wait":     func(ctx context.Context) error { _, err := e.Wait(ctx, id); return err },
 		"WaitItem": func(ctx context.Context) error { _, err := e.WaitItem(ctx, item); return err },
-		"Send":     func(ctx context.Context) error { return e.Send(ctx, id, "event", 1) },
-		"Act":      func(ctx context.Context) error { return e.Do(ctx, item, workitem.Start, nil) },
-		"Cancel":   func(ctx context.Context) error { return e.Cancel(ctx, id, nil) },
+		"Send":     func(ctx context.Context) error { return enginetest.Do(ctx, e, workflow.Send(id, "event", 1)) },
+		"Act":      func(ctx context.Context) error { return enginetest.Do(ctx, e, workflow.Act(item, workitem.Start, nil)) },
+		"Cancel":   func(ctx context.Context) error { return enginetest.Do(ctx, e, workflow.Cancel(id, nil)) },
 	}
 	order := []string{"RunInfo", "WaitRun", "Wait", "WaitItem", "StartCase", "NewItem", "Broadcast", "Execute", "Send", "Act", "CancelRun",
 		"RestartRun", "Cancel"}

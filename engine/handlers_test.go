@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Case 7: a handler that fails undoes what it did, alone: the run stays as it ended. A job tells it again, with a
@@ -27,7 +28,7 @@ func TestAHandlerThatFailsIsToldAgain(t *testing.T) {
 	x.told.fail.Store(3)
 	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}))
 	x.e.Drain()
-	require.Equal(t, builder.RunCompleted, x.status(t, run).State)
+	require.Equal(t, workflow.RunCompleted, x.status(t, run).State)
 	require.Empty(t, x.rows(t), "its row was undone")
 	require.Equal(t, []string{"tell now pending 1"}, x.jobs(t, store.JobFilter{Case: run.ID}))
 	require.ErrorIs(t, run.Cleanup(t.Context(), x.e), engine.ErrUnfinished, "somebody is still to be told")
@@ -61,9 +62,9 @@ func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 		require.Contains(t, j.Failure.Message, "the handler is ill")
 		require.JSONEq(t, map[string]string{"now": `{"for":"ann"}`, "later": `{"for":"bob"}`}[j.Name], string(j.Input))
 	}
-	require.Equal(t, builder.RunCompleted, x.status(t, run).State)
+	require.Equal(t, workflow.RunCompleted, x.status(t, run).State)
 	x.e.Advance(30 * 24 * time.Hour)
-	require.Equal(t, builder.RunCompleted, x.status(t, run).State, "it stays until a person has looked")
+	require.Equal(t, workflow.RunCompleted, x.status(t, run).State, "it stays until a person has looked")
 	require.NoError(t, run.Cleanup(t.Context(), x.e))
 }
 
@@ -245,7 +246,7 @@ func TestARunThatCannotBegin(t *testing.T) {
 	_, err := w.Start(t.Context(), e, nil)
 	require.ErrorContains(t, err, "no table", "at once, the caller is told, and nothing is stored")
 	tries = 0
-	id, err := w.Start(t.Context(), e, nil, builder.After(time.Hour), builder.OnComplete(h, nil))
+	id, err := w.Start(t.Context(), e, nil, workflow.After(time.Hour), builder.OnComplete(h, nil))
 	require.NoError(t, err)
 	e.Advance(24 * time.Hour)
 	c, err := e.Case(t.Context(), id)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 const (
@@ -139,9 +140,9 @@ func (tx *Tx) refuse(left store.Request, cause error) error {
 // serve does one command, and records the answer in the same transaction: so it is done once, whatever fails. A command
 // that is refused undoes itself alone. One that only another program can do is refused too, or stays if it is to.
 func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
-	c, err := DecodeRemote(left.Command)
+	c, err := workflow.Decode(left.Command)
 	if err == nil {
-		if err = tx.foreign(c, stored); err != nil && c.Stay {
+		if err = tx.foreign(&c, stored); err != nil && c.WaitForOwner {
 			tx.rollback()
 			return nil
 		}
@@ -149,7 +150,7 @@ func (tx *Tx) serve(left store.Request, stored []*store.Definition) error {
 	var result json.RawMessage
 	if err == nil {
 		err = tx.s.Savepoint(tx.ctx, func() error {
-			done, err := tx.execute(c)
+			done, err := tx.execute(&c)
 			if err == nil {
 				result, err = json.Marshal(done)
 			}

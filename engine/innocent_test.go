@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // undoing is SQL that has SQLite roll the whole transaction back: the row is there.
@@ -69,7 +70,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 	withTable(t, e)
 	start := func(key string, w *builder.Workflow[int]) func() error {
 		return func() error {
-			_, err := w.Start(ctx, e, 1, builder.Key(key))
+			_, err := w.Start(ctx, e, 1, workflow.Key(key))
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -144,7 +145,7 @@ func TestCanceledJobsAreToldAndTheirResultsRefused(t *testing.T) {
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
 	<-running
-	require.NoError(t, e.Cancel(t.Context(), id, workitem.Failf("withdrawn", "the author withdrew it")))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, workitem.Failf("withdrawn", "the author withdrew it"))))
 	require.ErrorIs(t, <-told, context.Canceled)
 	e.Drain()
 	require.Equal(t, []string{"draft.1.1 canceled 1"}, items(t, e, id))

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -32,22 +33,22 @@ func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
 	e := enginetest.Open(t, sqlite.File(t.TempDir()+"/keys.db"), engine.Config{}, w)
 	var id workitem.CaseID
 	all := func(tx *engine.Tx) (err error) {
-		if id, err = w.Start(ctx, tx, "x", builder.Key("start")); err != nil {
+		if id, err = w.Start(ctx, tx, "x", workflow.Key("start")); err != nil {
 			return err
 		}
-		if err := tx.Send(ctx, id, "unkeyed", 0); err != nil {
+		if err := enginetest.Do(ctx, tx, workflow.Send(id, "unkeyed", 0)); err != nil {
 			return err
 		}
-		if err := tx.Send(ctx, id, "a", 1, builder.Key("a"), builder.By("ann")); err != nil {
+		if err := enginetest.Do(ctx, tx, workflow.Send(id, "a", 1, workflow.Key("a"), workflow.By("ann"))); err != nil {
 			return err
 		}
-		if err := tx.Send(ctx, id, "a", 1, builder.Key("a")); err != nil { // again, in the same transaction
+		if err := enginetest.Do(ctx, tx, workflow.Send(id, "a", 1, workflow.Key("a"))); err != nil { // again, in the same transaction
 			return err
 		}
-		if err := tx.Send(ctx, id, "unkeyed", 0); err != nil {
+		if err := enginetest.Do(ctx, tx, workflow.Send(id, "unkeyed", 0)); err != nil {
 			return err
 		}
-		return tx.Send(ctx, id, "b", 2, builder.Key("b"), builder.By("bob"))
+		return enginetest.Do(ctx, tx, workflow.Send(id, "b", 2, workflow.Key("b"), workflow.By("bob")))
 	}
 	require.NoError(t, e.Update(ctx, all))
 	first := id
@@ -55,21 +56,21 @@ func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
 	require.Equal(t, "completed: 3", outcome(t, e, id))
 
 	replay := func() {
-		again, err := w.Start(ctx, e, "x", builder.Key("start"))
+		again, err := w.Start(ctx, e, "x", workflow.Key("start"))
 		require.NoError(t, err)
 		require.Equal(t, first, again)
-		require.NoError(t, e.Send(ctx, id, "a", 1, builder.Key("a")), "the case has ended: without its key it were an error")
-		require.NoError(t, e.Send(ctx, id, "b", 2, builder.Key("b")))
-		require.ErrorIs(t, e.Send(ctx, id, "b", 2, builder.Key("a")), engine.ErrKeyReused)
+		require.NoError(t, enginetest.Do(ctx, e, workflow.Send(id, "a", 1, workflow.Key("a"))), "the case has ended: without its key it were an error")
+		require.NoError(t, enginetest.Do(ctx, e, workflow.Send(id, "b", 2, workflow.Key("b"))))
+		require.ErrorIs(t, enginetest.Do(ctx, e, workflow.Send(id, "b", 2, workflow.Key("a"))), engine.ErrKeyReused)
 		require.NoError(t, e.Update(ctx, all))
 		require.Equal(t, first, id)
 	}
-	require.ErrorIs(t, e.Send(ctx, id, "a", 1), engine.ErrInactive)
-	_, err := w.Start(ctx, e, "y", builder.Key("other"))
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.Send(id, "a", 1)), engine.ErrInactive)
+	_, err := w.Start(ctx, e, "y", workflow.Key("other"))
 	require.NoError(t, err)
 	all = func(tx *engine.Tx) (err error) { // the unkeyed ones are refused by now
-		if id, err = w.Start(ctx, tx, "x", builder.Key("start")); err == nil {
-			err = tx.Send(ctx, id, "a", 1, builder.Key("a"))
+		if id, err = w.Start(ctx, tx, "x", workflow.Key("start")); err == nil {
+			err = enginetest.Do(ctx, tx, workflow.Send(id, "a", 1, workflow.Key("a")))
 		}
 		return err
 	}
@@ -94,14 +95,14 @@ func TestTheKeyOfACommandThatWasUndoneIsFree(t *testing.T) {
 	e := enginetest.New(t, w)
 	id := start(t, e, w, "x")
 	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
-		require.NoError(t, tx.Send(ctx, id, "early", 1, builder.Key("one")))
-		require.Error(t, tx.Act(ctx, nil, "", workitem.ID{1}, workitem.Start, nil, builder.Call{Key: "two"}))
-		require.ErrorIs(t, tx.Remove(ctx, id), engine.ErrUnfinished)
-		require.NoError(t, tx.Send(ctx, id, "early", 1, builder.Key("two")))
+		require.NoError(t, enginetest.Do(ctx, tx, workflow.Send(id, "early", 1, workflow.Key("one"))))
+		require.Error(t, enginetest.Do(ctx, tx, workflow.Act(workitem.ID{1}, workitem.Start, nil, workflow.Key("two"))))
+		require.ErrorIs(t, enginetest.Do(ctx, tx, workflow.Remove(id)), engine.ErrUnfinished)
+		require.NoError(t, enginetest.Do(ctx, tx, workflow.Send(id, "early", 1, workflow.Key("two"))))
 		return nil
 	}))
-	require.NoError(t, e.Send(ctx, id, "early", 1, builder.Key("one")))
-	require.NoError(t, e.Send(ctx, id, "early", 1, builder.Key("two")))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Send(id, "early", 1, workflow.Key("one"))))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Send(id, "early", 1, workflow.Key("two"))))
 	n := 0
 	require.NoError(t, e.View(ctx, func(r store.Reader) error {
 		mail, err := r.Messages(ctx, store.MessageFilter{})
@@ -127,15 +128,15 @@ func TestABroadcastIsKnownByItsKey(t *testing.T) {
 			if c, err := tx.Case(ctx, id); err != nil || c.State.Final() {
 				return err
 			}
-			if err := tx.Send(ctx, id, "other", 1); err != nil {
+			if err := enginetest.Do(ctx, tx, workflow.Send(id, "other", 1)); err != nil {
 				return err
 			}
-			n, err = tx.Broadcast(ctx, topic, 7, builder.Key(topic))
+			n, err = broadcast(ctx, tx, topic, 7, workflow.Key(topic))
 			return err
 		}
 		require.NoError(t, e.Update(ctx, tell))
 		require.Equal(t, 1, n, topic)
-		again, err := e.Broadcast(ctx, topic, 7, builder.Key(topic))
+		again, err := broadcast(ctx, e, topic, 7, workflow.Key(topic))
 		require.NoError(t, err, topic)
 		require.Equal(t, 1, again, topic)
 	}
@@ -170,10 +171,16 @@ func TestAKeyBelongsToOneToken(t *testing.T) {
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
 	one, two := <-tokens, <-tokens
-	require.NoError(t, e.SendToken(ctx, one, 1, builder.Key("k")))
-	require.NoError(t, e.SendToken(ctx, one, 1, builder.Key("k")), "the first answer again")
-	require.ErrorIs(t, e.SendToken(ctx, two, 2, builder.Key("k")), engine.ErrKeyReused)
-	require.NoError(t, e.SendToken(ctx, two, 2, builder.Key("l")))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.SendToken(one, 1, workflow.Key("k"))))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.SendToken(one, 1, workflow.Key("k"))), "the first answer again")
+	require.ErrorIs(t, enginetest.Do(ctx, e, workflow.SendToken(two, 2, workflow.Key("k"))), engine.ErrKeyReused)
+	require.NoError(t, enginetest.Do(ctx, e, workflow.SendToken(two, 2, workflow.Key("l"))))
 	e.Drain()
 	require.Equal(t, "completed: 3", outcome(t, e, id))
+}
+
+// broadcast publishes a value to a topic, and returns how many it reached.
+func broadcast(ctx context.Context, e workflow.Doer, topic string, value any, opts ...workflow.Option) (int, error) {
+	result, err := e.Do(ctx, workflow.Broadcast(topic, value, opts...))
+	return result.Count, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -24,7 +25,7 @@ func late(t *testing.T, w builder.Work[any, any]) (*enginetest.Engine, workitem.
 	d, err := b.Build()
 	require.NoError(t, err)
 	e := enginetest.New(t, d)
-	id, err := d.Start(t.Context(), e, nil, builder.By("ann"))
+	id, err := d.Start(t.Context(), e, nil, workflow.By("ann"))
 	require.NoError(t, err)
 	return e, id
 }

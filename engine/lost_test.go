@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // taken opens a store whose database is taken away, once it is gone.
@@ -89,7 +90,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	require.NoError(t, err)
 	run, err := a.Run(ctx, e, 7)
 	require.NoError(t, err)
-	later, err := a.Run(ctx, e, 8, builder.After(time.Millisecond))
+	later, err := a.Run(ctx, e, 8, workflow.After(time.Millisecond))
 	require.NoError(t, err)
 	<-begun
 	_, err = later.Result(ctx, e)
@@ -149,7 +150,7 @@ func TestAnIdleEngineStopsWhenItsFileIsRemoved(t *testing.T) {
 	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil })
 	e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}.Open(t.Context(), sqlite.File(path), a)
 	require.NoError(t, err)
-	r, err := a.Run(t.Context(), e, 1, builder.After(time.Hour))
+	r, err := a.Run(t.Context(), e, 1, workflow.After(time.Hour))
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(path, path+".old"))
 	_, err = r.Result(t.Context(), e)

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -62,7 +63,7 @@ func TestARetryHidesNoMistake(t *testing.T) {
 			e.Advance(2 * time.Hour)
 			s, err := run.Status(t.Context(), e)
 			require.NoError(t, err)
-			require.Equal(t, builder.RunFailed, s.State)
+			require.Equal(t, workflow.RunFailed, s.State)
 			require.Contains(t, s.Failure.Message, c.want)
 			require.Equal(t, c.code, s.Failure.Code)
 			require.False(t, s.Failure.Retryable)
@@ -110,7 +111,7 @@ func TestAPanicInATransactionFailsTheAttempt(t *testing.T) {
 	e.Drain()
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunWaiting, s.State)
+	require.Equal(t, workflow.RunWaiting, s.State)
 	require.Equal(t, workitem.CodePanic, s.Failure.Code)
 	require.Equal(t, "a bug", s.Failure.Message)
 	require.Contains(t, string(s.Failure.Details), "misuse_steps_test.go", "the stack")

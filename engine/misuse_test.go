@@ -14,8 +14,10 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -102,7 +104,7 @@ func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
 	var calls []error
 	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
 		_, err := e.Case(ctx, a.Case().ID)
-		calls = append(calls, err, e.Cancel(ctx, a.Case().ID, nil))
+		calls = append(calls, err, enginetest.Do(ctx, e, workflow.Cancel(a.Case().ID, nil)))
 		return nil
 	}})
 	e = opened(t, a)
@@ -182,7 +184,7 @@ func TestWaitingForAChildCase(t *testing.T) {
 		}
 		waited <- err
 	}()
-	require.NoError(t, e.Cancel(t.Context(), root, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(root, nil)))
 	require.NoError(t, <-waited)
 
 	for _, unknown := range []workitem.CaseID{id, {1}} {

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -115,7 +116,7 @@ func do(t *testing.T, e *enginetest.Engine, label string, actions ...workitem.Ac
 			require.NoError(t, err)
 			if row.Label() == label {
 				found = true
-				require.NoError(t, e.Do(t.Context(), row.ID, a, nil))
+				require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(row.ID, a, nil)))
 			}
 		}
 		require.True(t, found, "no item %s", label)
@@ -189,7 +190,7 @@ func TestACancellationIsToldFromTheBottomUp(t *testing.T) {
 	require.NoError(t, err)
 	do(t, e, "ct.1.1", workitem.Start)
 	d.take()
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	require.Equal(t, []string{
 		"ct.1.1.onCanceled", "ct told ct.1.1 started->canceled", "ct.1.2.onCanceled", "ct told ct.1.2 initialized->canceled",
 		"ct.onCanceled", "child.onCanceled", "comp told child started->canceled", "comp.onCanceled",

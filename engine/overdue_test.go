@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -43,7 +44,7 @@ func TestWhySaysThatTheStoreFails(t *testing.T) {
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour}), b.End())
 	timed := b.MustBuild()
 	e := enginetest.Open(t, f, engine.Config{Logger: slog.New(slog.DiscardHandler)}, a, timed)
-	later, err := a.Run(ctx, e, 1, builder.After(time.Hour))
+	later, err := a.Run(ctx, e, 1, workflow.After(time.Hour))
 	require.NoError(t, err)
 	_, err = timed.Start(ctx, e, nil)
 	require.NoError(t, err)

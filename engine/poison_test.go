@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // poison is an action that ends its process as soon as it is called, and leaves a line for each call.
@@ -67,7 +68,7 @@ func TestPoisoned(t *testing.T) {
 	a := poison(path)
 	e, err := engine.Open(t.Context(), sqlite.File(path), a)
 	require.NoError(t, err)
-	_, err = a.Run(t.Context(), e, 1, builder.Key("once"))
+	_, err = a.Run(t.Context(), e, 1, workflow.Key("once"))
 	require.NoError(t, err)
 	require.NoError(t, e.Drain(t.Context()))
 	require.NoError(t, e.Close())

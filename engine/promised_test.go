@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -47,8 +48,8 @@ func TestAnItemsJobIsMadeWithIt(t *testing.T) {
 	made := listed(t, e, func(r store.Reader) ([]*store.Job, error) { return r.Jobs(t.Context(), store.JobFilter{Item: it.ID}) })
 	require.Len(t, made, 1)
 	require.Equal(t, store.JobRun, made[0].Kind)
-	require.NoError(t, e.Do(t.Context(), it.ID, workitem.Start, nil))
-	require.NoError(t, e.Do(t.Context(), it.ID, workitem.Fail, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Start, nil)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil)))
 	again := itemsOf(t, e, id)[1]
 	made = listed(t, e, func(r store.Reader) ([]*store.Job, error) {
 		return r.Jobs(t.Context(), store.JobFilter{Item: again.ID})

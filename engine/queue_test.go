@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -202,7 +203,7 @@ func TestAWorkflowThatIsNotThereIsLeftAlone(t *testing.T) {
 	other, err := engine.Open(t.Context(), o)
 	require.NoError(t, err)
 	require.NoError(t, other.Drain(t.Context()))
-	require.ErrorIs(t, other.Cancel(t.Context(), id, nil), engine.ErrUnknown)
+	require.ErrorIs(t, enginetest.Do(t.Context(), other, workflow.Cancel(id, nil)), engine.ErrUnknown)
 	require.NoError(t, other.Close())
 
 	again := enginetest.Open(t, o, engine.Config{}, w)

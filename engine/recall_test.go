@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -72,7 +72,7 @@ func TestAResumeReadsNothing(t *testing.T) {
 	e.Drain()
 	next := func(want int64) {
 		t.Helper()
-		require.NoError(t, e.Send(t.Context(), id, "next", 0))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "next", 0)))
 		e.Drain()
 		require.Equal(t, want, reads.n.Load())
 	}
@@ -104,7 +104,7 @@ func TestAResumeAfterATransactionOfManyCommandsReadsNothing(t *testing.T) {
 	e.Drain()
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
 		for _, key := range []string{"a", "b", "c"} {
-			if err := tx.Send(t.Context(), id, "next", 0, builder.Key(key)); err != nil {
+			if err := enginetest.Do(t.Context(), tx, workflow.Send(id, "next", 0, workflow.Key(key))); err != nil {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func TestAResumeAfterATransactionOfManyCommandsReadsNothing(t *testing.T) {
 	n, err := engine.CheckRecalled(t.Context(), e.Engine)
 	require.NoError(t, err)
 	require.Positive(t, n)
-	require.NoError(t, e.Send(t.Context(), id, "next", 0))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "next", 0)))
 	e.Drain()
 	require.Equal(t, "completed: 4", outcome(t, e, id))
 	e.Check()
@@ -143,7 +143,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		require.LessOrEqual(t, steps, 20_000)
 	}
 	for _, id := range ids {
-		require.NoError(t, e.Send(t.Context(), id, "next", 0))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "next", 0)))
 		e.Drain()
 		require.Equal(t, "completed: 6000", outcome(t, e, id))
 	}

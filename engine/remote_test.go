@@ -18,11 +18,12 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // post leaves a command as another process would, and waits for the answer.
-func post(t testing.TB, path string, c engine.RemoteCommand) (engine.RemoteResult, error) {
+func post(t testing.TB, path string, c workflow.Command) (workflow.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -33,7 +34,7 @@ func post(t testing.TB, path string, c engine.RemoteCommand) (engine.RemoteResul
 	return engine.RemoteAnswer(answer)
 }
 
-func leave(t testing.TB, path string, c engine.RemoteCommand) {
+func leave(t testing.TB, path string, c workflow.Command) {
 	t.Helper()
 	command, err := json.Marshal(c)
 	require.NoError(t, err)
@@ -45,35 +46,35 @@ func TestTheOwnerDoesTheCommandsOfOtherProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "article.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
 
-	started, err := post(t, path, engine.RemoteCommand{
-		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`), Key: "k", By: "ann"})
+	started, err := post(t, path, workflow.Command{
+		Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":"nets"}`), Key: "k", Actor: "ann"})
 	require.NoError(t, err)
-	again, err := post(t, path, engine.RemoteCommand{
-		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`), Key: "k", By: "ann"})
+	again, err := post(t, path, workflow.Command{
+		Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":"nets"}`), Key: "k", Actor: "ann"})
 	require.NoError(t, err)
 	require.Equal(t, started, again, "the same key gets the first answer")
 	e.Drain()
 
 	review := live(t, e, started.Case, "review").ID
-	act := func(action string, data string) error {
-		_, err := post(t, path, engine.RemoteCommand{
-			Do: engine.RemoteItem, Item: review, Action: action, Data: json.RawMessage(data), By: "bob"})
+	act := func(action workitem.Action, data string) error {
+		_, err := post(t, path, workflow.Command{
+			Kind: workflow.KindAct, Item: review, Action: action, Payload: json.RawMessage(data), Actor: "bob"})
 		return err
 	}
-	require.NoError(t, act("start", ""))
-	err = act("start", "")
+	require.NoError(t, act(workitem.Start, ""))
+	err = act(workitem.Start, "")
 	require.Equal(t, "illegal-transition", engine.Code(err))
 	require.ErrorContains(t, err, "it is started, and the action needs it to be initialized")
-	require.NoError(t, act("complete", `{"ok":true}`))
+	require.NoError(t, act(workitem.Complete, `{"ok":true}`))
 
 	c, err := e.Case(t.Context(), started.Case)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
-	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: started.Case})
+	_, err = post(t, path, workflow.Command{Kind: workflow.KindCancel, Case: started.Case})
 	require.ErrorIs(t, err, engine.ErrInactive, "an error has the same kind on both sides")
-	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "artcle"})
+	_, err = post(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "artcle"})
 	require.ErrorIs(t, err, engine.ErrUnknown)
-	_, err = post(t, path, engine.RemoteCommand{Do: "stop"})
+	_, err = post(t, path, workflow.Command{Kind: "stop"})
 	require.Equal(t, "bad-command", engine.Code(err))
 }
 
@@ -83,8 +84,8 @@ func TestWhatWasLeftIsDoneAtOpening(t *testing.T) {
 	e, err := engine.Open(t.Context(), sqlite.File(path), a)
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`)})
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":""}`)})
+	leave(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":"nets"}`)})
+	leave(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":""}`)})
 
 	opened := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
 	opened.Drain()
@@ -116,12 +117,12 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 		jobs = append(jobs, j)
 	}
 	require.Len(t, jobs, 2, "a run and a timeout")
-	later, err := a.Start(t.Context(), e, prompt{Text: "nets"}, builder.After(20*365*24*time.Hour))
+	later, err := a.Start(t.Context(), e, prompt{Text: "nets"}, workflow.After(20*365*24*time.Hour))
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"more"}`),
-		Stay: true})
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: later, Stay: true})
+	leave(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":"more"}`),
+		WaitForOwner: true})
+	leave(t, path, workflow.Command{Kind: workflow.KindCancel, Case: later, WaitForOwner: true})
 
 	stranger := enginetest.Open(t, sqlite.File(path), engine.Config{})
 	stranger.Advance(time.Hour)
@@ -154,7 +155,7 @@ func TestWhatTheOwnerHasNotLoadedIsRefusedAtOnce(t *testing.T) {
 	stranger, err := engine.Open(t.Context(), sqlite.File(path))
 	require.NoError(t, err)
 	defer stranger.Close()
-	command, err := json.Marshal(engine.RemoteCommand{Do: engine.RemoteCancel, Case: id})
+	command, err := json.Marshal(workflow.Command{Kind: workflow.KindCancel, Case: id})
 	require.NoError(t, err)
 	answer, err := sqlite.Post(t.Context(), path, command)
 	require.NoError(t, err)
@@ -168,46 +169,47 @@ func TestWhatTheOwnerHasNotLoadedIsRefusedAtOnce(t *testing.T) {
 func TestExecuteDoesWhatTheTypedHandlesDo(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
 	e := enginetest.New(t, a)
-	started, err := e.Execute(t.Context(), engine.RemoteCommand{
-		Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"text":"nets"}`)})
+	started, err := e.Do(t.Context(), workflow.Command{
+		Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"text":"nets"}`)})
 	require.NoError(t, err)
 	e.Drain()
-	_, err = e.Execute(t.Context(), engine.RemoteCommand{
-		Do: engine.RemoteCancel, Case: started.Case, Data: json.RawMessage(`{"code":"withdrawn"}`), By: "ann"})
+	_, err = e.Do(t.Context(), workflow.Command{
+		Kind: workflow.KindCancel, Case: started.Case, Reason: &workitem.Failure{Code: "withdrawn"}, Actor: "ann"})
 	require.NoError(t, err)
 	c, err := e.Case(t.Context(), started.Case)
 	require.NoError(t, err)
 	require.Equal(t, "withdrawn", c.Failure.Code)
-	_, err = e.Execute(t.Context(), engine.RemoteCommand{Do: engine.RemoteCancel, Case: started.Case, Data: json.RawMessage(`[`)})
+	_, err = e.Do(t.Context(), workflow.Start("article", json.RawMessage(`[`)))
 	require.Equal(t, "invalid-payload", engine.Code(err))
 }
 
 func TestDecodeRemote(t *testing.T) {
 	item := workitem.ID{15: 1}
-	for _, c := range []engine.RemoteCommand{
-		{Do: engine.RemoteStart, Workflow: "article", Data: json.RawMessage(`{"a":1}`), Key: "k", By: "ann"},
-		{Do: engine.RemoteItem, Item: item, Action: "complete", To: []string{"a", "b"}},
-		{Do: engine.RemoteCancel, Case: workitem.CaseID(item)},
+	for _, c := range []workflow.Command{
+		{Kind: workflow.KindStart, Workflow: "article", Payload: json.RawMessage(`{"a":1}`), Key: "k", Actor: "ann"},
+		{Kind: workflow.KindAct, Item: item, Action: workitem.Complete, Route: []string{"a", "b"}},
+		{Kind: workflow.KindCancel, Case: workitem.CaseID(item)},
 	} {
 		data, err := json.Marshal(c)
 		require.NoError(t, err)
-		read, err := engine.DecodeRemote(data)
+		read, err := workflow.Decode(data)
 		require.NoError(t, err)
 		require.Equal(t, c, read)
 	}
 	for text, want := range map[string]string{
-		`{`:                                      "unexpected EOF",
-		`{"do":"start","workflow":"w","when":1}`: `unknown field "when"; the program that left it may be newer`,
-		`{"do":"start"}`:                         "a start needs a workflow",
-		`{"do":"cancel"}`:                        "a cancel needs a case",
-		`{"do":"item","action":"start"}`:         "an action needs a work item",
-		`{"do":"stop"}`:                          `"stop"; the verbs are [start item cancel remove send broadcast token]`,
-		`{}`:                                     `""; the verbs are [start item cancel remove send broadcast token]`,
-		`{"do":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
-		`{"do":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",
-		`{"do":"item","item":"x"}`: `"x" is not an id`,
+		`{`: "unexpected EOF",
+		`{"kind":"start","workflow":"w","when":1}`: `unknown field "when"; the program that left it may be newer`,
+		`{"kind":"start"}`:                         "a start command needs Workflow",
+		`{"kind":"cancel"}`:                        "a cancel command needs Case",
+		`{"kind":"item","action":"start"}`:         "an item command needs Item",
+		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel item remove restart send start token]`,
+		`{}`:                                       `"" is none of the kinds [add-item broadcast cancel item remove restart send start token]`,
+		`{"kind":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
+		`{"kind":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",
+		`{"kind":"item","item":"x"}`:                                           `"x" is not an id`,
+		`{"kind":"cancel","case":"` + item.String() + `","payload":1}`:         "a cancel command takes no Payload; leave it out",
 	} {
-		_, err := engine.DecodeRemote(json.RawMessage(text))
+		_, err := workflow.Decode(json.RawMessage(text))
 		require.ErrorContains(t, err, want)
 		require.Equal(t, "bad-command", engine.Code(err))
 	}
@@ -258,10 +260,10 @@ func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
 	e, err := engine.Open(t.Context(), sqlite.File(path), a, b)
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	for _, workflow := range []string{"theirs", "ours"} {
+	for _, name := range []string{"theirs", "ours"} {
 		for range engine.InboxBatch + 1 {
-			leave(t, path, engine.RemoteCommand{
-				Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`), Stay: true})
+			leave(t, path, workflow.Command{
+				Kind: workflow.KindStart, Workflow: name, Payload: json.RawMessage(`{"text":"x"}`), WaitForOwner: true})
 		}
 	}
 
@@ -292,8 +294,8 @@ func TestACommandThatCouldNotBeTakenIsTriedAgain(t *testing.T) {
 	b := &broken{Opener: sqlite.File(path)} // which hides the inbox from the engine
 	e := enginetest.Open(t, b, engine.Config{}, oneTask("ours"))
 	look := engine.Inbox(e.Engine, &hint{left: true})
-	leave(t, path, engine.RemoteCommand{
-		Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
+	leave(t, path, workflow.Command{
+		Kind: workflow.KindStart, Workflow: "ours", Payload: json.RawMessage(`{"text":"x"}`)})
 	b.begin.Store(true)
 	require.ErrorIs(t, look(), errDisk)
 	b.begin.Store(false)
@@ -320,7 +322,7 @@ func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{CallbackTimeout: 2 * time.Second}, a)
 	run, err := a.Run(t.Context(), e, 1, builder.OnComplete(h, "x"))
 	require.NoError(t, err)
-	_, err = post(t, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: run.ID})
+	_, err = post(t, path, workflow.Command{Kind: workflow.KindCancel, Case: run.ID})
 	require.NoError(t, err)
 	e.Drain()
 	require.EqualValues(t, 2, calls.Load())
@@ -336,8 +338,8 @@ func TestARemoteCommandThatUndoesItsTransactionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "undone.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, b.MustBuild(), oneTask("ours"))
 	withTable(t, e)
-	start := func(workflow string) engine.RemoteCommand {
-		return engine.RemoteCommand{Do: engine.RemoteStart, Workflow: workflow, Data: json.RawMessage(`{"text":"x"}`)}
+	start := func(name string) workflow.Command {
+		return workflow.Command{Kind: workflow.KindStart, Workflow: name, Payload: json.RawMessage(`{"text":"x"}`)}
 	}
 	leave(t, path, start("ours"))
 	_, err := post(t, path, start("bad"))
@@ -365,10 +367,10 @@ func TestARemoteCommandWaitsForTheStore(t *testing.T) {
 	f := &outage{Opener: sqlite.File(path)}
 	e := enginetest.Open(t, outageInbox{f}, engine.Config{}, oneTask("ours"))
 	f.down.Store(true)
-	leave(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"x"}`)})
+	leave(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "ours", Payload: json.RawMessage(`{"text":"x"}`)})
 	f.refusedTimes(t, 3)
 	f.down.Store(false)
-	_, err := post(t, path, engine.RemoteCommand{Do: engine.RemoteStart, Workflow: "ours", Data: json.RawMessage(`{"text":"y"}`)})
+	_, err := post(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "ours", Payload: json.RawMessage(`{"text":"y"}`)})
 	require.NoError(t, err)
 	require.Equal(t, 2, cases(t, e))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -95,19 +96,19 @@ func TestStepsAreKeptOverAttempts(t *testing.T) {
 func TestRestart(t *testing.T) {
 	x, h := newBuying(t, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
 	x.fails = 1
-	run, err := x.Run(t.Context(), x.e, order{ID: "1"}, builder.OnComplete(h, "ann"), builder.Priority(3))
+	run, err := x.Run(t.Context(), x.e, order{ID: "1"}, builder.OnComplete(h, "ann"), workflow.Priority(3))
 	require.NoError(t, err)
 	x.e.Drain()
 	require.Equal(t, []string{"ann failed "}, x.ends)
 
 	for name, q := range map[string]struct {
-		opts []builder.RestartOption
+		opts []workflow.Option
 		did  map[string]int
 	}{
 		"all that was done is kept": {nil, map[string]int{"save": 1}},
-		"from a step":               {[]builder.RestartOption{builder.FromStep("mail")}, map[string]int{"mail": 1, "save": 1}},
-		"from the one that failed":  {[]builder.RestartOption{builder.FromStep("save")}, map[string]int{"save": 1}},
-		"from the first":            {[]builder.RestartOption{builder.FromStep("charge")}, map[string]int{"charge": 1, "mail": 1, "save": 1}},
+		"from a step":               {[]workflow.Option{workflow.FromStep("mail")}, map[string]int{"mail": 1, "save": 1}},
+		"from the one that failed":  {[]workflow.Option{workflow.FromStep("save")}, map[string]int{"save": 1}},
+		"from the first":            {[]workflow.Option{workflow.FromStep("charge")}, map[string]int{"charge": 1, "mail": 1, "save": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.reset()
@@ -126,12 +127,12 @@ func TestRestart(t *testing.T) {
 			require.Equal(t, 3, c.Priority)
 			s, err := run.Status(t.Context(), x.e)
 			require.NoError(t, err)
-			require.Equal(t, builder.RunFailed, s.State, "the old run stays as it ended")
+			require.Equal(t, workflow.RunFailed, s.State, "the old run stays as it ended")
 		})
 	}
 	for name, restart := range map[string]func() error{
 		"an unknown step": func() error {
-			_, err := run.Restart(t.Context(), x.e, builder.FromStep("pay"))
+			_, err := run.Restart(t.Context(), x.e, workflow.FromStep("pay"))
 			require.ErrorContains(t, err, `its steps are ["charge" "mail" "save"]`)
 			return err
 		},
@@ -143,13 +144,13 @@ func TestRestart(t *testing.T) {
 	} {
 		require.ErrorIs(t, restart(), engine.ErrNotFound, name)
 	}
-	_, err = run.Restart(t.Context(), x.e, builder.After(time.Hour))
-	require.ErrorContains(t, err, "options of a start")
+	_, err = run.Restart(t.Context(), x.e, workflow.After(time.Hour))
+	require.ErrorContains(t, err, "a restart command takes no After or At; leave it out")
 
 	x.ends = nil
-	one, err := run.Restart(t.Context(), x.e, builder.Key("again"))
+	one, err := run.Restart(t.Context(), x.e, workflow.Key("again"))
 	require.NoError(t, err)
-	two, err := run.Restart(t.Context(), x.e, builder.Key("again"))
+	two, err := run.Restart(t.Context(), x.e, workflow.Key("again"))
 	require.NoError(t, err)
 	require.Equal(t, one, two)
 	x.e.Drain()
@@ -171,7 +172,7 @@ func TestRestartOfACanceledRun(t *testing.T) {
 	x.e.Drain()
 	s, err := run.Status(t.Context(), x.e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunWaiting, s.State)
+	require.Equal(t, workflow.RunWaiting, s.State)
 	require.Equal(t, x.e.Now().Add(30*day), s.Next)
 	_, err = run.Restart(t.Context(), x.e)
 	require.ErrorIs(t, err, engine.ErrUnfinished)
@@ -212,7 +213,7 @@ func TestRestartInATransaction(t *testing.T) {
 	x, _ := newBuying(t, builder.Keep(0))
 	x.fails = 4
 	h := builder.Handler("again", func(ctx context.Context, c *builder.Completion[string], left int) error {
-		if c.State != builder.RunFailed || left == 0 {
+		if c.State != workflow.RunFailed || left == 0 {
 			return nil
 		}
 		_, err := c.Run().Restart(ctx, c) // the old run goes, and the new one has its steps
@@ -277,9 +278,9 @@ func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	if testing.Short() {
 		steps = 500
 	}
-	run, err := big.Run(t.Context(), e, steps, builder.After(time.Hour))
+	run, err := big.Run(t.Context(), e, steps, workflow.After(time.Hour))
 	require.NoError(t, err)
-	require.NoError(t, e.Send(t.Context(), run.ID, "unread", 1))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, "unread", 1)))
 	require.ErrorIs(t, run.Cleanup(t.Context(), e), engine.ErrUnfinished)
 	e.Advance(time.Hour)
 	got, err := run.Result(t.Context(), e)
@@ -308,7 +309,7 @@ func TestARestartKeepsItsKeys(t *testing.T) {
 	run, err := pay.Run(t.Context(), e, struct{}{})
 	require.NoError(t, err)
 	e.Advance(time.Minute)
-	for _, opts := range [][]builder.RestartOption{nil, {builder.FromStep("charge")}, nil} {
+	for _, opts := range [][]workflow.Option{nil, {workflow.FromStep("charge")}, nil} {
 		fresh, err := run.Restart(t.Context(), e, opts...)
 		require.NoError(t, err)
 		require.NoError(t, run.Cleanup(t.Context(), e))

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -222,7 +223,7 @@ func hostAction(t *testing.T, p retry.Policy, work attempt) retryOutcome {
 	e.Advance(time.Hour)
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
-	if s.State == builder.RunCompleted {
+	if s.State == workflow.RunCompleted {
 		return m.outcome(nil)
 	}
 	return m.outcome(s.Failure)

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -105,7 +106,7 @@ func TestALoopThatTakesNoTime(t *testing.T) {
 		require.ErrorIs(t, e.Engine.Drain(t.Context()), engine.ErrRunaway, "it stands, and says so again")
 		e.Clock().Set(e.Clock().Now().Add(time.Minute)) // lets it go on, once somebody looks
 	}
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	e.Drain()
 	require.Equal(t, "canceled", outcome(t, e, id))
 }

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
@@ -17,51 +15,53 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RunInfo implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) RunInfo(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+// RunInfo describes a root case: whether it goes on, waits or is stuck, and how it ended. The error wraps [ErrNotFound] if there is
+// none, or it was removed.
+func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	type seen struct {
-		info builder.RunInfo
+		info workflow.RunInfo
 		item workitem.ID
 	}
 	now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
-		if s.info, err = tx.RunInfo(tx.ctx, d, id); err == nil {
+		if s.info, err = tx.RunInfo(tx.ctx, id); err == nil {
 			s.item = tx.abandoned(id)
 		}
 		return s, err
 	})
 	if err == nil && !now.item.IsZero() {
-		err = e.tellStuck(ctx, &now.info, now.item)
+		err = e.markStuck(ctx, &now.info, now.item)
 	}
 	return now.info, err
 }
 
-// RunInfo implements [builder.Runs]. In a transaction a run that is stuck is told as waiting: it takes a query to find
-// out.
-func (tx *Tx) RunInfo(_ context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+// RunInfo is like [Engine.RunInfo], as the transaction sees it, except that a run that is stuck is reported as waiting: it takes a query
+// to find out.
+func (tx *Tx) RunInfo(_ context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	leave, err := tx.enter()
 	if err != nil {
-		return builder.RunInfo{}, err
+		return workflow.RunInfo{}, err
 	}
 	defer leave()
-	u, err := tx.openRun(d, id)
+	u, err := tx.openAny(id)
 	if err != nil {
-		return builder.RunInfo{}, err
+		return workflow.RunInfo{}, err
 	}
-	return runInfo(u.tree.Case(id), tx.now), nil
+	c := u.tree.Case(id)
+	if c == nil {
+		return workflow.RunInfo{}, fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	return runInfo(c, tx.now), nil
 }
 
-// WaitRun implements [builder.Waiter]; the handles of runs call it.
-func (e *Engine) WaitRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID) (builder.RunInfo, error) {
+// WaitRun waits until a root case has ended, or is stuck, and describes it.
+func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	incident, leave := e.watch.joinIncidents(id)
 	defer leave()
 	first := func(tx *Tx) workitem.ID { return tx.abandoned(id) }
 	for look := first; ; {
 		c, item, err := e.wait(ctx, id, incident, look)
 		if err != nil {
-			return builder.RunInfo{}, err
-		}
-		if err := isRunOf(d, c, id); err != nil {
-			return builder.RunInfo{}, err
+			return workflow.RunInfo{}, err
 		}
 		info := runInfo(c, e.now())
 		if c.State.Final() {
@@ -71,38 +71,16 @@ func (e *Engine) WaitRun(ctx context.Context, d *workflow.Definition, id workite
 			look = first
 			continue
 		}
-		if err := e.tellStuck(ctx, &info, item); err != nil || info.State == builder.RunStuck {
+		if err := e.markStuck(ctx, &info, item); err != nil || info.State == workflow.RunStuck {
 			return info, err
 		}
-		look = nil // a person does the work; the next incident is told of
+		look = nil // a person does the work; the next incident is reported
 	}
-}
-
-// openRun finds a root case of a workflow.
-func (tx *Tx) openRun(d *workflow.Definition, id workitem.CaseID) (*unit, error) {
-	u, err := tx.openAny(id)
-	if err != nil {
-		return nil, err
-	}
-	return u, isRunOf(d, u.tree.Case(id), id)
-}
-
-// isRunOf refuses a case of another workflow. One of another version is fine.
-func isRunOf(d *workflow.Definition, c *store.Case, id workitem.CaseID) error {
-	switch {
-	case c == nil:
-		return fmt.Errorf("case %s: %w", id, ErrNotFound)
-	case !c.Parent.IsZero():
-		return fmt.Errorf("case %s is a child case of %s, and no run of its own: %w", id, c.Root, ErrNotFound)
-	case c.Workflow != d.Name:
-		return fmt.Errorf("case %s is a run of %s, and not of %s: %w", id, c.Workflow, d.Name, ErrNotFound)
-	}
-	return nil
 }
 
 // runInfo says where a root case stands.
-func runInfo(c *store.Case, now time.Time) builder.RunInfo {
-	info := builder.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}
+func runInfo(c *store.Case, now time.Time) workflow.RunInfo {
+	info := workflow.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}
 	var last *workitem.Item
 	for it := range c.Items.All() {
 		last = it
@@ -112,10 +90,10 @@ func runInfo(c *store.Case, now time.Time) builder.RunInfo {
 		info.Attempt = attemptOf(last)
 	}
 	if c.State.Final() {
-		info.State = builder.RunState(c.State.String())
+		info.State = workflow.RunState(c.State.String())
 		return info
 	}
-	info.State = builder.RunRunning
+	info.State = workflow.RunRunning
 	if last != nil && last.Attempt > 1 {
 		if before := c.Item(last.Predecessor); before != nil {
 			info.Failure = before.Failure
@@ -124,15 +102,15 @@ func runInfo(c *store.Case, now time.Time) builder.RunInfo {
 	job := soonest(c)
 	switch {
 	case job == nil:
-		info.State = builder.RunWaiting
+		info.State = workflow.RunWaiting
 	case job.State == store.JobWaiting:
-		info.State, info.Next = builder.RunWaiting, job.Due
+		info.State, info.Next = workflow.RunWaiting, job.Due
 	case job.State == store.JobPending && !job.Due.After(now):
-		info.State = builder.RunPending
+		info.State = workflow.RunPending
 	case job.State == store.JobPending && (job.Kind == store.JobStart || action && info.Attempt == 0):
-		info.State, info.Next = builder.RunScheduled, job.Due
+		info.State, info.Next = workflow.RunScheduled, job.Due
 	case job.State == store.JobPending:
-		info.State, info.Next = builder.RunWaiting, job.Due
+		info.State, info.Next = workflow.RunWaiting, job.Due
 	}
 	return info
 }
@@ -167,121 +145,37 @@ func soonest(c *store.Case) *store.Job {
 	})
 }
 
-// CancelRun implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) CancelRun(
-	ctx context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
-) (bool, error) {
-	return submitFor(ctx, e, &request{}, func(tx *Tx) (bool, error) { return tx.CancelRun(tx.ctx, d, id, reason, call) })
-}
-
-// CancelRun implements [builder.Runs].
-func (tx *Tx) CancelRun(
-	_ context.Context, d *workflow.Definition, id workitem.CaseID, reason *workitem.Failure, call builder.Call,
-) (done bool, err error) {
-	err = tx.command(func() error {
-		if err := tx.e.reasonFits(reason); err != nil {
-			return err
-		}
-		command := fmt.Sprintf("case cancel %s", id)
-		var err error
-		if _, done, err = tx.answered(call.Key, command); done || err != nil {
-			return err
-		}
-		u, err := tx.openRun(d, id)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil || u.tree.Ended() {
-			return err
-		}
-		tx.mark(u, command, call)
-		done = true
-		return tx.do(u, call, func(m *kernel.Machine) error { return m.Cancel(id, reason) })
-	})
-	return done && err == nil, err
-}
-
-// RemoveRun implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) RemoveRun(ctx context.Context, d *workflow.Definition, id workitem.CaseID, call builder.Call) error {
-	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.RemoveRun(tx.ctx, d, id, call) }})
-}
-
-// RemoveRun implements [builder.Runs].
-func (tx *Tx) RemoveRun(_ context.Context, d *workflow.Definition, id workitem.CaseID, call builder.Call) error {
-	return tx.command(func() error {
-		u, err := tx.openRun(d, id)
-		if err != nil {
-			return err
-		}
-		return tx.remove(u, call)
-	})
-}
-
-// Remove removes a root case that has ended, with its descendants and everything that they had: items, jobs, steps,
-// events, their part of the journal, and the idempotency keys of their commands. The error wraps [ErrUnfinished] if it
-// has not ended, or a job that it left behind is still to be done.
-func (e *Engine) Remove(ctx context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
-	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.Remove(tx.ctx, id, opts...) }})
-}
-
-// Remove is like [Engine.Remove], as part of the transaction.
-func (tx *Tx) Remove(_ context.Context, id workitem.CaseID, opts ...builder.CallOption) error {
-	return tx.command(func() error {
-		u, err := tx.openAny(id)
-		if err != nil {
-			return err
-		}
-		if u.tree.Root != id {
-			return fmt.Errorf("case %s cannot be removed: it is a child case, and goes with case %s: %w", id, u.tree.Root, ErrNotFound)
-		}
-		return tx.remove(u, builder.CallWith(opts...))
-	})
-}
-
-func (tx *Tx) remove(u *unit, call builder.Call) error {
-	call.Key = "" // which would go with the case
-	tx.mark(u, "case remove "+u.tree.Root.String(), call)
-	return tx.do(u, call, (*kernel.Machine).Remove)
-}
-
-// RestartRun implements [builder.Runs]; the handles of runs call it.
-func (e *Engine) RestartRun(
-	ctx context.Context, d *workflow.Definition, id workitem.CaseID, from string, call builder.Call,
-) (workitem.CaseID, error) {
-	return submitFor(ctx, e, &request{}, func(tx *Tx) (workitem.CaseID, error) {
-		return tx.RestartRun(tx.ctx, d, id, from, call)
-	})
-}
-
-// RestartRun implements [builder.Runs]. The fresh run is of the definition that is given, which may be a newer version.
-func (tx *Tx) RestartRun(
-	_ context.Context, d *workflow.Definition, id workitem.CaseID, from string, call builder.Call,
-) (fresh workitem.CaseID, err error) {
-	err = tx.command(func() error {
-		if err := call.Plain(); err != nil {
-			return err
-		}
-		u, err := tx.openRun(d, id)
-		if err != nil {
-			return err
-		}
-		old := u.tree.Case(id)
-		if !old.State.Final() {
-			return fmt.Errorf("case %s %w: it is %s; cancel it first", id, ErrUnfinished, old.State)
-		}
-		steps, err := tx.stepsOf(old, from)
-		if err != nil {
-			return err
-		}
-		options, err := optionsAgain(old)
-		if err != nil {
-			return err
-		}
-		c := &store.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
-		fresh, err = tx.begin(c, d, old.Input, "restart "+id.String(), call, steps)
-		return err
-	})
-	return fresh, err
+// restart starts a case that has ended again, as a fresh one. It is of the definition that the command names, which may be a newer
+// version than the old one's.
+func (tx *Tx) restart(c *workflow.Command, o operation) (workflow.Result, error) {
+	var none workflow.Result
+	u, err := tx.openRoot(c)
+	if err != nil {
+		return none, err
+	}
+	old := u.tree.Case(c.Case)
+	if old == nil || !old.Parent.IsZero() {
+		return none, fmt.Errorf("case %s cannot be restarted: it is no root case: %w", c.Case, ErrNotFound)
+	}
+	if !old.State.Final() {
+		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", c.Case, ErrUnfinished, old.State)
+	}
+	again := *c
+	again.Workflow, again.Payload = old.Workflow, old.Input
+	d, err := tx.e.definition(&again)
+	if err != nil {
+		return none, err
+	}
+	steps, err := tx.stepsOf(old, c.FromStep)
+	if err != nil {
+		return none, err
+	}
+	options, err := optionsAgain(old)
+	if err != nil {
+		return none, err
+	}
+	fresh := &store.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
+	return tx.begin(fresh, d, &again, o, steps)
 }
 
 // optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.

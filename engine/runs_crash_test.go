@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -135,12 +136,12 @@ func (v *victims) step(t *testing.T, e *engine.Engine, runs []builder.Run[int], 
 	if random.IntN(2) == 0 {
 		a = v.brief
 	}
-	opts := []builder.RunOption{builder.OnComplete(v.now, n)}
+	opts := []workflow.Option{builder.OnComplete(v.now, n)}
 	if later {
 		opts = append(opts, builder.OnCompleteLater(v.later, n))
 	}
 	if n%5 == 0 {
-		opts = append(opts, builder.After(2*time.Millisecond))
+		opts = append(opts, workflow.After(2*time.Millisecond))
 	}
 	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
 		run, err := a.Run(ctx, tx, n, opts...)

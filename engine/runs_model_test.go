@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -36,7 +37,7 @@ func (r *modelRun) attempt(k int) time.Time {
 }
 
 // at says how many attempts there were by a time, and where the run stands then.
-func (r *modelRun) at(now time.Time) (made int, state builder.RunState, next time.Time) {
+func (r *modelRun) at(now time.Time) (made int, state workflow.RunState, next time.Time) {
 	until := now
 	if !r.canceled.IsZero() {
 		until = r.canceled
@@ -46,21 +47,21 @@ func (r *modelRun) at(now time.Time) (made int, state builder.RunState, next tim
 	}
 	switch {
 	case made == r.fails+1:
-		return made, builder.RunCompleted, time.Time{}
+		return made, workflow.RunCompleted, time.Time{}
 	case made == r.attempts:
-		return made, builder.RunFailed, time.Time{}
+		return made, workflow.RunFailed, time.Time{}
 	case !r.canceled.IsZero():
-		return made, builder.RunCanceled, time.Time{}
+		return made, workflow.RunCanceled, time.Time{}
 	case made == 0:
-		return 0, builder.RunScheduled, r.begin
+		return 0, workflow.RunScheduled, r.begin
 	}
-	return made, builder.RunWaiting, r.attempt(made + 1)
+	return made, workflow.RunWaiting, r.attempt(made + 1)
 }
 
 // end is when a run that has ended did.
 func (r *modelRun) end(now time.Time) time.Time {
 	made, state, _ := r.at(now)
-	if state == builder.RunCanceled {
+	if state == workflow.RunCanceled {
 		return r.canceled
 	}
 	return r.attempt(made)
@@ -79,12 +80,12 @@ type world struct {
 	runs    []*modelRun
 	mu      sync.Mutex
 	calls   map[workitem.CaseID]int
-	told    map[workitem.CaseID][]builder.RunState
+	told    map[workitem.CaseID][]workflow.RunState
 	handler *builder.HandlerRef[int]
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{calls: make(map[workitem.CaseID]int), told: make(map[workitem.CaseID][]builder.RunState)}
+	w := &world{calls: make(map[workitem.CaseID]int), told: make(map[workitem.CaseID][]workflow.RunState)}
 	w.handler = builder.Handler("h", func(_ context.Context, c *builder.Completion[int], _ int) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -109,7 +110,7 @@ func (w *world) start(t *rapid.T) {
 	delay := time.Duration(rapid.SampledFrom([]int{0, 0, 50, 700, 20_000}).Draw(t, "delay")) * time.Millisecond
 	r.begin = w.e.Now().Add(delay)
 	var err error
-	r.Run, err = w.a.Run(context.Background(), w.e, r.fails, builder.After(delay), builder.OnComplete(w.handler, 1),
+	r.Run, err = w.a.Run(context.Background(), w.e, r.fails, workflow.After(delay), builder.OnComplete(w.handler, 1),
 		builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = r.attempts, 100*time.Millisecond }))
 	require.NoError(t, err)
 	w.runs = append(w.runs, r)
@@ -157,7 +158,7 @@ func (w *world) check(t *rapid.T) {
 	for i, r := range w.runs {
 		made, state, next := r.at(now)
 		require.Equal(t, made, w.calls[r.ID], "calls of run %d", i)
-		var told []builder.RunState
+		var told []workflow.RunState
 		if state.Final() {
 			told = append(told, state)
 		}
@@ -171,7 +172,7 @@ func (w *world) check(t *rapid.T) {
 		require.Equal(t, state, s.State, "run %d", i)
 		require.Equal(t, made, s.Attempt, "run %d", i)
 		require.Equal(t, next, s.Next, "run %d", i)
-		if state == builder.RunCompleted {
+		if state == workflow.RunCompleted {
 			require.Equal(t, r.fails, s.Value)
 		}
 	}

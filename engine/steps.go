@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
@@ -193,8 +192,7 @@ func (j *journal) request(command string, f func(*Tx, *kernel.Machine) error) *r
 		if err != nil {
 			return err
 		}
-		tx.mark(u, command, builder.Call{})
-		return tx.do(u, builder.Call{}, func(m *kernel.Machine) error { return f(tx, m) })
+		return tx.internal(u, command, func(m *kernel.Machine) error { return f(tx, m) })
 	}}
 }
 

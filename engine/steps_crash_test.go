@@ -21,11 +21,13 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -100,7 +102,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 			left++
 			for _, s := range stepsOf(t, e, store.StepFilter{Case: c.ID, States: []workitem.StepState{workitem.StepWaiting}}) {
 				if s.Kind == workitem.StepEvent {
-					err := e.Send(ctx, c.ID, s.Target, fmt.Sprintf("late %d %s", i, s.ID))
+					err := enginetest.Do(ctx, e, workflow.Send(c.ID, s.Target, fmt.Sprintf("late %d %s", i, s.ID)))
 					require.True(t, err == nil || errors.Is(err, engine.ErrInactive), "%v", err)
 				}
 			}
@@ -243,13 +245,13 @@ func stepVictimStep(
 	}
 	id := cases[random.IntN(len(cases))]
 	if n == 3 {
-		if err := e.Cancel(ctx, id, nil); err != nil {
+		if err := enginetest.Do(ctx, e, workflow.Cancel(id, nil)); err != nil {
 			require.ErrorIs(t, err, engine.ErrInactive)
 		}
 		return cases
 	}
 	value := fmt.Sprintf("event %d", i)
-	switch err := e.Send(ctx, id, "go", value); {
+	switch err := enginetest.Do(ctx, e, workflow.Send(id, "go", value)); {
 	case err == nil:
 		fmt.Println("sent " + value)
 	default:

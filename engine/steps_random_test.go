@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -157,7 +158,7 @@ func TestRandomFunctions(t *testing.T) {
 				e.Drain()
 			case 1, 2:
 				event, value := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "event"), fmt.Sprint("value ", i)
-				if err := e.Send(t.Context(), ids[at], event, value); refs[at].over {
+				if err := enginetest.Do(t.Context(), e, workflow.Send(ids[at], event, value)); refs[at].over {
 					require.Error(rt, err)
 				} else {
 					require.NoError(rt, err)
@@ -198,7 +199,7 @@ func finishRandom(rt *rapid.T, t *testing.T, e *enginetest.Engine, ids []workite
 			require.Less(rt, n, 100, "the reference does not end: %+v", r)
 			if o := r.ops[r.at]; o.Kind == "await" {
 				value := fmt.Sprint("last ", n)
-				require.NoError(rt, e.Send(t.Context(), ids[i], o.Event, value))
+				require.NoError(rt, enginetest.Do(t.Context(), e, workflow.Send(ids[i], o.Event, value)))
 				e.Drain()
 				r.mail[o.Event] = append(r.mail[o.Event], value)
 				r.run(now)

@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -62,7 +63,7 @@ func TestAResultThatIsTooLargeFailsItsStepAndNothingElse(t *testing.T) {
 	require.Equal(t, `completed: "too-large"`, outcome(t, e, start(t, e, w, 10<<20)))
 	require.Equal(t, `completed: "fits"`, outcome(t, e, start(t, e, w, 1<<19)))
 	id := start(t, e, w, 0)
-	require.ErrorIs(t, e.Send(t.Context(), id, "e", strings.Repeat("x", 2<<20)), engine.ErrTooLarge)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(id, "e", strings.Repeat("x", 2<<20))), engine.ErrTooLarge)
 }
 
 // A million runs that are due in a century: what they cost in memory, and that the file opens. It takes minutes.
@@ -78,7 +79,7 @@ func TestAMillionPendingRuns(t *testing.T) {
 	for range runs / batch {
 		require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
 			for range batch {
-				run, err := action.Run(t.Context(), tx, 1, builder.After(100*365*24*time.Hour))
+				run, err := action.Run(t.Context(), tx, 1, workflow.After(100*365*24*time.Hour))
 				if err != nil {
 					return err
 				}

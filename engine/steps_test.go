@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -162,14 +163,14 @@ func TestAnEventThatWasSentEarlyIsKept(t *testing.T) {
 	})
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
-	require.NoError(t, e.Send(t.Context(), id, "number", 1))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "number", 1)))
 	e.Advance(time.Minute)
 	require.Equal(t, "started", outcome(t, e, id))
-	require.NoError(t, e.Send(t.Context(), id, "number", 2))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "number", 2)))
 	e.Drain()
 	require.Equal(t, "completed: [1,2]", outcome(t, e, id))
-	require.ErrorIs(t, e.Send(t.Context(), id, "number", 3), engine.ErrInactive)
-	require.ErrorIs(t, e.Send(t.Context(), workitem.CaseID{1}, "number", 3), engine.ErrNotFound)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(id, "number", 3)), engine.ErrInactive)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(workitem.CaseID{1}, "number", 3)), engine.ErrNotFound)
 }
 
 func TestAWaitForAnEventHasAnEnd(t *testing.T) {
@@ -182,8 +183,8 @@ func TestAWaitForAnEventHasAnEnd(t *testing.T) {
 	})
 	e := enginetest.New(t, w)
 	late, paid := start(t, e, w, 0), start(t, e, w, 0)
-	require.NoError(t, e.Send(t.Context(), paid, "paid", 1, builder.Key("k")))
-	require.NoError(t, e.Send(t.Context(), paid, "paid", 1, builder.Key("k")), "the same key is the same event")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(paid, "paid", 1, workflow.Key("k"))))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(paid, "paid", 1, workflow.Key("k"))), "the same key is the same event")
 	e.Drain()
 	require.Equal(t, `completed: "paid"`, outcome(t, e, paid))
 	e.Advance(time.Hour)
@@ -221,7 +222,7 @@ func TestAChildCaseIsAValueOrAnError(t *testing.T) {
 	require.Equal(t, 2, tree.Len())
 	tree.Each(func(c *store.Case) {
 		if !c.Caller.IsZero() {
-			require.NoError(t, e.Cancel(t.Context(), c.ID, nil))
+			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(c.ID, nil)))
 		}
 	})
 	e.Drain()
@@ -243,7 +244,7 @@ func TestCancelingAWaitingParentCancelsItsChild(t *testing.T) {
 	})
 	e := enginetest.New(t, child, parent, grand)
 	id := start(t, e, grand, 0)
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	e.Drain()
 	tree, err := e.Tree(t.Context(), id)
 	require.NoError(t, err)
@@ -340,7 +341,7 @@ func TestBranchesWaitTogether(t *testing.T) {
 	})
 	e := enginetest.New(t, w)
 	late, paid := start(t, e, w, 0), start(t, e, w, 0)
-	require.NoError(t, e.Send(t.Context(), paid, "paid", "cash"))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(paid, "paid", "cash")))
 	e.Drain()
 	require.Equal(t, `completed: "cash"`, outcome(t, e, paid))
 	e.Advance(time.Second)
@@ -358,17 +359,17 @@ func TestABroadcastReachesEverybodyOnce(t *testing.T) {
 	}, builder.On("news"))
 	e := enginetest.New(t, waiter, subscriber)
 	a, b := start(t, e, waiter, 0), start(t, e, waiter, 0)
-	n, err := e.Broadcast(t.Context(), "news", "rain", builder.Key("1"))
+	n, err := broadcast(t.Context(), e, "news", "rain", workflow.Key("1"))
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	n, err = e.Broadcast(t.Context(), "news", "rain", builder.Key("1"))
+	n, err = broadcast(t.Context(), e, "news", "rain", workflow.Key("1"))
 	require.NoError(t, err)
 	require.Equal(t, 3, n, "the same key gets the same answer")
 	e.Drain()
 	require.Equal(t, `completed: "rain"`, outcome(t, e, a))
 	require.Equal(t, `completed: "rain"`, outcome(t, e, b))
 	require.EqualValues(t, 1, started.Load())
-	n, err = e.Broadcast(t.Context(), "news", "sun")
+	n, err = broadcast(t.Context(), e, "news", "sun")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }
@@ -398,13 +399,13 @@ func TestATokenServesOnce(t *testing.T) {
 	id := start(t, e, w, 0)
 	token, unused := <-tokens, <-tokens
 	require.NotEqual(t, token, unused)
-	require.ErrorIs(t, e.SendToken(t.Context(), strings.ToUpper(token), 5), engine.ErrNotFound)
-	require.ErrorIs(t, e.SendToken(t.Context(), "garbage", 5), engine.ErrNotFound)
-	require.NoError(t, e.SendToken(t.Context(), token, 5))
-	require.ErrorIs(t, e.SendToken(t.Context(), token, 6), engine.ErrNotFound)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(strings.ToUpper(token), 5)), engine.ErrNotFound)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken("garbage", 5)), engine.ErrNotFound)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.SendToken(token, 5)))
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(token, 6)), engine.ErrNotFound)
 	e.Drain()
 	require.Equal(t, "completed: 5", outcome(t, e, id))
-	require.ErrorIs(t, e.SendToken(t.Context(), unused, 5), engine.ErrNotFound, "it ended with its job")
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(unused, 5)), engine.ErrNotFound, "it ended with its job")
 }
 
 // A worker that was declared dead goes on, and finishes late: nothing of it counts, and its successor decides.
@@ -454,14 +455,14 @@ func TestCancelSettlesEverythingAndLateResultsAreRefused(t *testing.T) {
 	id, err := w.Start(t.Context(), e, 0)
 	require.NoError(t, err)
 	<-inside
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	require.ErrorIs(t, <-over, context.Canceled)
 	e.Drain()
 	require.Equal(t, "canceled", outcome(t, e, id))
 	for _, s := range stepsOf(t, e, store.StepFilter{Case: id}) {
 		require.Equal(t, workitem.StepCanceled, s.State, s.Name)
 	}
-	require.ErrorIs(t, e.Cancel(t.Context(), id, nil), engine.ErrInactive)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)), engine.ErrInactive)
 }
 
 // The process dies while functions sleep, wait, and call: the next one goes on.
@@ -490,7 +491,7 @@ func TestFunctionsSurviveTheirProcess(t *testing.T) {
 	e.Crash()
 	require.Equal(t, []string{"waiting 0"}, jobs(t, e, id))
 	e.Advance(23 * time.Hour)
-	require.NoError(t, e.Send(t.Context(), id, "c", 7))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "c", 7)))
 	e.Crash()
 	e.Drain()
 	require.Equal(t, "completed: [1,11,7]", outcome(t, e, id))
@@ -512,7 +513,7 @@ func TestADeadlineSurvivesRestarts(t *testing.T) {
 	e.Drain()
 	require.Equal(t, "started", outcome(t, e, id))
 	e.Advance(time.Minute)
-	require.NoError(t, e.Send(t.Context(), id, "e", "late"), "it is kept for who asks next, and decides nothing any more")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "e", "late")), "it is kept for who asks next, and decides nothing any more")
 	e.Advance(time.Minute)
 	require.Equal(t, `completed: "timeout"`, outcome(t, e, id))
 }
@@ -529,5 +530,5 @@ func TestTimesFarAway(t *testing.T) {
 	now := start(t, e, w, -10)
 	require.Equal(t, `completed: "awake"`, outcome(t, e, now), "a time that is past is no wait")
 	require.Equal(t, "started", outcome(t, e, id))
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 }

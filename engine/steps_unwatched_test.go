@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // A run that goes on learns what has ended before its function came to the first step: otherwise it would wait for it in
@@ -36,10 +37,10 @@ func TestAWaitThatEndsBeforeTheFunctionLooksAtItsSteps(t *testing.T) {
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
 	var done sync.WaitGroup
-	require.NoError(t, e.Send(t.Context(), id, "a", 1))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "a", 1)))
 	done.Go(e.Drain)
 	<-entered
-	require.NoError(t, e.Send(t.Context(), id, "b", 2))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "b", 2)))
 	close(release)
 	done.Wait()
 	require.Equal(t, "completed: 3", outcome(t, e, id))

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -27,7 +28,7 @@ func TestParallelWaitsTakeOneEventEach(t *testing.T) {
 	e := enginetest.New(t, w)
 	id := start(t, e, w, 0)
 	for i := range 3 {
-		require.NoError(t, e.Send(t.Context(), id, "number", 10+i))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "number", 10+i)))
 	}
 	e.Drain()
 	c, err := e.Case(t.Context(), id)
@@ -77,7 +78,7 @@ func TestAnEventAtTheDeadline(t *testing.T) {
 		if i%2 == 0 {
 			e.Clock().Set(e.Clock().Now().Add(time.Second)) // the job is due, and has not been claimed
 		}
-		require.NoError(t, e.Send(t.Context(), id, "e", "event"))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "e", "event")))
 		e.Drain()
 		steps := stepsOf(t, e, store.StepFilter{Case: id, Kind: workitem.StepEvent})
 		require.Len(t, steps, 1)
@@ -164,15 +165,15 @@ func TestEventsOfOthers(t *testing.T) {
 	w, _ := function(t, "waiter", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "e") })
 	e := enginetest.New(t, w)
 	a, b := start(t, e, w, 0), start(t, e, w, 0)
-	require.NoError(t, e.Send(t.Context(), a, "e", 1))
-	require.NoError(t, e.Send(t.Context(), b, "other", 2), "another name is kept for who asks for it")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(a, "e", 1)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(b, "other", 2)), "another name is kept for who asks for it")
 	e.Drain()
 	require.Equal(t, "completed: 1", outcome(t, e, a))
 	require.Equal(t, "started", outcome(t, e, b))
-	require.Error(t, e.Send(t.Context(), b, "", 1))
-	require.Error(t, e.Send(t.Context(), b, "e", make(chan int)))
-	require.ErrorIs(t, e.Send(t.Context(), b, "e", 1, builder.Key("k")), nil)
-	require.ErrorIs(t, e.Send(t.Context(), a, "e", 1, builder.Key("k")), engine.ErrKeyReused)
+	require.Error(t, enginetest.Do(t.Context(), e, workflow.Send(b, "", 1)))
+	require.Error(t, enginetest.Do(t.Context(), e, workflow.Send(b, "e", make(chan int))))
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(b, "e", 1, workflow.Key("k"))), nil)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(a, "e", 1, workflow.Key("k"))), engine.ErrKeyReused)
 }
 
 // What a transaction sends and starts is there with the rest of it, or not at all.
@@ -183,10 +184,10 @@ func TestEventsInATransaction(t *testing.T) {
 	id := start(t, e, w, 0)
 	stop := errors.New("stop")
 	err := e.Update(t.Context(), func(tx *engine.Tx) error {
-		if err := tx.Send(t.Context(), id, "e", 1); err != nil {
+		if err := enginetest.Do(t.Context(), tx, workflow.Send(id, "e", 1)); err != nil {
 			return err
 		}
-		if n, err := tx.Broadcast(t.Context(), "topic", 1); err != nil || n != 1 {
+		if n, err := broadcast(t.Context(), tx, "topic", 1); err != nil || n != 1 {
 			return fmt.Errorf("reached %d: %w", n, err)
 		}
 		return stop
@@ -195,8 +196,8 @@ func TestEventsInATransaction(t *testing.T) {
 	e.Drain()
 	require.Equal(t, "started", outcome(t, e, id))
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
-		_, err := tx.Broadcast(t.Context(), "topic", 1)
-		return errors.Join(err, tx.Send(t.Context(), id, "e", 1))
+		_, err := broadcast(t.Context(), tx, "topic", 1)
+		return errors.Join(err, enginetest.Do(t.Context(), tx, workflow.Send(id, "e", 1)))
 	}))
 	e.Drain()
 	require.Equal(t, "completed: 1", outcome(t, e, id))

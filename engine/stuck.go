@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -13,7 +13,7 @@ import (
 // is left to do of its case, nobody else will ever end it: the run is stuck, and who waits for its result is told so.
 
 // abandoned finds a started item of a run of which nothing is under way any more, though the item's work is a function's; zero
-// if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.tellStuck].
+// if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.markStuck].
 func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
 	u, err := tx.openAny(id)
 	if err != nil || u.tree.Ended() {
@@ -45,15 +45,15 @@ func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
 	return found
 }
 
-// tellStuck says of a run that it is stuck, if the latest job of the item was given up.
-func (e *Engine) tellStuck(ctx context.Context, info *builder.RunInfo, item workitem.ID) error {
+// markStuck says of a run that it is stuck, if the latest job of the item was given up.
+func (e *Engine) markStuck(ctx context.Context, info *workflow.RunInfo, item workitem.ID) error {
 	if item.IsZero() {
 		return nil
 	}
 	return e.View(ctx, func(r store.Reader) error {
 		jobs, err := r.Jobs(ctx, store.JobFilter{Item: item, Kind: store.JobRun, Page: store.Page{Desc: true, Limit: 1}})
 		if err == nil && len(jobs) == 1 && jobs[0].State == store.JobFailed {
-			info.State, info.Stuck, info.Failure = builder.RunStuck, item, jobs[0].Failure
+			info.State, info.Stuck, info.Failure = workflow.RunStuck, item, jobs[0].Failure
 		}
 		return err
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -43,13 +44,13 @@ func TestAStuckRunSaysSo(t *testing.T) {
 		<-begun
 		s, err := run.Status(ctx, e)
 		require.NoError(t, err)
-		require.Equal(t, builder.RunRunning, s.State)
+		require.Equal(t, workflow.RunRunning, s.State)
 		e.Crash()
 	}
 	e.Drain()
 	s, err := run.Status(ctx, e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunStuck, s.State)
+	require.Equal(t, workflow.RunStuck, s.State)
 	require.False(t, s.State.Final())
 	require.Equal(t, workitem.CodeCrash, s.Failure.Code)
 
@@ -70,7 +71,7 @@ func TestAStuckRunSaysSo(t *testing.T) {
 		"a person decides: reset, complete, fail or cancel the item")
 
 	mended.Store(true)
-	require.NoError(t, e.Do(ctx, item.ID, workitem.Reset, nil))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Reset, nil)))
 	got, err := run.Result(ctx, e)
 	require.NoError(t, err)
 	require.Equal(t, 2, got)
@@ -131,14 +132,14 @@ func TestWhoWaitsForARunThatGetsStuckIsTold(t *testing.T) {
 	e := enginetest.New(t, w)
 	id, err := w.Start(ctx, e, 1)
 	require.NoError(t, err)
-	told := make(chan builder.RunInfo, 1)
+	told := make(chan workflow.RunInfo, 1)
 	go func() {
-		info, _ := e.WaitRun(ctx, w.Untyped(), id)
+		info, _ := e.WaitRun(ctx, id)
 		told <- info
 	}()
 	close(release)
 	info := <-told
-	require.Equal(t, builder.RunStuck, info.State)
+	require.Equal(t, workflow.RunStuck, info.State)
 	require.Equal(t, live(t, e, id, "work").ID, info.Stuck)
 	require.Contains(t, info.Failure.Message, "neither")
 	e.Drain()
@@ -151,15 +152,15 @@ func TestAnItemThatAPersonHasStartedIsNotStuck(t *testing.T) {
 	run, err := action.Run(ctx, e, 1)
 	require.NoError(t, err)
 	item := live(t, e, run.ID, "run")
-	require.NoError(t, e.Do(ctx, item.ID, workitem.Start, nil))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Start, nil)))
 	s, err := run.Status(ctx, e)
 	require.NoError(t, err)
-	require.NotEqual(t, builder.RunStuck, s.State)
+	require.NotEqual(t, workflow.RunStuck, s.State)
 	got := make(chan int, 1)
 	go func() {
 		n, _ := run.Result(ctx, e)
 		got <- n
 	}()
-	require.NoError(t, e.Do(ctx, item.ID, workitem.Complete, json.RawMessage("3")))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Complete, json.RawMessage("3"))))
 	require.Equal(t, 3, <-got)
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -240,8 +239,7 @@ func (tx *Tx) sweep(root workitem.CaseID) (removed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	tx.mark(u, "case sweep", builder.Call{})
-	err = tx.do(u, builder.Call{}, (*kernel.Machine).Remove)
+	err = tx.internal(u, "case sweep", (*kernel.Machine).Remove)
 	if errors.Is(err, ErrUnfinished) {
 		return false, nil
 	}

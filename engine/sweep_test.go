@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -48,14 +49,14 @@ func TestRunsAreKeptForAWeek(t *testing.T) {
 	e := enginetest.New(t, a, human)
 	var runs []builder.Run[int]
 	for i := range 4 {
-		run, err := a.Run(t.Context(), e, i, builder.Key(fmt.Sprint(i)))
+		run, err := a.Run(t.Context(), e, i, workflow.Key(fmt.Sprint(i)))
 		require.NoError(t, err)
 		runs = append(runs, run)
 		e.Advance(day)
 	}
 	running, err := human.Start(t.Context(), e, nil)
 	require.NoError(t, err)
-	scheduled, err := a.Run(t.Context(), e, 9, builder.After(100*day))
+	scheduled, err := a.Run(t.Context(), e, 9, workflow.After(100*day))
 	require.NoError(t, err)
 	e.Advance(3*day - time.Second) // a second before a week after the first
 	require.Equal(t, []int{0, 1, 2, 3}, there(t, e, runs))
@@ -73,8 +74,8 @@ func TestRunsAreKeptForAWeek(t *testing.T) {
 	require.Equal(t, store.CaseStarted, c.State)
 	s, err := scheduled.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunScheduled, s.State)
-	again, err := a.Run(t.Context(), e, 0, builder.Key("0"))
+	require.Equal(t, workflow.RunScheduled, s.State)
+	again, err := a.Run(t.Context(), e, 0, workflow.Key("0"))
 	require.NoError(t, err)
 	require.NotEqual(t, runs[0].ID, again.ID, "a key lives as long as its case")
 }
@@ -159,7 +160,7 @@ func TestKeepZeroAndForever(t *testing.T) {
 	e.Drain()
 	s, err := gone.Status(t.Context(), e)
 	require.NoError(t, err)
-	require.Equal(t, builder.RunCompleted, s.State, "its handler has still to be told")
+	require.Equal(t, workflow.RunCompleted, s.State, "its handler has still to be told")
 	e.Advance(time.Minute)
 	require.Equal(t, 2, told)
 	_, err = gone.Status(t.Context(), e)
@@ -185,16 +186,16 @@ func TestACaseGoesWithEverything(t *testing.T) {
 	b.Path(b.Start(), many, human, b.End())
 	parent := b.MustBuild()
 	e := enginetest.New(t, parent, child)
-	other, err := child.Start(t.Context(), e, 1, builder.Key("other"))
+	other, err := child.Start(t.Context(), e, 1, workflow.Key("other"))
 	require.NoError(t, err)
-	id, err := parent.Start(t.Context(), e, 1, builder.Key("one"))
+	id, err := parent.Start(t.Context(), e, 1, workflow.Key("one"))
 	require.NoError(t, err)
 	e.Drain()
-	require.NoError(t, e.Send(t.Context(), id, "unread", "x", builder.Key("two")))
-	require.ErrorIs(t, e.Remove(t.Context(), id), engine.ErrUnfinished)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "unread", "x", workflow.Key("two"))))
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Remove(id)), engine.ErrUnfinished)
 	item := live(t, e, id, "human").ID
-	require.NoError(t, e.Do(t.Context(), item, workitem.Start, nil))
-	require.NoError(t, e.Do(t.Context(), item, workitem.Complete, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(item, workitem.Start, nil)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(item, workitem.Complete, nil)))
 	e.Drain()
 	e.Advance(time.Hour)
 	_, err = e.Case(t.Context(), id)
@@ -202,7 +203,7 @@ func TestACaseGoesWithEverything(t *testing.T) {
 	c, err := e.Case(t.Context(), other)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
-	require.NoError(t, e.Remove(t.Context(), other))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(other)))
 	nothingLeft(t, e)
 }
 

@@ -2,13 +2,10 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
@@ -92,186 +89,6 @@ func (tx *Tx) DB() domain.DB {
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// StartCase implements [builder.Runtime].
-func (tx *Tx) StartCase(
-	_ context.Context, d *workflow.Definition, input json.RawMessage, call builder.Call,
-) (id workitem.CaseID, err error) {
-	err = tx.command(func() error {
-		id, err = tx.startCase(d, input, call)
-		return err
-	})
-	return id, err
-}
-
-func (tx *Tx) startCase(d *workflow.Definition, input json.RawMessage, call builder.Call) (workitem.CaseID, error) {
-	return tx.begin(&store.Case{Priority: call.Priority}, d, input, "start "+d.Name, call, nil)
-}
-
-// begin starts a root case. The case given holds what it is to have beyond its input.
-func (tx *Tx) begin(
-	c *store.Case, d *workflow.Definition, input json.RawMessage, command string, call builder.Call, steps []*workitem.Step,
-) (workitem.CaseID, error) {
-	if tx.e.byPrint[d.Fingerprint] == nil {
-		return c.ID, fmt.Errorf("%w: %s; pass it to Open", ErrUnknown, d.Name)
-	}
-	due, err := tx.check(c, d, input, call)
-	if err != nil {
-		return c.ID, fmt.Errorf("start %s: %w", d.Name, err)
-	}
-	answer, done, err := tx.answered(call.Key, command)
-	if err != nil {
-		return c.ID, err
-	}
-	if done {
-		return c.ID, json.Unmarshal(answer, &c.ID)
-	}
-	id := tx.e.ids.NewCaseID(tx.now)
-	c.ID = id
-	tree := store.NewTree()
-	tree.Root = id
-	u := tx.unit(tree)
-	tx.mark(u, command, call)
-	if call.Key != "" {
-		if u.entry.Answer, err = json.Marshal(id); err != nil {
-			return id, err
-		}
-	}
-	by := builder.Call{By: call.By}
-	return id, tx.do(u, by, func(m *kernel.Machine) error { return m.Start(c, d, input, due, steps) })
-}
-
-// check looks at what was asked of a start, before anything is written, and says when the case begins.
-func (tx *Tx) check(
-	c *store.Case, d *workflow.Definition, input json.RawMessage, call builder.Call,
-) (due time.Time, err error) {
-	if err := tx.e.fits("input", input); err != nil {
-		return due, err
-	}
-	if due, err = call.Begins(tx.now); err != nil {
-		return due, err
-	}
-	if c.Options == nil {
-		if c.Options, err = call.Options.Encode(); err != nil {
-			return due, err
-		}
-	}
-	if len(c.Options) == 0 {
-		return due, nil
-	}
-	o, err := workflow.OptionsOf(kernel.Info(c))
-	if err == nil {
-		err = o.Check(d)
-	}
-	if err != nil {
-		return due, err
-	}
-	return due, tx.e.fits("options", c.Options)
-}
-
-// Act implements [builder.Runtime].
-func (tx *Tx) Act(
-	ctx context.Context, d *workflow.Definition, task string, item workitem.ID, a workitem.Action, payload json.RawMessage,
-	call builder.Call,
-) error {
-	return tx.command(func() error {
-		root, err := tx.root(item)
-		if err != nil {
-			return fmt.Errorf("work item %s: %w", item, err)
-		}
-		return tx.act(ctx, root, d, task, item, a, payload, call)
-	})
-}
-
-func (tx *Tx) act(
-	_ context.Context, root workitem.CaseID, d *workflow.Definition, task string, item workitem.ID, a workitem.Action,
-	payload json.RawMessage, call builder.Call,
-) error {
-	if err := tx.e.fits("payload", payload); err != nil {
-		return err
-	}
-	command := fmt.Sprintf("item %s %s", a, item)
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return err
-	}
-	u, err := tx.open(root)
-	if err != nil {
-		return err
-	}
-	c, it := u.tree.Item(item)
-	if it == nil {
-		return tx.missing(item, a)
-	}
-	if d != nil && (c.Workflow != d.Name || it.Task != task) {
-		return fmt.Errorf("work item %s belongs to task %s/%s, and the action was asked of task %s/%s: %w",
-			item, c.Workflow, it.Task, d.Name, task, ErrNotFound)
-	}
-	tx.mark(u, command, call)
-	route := call.Route
-	call.Route = nil
-	return tx.do(u, call, func(m *kernel.Machine) error { return m.Act(item, a, payload, route) })
-}
-
-// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it
-// is final.
-func (tx *Tx) missing(item workitem.ID, a workitem.Action) error {
-	row, err := tx.s.Item(tx.ctx, item)
-	if err != nil {
-		return fmt.Errorf("work item %s: %w", item, err)
-	}
-	return &workitem.TransitionError{Item: item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: a}
-}
-
-// NewItem creates one more work item in an enabled or started task of a case. The error wraps [ErrInactive] if the task
-// is neither. The only option is [builder.By].
-func (tx *Tx) NewItem(
-	_ context.Context, id workitem.CaseID, task string, n activities.NewItem, opts ...builder.CallOption,
-) (it *workitem.Item, err error) {
-	call := builder.CallWith(opts...)
-	err = tx.command(func() error {
-		if call.Key != "" {
-			return errors.New("a work item cannot be added with a Key; leave it out")
-		}
-		if err := errors.Join(tx.e.fits("input", n.Input), isText("queue", n.Queue)); err != nil {
-			return err
-		}
-		u, err := tx.openAny(id)
-		if err != nil {
-			return err
-		}
-		tx.mark(u, "item new "+task, call)
-		return tx.do(u, call, func(m *kernel.Machine) (err error) {
-			it, err = m.OpenItem(id, task, n)
-			return err
-		})
-	})
-	return it, err
-}
-
-// CancelCase cancels a case with all that it owns. The reason may be nil. The error wraps [ErrInactive] if the case has
-// ended.
-func (tx *Tx) CancelCase(_ context.Context, id workitem.CaseID, reason *workitem.Failure, call builder.Call) error {
-	return tx.command(func() error {
-		if err := tx.e.reasonFits(reason); err != nil {
-			return err
-		}
-		return tx.once(id, fmt.Sprintf("case cancel %s", id), call,
-			func(m *kernel.Machine) error { return m.Cancel(id, reason) })
-	})
-}
-
-// once runs a command on the tree of a case, unless the command was done before with the same idempotency key.
-func (tx *Tx) once(id workitem.CaseID, command string, call builder.Call, f func(*kernel.Machine) error) error {
-	if _, done, err := tx.answered(call.Key, command); done || err != nil {
-		return err
-	}
-	u, err := tx.openAny(id)
-	if err != nil {
-		return err
-	}
-	tx.mark(u, command, call)
-	return tx.do(u, call, f)
-}
-
 // Case returns the state of a case as the transaction sees it.
 func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 	leave, err := tx.enter()
@@ -290,16 +107,16 @@ func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 	return c, nil
 }
 
+// internal runs a command of the engine itself on a tree.
+func (tx *Tx) internal(u *unit, command string, f func(*kernel.Machine) error) error {
+	_, err := tx.on(u, operation{command: command}, workflow.Result{}, f)
+	return err
+}
+
 // do runs one command on a tree.
-func (tx *Tx) do(u *unit, call builder.Call, f func(*kernel.Machine) error) error {
-	if err := call.Plain(); err != nil {
-		return err
-	}
-	if err := isText("name of who acts", call.By); err != nil {
-		return err
-	}
+func (tx *Tx) do(u *unit, actor string, f func(*kernel.Machine) error) error {
 	tx.touch(u)
-	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, call.By)
+	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, actor)
 	err := f(m)
 	if u.entry.Events == nil {
 		u.entry.Events = m.Events()

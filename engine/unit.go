@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // unit is what a transaction does to one tree: one entry of the journal for all its commands, but for those with an
@@ -43,23 +43,42 @@ func (u *unit) mustBeThere() error {
 	return nil
 }
 
-// mark notes a command that begins.
-func (tx *Tx) mark(u *unit, command string, call builder.Call) {
+// mark notes a command that begins. One with a key keeps its result.
+func (tx *Tx) mark(u *unit, o operation, result workflow.Result) error {
 	tx.touch(u)
-	if u.entry.Command != "" && (u.entry.Key != "" || call.Key != "") {
+	if u.entry.Command != "" && (u.entry.Key != "" || o.key != "") {
 		u.seal()
 	}
 	if u.entry.Command == "" {
-		u.entry.Command = command
+		u.entry.Command = o.command
 	} else {
-		u.also = append(u.also, command)
+		u.also = append(u.also, o.command)
 	}
-	if call.By != "" {
-		u.entry.By = call.By
+	if o.actor != "" {
+		u.entry.By = o.actor
 	}
-	if call.Key != "" {
-		u.entry.Key = call.Key
+	if o.key == "" {
+		return nil
 	}
+	var err error
+	u.entry.Key = o.key
+	u.entry.Answer, err = json.Marshal(answer{Hash: o.hash, Result: result})
+	return err
+}
+
+// answer is what the journal keeps of a command with a key: what it was, and its result.
+type answer struct {
+	Hash   string          `json:"hash"`
+	Result workflow.Result `json:"result"`
+}
+
+// remember keeps the key of a command whose result is known once it is done, in an entry of its own. One that reached no case
+// (u is nil) did nothing, so there is nothing to remember.
+func (tx *Tx) remember(u *unit, o operation, result workflow.Result) error {
+	if o.key == "" || u == nil {
+		return nil
+	}
+	return tx.mark(u, o, result)
 }
 
 // seal ends an entry and begins the next.
@@ -126,27 +145,26 @@ func (tx *Tx) keyed(key string) *store.Entry {
 	return nil
 }
 
-// answered finds the outcome of an earlier command with the same idempotency key.
-func (tx *Tx) answered(key, command string) (json.RawMessage, bool, error) {
-	if key == "" {
-		return nil, false, nil
-	}
-	if err := isText("idempotency key", key); err != nil {
-		return nil, false, err
-	}
-	entry := tx.keyed(key)
+// answered finds the result of an earlier command with the same idempotency key.
+func (tx *Tx) answered(o operation) (workflow.Result, bool, error) {
+	var first answer
+	entry := tx.keyed(o.key)
 	if entry == nil {
 		var err error
-		if entry, err = tx.s.Answered(tx.ctx, key); errors.Is(err, store.ErrNotFound) {
-			return nil, false, nil
+		if entry, err = tx.s.Answered(tx.ctx, o.key); errors.Is(err, store.ErrNotFound) {
+			return first.Result, false, nil
 		} else if err != nil {
-			return nil, false, err
+			return first.Result, false, err
 		}
 	}
-	if entry.Command != command {
-		return nil, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q", ErrKeyReused, key, entry.Command, command)
+	if err := json.Unmarshal(entry.Answer, &first); err != nil {
+		return first.Result, false, fmt.Errorf("%w: the answer of key %q: %w", store.ErrCorrupt, o.key, err)
 	}
-	return entry.Answer, true, nil
+	if first.Hash != o.hash {
+		return workflow.Result{}, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q, or for the same with other values",
+			ErrKeyReused, o.key, entry.Command, o.command)
+	}
+	return first.Result, true, nil
 }
 
 // append hands the transaction's changes to the store.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
@@ -30,8 +29,7 @@ func (e *Engine) onJob(root workitem.CaseID, command string, lazy bool, f func(*
 		if err != nil {
 			return err
 		}
-		tx.mark(u, command, builder.Call{})
-		return tx.do(u, builder.Call{}, f)
+		return tx.internal(u, command, f)
 	}}
 }
 

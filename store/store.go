@@ -9,12 +9,13 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The kinds of failure that a store reports. Wrapped errors say which thing was meant and what to do.
 var (
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = workflow.ErrNotFound
 	ErrConflict = errors.New("changed by somebody else in the meantime")
 	ErrOwned    = errors.New("the database is owned already")
 	ErrReadOnly = errors.New("the database can only be read")

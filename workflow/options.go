@@ -16,28 +16,28 @@ import (
 // for nothing.
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
-	OnComplete []Completion    `json:"onComplete,omitempty"` // who is told of the end, in this order
+	OnComplete []HandlerCall   `json:"onComplete,omitempty"` // the handlers of its end, in this order
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 }
 
-// Completion says that a handler is to be told of the end of a run.
-type Completion struct {
+// HandlerCall says that a completion handler is called at the end of a run.
+type HandlerCall struct {
 	Handler string          `json:"handler"`         // its name, see Definition.Handlers
 	Value   json.RawMessage `json:"value,omitempty"` // what it is given
-	Only    []string        `json:"only,omitempty"`  // the outcomes that it is told of, by their words; empty for all
+	Only    []string        `json:"only,omitempty"`  // the outcomes after which it is called, by their words; empty for all
 }
 
 // outcomes are the words for how a run can end.
 var outcomes = []string{workitem.Completed.String(), workitem.Failed.String(), workitem.Canceled.String()}
 
-// Includes reports whether the handler is to be told of this outcome.
-func (t *Completion) Includes(outcome workitem.State) bool {
+// Includes reports whether the handler is called after this outcome.
+func (t *HandlerCall) Includes(outcome workitem.State) bool {
 	return len(t.Only) == 0 || slices.Contains(t.Only, outcome.String())
 }
 
 // Encode returns the JSON that a case keeps; nil for the zero value. The error is a [*domain.InvalidError].
 func (o Options) Encode() (json.RawMessage, error) {
-	if len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() {
+	if o.isZero() {
 		return nil, nil
 	}
 	raw, err := json.Marshal(o)
@@ -45,6 +45,10 @@ func (o Options) Encode() (json.RawMessage, error) {
 		return nil, &domain.InvalidError{Type: "workflow.Options", Err: err}
 	}
 	return raw, nil
+}
+
+func (o *Options) isZero() bool {
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero()
 }
 
 // OptionsOf reads the options of a case.
@@ -74,7 +78,7 @@ func (o Options) Check(d *Definition) error {
 		}
 		for _, word := range t.Only {
 			if !slices.Contains(outcomes, word) {
-				return fmt.Errorf("completion handler %s of workflow %s is to be told of %q only: use some of %s",
+				return fmt.Errorf("completion handler %s of workflow %s is to be called after %q only: use some of %s",
 					t.Handler, d.Name, word, strings.Join(outcomes, ", "))
 			}
 		}
@@ -83,7 +87,7 @@ func (o Options) Check(d *Definition) error {
 }
 
 // Handler answers the end of a run, for whoever started it. It is part of the definition; a start chooses it by its
-// name, with a value (see [Options]). It is told once of the end of a run: when it completed, failed or was canceled.
+// name, with a value (see [Options]). It is called once, when the run has completed, failed or was canceled.
 type Handler struct {
 	// Accept decodes and validates the value that a start gives; nil takes any.
 	Accept func(value json.RawMessage) (json.RawMessage, error)

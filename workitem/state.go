@@ -68,6 +68,22 @@ func (a Action) String() string {
 	return fmt.Sprintf("action(%d)", uint8(a))
 }
 
+// MarshalText implements encoding.TextMarshaler with the word for the action; NoAction is an empty text.
+func (a Action) MarshalText() ([]byte, error) {
+	if a == NoAction {
+		return nil, nil
+	}
+	return []byte(a.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error says which words there are.
+func (a *Action) UnmarshalText(text []byte) (err error) {
+	if *a = NoAction; len(text) > 0 {
+		*a, err = ParseAction(string(text))
+	}
+	return err
+}
+
 // ParseAction reads the word for an action; "none" is not one.
 func ParseAction(word string) (Action, error) {
 	if i := slices.Index(actionNames[:], word); i > 0 {

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -54,15 +53,19 @@ func (e *Engine) itemsOf(id workitem.CaseID) []*workitem.Item {
 // OpenItem creates one more work item in an enabled or started task.
 func OpenItem[In any](e *Engine, id workitem.CaseID, task string, input In) *workitem.Item {
 	e.t.Helper()
-	it, err := e.NewItem(context.Background(), id, task, activities.NewItem{Input: payload(e, input)})
+	added, err := e.Do(context.Background(), workflow.AddItem(id, task, payload(e, input)))
 	if err != nil {
 		e.t.Fatalf("open an item of %s: %v", task, err)
 	}
-	return it
+	row, err := e.Engine.Item(context.Background(), added.Item)
+	if err != nil {
+		e.t.Fatalf("open an item of %s: %v", task, err)
+	}
+	return row.Item
 }
 
 // StartItem starts the item that [Engine.Item] finds, and returns it.
-func (e *Engine) StartItem(id workitem.CaseID, label string, opts ...builder.CallOption) *workitem.Item {
+func (e *Engine) StartItem(id workitem.CaseID, label string, opts ...workflow.Option) *workitem.Item {
 	e.t.Helper()
 	it := e.Item(id, label)
 	e.do(it, workitem.Start, nil, opts)
@@ -70,13 +73,13 @@ func (e *Engine) StartItem(id workitem.CaseID, label string, opts ...builder.Cal
 }
 
 // CompleteItem completes the item that [Engine.Item] finds with an output, and starts it before if nothing has.
-func CompleteItem[Out any](e *Engine, id workitem.CaseID, label string, out Out, opts ...builder.CallOption) {
+func CompleteItem[Out any](e *Engine, id workitem.CaseID, label string, out Out, opts ...workflow.Option) {
 	e.t.Helper()
 	e.do(e.begun(id, label), workitem.Complete, payload(e, out), opts)
 }
 
 // FailItem fails the item that [Engine.Item] finds, and starts it before if nothing has.
-func (e *Engine) FailItem(id workitem.CaseID, label string, f *workitem.Failure, opts ...builder.CallOption) {
+func (e *Engine) FailItem(id workitem.CaseID, label string, f *workitem.Failure, opts ...workflow.Option) {
 	e.t.Helper()
 	e.do(e.begun(id, label), workitem.Fail, payload(e, f), opts)
 }
@@ -109,9 +112,9 @@ func (e *Engine) begun(id workitem.CaseID, label string) *workitem.Item {
 	return it
 }
 
-func (e *Engine) do(it *workitem.Item, a workitem.Action, payload json.RawMessage, opts []builder.CallOption) {
+func (e *Engine) do(it *workitem.Item, a workitem.Action, payload json.RawMessage, opts []workflow.Option) {
 	e.t.Helper()
-	if err := e.Do(context.Background(), it.ID, a, payload, opts...); err != nil {
+	if _, err := e.Do(context.Background(), workflow.Act(it.ID, a, payload, opts...)); err != nil {
 		e.t.Fatalf("%s item %s: %v", a, it.Label(), err)
 	}
 }

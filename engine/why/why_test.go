@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -62,7 +63,7 @@ func desk(t *testing.T, name string, w builder.Work[any, any], opts ...builder.O
 	return b.MustBuild()
 }
 
-func start(t *testing.T, e *enginetest.Engine, w *builder.Workflow[any], opts ...builder.CallOption) workitem.CaseID {
+func start(t *testing.T, e *enginetest.Engine, w *builder.Workflow[any], opts ...workflow.Option) workitem.CaseID {
 	t.Helper()
 	id, err := w.Start(t.Context(), e, nil, opts...)
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestAPersonMustAct(t *testing.T) {
 	start(t, e, w)
 	e.Advance(time.Second)
 	id := start(t, e, w)
-	urgent := start(t, e, w, builder.Priority(5))
+	urgent := start(t, e, w, workflow.Priority(5))
 	e.Advance(3 * time.Minute)
 
 	wait := only(t, ask(t, e, id))
@@ -91,12 +92,12 @@ func TestAPersonMustAct(t *testing.T) {
 		wait.Item.String(), wait.Text)
 	require.Zero(t, only(t, ask(t, e, urgent)).Ahead)
 
-	require.NoError(t, e.Do(t.Context(), wait.Item, workitem.Start, nil, builder.By("ann")))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Start, nil, workflow.By("ann"))))
 	e.Advance(time.Minute)
 	wait = only(t, ask(t, e, id))
 	require.Contains(t, wait.Text, "item check.1.1 (started, queue office) waits for somebody to complete it: ann has it, since 1m")
 
-	require.NoError(t, e.Do(t.Context(), wait.Item, workitem.Fail, []byte(`{"code":"busy","message":"later","retryable":true}`)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Fail, []byte(`{"code":"busy","message":"later","retryable":true}`))))
 	wait = only(t, ask(t, e, id))
 	require.Equal(t, why.Retry, wait.Kind)
 	require.Equal(t, 2, wait.Attempt)
@@ -110,7 +111,7 @@ func TestAPersonMustAct(t *testing.T) {
 	require.Equal(t, why.Person, wait.Kind)
 	require.Contains(t, wait.Text, "waits for somebody to start it, attempt 2 of 3 after busy: later")
 
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	answer := ask(t, e, id)
 	require.Empty(t, answer.Waits)
 	require.Contains(t, answer.String(), " is canceled, since 0s: nothing of it can be enabled any more")
@@ -226,8 +227,8 @@ func TestStepsAndChildCases(t *testing.T) {
 	require.Len(t, ask(t, e, answer.Waits[0].Child).Waits, 1)
 
 	do := func(item workitem.ID) {
-		require.NoError(t, e.Do(t.Context(), item, workitem.Start, nil))
-		require.NoError(t, e.Do(t.Context(), item, workitem.Complete, nil))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(item, workitem.Start, nil)))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(item, workitem.Complete, nil)))
 		e.Drain()
 	}
 	do(answer.Waits[1].Item)
@@ -235,7 +236,7 @@ func TestStepsAndChildCases(t *testing.T) {
 	require.Equal(t, why.Event, wait.Kind)
 	require.Equal(t, "paid", wait.Name)
 	require.Contains(t, wait.Text, "step paid of call.1.1 waits for event paid, since 0s, until ")
-	require.NoError(t, e.Send(t.Context(), id, "paid", json.RawMessage(`"x"`)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "paid", json.RawMessage(`"x"`))))
 	e.Drain()
 	wait = only(t, ask(t, e, id))
 	require.Equal(t, why.Delay, wait.Kind)
@@ -260,12 +261,12 @@ func TestJoinsAndStuckCases(t *testing.T) {
 	w := b.MustBuild()
 	e := enginetest.New(t, w)
 	id := start(t, e, w)
-	do := func(opts ...builder.CallOption) {
+	do := func(opts ...workflow.Option) {
 		wait := ask(t, e, id).Waits[0]
-		require.NoError(t, e.Do(t.Context(), wait.Item, workitem.Start, nil))
-		require.NoError(t, e.Do(t.Context(), wait.Item, workitem.Complete, nil, opts...))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Start, nil)))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Complete, nil, opts...)))
 	}
-	do(builder.Route("left"))
+	do(workflow.Route("left"))
 	do()
 	answer := ask(t, e, id)
 	require.Len(t, answer.Waits, 2, answer.String())
@@ -284,7 +285,7 @@ func TestJoinsAndStuckCases(t *testing.T) {
 func TestABeginThatIsLater(t *testing.T) {
 	w := desk(t, "desk", builder.Work[any, any]{})
 	e := enginetest.New(t, w)
-	id := start(t, e, w, builder.After(2*time.Hour))
+	id := start(t, e, w, workflow.After(2*time.Hour))
 	wait := only(t, ask(t, e, id))
 	require.Equal(t, why.Delay, wait.Kind)
 	require.Contains(t, wait.Text, "the case goes on in 2h, at ")
@@ -307,7 +308,7 @@ func TestAQueueIsListedByPriorityThenAge(t *testing.T) {
 	w := desk(t, "desk", builder.Work[any, any]{Queue: "office"})
 	e := enginetest.New(t, w)
 	for _, priority := range []int{0, 5, -3, 5, 0, 7} {
-		start(t, e, w, builder.Priority(priority))
+		start(t, e, w, workflow.Priority(priority))
 		e.Advance(time.Second)
 	}
 	queue := "office"

@@ -12,10 +12,12 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // whole makes a closed database: two cases that wait for a person after a job, a function that has done a step, has taken
@@ -52,7 +54,7 @@ func whole(t *testing.T) string {
 	require.NoError(t, err)
 	run, err := wait.Start(t.Context(), e, 7)
 	require.NoError(t, err)
-	require.NoError(t, e.Send(t.Context(), run, "second", 1))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run, "second", 1)))
 	e.Drain(t.Context())
 	require.NoError(t, integrity.Check(t.Context(), e))
 	require.NoError(t, e.Close())

@@ -31,16 +31,16 @@ import (
 // callbacks.
 var (
 	ErrNotFound  = store.ErrNotFound
-	ErrBadRoute  = errors.New("bad route")
-	ErrRunaway   = errors.New("the command does not come to an end")
+	ErrBadRoute  = workflow.ErrBadRoute
+	ErrRunaway   = workflow.ErrRunaway
 	ErrLeaseLost = errors.New("the lease is lost")
-	ErrUnknown   = errors.New("unknown workflow")
+	ErrUnknown   = workflow.ErrUnknown
 
 	// ErrNotDue says that a suspended job waits on.
 	ErrNotDue = errors.New("the job waits for its steps, and its time has not come")
 
 	// ErrUnfinished says that a case that should have ended goes on, or has left jobs to do.
-	ErrUnfinished = errors.New("has not ended")
+	ErrUnfinished = workflow.ErrUnfinished
 )
 
 // What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,

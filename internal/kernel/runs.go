@@ -45,7 +45,7 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 // Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow,
 // otherwise in a transaction. The failure is that of an attempt that was made already, nil if there was none; the job
 // then waits.
-func (m *Machine) Tell(t workflow.Completion, failure *workitem.Failure, wait time.Duration) error {
+func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/virtual"
@@ -127,7 +125,7 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 		if err != nil {
 			return nil, err
 		}
-		return nil, r.engine.Cancel(ctx, id, nil)
+		return nil, r.send(ctx, workflow.Cancel(id, nil))
 	case VerbAdvance:
 		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
 	case VerbCrash:
@@ -201,16 +199,16 @@ func (r *runner) start(ctx context.Context, a Action) error {
 	if _, taken := r.roots[a.Name]; taken {
 		return syntaxf("a case was already started as %q; name this one with \"start %s as NAME\"", a.Name, a.Workflow)
 	}
-	id, err := r.engine.Start(ctx, d.Name, nil)
+	started, err := r.engine.Do(ctx, workflow.Start(d.Name, nil))
 	if err != nil {
 		return err
 	}
-	r.roots[a.Name], r.last = id, a.Name
+	r.roots[a.Name], r.last = started.Case, a.Name
 	return nil
 }
 
-func undefined(workflow string) error {
-	return fmt.Errorf("no workflow %q was defined: %w", workflow, engine.ErrNotFound)
+func undefined(name string) error {
+	return fmt.Errorf("no workflow %q was defined: %w", name, engine.ErrNotFound)
 }
 
 // verbs are the actions behind the verbs.
@@ -225,7 +223,15 @@ func (r *runner) act(ctx context.Context, a Action) error {
 	if err != nil {
 		return err
 	}
-	return r.engine.Act(ctx, nil, "", id, verbs[a.Verb], nil, builder.Call{Route: a.To})
+	c := workflow.Act(id, verbs[a.Verb], nil)
+	c.Route = a.To
+	return r.send(ctx, c)
+}
+
+// send has the engine execute a command whose result nobody needs.
+func (r *runner) send(ctx context.Context, c workflow.Command) error {
+	_, err := r.engine.Do(ctx, c)
+	return err
 }
 
 // startAndComplete does both in one transaction.
@@ -235,10 +241,13 @@ func (r *runner) startAndComplete(ctx context.Context, a Action) error {
 		return err
 	}
 	return r.engine.Update(ctx, func(tx *engine.Tx) error {
-		if err := tx.Act(ctx, nil, "", id, workitem.Start, nil, builder.Call{}); err != nil {
+		if _, err := tx.Do(ctx, workflow.Act(id, workitem.Start, nil)); err != nil {
 			return err
 		}
-		return tx.Act(ctx, nil, "", id, workitem.Complete, nil, builder.Call{Route: a.To})
+		complete := workflow.Act(id, workitem.Complete, nil)
+		complete.Route = a.To
+		_, err := tx.Do(ctx, complete)
+		return err
 	})
 }
 
@@ -251,8 +260,7 @@ func (r *runner) newItem(ctx context.Context, a Action) error {
 		return fmt.Errorf("task %q of workflow %s is a %s and has no work items of its own: %w",
 			a.Task, c.Workflow, kindWords[c.Net.Task(t).Kind], errNoItems)
 	}
-	_, err = r.engine.NewItem(ctx, c.ID, a.Task, activities.NewItem{})
-	return err
+	return r.send(ctx, workflow.AddItem(c.ID, a.Task, nil))
 }
 
 // failure turns an error into the line that a failing command prints.

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -260,7 +261,7 @@ func TestACrashBetweenTwoAttemptsLosesNothing(t *testing.T) {
 
 func TestACanceledCaseLeavesNoAttemptPending(t *testing.T) {
 	b := start(t, "On rabbits. [[error]]")
-	require.NoError(t, b.e.Cancel(t.Context(), b.id, workitem.Failf("obsolete", "nobody wants it")))
+	require.NoError(t, enginetest.Do(t.Context(), b.e, workflow.Cancel(b.id, workitem.Failf("obsolete", "nobody wants it"))))
 	b.e.Advance(time.Hour)
 	require.Equal(t, 1, b.server.Count())
 	require.Equal(t, []string{"1 failed", "2 canceled"}, b.records())

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/recipes/approval"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -45,11 +45,11 @@ func Example() {
 		}
 		claim := must(recipe.Approve.InputOf(item.Item))
 		fmt.Printf("%s asks for %d cents\n", claim.Employee, claim.Cents)
-		if err := recipe.Approve.Start(ctx, e, item.ID, builder.By("Bob")); err != nil {
+		if err := recipe.Approve.Start(ctx, e, item.ID, workflow.By("Bob")); err != nil {
 			log.Fatal(err)
 		}
 		verdict := approval.Decision{Reason: "a plain one writes too"}
-		if err := recipe.Approve.Complete(ctx, e, item.ID, verdict, builder.By("Bob")); err != nil {
+		if err := recipe.Approve.Complete(ctx, e, item.ID, verdict, workflow.By("Bob")); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/virtual"
@@ -19,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -111,7 +111,7 @@ func charge(t *testing.T, d time.Duration, answers ...error) ([]string, store.Ca
 	enginetest.Sound(t, recipe)
 	e := enginetest.New(t, recipe)
 	c.clock = e.Clock()
-	id, err := recipe.Start(t.Context(), e, bizretry.Renewal{Customer: "Ann", Cents: 9_90}, builder.By("calendar"))
+	id, err := recipe.Start(t.Context(), e, bizretry.Renewal{Customer: "Ann", Cents: 9_90}, workflow.By("calendar"))
 	require.NoError(t, err)
 	e.Advance(d)
 	k, err := e.Case(t.Context(), id)

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/fanout"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -24,10 +25,10 @@ func deliver(ctx context.Context, e *engine.Engine, id workitem.CaseID, task, ou
 		if err != nil {
 			return err
 		}
-		if err := e.Do(ctx, item.ID, workitem.Start, nil); err != nil {
+		if err := enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Start, nil)); err != nil {
 			return err
 		}
-		return e.Do(ctx, item.ID, workitem.Complete, []byte(output))
+		return enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Complete, []byte(output)))
 	}
 	return fmt.Errorf("task %s has no work item", task)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/nested"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -27,7 +28,7 @@ func work(ctx context.Context, e *engine.Engine, r *nested.Recipe, root workitem
 		if err != nil {
 			return err
 		}
-		if err := e.Do(ctx, it.ID, workitem.Start, nil); err != nil {
+		if err := enginetest.Do(ctx, e, workflow.Act(it.ID, workitem.Start, nil)); err != nil {
 			return err
 		}
 		switch it.Task {
@@ -45,7 +46,7 @@ func work(ctx context.Context, e *engine.Engine, r *nested.Recipe, root workitem
 				return err
 			}
 		default:
-			if err := e.Do(ctx, it.ID, workitem.Complete, nil); err != nil {
+			if err := enginetest.Do(ctx, e, workflow.Act(it.ID, workitem.Complete, nil)); err != nil {
 				return err
 			}
 		}
@@ -142,7 +143,7 @@ func TestTheBillIsMadeOfWhatTheParcelsGave(t *testing.T) {
 func TestACanceledOrderCancelsItsParcels(t *testing.T) {
 	e, recipe, id := start(t)
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "warehouse", ""))
-	require.NoError(t, e.Cancel(t.Context(), id, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	tree, err := e.Tree(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, 4, tree.Len())

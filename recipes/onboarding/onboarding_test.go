@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -54,7 +55,7 @@ func Example() {
 
 	letter := <-w.letters
 	fmt.Println("a mail goes to", letter.Person.Email)
-	if err := e.SendToken(ctx, letter.Token, nil); err != nil {
+	if err := enginetest.Do(ctx, e, workflow.SendToken(letter.Token, nil)); err != nil {
 		log.Fatal(err)
 	}
 	c := must(e.Wait(ctx, id))
@@ -100,7 +101,7 @@ func TestEachWaitOutlivesTheProcess(t *testing.T) {
 	begun := e.Now()
 	e.Crash()
 	e.Advance(time.Hour)
-	require.NoError(t, e.Send(t.Context(), id, onboarding.Verified, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, onboarding.Verified, nil)))
 	e.Drain()
 	require.Equal(t, 1, w.calls)
 	e.Crash() // before the model's second attempt
@@ -124,8 +125,8 @@ func TestWhoeverIsLateIsNotVerified(t *testing.T) {
 	require.Equal(t, store.CaseFailed, c.State)
 	require.Equal(t, "not-verified", c.Failure.Code)
 	letter := <-w.letters
-	require.ErrorIs(t, e.SendToken(t.Context(), letter.Token, nil), engine.ErrNotFound, "the link is dead")
-	require.ErrorIs(t, e.Send(t.Context(), id, onboarding.Verified, nil), engine.ErrInactive)
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(letter.Token, nil)), engine.ErrNotFound, "the link is dead")
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Send(id, onboarding.Verified, nil)), engine.ErrInactive)
 	_, err = account(t, e)
 	require.Error(t, err)
 }
@@ -133,8 +134,8 @@ func TestWhoeverIsLateIsNotVerified(t *testing.T) {
 func TestALinkServesOnce(t *testing.T) {
 	e, w, _, _ := start(t)
 	letter := <-w.letters
-	require.NoError(t, e.SendToken(t.Context(), letter.Token, nil))
-	require.ErrorIs(t, e.SendToken(t.Context(), letter.Token, nil), engine.ErrNotFound)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.SendToken(letter.Token, nil)))
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(letter.Token, nil)), engine.ErrNotFound)
 	e.Advance(2 * time.Hour)
 	_, err := account(t, e)
 	require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestAnEventThatComesEarlyIsKept(t *testing.T) {
 	w.letters = make(chan onboarding.Letter)
 	id, err := signUp.Start(t.Context(), e, onboarding.Person{ID: "bob", Email: "bob@example.com"})
 	require.NoError(t, err)
-	require.NoError(t, e.Send(t.Context(), id, onboarding.Verified, nil))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, onboarding.Verified, nil)))
 	<-w.letters
 	e.Drain()
 	require.Equal(t, 1, w.calls, "the model is asked at once")

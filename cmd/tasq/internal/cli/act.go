@@ -3,20 +3,22 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // asking is what the commands that act have in common.
 type asking struct {
 	a       *app
-	command engine.RemoteCommand
+	command workflow.Command
 	about   string // the id of the case or work item, or the beginning of it
 	data    data
 	timeout time.Duration
@@ -29,7 +31,7 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	f.Var(&q.data, "data", what+" (as it is, @FILE, or - for standard input)")
 	f.StringVar(&q.command.Key, "key", "",
 		"idempotency `key`: a second command with it does nothing, and gets the first answer")
-	f.StringVar(&q.command.By, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
 	q.patience(cmd)
 }
 
@@ -42,7 +44,7 @@ func (q *asking) patience(cmd *cobra.Command) {
 
 // find finds what the command is about.
 func (q *asking) find(ctx context.Context, r store.Reader) error {
-	if q.command.Do == engine.RemoteItem {
+	if q.command.Kind == workflow.KindAct {
 		return resolve(ctx, r, itemIDs, q.about, &q.command.Item)
 	}
 	return resolve(ctx, r, caseIDs, q.about, &q.command.Case)
@@ -53,14 +55,22 @@ func (q *asking) complete() error {
 	if q.timeout < 0 {
 		return usagef("--timeout %s: use 0s not to wait, or more", q.timeout)
 	}
-	q.command.Data, q.command.Stay = q.data.json, q.queue
-	if q.command.Action == workitem.Fail.String() {
-		q.command.Data = retryable(q.data.json)
+	q.command.WaitForOwner = q.queue
+	if q.command.Actor == "" {
+		q.command.Actor = os.Getenv("USER")
 	}
-	if q.command.By == "" {
-		q.command.By = os.Getenv("USER")
+	var err error
+	switch {
+	case q.command.Kind == workflow.KindCancel:
+		if q.command.Reason, err = builder.DecodeFailure(q.data.json); err != nil {
+			err = fmt.Errorf("the reason of the cancellation: %w", err)
+		}
+	case q.command.Action == workitem.Fail:
+		q.command.Payload = retryable(q.data.json)
+	default:
+		q.command.Payload = q.data.json
 	}
-	return nil
+	return err
 }
 
 // retryable makes a failure that does not say whether another attempt may help one that says so, as the error of a

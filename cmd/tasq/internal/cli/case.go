@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -41,7 +41,7 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.command.Do, q.command.Workflow, q.command.After = engine.RemoteStart, args[0], time.Duration(after)
+		q.command.Kind, q.command.Workflow, q.command.After = workflow.KindStart, args[0], time.Duration(after)
 		result, err := o.do(ctx, q)
 		if err != nil || q.queue {
 			return err
@@ -72,7 +72,7 @@ func (a *app) caseCancel() *cobra.Command {
 	}
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.command.Do = engine.RemoteCancel
+		q.command.Kind = workflow.KindCancel
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
@@ -107,7 +107,7 @@ func (a *app) caseRemove() *cobra.Command {
 	}
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.command.Do = engine.RemoteRemove
+		q.command.Kind = workflow.KindRemove
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}

@@ -13,5 +13,3 @@
 // Results go to standard output, as a table for people or as JSON for programs, one object a line. Errors and remarks
 // go to standard error. The exit codes are stable, see the Exit constants.
 package cli
-
-import ()

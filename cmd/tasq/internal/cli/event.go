@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // event is the command "event".
@@ -29,7 +28,7 @@ func (a *app) eventSend() *cobra.Command {
 	}
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.command.Do, q.command.Event = engine.RemoteSend, args[1]
+		q.command.Kind, q.command.Event = workflow.KindSend, args[1]
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
@@ -47,7 +46,7 @@ func (a *app) eventToken() *cobra.Command {
 	}
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.command.Do, q.command.Token = engine.RemoteToken, args[0]
+		q.command.Kind, q.command.Token = workflow.KindToken, args[0]
 		return a.send(ctx, o, q, "event sent by token")
 	})
 	return cmd
@@ -61,7 +60,7 @@ func (a *app) eventBroadcast() *cobra.Command {
 	}
 	q.flags(cmd, "the value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.command.Do, q.command.Event = engine.RemoteBroadcast, args[0]
+		q.command.Kind, q.command.Event = workflow.KindBroadcast, args[0]
 		return a.send(ctx, o, q, "")
 	})
 	return cmd
@@ -76,8 +75,8 @@ func (a *app) send(ctx context.Context, o owning, q *asking, done string) error 
 	if a.output == "json" {
 		return a.object(result)
 	}
-	if q.command.Do == engine.RemoteBroadcast {
-		done = fmt.Sprintf("topic %s reached %d", q.command.Event, result.N)
+	if q.command.Kind == workflow.KindBroadcast {
+		done = fmt.Sprintf("topic %s reached %d", q.command.Event, result.Count)
 	}
 	return a.say("%s", done)
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -51,11 +51,11 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 	}
 	q.flags(cmd, what)
 	if ends {
-		cmd.Flags().StringSliceVar(&q.command.To, "to", nil,
+		cmd.Flags().StringSliceVar(&q.command.Route, "to", nil,
 			"`names` of the tasks or conditions that the task's xor- or or-split goes to, if this ends the task")
 	}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
-		q.command.Do, q.command.Action = engine.RemoteItem, do.String()
+		q.command.Kind, q.command.Action = workflow.KindAct, do
 		if q.about = args[0]; checkID(itemIDs, q.about) != nil {
 			return checkID(itemIDs, q.about)
 		}

@@ -34,15 +34,15 @@ type owning struct {
 }
 
 // do has a command done, and returns when it is; with --queue, once it is left.
-func (o *owning) do(ctx context.Context, q *asking) (engine.RemoteResult, error) {
+func (o *owning) do(ctx context.Context, q *asking) (workflow.Result, error) {
 	if err := q.complete(); err != nil {
-		return engine.RemoteResult{}, err
+		return workflow.Result{}, err
 	}
-	if q.command.Do == engine.RemoteStart && o.net == "" {
+	if q.command.Kind == workflow.KindStart && o.net == "" {
 		q.command.Workflow, o.recipe = recipeName(q.command.Workflow)
 	}
 	if err := o.prepare(ctx, q); err != nil {
-		return engine.RemoteResult{}, err
+		return workflow.Result{}, err
 	}
 	return o.ask(ctx, q)
 }
@@ -65,7 +65,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		if err != nil {
 			return err
 		}
-		if q.command.Do == engine.RemoteBroadcast {
+		if q.command.Kind == workflow.KindBroadcast {
 			return o.gatherAll(known.defs, code)
 		}
 		if err := q.find(ctx, r); err != nil {
@@ -80,18 +80,18 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 }
 
 // caseOf finds the case that a command acts on; nil for one that is about no case that is there.
-func caseOf(ctx context.Context, r store.Reader, c engine.RemoteCommand) (*store.Case, error) {
+func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*store.Case, error) {
 	id := c.Case
-	switch c.Do {
-	case engine.RemoteStart:
+	switch c.Kind {
+	case workflow.KindStart:
 		return nil, nil
-	case engine.RemoteItem:
+	case workflow.KindAct:
 		it, err := findItem(ctx, r, c.Item)
 		if err != nil {
 			return nil, err
 		}
 		id = it.Case
-	case engine.RemoteToken:
+	case workflow.KindToken:
 		var err error
 		if id, err = engine.TokenCase(c.Token); err != nil {
 			return nil, err
@@ -265,8 +265,8 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 }
 
 // ask has the command done, by this process if nobody owns the database, and otherwise by the one that does.
-func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error) {
-	var result engine.RemoteResult
+func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
+	var result workflow.Result
 	command, err := json.Marshal(q.command)
 	if err != nil {
 		return result, err
@@ -308,13 +308,13 @@ func (o *owning) ask(ctx context.Context, q *asking) (engine.RemoteResult, error
 
 // execute does the command as the owner of the database.
 func (o *owning) execute(
-	ctx context.Context, e *engine.Engine, c engine.RemoteCommand,
-) (result engine.RemoteResult, err error) {
+	ctx context.Context, e *engine.Engine, c workflow.Command,
+) (result workflow.Result, err error) {
 	if o.lacks != "" {
 		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
 	} else {
-		result, err = e.Execute(ctx, c)
+		result, err = e.Do(ctx, c)
 	}
 	if err == nil {
 		err = e.Drain(ctx) // timers that are due
@@ -328,12 +328,12 @@ const patience = time.Second
 
 // post leaves the command for the process that owns the database, and waits a while for its answer. The error wraps
 // context.DeadlineExceeded if there was none; the command did not happen then.
-func (o *owning) post(ctx context.Context, command json.RawMessage) (engine.RemoteResult, error) {
+func (o *owning) post(ctx context.Context, command json.RawMessage) (workflow.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answer, err := sqlite.Post(limited, o.path, command)
 	if err != nil {
-		return engine.RemoteResult{}, err
+		return workflow.Result{}, err
 	}
 	return engine.RemoteAnswer(answer)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -142,7 +143,7 @@ func (d *demo) cases(ctx context.Context) error {
 	}
 	old := len(running)
 	if d.needsNew(running) {
-		id, err := d.recipe.Start(ctx, d.engine, airetry.Prompt{Text: cmp.Or(d.Prompt, DefaultPrompt)}, builder.By("demo"))
+		id, err := d.recipe.Start(ctx, d.engine, airetry.Prompt{Text: cmp.Or(d.Prompt, DefaultPrompt)}, workflow.By("demo"))
 		if err != nil {
 			return err
 		}

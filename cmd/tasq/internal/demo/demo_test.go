@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -228,11 +229,11 @@ func answer(t *testing.T, o demo.Options, item, verdict string) {
 	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(o.DB), all...)
 	require.NoError(t, err)
 	defer e.Close()
-	for _, c := range []engine.RemoteCommand{
-		{Do: engine.RemoteItem, Item: id, Action: "start"},
-		{Do: engine.RemoteItem, Item: id, Action: "complete", Data: json.RawMessage(verdict)},
+	for _, c := range []workflow.Command{
+		{Kind: workflow.KindAct, Item: id, Action: workitem.Start},
+		{Kind: workflow.KindAct, Item: id, Action: workitem.Complete, Payload: json.RawMessage(verdict)},
 	} {
-		_, err := e.Execute(t.Context(), c)
+		_, err := e.Do(t.Context(), c)
 		require.NoError(t, err)
 	}
 }
@@ -253,7 +254,7 @@ func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
 }
 
 func TestACaseThatIsCanceledIsNamedSo(t *testing.T) {
-	for reason, want := range map[string]string{"": "", `{"code":"withdrawn"}`: ": withdrawn"} {
+	for reason, want := range map[string]string{"": "", "withdrawn": ": withdrawn"} {
 		o := options(t)
 		silent, hush := io.Pipe() // a person who says nothing
 		t.Cleanup(func() { require.NoError(t, hush.Close()) })
@@ -279,11 +280,15 @@ func cancelCase(ctx context.Context, path, id, reason string) error {
 	if err != nil {
 		return err
 	}
-	return command(ctx, path, engine.RemoteCommand{Do: engine.RemoteCancel, Case: of, Data: json.RawMessage(reason)})
+	c := workflow.Cancel(of, nil)
+	if reason != "" {
+		c.Reason = &workitem.Failure{Code: reason}
+	}
+	return command(ctx, path, c)
 }
 
 // command has the owner of a file do something.
-func command(ctx context.Context, path string, c engine.RemoteCommand) error {
+func command(ctx context.Context, path string, c workflow.Command) error {
 	posted, err := json.Marshal(c)
 	if err != nil {
 		return err

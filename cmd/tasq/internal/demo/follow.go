@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -170,11 +170,11 @@ func (d *demo) answered(ctx context.Context, s *story, line string, open bool) e
 func (d *demo) decide(ctx context.Context, it *workitem.Item, v airetry.Verdict, by string) error {
 	err := d.engine.Update(ctx, func(tx *engine.Tx) error {
 		if it.State == workitem.Initialized {
-			if err := d.recipe.Review.Start(ctx, tx, it.ID, builder.By(by)); err != nil {
+			if err := d.recipe.Review.Start(ctx, tx, it.ID, workflow.By(by)); err != nil {
 				return err
 			}
 		}
-		return d.recipe.Review.Complete(ctx, tx, it.ID, v, builder.By(by))
+		return d.recipe.Review.Complete(ctx, tx, it.ID, v, workflow.By(by))
 	})
 	if _, late := errors.AsType[*workitem.TransitionError](err); late {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // hookPath is where the webhook is; the token follows.
@@ -31,7 +32,7 @@ func listen(address string) (*hook, error) {
 }
 
 // serve begins to serve, the first time that it is called. It goes on until close.
-func (h *hook) serve(e admin.TokenSender) {
+func (h *hook) serve(e workflow.Doer) {
 	h.once.Do(func() {
 		mux := http.NewServeMux()
 		mux.Handle(hookPath, http.StripPrefix(hookPath, admin.Webhook(e, 0)))

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/onboarding"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -82,7 +83,7 @@ func (p *onboardingPlot) workflow(w *outside) (_ engine.Workflow, err error) {
 
 func (p *onboardingPlot) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
 	person := onboarding.Person{ID: "u-" + rand.Text()[:6], Email: "ann@example.com"}
-	return p.signUp.Start(ctx, e, person, builder.By("demo"))
+	return p.signUp.Start(ctx, e, person, workflow.By("demo"))
 }
 
 func (p *onboardingPlot) title(input json.RawMessage) (about, title string) {
@@ -150,7 +151,7 @@ func (p *onboardingPlot) live(ctx context.Context, demo *process, s *progress) e
 		return p.invite(demo, s)
 	}
 	demo.clock.AfterFunc(demo.pace(1500*time.Millisecond), func() {
-		err := demo.engine.Send(ctx, s.id, onboarding.Verified, nil, builder.By("demo"))
+		_, err := demo.engine.Do(ctx, workflow.Send(s.id, onboarding.Verified, nil, workflow.By("demo")))
 		if err != nil && ctx.Err() == nil {
 			demo.broken <- err
 		}

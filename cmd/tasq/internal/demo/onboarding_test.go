@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -144,7 +145,7 @@ func TestTheCommandThatIsPrintedSendsTheEvent(t *testing.T) {
 	require.NoError(t, err)
 	id, err := workitem.ParseCaseID(printed.FindStringSubmatch(out.buf.String())[1])
 	require.NoError(t, err)
-	_, err = e.Execute(t.Context(), engine.RemoteCommand{Do: engine.RemoteSend, Case: id, Event: "emailVerified"})
+	_, err = e.Do(t.Context(), workflow.Command{Kind: workflow.KindSend, Case: id, Event: "emailVerified"})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	var rest bytes.Buffer
@@ -159,7 +160,7 @@ func remote(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
-	return command(ctx, path, engine.RemoteCommand{Do: engine.RemoteSend, Case: of, Event: "emailVerified", By: "ann"})
+	return command(ctx, path, workflow.Command{Kind: workflow.KindSend, Case: of, Event: "emailVerified", Actor: "ann"})
 }
 
 func TestAnAddressThatIsNotVerifiedFailsTheCase(t *testing.T) {

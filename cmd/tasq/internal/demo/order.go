@@ -9,12 +9,12 @@ import (
 	"io"
 	"time"
 
-	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/recipes/order"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -58,7 +58,7 @@ func (p *orderPlot) workflow(w *outside) (_ engine.Workflow, err error) {
 
 func (p *orderPlot) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
 	return p.recipe.Start(ctx, e, order.Order{ID: "A-" + rand.Text()[:6], Email: "ann@example.com", Cents: 49_90},
-		builder.By("demo"))
+		workflow.By("demo"))
 }
 
 func (p *orderPlot) title(input json.RawMessage) (about, title string) {

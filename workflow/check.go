@@ -1,0 +1,160 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// MaxEventName bounds the name of an event or a topic, in bytes, as the names of steps are.
+const MaxEventName = 200
+
+// field is a part of a command that some kinds have and others do not.
+type field struct {
+	name  string
+	given func(c *Command) bool
+}
+
+var (
+	workflowField = &field{"Workflow", func(c *Command) bool { return c.Workflow != "" }}
+	printField    = &field{"Fingerprint", func(c *Command) bool { return c.Fingerprint != "" }}
+	taskField     = &field{"Task", func(c *Command) bool { return c.Task != "" }}
+	caseField     = &field{"Case", func(c *Command) bool { return !c.Case.IsZero() }}
+	itemField     = &field{"Item", func(c *Command) bool { return !c.Item.IsZero() }}
+	actionField   = &field{"Action", func(c *Command) bool { return c.Action != workitem.NoAction }}
+	eventField    = &field{"Event", func(c *Command) bool { return c.Event != "" }}
+	tokenField    = &field{"Token", func(c *Command) bool { return c.Token != "" }}
+	payloadField  = &field{"Payload", func(c *Command) bool { return len(c.Payload) > 0 }}
+	reasonField   = &field{"Reason", func(c *Command) bool { return c.Reason != nil }}
+	routeField    = &field{"Route", func(c *Command) bool { return c.Route != nil }}
+	stepField     = &field{"FromStep", func(c *Command) bool { return c.FromStep != "" }}
+	timeField     = &field{"After or At", func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
+	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
+	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
+	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
+
+	fields = []*field{workflowField, printField, taskField, caseField, itemField, actionField, eventField, tokenField,
+		payloadField, reasonField, routeField, stepField, timeField, priorityField, queueField, optionsField}
+)
+
+// form says which fields a kind of command needs, and which others it may have.
+type form struct{ needs, takes []*field }
+
+var forms = map[Kind]form{
+	KindStart: {[]*field{workflowField},
+		[]*field{printField, payloadField, timeField, priorityField, optionsField}},
+	KindAct: {[]*field{itemField, actionField},
+		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
+	KindAddItem: {[]*field{caseField, taskField},
+		[]*field{payloadField, timeField, priorityField, queueField}},
+	KindCancel:    {[]*field{caseField}, []*field{workflowField, reasonField}},
+	KindSend:      {[]*field{caseField, eventField}, []*field{payloadField}},
+	KindToken:     {[]*field{tokenField}, []*field{payloadField}},
+	KindBroadcast: {[]*field{eventField}, []*field{payloadField}},
+	KindRestart: {[]*field{caseField},
+		[]*field{workflowField, printField, stepField}},
+	KindRemove: {[]*field{caseField}, []*field{workflowField}},
+}
+
+func (k Kind) withArticle() string {
+	if strings.ContainsAny(string(k[:1]), "aeiou") {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
+}
+
+// Kinds lists the kinds of commands, sorted.
+func Kinds() []Kind {
+	all := make([]Kind, 0, len(forms))
+	for k := range forms {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Check reports what is wrong with a command whatever it meets: an unknown kind, a field that is missing, one that the kind does
+// not have, a name that no store can keep. The error wraps [ErrBadCommand], or says which option is wrong.
+func (c *Command) Check() error {
+	f, ok := forms[c.Kind]
+	if !ok {
+		return fmt.Errorf("%w: %q is none of the kinds %v", ErrBadCommand, c.Kind, Kinds())
+	}
+	if c.err != nil {
+		return c.err
+	}
+	for _, need := range f.needs {
+		if !need.given(c) {
+			return fmt.Errorf("%w: %s command needs %s", ErrBadCommand, c.Kind.withArticle(), need.name)
+		}
+	}
+	for _, other := range fields {
+		if other.given(c) && !slices.Contains(f.needs, other) && !slices.Contains(f.takes, other) {
+			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
+		}
+	}
+	return errors.Join(c.checkTexts(), c.checkAction())
+}
+
+func (c *Command) checkTexts() error {
+	if len(c.Event) > MaxEventName {
+		return fmt.Errorf("%w: the name of an event has at most %d bytes, and this one has %d", ErrBadCommand, MaxEventName, len(c.Event))
+	}
+	texts := []struct{ what, text string }{
+		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
+		{"queue", c.Queue}, {"name of the step", c.FromStep}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
+	}
+	if c.Reason != nil {
+		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},
+			struct{ what, text string }{"message of the reason", c.Reason.Message})
+	}
+	for _, t := range texts {
+		if err := CheckText(t.what, t.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Command) checkAction() error {
+	switch {
+	case c.Kind != KindAct:
+		return nil
+	case c.Action == workitem.Initialize:
+		return fmt.Errorf("%w: work items are initialized by their task alone", ErrBadCommand)
+	case c.Reason != nil && c.Action != workitem.Fail && c.Action != workitem.Cancel:
+		return fmt.Errorf("%w: %s takes no reason; fail and cancel do", ErrBadCommand, c.Action)
+	case c.Reason != nil && len(c.Payload) > 0:
+		return fmt.Errorf("%w: the reason of %s is given twice: give Reason or Payload", ErrBadCommand, c.Action)
+	}
+	return nil
+}
+
+// CheckText refuses a text that is not UTF-8, in which a store would put other characters.
+func CheckText(what, text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return fmt.Errorf("the %s: %w", what, &domain.InvalidError{Type: "text", Err: errNotText})
+}
+
+var errNotText = errors.New("not UTF-8")
+
+// Decode reads the JSON form of a command. A field that this version does not know is an error: a newer program may mean
+// something by it that must not be lost.
+func Decode(data []byte) (Command, error) {
+	var c Command
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, fmt.Errorf("%w: %s; the program that left it may be newer than this one", ErrBadCommand, strings.TrimSpace(err.Error()))
+	}
+	return c, c.Check()
+}

@@ -1,0 +1,210 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Doer executes commands: *engine.Engine does, an *engine.Tx as a part of its transaction, and a client of an engine in
+// another process.
+type Doer interface {
+	// Do executes a command, and returns when it is durable; in a transaction, when it is done. The error says what is wrong
+	// with the command or its effect, and nothing has happened then.
+	Do(ctx context.Context, c Command) (Result, error)
+}
+
+// Kind says what a command asks for. Its words are stored, so they are stable.
+type Kind string
+
+// The kinds of commands.
+const (
+	KindStart     Kind = "start"     // start a case of Workflow with Payload as its input
+	KindAct       Kind = "item"      // do Action on Item
+	KindAddItem   Kind = "add-item"  // create one more work item in Task of Case, with Payload as its input
+	KindCancel    Kind = "cancel"    // cancel Case
+	KindSend      Kind = "send"      // send Event to Case, with Payload as its value
+	KindToken     Kind = "token"     // send the event that Token stands for, with Payload as its value
+	KindBroadcast Kind = "broadcast" // publish Payload to everything that waits for the topic Event or subscribes to it
+	KindRestart   Kind = "restart"   // start Case, which has ended, again as a fresh case
+	KindRemove    Kind = "remove"    // remove Case, which has ended, with all that it had
+)
+
+// Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
+// package builder make it; its JSON form can be stored and sent. A command to complete an item reads
+//
+//	{"kind":"item","item":"0197…","action":"complete","payload":{"ok":true},"actor":"ann"}
+//
+// Which fields count depends on Kind; [Command.Check] refuses the others. The zero value is no command.
+type Command struct {
+	Kind Kind `json:"kind"`
+
+	// Workflow names the workflow of a start. Of a command on a case or an item it restricts the command to a root case, or
+	// an item, of that workflow; "" is any.
+	Workflow string `json:"workflow,omitempty"`
+	// Fingerprint chooses the definition that a fresh case runs on; "" is the one of that name that the engine was given last.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Task is where an item is added. Of an action it restricts the command to an item of that task; "" is any.
+	Task   string          `json:"task,omitempty"`
+	Case   workitem.CaseID `json:"case,omitzero"`
+	Item   workitem.ID     `json:"item,omitzero"`
+	Action workitem.Action `json:"action,omitzero"`
+	Event  string          `json:"event,omitempty"` // the name of an event, or the topic of a broadcast
+	Token  string          `json:"token,omitempty"`
+
+	Payload  json.RawMessage   `json:"payload,omitempty"`  // input, output or value; nil is none
+	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, or an item or a case is canceled; may be nil
+	Route    []string          `json:"route,omitempty"`    // where the task's split goes if the action completes it; nil leaves it to the definition
+	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart does again; "" does none again that had ended
+
+	After    time.Duration `json:"after,omitempty"`    // begin so long after the command, in nanoseconds; 0 is at once
+	At       time.Time     `json:"at,omitzero"`        // begin at this time; one that is over, and the zero time, is at once
+	Priority int           `json:"priority,omitempty"` // of what is created; higher goes first
+	Queue    string        `json:"queue,omitempty"`    // of an added item; "" is that of the task
+	Options  Options       `json:"options,omitzero"`   // of a start: what is asked of that case beyond its input
+
+	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
+	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
+
+	// WaitForOwner lets a command that is left for another process wait for one that has the workflow. Otherwise a process that
+	// does not have it refuses the command.
+	WaitForOwner bool `json:"waitForOwner,omitempty"`
+
+	times int   // how often After and At were given
+	err   error // of the options
+}
+
+// Result is what a command that succeeded returns.
+type Result struct {
+	Case  workitem.CaseID `json:"case,omitzero"`  // that was started, or that the command was about
+	Item  workitem.ID     `json:"item,omitzero"`  // that was added, or acted on
+	Count int             `json:"count,omitzero"` // how many a broadcast reached
+}
+
+// Start starts a case of a workflow. The result has its id.
+func Start(workflow string, input json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindStart, Workflow: workflow, Payload: input}, opts...)
+}
+
+// Act does an action on a work item. The payload is the output of a completion, and nil where the task asks for none; see [Fail]
+// and [CancelItem] for actions with a reason.
+func Act(item workitem.ID, a workitem.Action, payload json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindAct, Item: item, Action: a, Payload: payload}, opts...)
+}
+
+// Fail fails a started work item. The reason may be nil.
+func Fail(item workitem.ID, reason *workitem.Failure, opts ...Option) Command {
+	return With(Command{Kind: KindAct, Item: item, Action: workitem.Fail, Reason: reason}, opts...)
+}
+
+// CancelItem cancels a live work item. The reason may be nil.
+func CancelItem(item workitem.ID, reason *workitem.Failure, opts ...Option) Command {
+	return With(Command{Kind: KindAct, Item: item, Action: workitem.Cancel, Reason: reason}, opts...)
+}
+
+// AddItem creates one more work item in an enabled or started task of a case. The result has its id.
+func AddItem(id workitem.CaseID, task string, input json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindAddItem, Case: id, Task: task, Payload: input}, opts...)
+}
+
+// Cancel cancels a case with all that it owns. The reason may be nil.
+func Cancel(id workitem.CaseID, reason *workitem.Failure, opts ...Option) Command {
+	return With(Command{Kind: KindCancel, Case: id, Reason: reason}, opts...)
+}
+
+// Send sends an event to a case: to the step that has waited longest for one of that name (see step.Await), or, if none waits,
+// to the first that will. Events of one name are taken in the order in which they were sent, each by one step. No value is
+// null; a json.RawMessage is sent as it is.
+func Send(id workitem.CaseID, event string, value any, opts ...Option) Command {
+	return With(Command{Kind: KindSend, Case: id, Event: event}.carrying(value), opts...)
+}
+
+// SendToken sends the event that a token stands for (see step.Token) to the case that made it, and uses the token up.
+func SendToken(token string, value any, opts ...Option) Command {
+	return With(Command{Kind: KindToken, Token: token}.carrying(value), opts...)
+}
+
+// Broadcast gives a value to each step that waits for the topic at this moment (see step.Topic), and starts a case of each
+// workflow that subscribes to it (see builder.On), all together, once each. The result counts them. Nothing is kept for those
+// that wait later; [Send] is for that.
+func Broadcast(topic string, value any, opts ...Option) Command {
+	return With(Command{Kind: KindBroadcast, Event: topic}.carrying(value), opts...)
+}
+
+// carrying returns the command with the JSON form of a value as its payload.
+func (c Command) carrying(value any) Command {
+	raw, given := value.(json.RawMessage)
+	if !given {
+		raw, c.err = domain.Encode(value)
+	}
+	c.Payload = raw
+	return c
+}
+
+// Restart starts a root case that has ended again, as a fresh case with its input and options. The steps that its last job had
+// done are taken over, all of them unless [FromStep] names the first that is not. The result has the id of the fresh case.
+func Restart(id workitem.CaseID, opts ...Option) Command {
+	return With(Command{Kind: KindRestart, Case: id}, opts...)
+}
+
+// Remove removes a root case that has ended, with its descendants and all that they had: items, jobs, steps, events, their part
+// of the journal, and the idempotency keys of their commands.
+func Remove(id workitem.CaseID, opts ...Option) Command {
+	return With(Command{Kind: KindRemove, Case: id}, opts...)
+}
+
+// Due is when a case that is started now begins.
+func (c *Command) Due(now time.Time) (time.Time, error) {
+	switch {
+	case c.times > 1 || c.After != 0 && !c.At.IsZero():
+		return now, errors.New("when it begins is given twice: give After or At, once")
+	case c.After < 0:
+		return now, fmt.Errorf("it cannot begin %s ago: give zero or more", -c.After)
+	case c.At.After(now):
+		return c.At.Truncate(time.Microsecond).UTC(), workitem.CheckDue(c.At)
+	}
+	return now.Add(c.After).Truncate(time.Microsecond), nil
+}
+
+// Hash identifies what a command asks for: commands that ask for the same have the same hash. The idempotency key, the actor,
+// the version of the workflow, and when a case begins do not count: a program that asks again may say them otherwise.
+func (c *Command) Hash() (string, error) {
+	asked := *c
+	asked.Key, asked.Actor, asked.Fingerprint, asked.WaitForOwner = "", "", "", false
+	asked.After, asked.At = 0, time.Time{}
+	raw, err := json.Marshal(&asked)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBadCommand, err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(raw)), nil
+}
+
+// String describes a command in a few words, for the history: "start order", "item complete 0197…".
+func (c *Command) String() string {
+	switch c.Kind {
+	case KindStart:
+		return "start " + c.Workflow
+	case KindAct:
+		return fmt.Sprintf("item %s %s", c.Action, c.Item)
+	case KindAddItem:
+		return "item new " + c.Task
+	case KindCancel, KindRemove:
+		return fmt.Sprintf("case %s %s", c.Kind, c.Case)
+	case KindSend:
+		return fmt.Sprintf("event %s to %s", c.Event, c.Case)
+	case KindToken:
+		// The journal must not show the token; its hash tells it from another one of the same case.
+		return fmt.Sprintf("event by token %.8x", sha256.Sum256([]byte(c.Token)))
+	case KindBroadcast:
+		return "broadcast " + c.Event
+	case KindRestart:
+		return "restart " + c.Case.String()
+	}
+	return string(c.Kind)
+}
