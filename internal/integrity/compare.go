@@ -45,7 +45,7 @@ func (c *checker) compareCase(got, want *store.Case) {
 		c.breach("I7", "case %s is %s with %s in the tables, and %s with %s in the journal",
 			want.ID, got.State, marking(got), want.State, marking(want))
 	}
-	if len(got.Tasks) != len(want.Tasks) {
+	if got.Fingerprint != want.Fingerprint || len(got.Tasks) != len(want.Tasks) {
 		c.breach("I7", "case %s runs on another definition in the tables than in the journal", want.ID)
 		return
 	}
@@ -56,10 +56,26 @@ func (c *checker) compareCase(got, want *store.Case) {
 				want.Net.TaskName(net.TaskID(t)), want.ID, g, w)
 		}
 	}
-	if string(got.Output) != string(want.Output) || got.Failure.String() != want.Failure.String() {
+	if string(got.Output) != string(want.Output) || !sameFailure(got.Failure, want.Failure) {
 		c.breach("I7", "case %s ended with %s %s in the tables, and with %s %s in the journal",
 			want.ID, got.Output, got.Failure, want.Output, want.Failure)
 	}
+	if !samePlace(got, want) || !sameStart(got, want) || !got.Ended.Equal(want.Ended) || !got.KeepUntil.Equal(want.KeepUntil) {
+		c.breach("I7", "case %s has another place, beginning or time in the tables than in the journal", want.ID)
+	}
+}
+
+// samePlace compares where cases belong.
+func samePlace(got, want *store.Case) bool {
+	return got.Root == want.Root && got.Parent == want.Parent && got.ParentTask == want.ParentTask &&
+		got.Generation == want.Generation && got.Number == want.Number && got.Caller == want.Caller
+}
+
+// sameStart compares what cases were started with.
+func sameStart(got, want *store.Case) bool {
+	return got.Workflow == want.Workflow && got.Version == want.Version && string(got.Input) == string(want.Input) &&
+		string(got.Options) == string(want.Options) && got.Priority == want.Priority && got.Predecessor == want.Predecessor &&
+		got.Created.Equal(want.Created)
 }
 
 func marking(c *store.Case) string {
@@ -90,21 +106,42 @@ func compareRows[K interface {
 }
 
 func sameItem(got, want *workitem.Item) bool {
-	return got.State == want.State && got.Attempt == want.Attempt && got.Successor == want.Successor &&
-		string(got.Output) == string(want.Output) && got.Failure.String() == want.Failure.String()
+	return got.Case == want.Case && got.Task == want.Task && got.Generation == want.Generation && got.Number == want.Number &&
+		got.Attempt == want.Attempt && got.Predecessor == want.Predecessor && got.Successor == want.Successor &&
+		got.State == want.State && got.Queue == want.Queue && got.Priority == want.Priority && got.By == want.By &&
+		string(got.Input) == string(want.Input) && string(got.Output) == string(want.Output) &&
+		sameFailure(got.Failure, want.Failure) && got.Created.Equal(want.Created) && got.Due.Equal(want.Due) &&
+		got.Started.Equal(want.Started) && got.Ended.Equal(want.Ended)
 }
 
 func sameJob(got, want *store.Job) bool {
-	return got.State == want.State && got.Fence == want.Fence && got.Due.Equal(want.Due)
+	return got.Case == want.Case && got.Root == want.Root && got.Task == want.Task && got.Generation == want.Generation &&
+		got.Item == want.Item && got.Kind == want.Kind && got.Name == want.Name && got.Queue == want.Queue &&
+		got.Priority == want.Priority && string(got.Input) == string(want.Input) && got.Detached == want.Detached &&
+		got.State == want.State && got.Attempt == want.Attempt && got.Crashes == want.Crashes && got.Fence == want.Fence &&
+		got.Owner == want.Owner && sameFailure(got.Failure, want.Failure) && got.Due.Equal(want.Due) &&
+		got.Lease.Equal(want.Lease) && got.Created.Equal(want.Created) && got.Ended.Equal(want.Ended)
 }
 
 func sameStep(got, want *workitem.Step) bool {
-	return got.State == want.State && got.Attempt == want.Attempt && got.Due.Equal(want.Due) &&
-		string(got.Result) == string(want.Result) && got.Failure.String() == want.Failure.String()
+	return got.Job == want.Job && got.Item == want.Item && got.Case == want.Case && got.Name == want.Name &&
+		got.Kind == want.Kind && got.Target == want.Target && got.Topic == want.Topic && string(got.Input) == string(want.Input) &&
+		got.State == want.State && got.Attempt == want.Attempt && got.Run == want.Run && got.Child == want.Child &&
+		string(got.Result) == string(want.Result) && sameFailure(got.Failure, want.Failure) && got.Copied == want.Copied &&
+		got.Due.Equal(want.Due) && got.Created.Equal(want.Created) && got.Ended.Equal(want.Ended)
 }
 
 func sameMessage(got, want *store.Message) bool {
-	return got.Step == want.Step && string(got.Value) == string(want.Value)
+	return got.Case == want.Case && got.Name == want.Name && got.Topic == want.Topic && string(got.Value) == string(want.Value) &&
+		got.By == want.By && got.Sent.Equal(want.Sent) && got.Step == want.Step && got.Taken.Equal(want.Taken)
+}
+
+func sameFailure(got, want *workitem.Failure) bool {
+	if got == nil || want == nil {
+		return got == want
+	}
+	return got.Code == want.Code && got.Message == want.Message && string(got.Details) == string(want.Details) &&
+		got.Retryable == want.Retryable && got.After == want.After && got.Filtered == want.Filtered
 }
 
 // steps looks for names that a run of a job recorded twice.

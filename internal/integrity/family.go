@@ -70,6 +70,12 @@ func readStored(
 	ctx context.Context, r store.Reader, ids []workitem.CaseID, families map[workitem.CaseID]*family,
 ) error {
 	root := make(map[workitem.CaseID]*family) // by any case
+	of := func(id workitem.CaseID) *family {
+		if f := root[id]; f != nil {
+			return f
+		}
+		return &family{} // a row may name any case; what belongs to none is a stray
+	}
 	err := readAll(func(p store.Page) ([]*store.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
 		func(k *store.Case) string { return k.ID.String() },
 		func(k *store.Case) {
@@ -84,13 +90,13 @@ func readStored(
 		return r.Items(ctx, store.ItemFilter{Roots: ids, Page: p})
 	},
 		func(it *store.ItemRow) string { return it.ID.String() },
-		func(it *store.ItemRow) { root[it.Case].stored.items = append(root[it.Case].stored.items, it.Item) })
+		func(it *store.ItemRow) { f := of(it.Case); f.stored.items = append(f.stored.items, it.Item) })
 	if err != nil {
 		return err
 	}
 	err = readAll(func(p store.Page) ([]*store.Job, error) { return r.Jobs(ctx, store.JobFilter{Roots: ids, Page: p}) },
 		func(j *store.Job) string { return j.ID.String() },
-		func(j *store.Job) { root[j.Case].stored.jobs = append(root[j.Case].stored.jobs, j) })
+		func(j *store.Job) { f := of(j.Case); f.stored.jobs = append(f.stored.jobs, j) })
 	if err != nil {
 		return err
 	}
@@ -98,11 +104,7 @@ func readStored(
 		return r.Steps(ctx, store.StepFilter{Roots: ids, Page: p})
 	},
 		func(s *workitem.Step) string { return s.ID.String() },
-		func(s *workitem.Step) {
-			if f := root[s.Case]; f != nil { // steps are found by their owner, and may name any case
-				f.stored.steps = append(f.stored.steps, s)
-			}
-		})
+		func(s *workitem.Step) { f := of(s.Case); f.stored.steps = append(f.stored.steps, s) })
 	if err != nil {
 		return err
 	}
@@ -110,5 +112,5 @@ func readStored(
 		return r.Messages(ctx, store.MessageFilter{Roots: ids, Page: p})
 	},
 		func(m *store.Message) string { return m.ID.String() },
-		func(m *store.Message) { root[m.Case].stored.messages = append(root[m.Case].stored.messages, m) })
+		func(m *store.Message) { f := of(m.Case); f.stored.messages = append(f.stored.messages, m) })
 }
