@@ -77,5 +77,5 @@ func exitCode(err error) int {
 	return ExitDatabase
 }
 
-// ofDatabase are the codes of an owner that cannot use its database any more.
-var ofDatabase = []string{"commit-failed", "closed", "owned", "older", "read-only", "newer", "corrupt"}
+// ofDatabase are the codes of an owner that cannot use its database.
+var ofDatabase = []string{"commit-failed", "closed", "lost", "owned", "older", "read-only", "newer", "corrupt", "undone", "unavailable"}

@@ -73,15 +73,32 @@ func TestHint(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	for code, errs := range map[int][]error{
 		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrCanceled},
-		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge, &engine.RemoteError{Code: "invalid-payload"}},
-		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown, &engine.RemoteError{Code: "not-found"}},
-		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift,
-			&workitem.TransitionError{}, &engine.RemoteError{Code: "illegal-transition"}, &engine.NotLoadedError{},
-			workitem.Failf("no-funds", "empty"), &engine.RemoteError{Code: "no-funds"}, &engine.RemoteError{Code: "error"}},
-		ExitDatabase: {store.ErrOwned, store.ErrCorrupt, store.ErrNewer, store.ErrReadOnly, &engine.RemoteError{Code: "corrupt"}, errors.New("no space left on device")},
+		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge},
+		ExitNotFound: {engine.ErrNotFound, engine.ErrUnknown},
+		ExitRefused: {engine.ErrInactive, engine.ErrBadRoute, engine.ErrKeyReused, engine.ErrCallback, engine.ErrDrift, engine.ErrRunaway,
+			engine.ErrUnfinished, &workitem.TransitionError{}, &engine.NotLoadedError{}, workitem.Failf("no-funds", "empty"),
+			demo.ErrForeign},
+		ExitDatabase: {store.ErrOwned, store.ErrCorrupt, store.ErrNewer, store.ErrReadOnly, store.ErrLost, store.ErrUnavailable,
+			errors.New("no space left on device")},
 	} {
 		for _, err := range errs {
 			require.Equal(t, code, exitCode(fmt.Errorf("wrapped: %w", err)), err)
+		}
+	}
+}
+
+// What the owner of a database answers has the exit code that it would have here; a code that is unknown is one of the
+// process's own.
+func TestExitCodesOfAnOwner(t *testing.T) {
+	for code, words := range map[int][]string{
+		ExitUsage:    {"invalid-payload", "too-large", "bad-command"},
+		ExitNotFound: {"not-found", "unknown-workflow"},
+		ExitRefused: {"illegal-transition", "not-loaded", "not-active", "not-ended", "bad-route", "runaway", "key-reused",
+			"callback-failed", "definition-changed", "error", "no-funds"},
+		ExitDatabase: {"commit-failed", "closed", "lost", "owned", "older", "read-only", "newer", "corrupt", "undone", "unavailable"},
+	} {
+		for _, word := range words {
+			require.Equal(t, code, exitCode(fmt.Errorf("wrapped: %w", &engine.RemoteError{Code: word})), word)
 		}
 	}
 }
