@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,32 +95,48 @@ func TestACallerMayGoWhileItsCommandRuns(t *testing.T) {
 	}
 }
 
-// A command whose context ends while it is queued does not happen, and its caller knows that.
+// waitedFor is a context that reports the first time that something waits for its end.
+type waitedFor struct {
+	context.Context
+	once   *sync.Once
+	waited chan struct{}
+}
+
+// Done implements context.Context.
+func (c waitedFor) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waited) })
+	return c.Context.Done()
+}
+
+// A command whose context ends while it is queued does not happen, and its caller knows that at once.
 func TestAQueuedCommandIsWithdrawn(t *testing.T) {
 	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
 	e := enginetest.New(t, a)
-	called := false
-	ctx, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
+	ctx := waitedFor{canceled, &sync.Once{}, make(chan struct{})}
 	gone := make(chan error, 1)
 	err := e.Update(t.Context(), func(*engine.Tx) error {
-		go func() { gone <- e.Update(ctx, func(*engine.Tx) error { called = true; return nil }) }()
+		go func() { _, err := a.Start(ctx, e, 1); gone <- err }()
+		<-ctx.waited // it is queued
 		cancel()
+		err := <-gone // the writer is still here
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "so it does not happen")
 		return nil
 	})
 	require.NoError(t, err)
-	err = <-gone
-	require.ErrorIs(t, err, context.Canceled)
-	require.False(t, called)
+	require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil })) // the writer is done with it
+	require.Zero(t, cases(t, e))
 }
 
 // A command that has begun happens though its context ends, and its caller knows that it may.
 func TestACommandThatHasBegunMayHappen(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	b := builder.New[any]("slow")
-	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{OnEnabled: func(context.Context, *activities.Activation) error {
+	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{OnEnabled: func(ctx context.Context, _ *activities.Activation) error {
 		close(begun)
 		<-goOn
-		return nil
+		return ctx.Err() // it is not the caller's context
 	}}), b.End())
 	w := b.MustBuild()
 	e := enginetest.New(t, w)

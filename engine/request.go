@@ -50,11 +50,16 @@ func (e *Engine) submit(ctx context.Context, r *request) error {
 	}
 	switch {
 	case r.stage.CompareAndSwap(queued, withdrawn):
-		return fmt.Errorf("%w; the command was withdrawn before it began, so it does not happen", ctx.Err())
+		return withdrawnBy(ctx.Err())
 	case r.once:
 		return e.take(r, <-r.done)
 	}
 	return fmt.Errorf("%w; the command has begun and may still happen", ctx.Err())
+}
+
+// withdrawnBy is the error of a command that was queued when its context ended.
+func withdrawnBy(cause error) error {
+	return fmt.Errorf("%w; the command was withdrawn before it began, so it does not happen", cause)
 }
 
 // take returns the outcome of a request. Its channel can then carry that of another one.

@@ -207,7 +207,8 @@ func (e *Engine) execute(s store.Tx, r *request) {
 	}
 	if r.now.IsZero() { // each command has its own time: one that was queued because something is due must find it due
 		r.now = e.now()
-		if r.err = r.ctx.Err(); r.err != nil {
+		if err := r.ctx.Err(); err != nil {
+			r.err = withdrawnBy(err)
 			return
 		}
 	}
