@@ -1,0 +1,233 @@
+package why_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The explanation is a function of a tree and of what the process knows, so most of it is tested without an engine.
+var (
+	now  = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	root = workitem.CaseID{1}
+	work = net.MustCompile(&net.Definition{Name: "w", // two tasks in a row, the second of which joins both outputs of the first
+		Conditions: []net.Condition{{Name: "i", Role: net.Start}, {Name: "e", Role: net.End}, {Name: "p"}, {Name: "q"}},
+		Tasks:      []net.Task{{Name: "a", Split: net.Or}, {Name: "j"}},
+		Flows:      []net.Flow{{From: "i", To: "a"}, {From: "a", To: "p"}, {From: "a", To: "q"}, {From: "p", To: "j"}, {From: "q", To: "j"}, {From: "j", To: "e"}},
+	})
+)
+
+// treeOf is a case that began an hour ago and whose task a is enabled, with what the events add.
+func treeOf(t *testing.T, events ...store.Event) *store.Tree {
+	t.Helper()
+	tree := store.NewTree()
+	tree.Root = root
+	tree.Begin()
+	opened := &store.Case{ID: root, Root: root, Number: 1, Workflow: "w", Fingerprint: "fp", Net: work, State: store.CaseStarted,
+		Created: now.Add(-time.Hour)}
+	first := []store.Event{&store.CaseOpened{Case: opened}, &store.TaskMoved{Case: root, Task: 0, To: store.TaskEnabled, Generation: 1}}
+	for _, e := range append(first, events...) {
+		require.NoError(t, tree.Apply(e))
+	}
+	tree.End(1)
+	return tree
+}
+
+// explain explains the case of a tree.
+func explain(in why.Input) *why.Answer {
+	in.Case, in.Now = root, now
+	return why.Explain(in)
+}
+
+// itemOf is an item of task a.
+func itemOf(id byte) *workitem.Item {
+	return &workitem.Item{ID: workitem.ID{id}, Case: root, Task: "a", Generation: 1, Number: int(id), State: workitem.Initialized,
+		Attempt: 1, Created: now.Add(-time.Hour)}
+}
+
+// jobOf is a pending job of an item.
+func jobOf(id byte, item byte) *store.Job {
+	return &store.Job{ID: workitem.JobID{id}, Case: root, Root: root, Task: "a", Generation: 1, Item: workitem.ID{item},
+		Kind: store.JobRun, State: store.JobPending, Due: now.Add(-time.Minute), Created: now.Add(-time.Hour)}
+}
+
+// running are the events of an item that a worker has since half an hour, and of its job.
+func running(lease time.Time) []store.Event {
+	return []store.Event{&store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)},
+		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+		&store.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Start, To: workitem.Started, At: now.Add(-30 * time.Minute)},
+		&store.JobMoved{Case: root, Job: workitem.JobID{1}, To: store.JobRunning, Attempt: 1, Fence: 1, Owner: "host/1", Lease: lease,
+			At: now.Add(-30 * time.Minute)}}
+}
+
+func TestALeaseThatRanOut(t *testing.T) {
+	w := only(t, explain(why.Input{Tree: treeOf(t, running(now.Add(time.Minute))...)}))
+	require.Equal(t, why.Running, w.Kind)
+	require.Equal(t, "host/1", w.By)
+	require.Equal(t, now.Add(-30*time.Minute), w.Since)
+	require.Empty(t, w.Blocked)
+	w = only(t, explain(why.Input{Tree: treeOf(t, running(now.Add(-time.Minute))...)}))
+	require.Equal(t, why.Lapsed, w.Blocked)
+	require.True(t, w.Overdue)
+	require.Contains(t, w.Text, "its lease ran out 1m ago")
+}
+
+func TestWhatKeepsADueJobFromAWorker(t *testing.T) {
+	tree := treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)})
+	at := func(n int) func(string) int { return func(string) int { return n } }
+	for _, c := range []struct {
+		here why.Here
+		want why.Block
+	}{
+		{why.Here{}, ""},
+		{why.Here{Workers: at(2), Running: at(1)}, ""},
+		{why.Here{Workers: at(2), Running: at(2)}, why.Busy},
+		{why.Here{Workers: at(0)}, why.Stopped},
+		{why.Here{Workers: at(-1)}, why.NoWorkers},
+		{why.Here{Failing: func(workitem.JobID) time.Time { return time.Time{} }}, ""},
+		{why.Here{Failing: func(workitem.JobID) time.Time { return now.Add(-time.Minute) }}, why.Failing},
+		{why.Here{Definition: func(string) *workflow.Definition { return nil }}, why.NotLoaded},
+	} {
+		w := only(t, explain(why.Input{Here: c.here, Tree: tree}))
+		require.Equal(t, why.Worker, w.Kind)
+		require.Equal(t, c.want, w.Blocked)
+		require.Equal(t, now.Add(-time.Minute), w.Since, "it waits for a worker since it is due")
+	}
+}
+
+// Jobs of a queue go by priority, then by the time at which they are due, then by their creation.
+func TestWhichJobsGoFirst(t *testing.T) {
+	j := jobOf(5, 1)
+	other := func(id byte, priority int, due time.Duration) *store.Job {
+		o := jobOf(id, 9)
+		o.Priority, o.Due = priority, j.Due.Add(due)
+		return o
+	}
+	tree := treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: j})
+	for _, c := range []struct {
+		other *store.Job
+		first bool
+	}{
+		{other(9, 1, time.Second), true}, {other(1, -1, -time.Second), false}, {other(9, 0, -time.Second), true},
+		{other(1, 0, time.Second), false}, {other(1, 0, 0), true}, {other(9, 0, 0), false},
+	} {
+		w := only(t, explain(why.Input{Tree: tree, Due: map[string][]*store.Job{"": {j, c.other}}}))
+		require.Equal(t, c.first, w.Ahead == 1, "%+v", c.other)
+		require.Equal(t, c.first, w.Blocked == why.Behind)
+	}
+}
+
+func TestTheWaitsOfSteps(t *testing.T) {
+	failure := &workitem.Failure{Code: "busy"}
+	step := func(id byte, kind workitem.StepKind, topic bool) store.Event {
+		return &store.StepOpened{Step: &workitem.Step{ID: workitem.StepID{id}, Job: workitem.JobID{1}, Item: workitem.ID{1}, Case: root,
+			Name: string(kind), Kind: kind, Target: "paid", Topic: topic, State: workitem.StepWaiting, Attempt: 2, Failure: failure,
+			Created: now, Due: now.Add(time.Hour)}}
+	}
+	events := append(running(now), step(1, workitem.StepEvent, false), step(2, workitem.StepEvent, true), step(3, workitem.StepDo, false),
+		step(4, workitem.StepSleep, false), step(5, workitem.StepToken, false),
+		&store.JobMoved{Case: root, Job: workitem.JobID{1}, To: store.JobWaiting, Fence: 1, At: now})
+	waits := explain(why.Input{Tree: treeOf(t, events...)}).Waits
+	require.Len(t, waits, 4)
+	require.Equal(t, []why.Kind{why.Event, why.Topic, why.Retry, why.Delay}, []why.Kind{waits[0].Kind, waits[1].Kind, waits[2].Kind, waits[3].Kind})
+	require.Zero(t, waits[0].Attempt)
+	require.Nil(t, waits[0].Failure)
+	require.Equal(t, 3, waits[2].Attempt)
+	require.Equal(t, failure, waits[2].Failure)
+	for _, w := range explain(why.Input{Tree: treeOf(t, events...),
+		Here: why.Here{Definition: func(string) *workflow.Definition { return nil }}}).Waits {
+		require.Equal(t, why.NotLoaded, w.Blocked)
+	}
+}
+
+func TestTriesOfTimersAndFunctions(t *testing.T) {
+	timer := jobOf(1, 1)
+	timer.Kind, timer.Name, timer.Failure, timer.Attempt, timer.Due = store.JobTimer, "late", &workitem.Failure{Code: "busy"}, 1, now.Add(time.Hour)
+	w := explain(why.Input{Tree: treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: timer})}).Waits[1]
+	require.Equal(t, why.Timer, w.Kind)
+	require.Equal(t, 2, w.Attempt, "of the timer, and not of its item")
+	require.Contains(t, w.Text, "try 2: the last one failed with busy")
+
+	call := jobOf(2, 0)
+	call.Kind, call.Name, call.Task, call.Input = store.JobCall, "notify", "", json.RawMessage(`1`)
+	d := &workflow.Definition{Tasks: make([]workflow.Task, 2), Calls: map[string]*workflow.Call{"notify": {Retry: retry.Constant(4, 0)}}}
+	w = explain(why.Input{Tree: treeOf(t, &store.JobOpened{Job: call}),
+		Here: why.Here{Definition: func(string) *workflow.Definition { return d }}}).Waits[0]
+	require.Equal(t, why.Worker, w.Kind)
+	require.Equal(t, 4, w.Attempts)
+}
+
+// A job that was given up is an incident as long as what it was for waits.
+func TestWhichFailedJobsAreIncidents(t *testing.T) {
+	failed := func(change func(*store.Job)) *store.Job {
+		j := jobOf(7, 1)
+		j.State, j.Failure, j.Ended = store.JobFailed, &workitem.Failure{Code: "crash"}, now
+		change(j)
+		return j
+	}
+	open := &store.ItemOpened{Item: itemOf(1)}
+	ended := &store.CaseEnded{Case: root, State: store.CaseCanceled, At: now}
+	canceled := &store.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Cancel, To: workitem.Canceled, At: now}
+	of := func(kind, task string) func(*store.Job) {
+		return func(j *store.Job) { j.Kind, j.Task, j.Item = kind, task, workitem.ID{} }
+	}
+	for name, c := range map[string]struct {
+		tree   *store.Tree
+		failed []*store.Job
+		want   int
+	}{
+		"of an item":                    {treeOf(t, open), []*store.Job{failed(func(*store.Job) {})}, 1},
+		"of an item that has ended":     {treeOf(t, open, canceled), []*store.Job{failed(func(*store.Job) {})}, 0},
+		"of an item that is done again": {treeOf(t, open, &store.JobOpened{Job: jobOf(8, 1)}), []*store.Job{failed(func(*store.Job) {})}, 0},
+		"of an item twice":              {treeOf(t, open), []*store.Job{failed(func(*store.Job) {}), failed(func(j *store.Job) { j.ID = workitem.JobID{8} })}, 1},
+		"of another case":               {treeOf(t, open), []*store.Job{failed(func(j *store.Job) { j.Case = workitem.CaseID{9} })}, 0},
+		"of an activation":              {treeOf(t), []*store.Job{failed(of(store.JobTimer, "a"))}, 1},
+		"of an earlier activation":      {treeOf(t), []*store.Job{failed(func(j *store.Job) { of(store.JobTimer, "a")(j); j.Generation = 0 })}, 0},
+		"of a task that is over":        {treeOf(t), []*store.Job{failed(of(store.JobTimer, "j"))}, 0},
+		"of the case":                   {treeOf(t), []*store.Job{failed(of(store.JobCall, ""))}, 1},
+		"of a case that has ended":      {treeOf(t, ended), []*store.Job{failed(of(store.JobCall, ""))}, 0},
+		"left behind":                   {treeOf(t, ended), []*store.Job{failed(func(j *store.Job) { of(store.JobCall, "")(j); j.Detached = true })}, 1},
+		"that tells of the end":         {treeOf(t, ended), []*store.Job{failed(of(store.JobTell, ""))}, 1},
+	} {
+		found := 0
+		for _, w := range explain(why.Input{Tree: c.tree, Failed: c.failed}).Waits {
+			if w.Kind == why.Incident {
+				found++
+			}
+			require.NotEqual(t, why.Person, w.Kind, "%s: the item of an incident waits for nobody else", name)
+		}
+		require.Equal(t, c.want, found, name)
+	}
+}
+
+// A task that is under way waits for no tokens, and each task says what it is.
+func TestWhatIsSaidOfTasks(t *testing.T) {
+	produced := []store.Event{
+		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+		&store.TaskMoved{Case: root, Task: 0, To: store.TaskCompleted, Generation: 1},
+		&store.Produced{Case: root, Task: 0, Into: []net.ConditionID{2}},
+	}
+	answer := explain(why.Input{Tree: treeOf(t, produced...)})
+	require.Equal(t, []why.Kind{why.Join, why.Stuck}, []why.Kind{answer.Waits[0].Kind, answer.Waits[1].Kind})
+
+	busy := explain(why.Input{Tree: treeOf(t, append(produced, &store.TaskMoved{Case: root, Task: 1, To: store.TaskEnabled, Generation: 1})...)})
+	for _, w := range busy.Waits {
+		require.NotEqual(t, why.Join, w.Kind)
+	}
+	task, ok := busy.Task("j")
+	require.True(t, ok)
+	require.Equal(t, "it is under way", task.Text)
+	over := explain(why.Input{Tree: treeOf(t, &store.CaseEnded{Case: root, State: store.CaseCanceled, At: now})})
+	task, ok = over.Task("j")
+	require.True(t, ok)
+	require.Equal(t, "the case is canceled", task.Text)
+}
