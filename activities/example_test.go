@@ -35,7 +35,7 @@ func play(w *builder.Workflow[string], times ...time.Duration) {
 			log.Fatal(err)
 		}
 		fmt.Printf("after %s:", at)
-		for it, err := range e.Items(ctx, store.ItemFilter{Case: id}) {
+		for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 			if err != nil {
 				log.Fatal(err)
 			}

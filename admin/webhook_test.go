@@ -159,7 +159,7 @@ func TestAKeyOfAnyKindIsTaken(t *testing.T) {
 		require.Equal(t, http.StatusAccepted, b.post(token, `1`, "Idempotency-Key", key))
 		require.Equal(t, http.StatusNotFound, b.post(token, `1`, "Idempotency-Key", key+"x"))
 		b.output(id)
-		for entry, err := range b.e.Journal(t.Context(), store.JournalFilter{Root: id}) {
+		for entry, err := range store.AllEntries(t.Context(), b.e, store.JournalFilter{Root: id}) {
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(entry.Key), 100)
 			require.NotContains(t, entry.Key, token)

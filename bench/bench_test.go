@@ -47,15 +47,18 @@ func TestFilledFileIsWhole(t *testing.T) {
 	require.NoError(t, fill(dir, 300))
 	e, err := open(file(dir), 1, oneTask)
 	require.NoError(t, err)
-	counts, err := e.Counts(t.Context())
-	require.NoError(t, err)
+	var counts []store.Count
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) (err error) {
+		counts, err = r.Counts(t.Context())
+		return err
+	}))
 	found := make(map[string]int64)
 	for _, c := range counts {
 		found[c.What+" "+c.State] += c.N
 	}
 	require.Equal(t, map[string]int64{"case completed": 300, "item completed": 300, "job done": 300}, found)
 	entries := 0
-	for _, err := range e.Journal(t.Context(), store.JournalFilter{}) {
+	for _, err := range store.AllEntries(t.Context(), e, store.JournalFilter{}) {
 		require.NoError(t, err)
 		entries++
 	}

@@ -37,7 +37,7 @@ func must[T any](v T, err error) T {
 // itemOf finds the work item of a case that is open.
 func itemOf(e *engine.Engine, id workitem.CaseID) workitem.ID {
 	live := []workitem.State{workitem.Initialized, workitem.Started}
-	for it, err := range e.Items(ctx, store.ItemFilter{Case: id, States: live}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id, States: live}) {
 		return must(it, err).ID
 	}
 	panic("no item is open")
@@ -162,7 +162,7 @@ func Example_timeout() {
 	}
 	s := must(run.Status(ctx, e))
 	fmt.Println(s.State, s.Failure)
-	for it := range e.Items(ctx, store.ItemFilter{Case: run.ID}) {
+	for it := range store.AllItems(ctx, e, store.ItemFilter{Case: run.ID}) {
 		fmt.Println(it.Label(), it.State, it.Failure)
 	}
 	// Output:

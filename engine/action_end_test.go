@@ -179,7 +179,7 @@ func TestAKilledAttemptIsMadeAgain(t *testing.T) {
 	s, err := run.Status(t.Context(), e)
 	require.NoError(t, err)
 	require.Equal(t, 1, s.Attempt)
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID}) {
 		require.NoError(t, err)
 		require.Equal(t, 2, j.Crashes)
 	}
@@ -201,9 +201,9 @@ func TestALateAttemptIsRefused(t *testing.T) {
 	run, err := a.Run(t.Context(), e, 0)
 	require.NoError(t, err)
 	<-started
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID}) {
 		require.NoError(t, err)
-		require.NoError(t, e.Reclaim(t.Context(), j.ID))
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Reclaim(j.ID)))
 	}
 	<-started
 	got, err := run.Result(t.Context(), e)

@@ -265,7 +265,7 @@ func TestWhenARunBegins(t *testing.T) {
 		_, err := c.Run(t.Context(), c.e, order{}, opts...)
 		require.Error(t, err, name)
 	}
-	for cs := range c.e.Cases(t.Context(), store.CaseFilter{}) {
+	for cs := range store.AllCases(t.Context(), c.e, store.CaseFilter{}) {
 		require.Fail(t, "nothing may be stored", "%s", cs.ID)
 	}
 	for _, opt := range []workflow.Option{workflow.After(0), workflow.At(begin), workflow.At(begin.Add(-time.Hour)),
@@ -402,7 +402,7 @@ func TestPriorityOfARun(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, one.Drain(t.Context()))
 	require.Equal(t, []string{"a", "b", "c", "d"}, done)
-	for row, err := range one.Items(t.Context(), store.ItemFilter{Workflow: "a"}) {
+	for row, err := range store.AllItems(t.Context(), one, store.ItemFilter{Workflow: "a"}) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{`"a"`: math.MaxInt, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
 	}
@@ -470,7 +470,7 @@ func TestRunsAreListed(t *testing.T) {
 	list := func(f store.CaseFilter) []workitem.CaseID {
 		f.Workflow = "charge"
 		var got []workitem.CaseID
-		for cs, err := range c.e.Cases(t.Context(), f) {
+		for cs, err := range store.AllCases(t.Context(), c.e, f) {
 			require.NoError(t, err)
 			require.Equal(t, string(want[cs.ID]), cs.State.String())
 			got = append(got, cs.ID)

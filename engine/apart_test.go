@@ -86,7 +86,7 @@ func TestAStartOfAnUpdateIsUndoneAlone(t *testing.T) {
 		return nil
 	}))
 	var there []workitem.CaseID
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		there = append(there, c.ID)
 	}

@@ -64,7 +64,7 @@ func TestAParentReadsWhatItsChildrenGave(t *testing.T) {
 
 func childrenOf(t *testing.T, e *enginetest.Engine, id workitem.CaseID) []workitem.CaseID {
 	t.Helper()
-	tree, err := e.Tree(t.Context(), id)
+	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	return tree.Case(id).Children
 }

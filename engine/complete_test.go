@@ -116,7 +116,7 @@ func (x *telling) run(t testing.TB, id string, opts ...workflow.Option) builder.
 
 func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
 	t.Helper()
-	for j, err := range x.e.Jobs(t.Context(), f) {
+	for j, err := range store.AllJobs(t.Context(), x.e, f) {
 		require.NoError(t, err)
 		if j.Kind != store.JobRun {
 			list = append(list, fmt.Sprintf("%s %s %s %d", j.Kind, j.Name, j.State, j.Attempt))
@@ -190,7 +190,7 @@ func TestHandlersChooseOutcomes(t *testing.T) {
 	}
 	x.e.Drain()
 	require.Equal(t, before, x.count())
-	for c, err := range x.e.Cases(t.Context(), store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+	for c, err := range store.AllCases(t.Context(), x.e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
 		require.NoError(t, err)
 		require.Fail(t, "nothing may be stored", "%s", c.ID)
 	}
@@ -226,7 +226,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	require.ErrorIs(t, statuses[0], engine.ErrNotFound)
 	_, err = run.Status(t.Context(), e)
 	require.ErrorIs(t, err, engine.ErrNotFound)
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, "next", c.Workflow)
 		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(c.ID)))

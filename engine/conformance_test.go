@@ -124,7 +124,7 @@ func TestAChildInAnotherQueue(t *testing.T) {
 		e.Advance(2 * time.Hour)
 		require.Equal(t, want, outcome(t, e, id))
 		require.EqualValues(t, limit, ran.Load())
-		for c, err := range e.Cases(t.Context(), store.CaseFilter{Workflow: "child"}) {
+		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "child"}) {
 			require.NoError(t, err)
 			require.Equal(t, limit == 0, c.State == store.CaseCanceled)
 		}
@@ -159,7 +159,7 @@ func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
 	}
 	require.Equal(t, []string{"ann canceled"}, ends)
 	canceled := 0
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, store.CaseCanceled, c.State, c.Workflow)
 		canceled++
@@ -224,7 +224,7 @@ func TestAZombieBeginsNoWait(t *testing.T) {
 	e := enginetest.New(t, w)
 	id, err := w.Start(t.Context(), e, 0)
 	require.NoError(t, err)
-	require.NoError(t, e.Reclaim(t.Context(), <-inside))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Reclaim(<-inside)))
 	<-inside
 	_, err = e.Wait(t.Context(), id)
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestAZombieBeginsNoWait(t *testing.T) {
 	require.Equal(t, `completed: "in time"`, outcome(t, e, id))
 	require.Empty(t, stepsOf(t, e, store.StepFilter{}))
 	n := 0
-	for range e.Cases(t.Context(), store.CaseFilter{}) {
+	for range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		n++
 	}
 	require.Equal(t, 1, n)
@@ -275,7 +275,7 @@ func TestABroadcastSurvivesACrash(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		require.Equal(t, 1, done.of(name))
 		cases := 0
-		for c, err := range e.Cases(t.Context(), store.CaseFilter{Workflow: name}) {
+		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: name}) {
 			require.NoError(t, err)
 			require.Equal(t, `"rain"`, string(c.Output))
 			cases++
@@ -360,7 +360,7 @@ func TestLargeContextsAndInputs(t *testing.T) {
 	_, err = a.Run(t.Context(), e, "", builder.OnComplete(h, strings.Repeat("x", 2<<20)))
 	require.ErrorContains(t, err, "too large")
 	n := 0
-	for range e.Cases(t.Context(), store.CaseFilter{}) {
+	for range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		n++
 	}
 	require.Equal(t, 1, n)

@@ -57,7 +57,7 @@ func survive(t *testing.T, path string, acknowledged []string) {
 	require.NoError(t, err)
 	require.NoError(t, integrity.Check(ctx, e), "just after opening")
 	keys := make(map[string]bool)
-	for entry, err := range e.Journal(ctx, store.JournalFilter{}) {
+	for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{}) {
 		require.NoError(t, err)
 		keys[entry.Key] = true
 	}
@@ -77,10 +77,10 @@ func finishAll(t *testing.T, e *engine.Engine) {
 	for {
 		require.NoError(t, e.Drain(ctx))
 		left := 0
-		for c, err := range e.Cases(ctx, store.CaseFilter{States: []store.CaseState{store.CaseStarted}, RootOnly: true}) {
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}, RootOnly: true}) {
 			require.NoError(t, err)
 			left++
-			for row, err := range e.Items(ctx, store.ItemFilter{Root: c.ID, States: []workitem.State{
+			for row, err := range store.AllItems(ctx, e, store.ItemFilter{Root: c.ID, States: []workitem.State{
 				workitem.Initialized, workitem.Started}}) {
 				require.NoError(t, err)
 				if row.Task == "human" {
@@ -157,14 +157,14 @@ func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random
 		require.NoError(t, err)
 		fmt.Println("ack " + key)
 	case 1:
-		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Initialized}}) {
+		for row := range store.AllItems(ctx, e, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Initialized}}) {
 			if enginetest.Do(ctx, e, workflow.Act(row.ID, workitem.Start, nil, workflow.Key(key))) == nil {
 				fmt.Println("ack " + key)
 			}
 			break
 		}
 	case 2:
-		for row := range e.Items(ctx, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Started}}) {
+		for row := range store.AllItems(ctx, e, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Started}}) {
 			if enginetest.Do(ctx, e, workflow.Act(row.ID, workitem.Complete, nil, workflow.Key(key))) == nil {
 				fmt.Println("ack " + key)
 			}

@@ -85,7 +85,7 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []engine.Unserved{{Workflow: "waiting", Fingerprint: first.Untyped().Fingerprint, Cases: 1,
 		Items: map[string]int64{"run": 1}}}, list)
-	for it, err := range e.Items(t.Context(), store.ItemFilter{}) {
+	for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{}) {
 		require.NoError(t, err)
 		err = enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil))
 		refused, ok := errors.AsType[*engine.NotLoadedError](err)
@@ -157,7 +157,7 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 	_, err = run.Restart(t.Context(), e, workflow.FromStep("one"), workflow.FromStep("one"))
 	require.ErrorContains(t, err, "FromStep is given twice")
 	n := 0
-	for range e.Cases(t.Context(), store.CaseFilter{}) {
+	for range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		n++
 	}
 	require.Equal(t, 1, n, "nothing was started")

@@ -79,6 +79,8 @@ func (tx *Tx) execute(c *workflow.Command) (workflow.Result, error) {
 		return tx.restart(c, o)
 	case workflow.KindRemove:
 		return tx.remove(c, o)
+	case workflow.KindReclaim:
+		return tx.reclaim(c, o)
 	}
 	return tx.cancel(c, o)
 }
@@ -248,6 +250,19 @@ func (tx *Tx) remove(c *workflow.Command, o operation) (workflow.Result, error) 
 	}
 	o.key = ""
 	return tx.on(u, o, workflow.Result{Case: c.Case}, (*kernel.Machine).Remove)
+}
+
+// reclaim takes a running job from its worker; the scheduler cancels the worker's context once that is committed.
+func (tx *Tx) reclaim(c *workflow.Command, o operation) (workflow.Result, error) {
+	root, err := tx.s.Root(tx.ctx, c.Job)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("job %s: %w", c.Job, err)
+	}
+	u, err := tx.open(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return tx.on(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Reclaim(c.Job) })
 }
 
 // openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case of it.

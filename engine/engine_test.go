@@ -61,7 +61,7 @@ func write(_ context.Context, p prompt) (draft, error) { return draft{Body: "On 
 func items(t testing.TB, e *enginetest.Engine, id workitem.CaseID) []string {
 	t.Helper()
 	var lines []string
-	for row, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+	for row, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
 		require.NoError(t, err)
 		line := fmt.Sprintf("%s %s %d", row.Label(), row.State, row.Attempt)
 		if row.Failure != nil {
@@ -76,7 +76,7 @@ func items(t testing.TB, e *enginetest.Engine, id workitem.CaseID) []string {
 func live(t testing.TB, e *enginetest.Engine, id workitem.CaseID, task string) *store.ItemRow {
 	t.Helper()
 	var found *store.ItemRow
-	for row, err := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: task}) {
+	for row, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id, Task: task}) {
 		require.NoError(t, err)
 		if row.State.Live() {
 			require.Nil(t, found, "task %s has several live items", task)
@@ -115,7 +115,7 @@ func TestACallbackThatFailsUndoesItsCommand(t *testing.T) {
 			require.ErrorContains(t, err, "no room")
 			require.ErrorContains(t, err, "article/draft", "the error names the task")
 			require.ErrorContains(t, err, "engine_test.go:", "and where it was declared")
-			for c := range e.Cases(t.Context(), store.CaseFilter{}) {
+			for c := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 				t.Errorf("case %s is there", c.ID)
 			}
 		})
@@ -236,7 +236,7 @@ func TestATransactionHappensWholeOrNotAtAll(t *testing.T) {
 	require.ErrorIs(t, place(refused), refused)
 	require.Equal(t, 1, count())
 	n := 0
-	for range e.Cases(ctx, store.CaseFilter{}) {
+	for range store.AllCases(ctx, e, store.CaseFilter{}) {
 		n++
 	}
 	require.Equal(t, 1, n)
@@ -261,7 +261,7 @@ func TestAfterACrashEveryCaseGoesOn(t *testing.T) {
 	e.Drain()
 	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, e, id),
 		"a crash is not a failed attempt, and the zombie's result is refused")
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, j.Fence)
 		require.Equal(t, 1, j.Crashes)
@@ -319,7 +319,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	counts, err := e.Counts(t.Context())
+	counts, err := counted(t, e)
 	require.NoError(t, err)
 	for _, n := range counts {
 		if n.What == "item" {

@@ -104,7 +104,7 @@ func (l *lines) count(text string) int {
 // noTrace fails if the journal tells of a failure, an attempt that did not succeed, or an incident.
 func noTrace(t *testing.T, e *enginetest.Engine) {
 	t.Helper()
-	for entry, err := range e.Journal(t.Context(), store.JournalFilter{}) {
+	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{}) {
 		require.NoError(t, err)
 		require.NotEqual(t, "job put off", entry.Command)
 		for _, event := range entry.Events {

@@ -40,7 +40,7 @@ func TestGarbageIsRefusedAtEveryEntry(t *testing.T) {
 	id := start(t, e, open, any(1))
 	waiting := start(t, e, waits, "x")
 	var item workitem.ID
-	for row, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+	for row, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
 		require.NoError(t, err)
 		item = row.ID
 	}
@@ -163,7 +163,7 @@ func TestGarbageOfWorkIsAFailure(t *testing.T) {
 
 func journalLength(t *testing.T, e *enginetest.Engine) (n int) {
 	t.Helper()
-	for _, err := range e.Journal(t.Context(), store.JournalFilter{}) {
+	for _, err := range store.AllEntries(t.Context(), e, store.JournalFilter{}) {
 		require.NoError(t, err)
 		n++
 	}

@@ -57,7 +57,7 @@ func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 	require.Equal(t, map[string]int{"now": 10, "later": 3}, counts)
 	require.ElementsMatch(t, []string{"tell now failed 10", "call later failed 3"},
 		x.jobs(t, store.JobFilter{States: []store.JobState{store.JobFailed}}))
-	for j, err := range x.e.Jobs(t.Context(), store.JobFilter{States: []store.JobState{store.JobFailed}}) {
+	for j, err := range store.AllJobs(t.Context(), x.e, store.JobFilter{States: []store.JobState{store.JobFailed}}) {
 		require.NoError(t, err)
 		require.Contains(t, j.Failure.Message, "the handler is ill")
 		require.JSONEq(t, map[string]string{"now": `{"for":"ann"}`, "later": `{"for":"bob"}`}[j.Name], string(j.Input))
@@ -98,7 +98,7 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		e.Drain()
 		mode.Store("fine")
 		e.Advance(time.Minute)
-		for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: run.ID, Kind: store.JobTell}) {
+		for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID, Kind: store.JobTell}) {
 			require.NoError(t, err)
 			require.Equal(t, store.JobDone, j.State, m)
 		}
@@ -172,7 +172,7 @@ func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 	e.Advance(time.Minute)
 	require.EqualValues(t, 2, failed.Load())
 	require.GreaterOrEqual(t, cleaned.Load(), int32(2), "what it did first was undone")
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, "other", c.Workflow)
 	}
@@ -193,7 +193,7 @@ func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 	_, err := w.Start(t.Context(), e, nil, builder.OnComplete(h, nil))
 	require.NoError(t, err)
 	var ended int
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, store.CaseCompleted, c.State)
 		ended++

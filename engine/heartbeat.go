@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"github.com/tasq-dev/tasq/internal/kernel"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // beat renews the leases of the running jobs, and cancels the context of one that was lost. It arranges the next beat as
@@ -41,22 +40,4 @@ func (s *scheduler) keepBeating() {
 		return
 	}
 	s.beat = s.e.clock.AfterFunc(s.e.cfg.Lease/3, s.e.beat)
-}
-
-// Reclaim takes a running job away from its worker, for one that hangs: its context is canceled, the job is pending again,
-// and whatever the worker hands in later is refused. The error wraps [ErrLeaseLost] if the job is not running.
-func (e *Engine) Reclaim(ctx context.Context, job workitem.JobID) error {
-	e.sched.mu.Lock()
-	r := e.sched.running[job]
-	e.sched.mu.Unlock()
-	if r == nil {
-		return ErrLeaseLost
-	}
-	err := e.submit(ctx, e.onJob(r.root, "job reclaim", false, func(m *kernel.Machine) error {
-		return m.Release(job, r.fence, false)
-	}))
-	if err == nil {
-		r.cancel()
-	}
-	return err
 }

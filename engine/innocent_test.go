@@ -105,7 +105,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 	require.Equal(t, 4, count(t, e, "SELECT count(*) FROM log WHERE x = 1"), "each once")
 	require.Equal(t, 1, count(t, e, "SELECT count(*) FROM log WHERE x = 2"))
 	cases := 0
-	for c, err := range e.Cases(ctx, store.CaseFilter{}) {
+	for c, err := range store.AllCases(ctx, e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, "logged", c.Workflow)
 		cases++

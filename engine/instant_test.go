@@ -67,7 +67,7 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 				}))
 				e.Drain()
 				last := int64(0)
-				for entry, err := range e.Journal(ctx, store.JournalFilter{}) {
+				for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{}) {
 					require.NoError(t, err)
 					last = entry.Seq
 				}
@@ -76,7 +76,7 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 				}
 				e.Advance(time.Hour)
 				var got []workitem.CaseID
-				for entry, err := range e.Journal(ctx, store.JournalFilter{After: last}) {
+				for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{After: last}) {
 					require.NoError(t, err)
 					if entry.Command == "job claim" || entry.Command == "job fire" {
 						got = append(got, entry.Root)

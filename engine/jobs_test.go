@@ -91,7 +91,7 @@ func TestAPanicInAJobIsAFailure(t *testing.T) {
 	require.NoError(t, err)
 	e.Drain()
 	require.Equal(t, []string{"draft.1.1 failed 1 panic"}, items(t, e, id))
-	for row := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+	for row := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
 		require.Equal(t, "oops", row.Failure.Message)
 		require.Contains(t, string(row.Failure.Details), "jobs_test.go")
 	}
@@ -124,7 +124,7 @@ func TestAJobThatKillsItsWorkerIsGivenUp(t *testing.T) {
 		e.Crash()
 	}
 	e.Drain()
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
 		require.Equal(t, store.JobFailed, j.State)
 		require.Equal(t, workitem.CodeCrash, j.Failure.Code)

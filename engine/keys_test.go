@@ -79,7 +79,7 @@ func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
 	replay()
 
 	var lines []string
-	for entry, err := range e.Journal(ctx, store.JournalFilter{Root: first}) {
+	for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{Root: first}) {
 		require.NoError(t, err)
 		if entry.Key != "" {
 			lines = append(lines, entry.Key+" "+entry.By)

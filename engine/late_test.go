@@ -122,7 +122,7 @@ func TestATimerThatIsRefusedEndsItsItemsAllTheSame(t *testing.T) {
 			require.Equal(t, c.calls, r.calls)
 			require.Equal(t, c.items, items(t, e, id))
 			require.Equal(t, c.state, state(t, e, id))
-			for it, err := range e.Items(t.Context(), store.ItemFilter{Case: id}) {
+			for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
 				require.NoError(t, err)
 				require.Contains(t, string(it.Failure.Details), "the office is closed")
 			}
@@ -162,7 +162,7 @@ func TestATimerDoesNotOverruleWhatFollows(t *testing.T) {
 func incidents(t *testing.T, e *enginetest.Engine, id workitem.CaseID) string {
 	t.Helper()
 	var text string
-	for entry, err := range e.Journal(t.Context(), store.JournalFilter{Root: id}) {
+	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: id}) {
 		require.NoError(t, err)
 		for _, event := range entry.Events {
 			if n, ok := event.(*store.Noted); ok && n.Code == store.NoteIncident {

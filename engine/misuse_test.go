@@ -93,7 +93,7 @@ func TestACallbackThatEndsItsGoroutineIsUndone(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrCallback)
 	require.ErrorContains(t, err, "it ended its goroutine")
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error { return nil }), "callbacks go on")
-	for range e.Cases(t.Context(), store.CaseFilter{}) {
+	for range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.Fail(t, "nothing happened")
 	}
 }
@@ -139,8 +139,8 @@ func TestAListingCanBeReadTwiceAndAClosedEngineSaysSo(t *testing.T) {
 		_, err := a.Start(t.Context(), e, prompt{Text: "x"})
 		require.NoError(t, err)
 	}
-	cases := e.Cases(t.Context(), store.CaseFilter{Page: store.Page{Limit: 2}})
-	journal := e.Journal(t.Context(), store.JournalFilter{Limit: 2})
+	cases := store.AllCases(t.Context(), e, store.CaseFilter{Page: store.Page{Limit: 2}})
+	journal := store.AllEntries(t.Context(), e, store.JournalFilter{Limit: 2})
 	for range 2 {
 		n, entries := 0, 0
 		for _, err := range cases {
@@ -155,9 +155,9 @@ func TestAListingCanBeReadTwiceAndAClosedEngineSaysSo(t *testing.T) {
 	}
 	require.NoError(t, e.Close())
 	for _, err := range cases {
-		require.Equal(t, engine.ErrClosed, err)
+		require.ErrorIs(t, err, engine.ErrClosed)
 	}
-	_, err := e.Counts(t.Context())
+	_, err := counted(t, e)
 	require.Equal(t, engine.ErrClosed, err)
 }
 
@@ -172,7 +172,7 @@ func TestWaitingForAChildCase(t *testing.T) {
 	e := opened(t, w)
 	root, err := w.Start(t.Context(), e, prompt{Text: "x"})
 	require.NoError(t, err)
-	tree, err := e.Tree(t.Context(), root)
+	tree, err := store.TreeOf(t.Context(), e, root)
 	require.NoError(t, err)
 	id := tree.Case(root).Children[0]
 

@@ -112,7 +112,7 @@ func do(t *testing.T, e *enginetest.Engine, label string, actions ...workitem.Ac
 	t.Helper()
 	for _, a := range actions {
 		found := false
-		for row, err := range e.Items(t.Context(), store.ItemFilter{}) {
+		for row, err := range store.AllItems(t.Context(), e, store.ItemFilter{}) {
 			require.NoError(t, err)
 			if row.Label() == label {
 				found = true

@@ -63,7 +63,7 @@ func runsThreeAtATime(t *testing.T, cfg engine.Config) {
 		<-started
 	}
 	states := map[store.JobState]int{}
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{}) {
 		require.NoError(t, err)
 		states[j.State]++
 	}
@@ -71,7 +71,7 @@ func runsThreeAtATime(t *testing.T, cfg engine.Config) {
 	close(release)
 	e.Drain()
 	require.LessOrEqual(t, peak.Load(), int32(3))
-	counts, err := e.Counts(t.Context())
+	counts, err := counted(t, e)
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(counts, func(c store.Count) bool {
 		return c.What == "item" && c.State == "completed" && c.N == 40
@@ -151,10 +151,10 @@ func TestAReclaimedJobRefusesItsZombie(t *testing.T) {
 	id, err := w.Start(t.Context(), e, 7)
 	require.NoError(t, err)
 	<-started
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
-		require.NoError(t, e.Reclaim(t.Context(), j.ID))
-		require.ErrorIs(t, e.Reclaim(t.Context(), workitem.JobID{1}), engine.ErrLeaseLost)
+		require.NoError(t, enginetest.Do(t.Context(), e, workflow.Reclaim(j.ID)))
+		require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Reclaim(workitem.JobID{1})), engine.ErrNotFound)
 	}
 	<-started
 	c, err := e.Wait(t.Context(), id)
@@ -180,7 +180,7 @@ func TestAHeartbeatKeepsTheLease(t *testing.T) {
 		e.Clock().Set(e.Now().Add(10 * time.Second))
 	}
 	var lease time.Time
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
 		require.Equal(t, store.JobRunning, j.State)
 		lease = j.Lease
@@ -211,4 +211,14 @@ func TestAWorkflowThatIsNotThereIsLeftAlone(t *testing.T) {
 	c, err := again.Case(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, store.CaseCompleted, c.State)
+}
+
+// counted reads the numbers of cases, items and jobs.
+func counted(t testing.TB, v store.Viewer) (counts []store.Count, err error) {
+	t.Helper()
+	err = v.View(t.Context(), func(r store.Reader) (err error) {
+		counts, err = r.Counts(t.Context())
+		return err
+	})
+	return counts, err
 }

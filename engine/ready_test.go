@@ -86,7 +86,7 @@ func TestATimerThatFailsIsPutOffAndThenGivenUp(t *testing.T) {
 	}})
 	e.Advance(24 * time.Hour)
 	require.Equal(t, 10, calls)
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
 		require.Equal(t, store.JobFailed, j.State)
 		require.Contains(t, j.Failure.Message, "no connection")

@@ -95,7 +95,7 @@ func TestWhatWasLeftIsDoneAtOpening(t *testing.T) {
 func cases(t testing.TB, e *enginetest.Engine) int {
 	t.Helper()
 	n := 0
-	for _, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		n++
 	}
@@ -112,7 +112,7 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
 	var jobs []*store.Job
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{States: []store.JobState{store.JobPending}}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{States: []store.JobState{store.JobPending}}) {
 		require.NoError(t, err)
 		jobs = append(jobs, j)
 	}
@@ -127,7 +127,7 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	stranger := enginetest.Open(t, sqlite.File(path), engine.Config{})
 	stranger.Advance(time.Hour)
 	require.Equal(t, 2, cases(t, stranger))
-	for j, err := range stranger.Jobs(t.Context(), store.JobFilter{}) {
+	for j, err := range store.AllJobs(t.Context(), stranger, store.JobFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, store.JobPending, j.State)
 		require.Zero(t, j.Attempt)
@@ -202,8 +202,8 @@ func TestDecodeRemote(t *testing.T) {
 		`{"kind":"start"}`:                         "a start command needs Workflow",
 		`{"kind":"cancel"}`:                        "a cancel command needs Case",
 		`{"kind":"item","action":"start"}`:         "an item command needs Item",
-		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel item remove restart send start token]`,
-		`{}`:                                       `"" is none of the kinds [add-item broadcast cancel item remove restart send start token]`,
+		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel item reclaim remove restart send start token]`,
+		`{}`:                                       `"" is none of the kinds [add-item broadcast cancel item reclaim remove restart send start token]`,
 		`{"kind":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
 		`{"kind":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",
 		`{"kind":"item","item":"x"}`:                                           `"x" is not an id`,

@@ -252,7 +252,7 @@ func TestCancelSettlesSteps(t *testing.T) {
 	steps(t, e, run.ID, "first done", "call canceled")
 	close(finish)
 	e.Drain()
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, store.CaseCanceled, c.State)
 	}

@@ -134,6 +134,9 @@ func (s *scheduler) note(tree *store.Tree, events []store.Event) {
 			s.woken(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != store.JobRunning {
 				r.steps.end() // what comes after this is for the next run
+				if e.To == store.JobPending {
+					r.cancel() // it was taken from its worker, or its worker is done with it
+				}
 			}
 			switch {
 			case e.To == store.JobPending || e.To == store.JobWaiting:

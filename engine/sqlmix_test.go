@@ -241,7 +241,7 @@ func mixCompare(ctx context.Context, rt *rapid.T, e *engine.Engine, rows map[int
 		}
 		return list.Err()
 	}))
-	for c, err := range e.Cases(ctx, store.CaseFilter{}) {
+	for c, err := range store.AllCases(ctx, e, store.CaseFilter{}) {
 		require.NoError(rt, err)
 		found[map[string]string{"mix": "mix"}[c.Workflow]]++
 	}

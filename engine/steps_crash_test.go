@@ -97,7 +97,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 	for i := 0; ; i++ {
 		require.NoError(t, e.Drain(ctx))
 		left := 0
-		for c, err := range e.Cases(ctx, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
 			require.NoError(t, err)
 			left++
 			for _, s := range stepsOf(t, e, store.StepFilter{Case: c.ID, States: []workitem.StepState{workitem.StepWaiting}}) {
@@ -118,7 +118,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 func stuck(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var b strings.Builder
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
 		require.NoError(t, err)
 		full, err := e.Case(t.Context(), c.ID)
 		require.NoError(t, err)
@@ -166,7 +166,7 @@ func checkCalls(t *testing.T, e *engine.Engine, path string) {
 		}
 	}
 	canceled := make(map[string]bool) // a call that was under way when its case was canceled is not recorded
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{}) {
 		require.NoError(t, err)
 		canceled[j.ID.String()] = j.State == store.JobCanceled
 	}

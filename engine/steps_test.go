@@ -217,7 +217,7 @@ func TestAChildCaseIsAValueOrAnError(t *testing.T) {
 	})
 	e := enginetest.New(t, child, parent)
 	good, bad, gone := start(t, e, parent, order{}), start(t, e, parent, order{Fail: true}), start(t, e, parent, order{})
-	tree, err := e.Tree(t.Context(), gone)
+	tree, err := store.TreeOf(t.Context(), e, gone)
 	require.NoError(t, err)
 	require.Equal(t, 2, tree.Len())
 	tree.Each(func(c *store.Case) {
@@ -246,7 +246,7 @@ func TestCancelingAWaitingParentCancelsItsChild(t *testing.T) {
 	id := start(t, e, grand, 0)
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	e.Drain()
-	tree, err := e.Tree(t.Context(), id)
+	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	require.Equal(t, 3, tree.Len())
 	tree.Each(func(c *store.Case) { require.Equal(t, store.CaseCanceled, c.State) })
@@ -427,7 +427,7 @@ func TestALateWorkerRecordsNothing(t *testing.T) {
 	id, err := w.Start(t.Context(), e, 0)
 	require.NoError(t, err)
 	job := <-inside
-	require.NoError(t, e.Reclaim(t.Context(), job))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Reclaim(job)))
 	<-inside
 	close(stuck)
 	e.Drain()

@@ -135,7 +135,7 @@ func TestAChildThatTakesTooLongLeavesTheParentFree(t *testing.T) {
 	e.Advance(10 * time.Second)
 	e.Advance(5 * time.Second)
 	require.Equal(t, `completed: "done"`, outcome(t, e, id))
-	tree, err := e.Tree(t.Context(), id)
+	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	states := map[store.CaseState]int{}
 	tree.Each(func(c *store.Case) { states[c.State]++ })
@@ -202,7 +202,7 @@ func TestEventsInATransaction(t *testing.T) {
 	e.Drain()
 	require.Equal(t, "completed: 1", outcome(t, e, id))
 	n := 0
-	for range e.Cases(t.Context(), store.CaseFilter{Workflow: "subscriber"}) {
+	for range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "subscriber"}) {
 		n++
 	}
 	require.Equal(t, 1, n)

@@ -96,7 +96,7 @@ func TestMoreThanAPageIsSwept(t *testing.T) {
 	require.NoError(t, err)
 	e.Advance(time.Second)
 	n := 0
-	for c, err := range e.Cases(t.Context(), store.CaseFilter{}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
 		require.Equal(t, young.ID, c.ID)
 		n++
@@ -281,7 +281,7 @@ func TestAHandlerThatKillsItsProcess(t *testing.T) {
 	_, err = run.Status(t.Context(), e)
 	require.NoError(t, err, "what could not be told stays until somebody has looked")
 	var states []string
-	for j, err := range e.Jobs(t.Context(), store.JobFilter{Kind: store.JobCall}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Kind: store.JobCall}) {
 		require.NoError(t, err)
 		states = append(states, fmt.Sprintf("%s %s", j.State, j.Failure.Code))
 	}

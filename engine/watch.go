@@ -243,7 +243,7 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 			return
 		}
 		for {
-			for entry, err := range e.Journal(ctx, store.JournalFilter{Root: root, After: after}) {
+			for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{Root: root, After: after}) {
 				if !yield(entry, err) || err != nil {
 					return
 				}
@@ -269,7 +269,7 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 	if id.IsZero() {
 		return nil
 	}
-	for c, err := range e.Cases(ctx, store.CaseFilter{ID: id}) {
+	for c, err := range store.AllCases(ctx, e, store.CaseFilter{ID: id}) {
 		if err == nil && !c.Parent.IsZero() {
 			err = fmt.Errorf("case %s is a child case; watch its root case %s: %w", id, c.Root, ErrNotFound)
 		}

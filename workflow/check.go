@@ -28,6 +28,7 @@ var (
 	taskField     = &field{"Task", func(c *Command) bool { return c.Task != "" }}
 	caseField     = &field{"Case", func(c *Command) bool { return !c.Case.IsZero() }}
 	itemField     = &field{"Item", func(c *Command) bool { return !c.Item.IsZero() }}
+	jobField      = &field{"Job", func(c *Command) bool { return !c.Job.IsZero() }}
 	actionField   = &field{"Action", func(c *Command) bool { return c.Action != workitem.NoAction }}
 	eventField    = &field{"Event", func(c *Command) bool { return c.Event != "" }}
 	tokenField    = &field{"Token", func(c *Command) bool { return c.Token != "" }}
@@ -40,7 +41,7 @@ var (
 	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
-	fields = []*field{workflowField, printField, taskField, caseField, itemField, actionField, eventField, tokenField,
+	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, timeField, priorityField, queueField, optionsField}
 )
 
@@ -60,7 +61,8 @@ var forms = map[Kind]form{
 	KindBroadcast: {[]*field{eventField}, []*field{payloadField}},
 	KindRestart: {[]*field{caseField},
 		[]*field{workflowField, printField, stepField}},
-	KindRemove: {[]*field{caseField}, []*field{workflowField}},
+	KindRemove:  {[]*field{caseField}, []*field{workflowField}},
+	KindReclaim: {[]*field{jobField}, nil},
 }
 
 func (k Kind) withArticle() string {

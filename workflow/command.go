@@ -34,6 +34,7 @@ const (
 	KindBroadcast Kind = "broadcast" // publish Payload to everything that waits for the topic Event or subscribes to it
 	KindRestart   Kind = "restart"   // start Case, which has ended, again as a fresh case
 	KindRemove    Kind = "remove"    // remove Case, which has ended, with all that it had
+	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
 )
 
 // Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
@@ -54,6 +55,7 @@ type Command struct {
 	Task   string          `json:"task,omitempty"`
 	Case   workitem.CaseID `json:"case,omitzero"`
 	Item   workitem.ID     `json:"item,omitzero"`
+	Job    workitem.JobID  `json:"job,omitzero"`
 	Action workitem.Action `json:"action,omitzero"`
 	Event  string          `json:"event,omitempty"` // the name of an event, or the topic of a broadcast
 	Token  string          `json:"token,omitempty"`
@@ -159,6 +161,12 @@ func Remove(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRemove, Case: id}, opts...)
 }
 
+// Reclaim takes a running job from its worker, for one that hangs: its context is canceled, the job is due again, and what the
+// worker hands in later is refused. The error wraps engine.ErrLeaseLost if the job is not running.
+func Reclaim(job workitem.JobID, opts ...Option) Command {
+	return With(Command{Kind: KindReclaim, Job: job}, opts...)
+}
+
 // Due is when a case that is started now begins.
 func (c *Command) Due(now time.Time) (time.Time, error) {
 	switch {
@@ -205,6 +213,8 @@ func (c *Command) String() string {
 		return "broadcast " + c.Event
 	case KindRestart:
 		return "restart " + c.Case.String()
+	case KindReclaim:
+		return "job reclaim"
 	}
 	return string(c.Kind)
 }

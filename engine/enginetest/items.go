@@ -41,7 +41,7 @@ func (e *Engine) States(id workitem.CaseID) []string {
 func (e *Engine) itemsOf(id workitem.CaseID) []*workitem.Item {
 	e.t.Helper()
 	var items []*workitem.Item
-	for row, err := range e.Items(context.Background(), store.ItemFilter{Case: id}) {
+	for row, err := range store.AllItems(context.Background(), e, store.ItemFilter{Case: id}) {
 		if err != nil {
 			e.t.Fatalf("items of case %s: %v", id, err)
 		}

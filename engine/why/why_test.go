@@ -314,7 +314,7 @@ func TestAQueueIsListedByPriorityThenAge(t *testing.T) {
 	queue := "office"
 	var got []int
 	n := 0
-	for it, err := range e.Items(t.Context(), store.ItemFilter{Queue: &queue, States: []workitem.State{workitem.Initialized}}) {
+	for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Queue: &queue, States: []workitem.State{workitem.Initialized}}) {
 		require.NoError(t, err)
 		got = append(got, it.Priority)
 		require.Equal(t, n, only(t, ask(t, e, it.Case)).Ahead)

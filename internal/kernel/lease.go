@@ -205,6 +205,16 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	})
 }
 
+// Reclaim takes a running job from its worker, whoever that is: it is pending again, and what the worker hands in later is
+// refused. The error wraps [ErrLeaseLost] if no worker holds the job.
+func (m *Machine) Reclaim(id workitem.JobID) error {
+	_, j := m.tree.Job(id)
+	if j == nil || j.State != store.JobRunning {
+		return fmt.Errorf("job %s is not running: %w", id, ErrLeaseLost)
+	}
+	return m.Release(id, j.Fence, false)
+}
+
 // held finds a job that a worker holds, and makes it the cause of what follows.
 func (m *Machine) held(id workitem.JobID, fence int64) (*store.Case, *store.Job, error) {
 	m.cause = activities.CauseJob

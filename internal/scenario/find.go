@@ -27,7 +27,7 @@ func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, er
 	case len(path.Steps) == 0:
 		return at, nil
 	}
-	tree, err := r.engine.Tree(ctx, at)
+	tree, err := store.TreeOf(ctx, r.engine, at)
 	if err != nil {
 		return at, err
 	}
@@ -50,7 +50,7 @@ func (r *runner) view(ctx context.Context, path CasePath) (*store.Tree, *store.C
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := r.engine.Tree(ctx, id)
+	tree, err := store.TreeOf(ctx, r.engine, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +71,7 @@ func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 		}
 	}
 	if len(found) == 0 && !a.Item.Bare {
-		for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: c.ID, Task: a.Item.Task}) {
+		for row, err := range store.AllItems(ctx, r.engine, store.ItemFilter{Case: c.ID, Task: a.Item.Task}) {
 			if err != nil {
 				return workitem.ID{}, err
 			}

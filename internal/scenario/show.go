@@ -74,7 +74,7 @@ func showEnabled(c *store.Case) []string {
 
 func (r *runner) showItems(ctx context.Context, c *store.Case) ([]string, error) {
 	var lines []string
-	for row, err := range r.engine.Items(ctx, store.ItemFilter{Case: c.ID}) {
+	for row, err := range store.AllItems(ctx, r.engine, store.ItemFilter{Case: c.ID}) {
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ func (b *bench) with(m airetry.Model, prompt string) *bench {
 // items lists the work items: label, state, code of the failure.
 func (b *bench) items() (lines []string) {
 	b.t.Helper()
-	for row, err := range b.e.Items(b.t.Context(), store.ItemFilter{Case: b.id}) {
+	for row, err := range store.AllItems(b.t.Context(), b.e, store.ItemFilter{Case: b.id}) {
 		require.NoError(b.t, err)
 		line := row.Label() + " " + row.State.String()
 		if row.Failure != nil {
@@ -71,7 +71,7 @@ func (b *bench) items() (lines []string) {
 // jobs lists the pending jobs: kind and time left.
 func (b *bench) jobs() (lines []string) {
 	b.t.Helper()
-	for j, err := range b.e.Jobs(b.t.Context(), store.JobFilter{Root: b.id, States: []store.JobState{store.JobPending}}) {
+	for j, err := range store.AllJobs(b.t.Context(), b.e, store.JobFilter{Root: b.id, States: []store.JobState{store.JobPending}}) {
 		require.NoError(b.t, err)
 		lines = append(lines, fmt.Sprintf("%s +%v", j.Kind, j.Due.Sub(b.e.Now())))
 	}

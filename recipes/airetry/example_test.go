@@ -50,7 +50,7 @@ func Example() {
 	if err := recipe.Review.Complete(ctx, e, review.ID, airetry.Verdict{Approved: true}); err != nil {
 		log.Fatal(err)
 	}
-	for it, err := range e.Items(ctx, store.ItemFilter{Case: id}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func Example() {
 	id := must(recipe.Start(ctx, e, approval.Claim{Employee: "Ann", Purpose: "gold pen", Cents: 900_00}))
 
 	queue := "managers"
-	for item, err := range e.Items(ctx, store.ItemFilter{Queue: &queue}) {
+	for item, err := range store.AllItems(ctx, e, store.ItemFilter{Queue: &queue}) {
 		if err != nil {
 			log.Fatal(err)
 		}

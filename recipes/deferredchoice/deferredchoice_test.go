@@ -32,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	items := make(map[string]workitem.ID) // by task, as two web pages show them
-	for it, err := range e.Items(ctx, store.ItemFilter{Case: id}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func Example() {
 	if err := recipe.Accept.Complete(ctx, e, items["accept"], deferredchoice.Signature{Name: "Ann"}); err != nil {
 		log.Fatal(err)
 	}
-	for it := range e.Items(ctx, store.ItemFilter{Case: id}) {
+	for it := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 		fmt.Println(it.Label(), it.State)
 	}
 	// Output:

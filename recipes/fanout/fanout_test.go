@@ -21,7 +21,7 @@ import (
 // deliver does the one live work item of a task.
 func deliver(ctx context.Context, e *engine.Engine, id workitem.CaseID, task, output string) error {
 	states := []workitem.State{workitem.Initialized, workitem.Started}
-	for item, err := range e.Items(ctx, store.ItemFilter{Case: id, Task: task, States: states}) {
+	for item, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id, Task: task, States: states}) {
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func Example() {
 		decide, _ := c.Net.TaskByName("decide")
 		fmt.Println(task, "has reported; decide is", c.Tasks[decide].State)
 	}
-	for item, err := range e.Items(ctx, store.ItemFilter{Case: id, Task: "decide"}) {
+	for item, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id, Task: "decide"}) {
 		if err != nil {
 			log.Fatal(err)
 		}

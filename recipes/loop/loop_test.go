@@ -35,7 +35,7 @@ func Example() {
 	defer e.Close()
 	id := must(recipe.Start(ctx, e, loop.Text{Text: "Zu Hilfe", Target: "en"}))
 	c := must(e.Wait(ctx, id))
-	for it, err := range e.Items(ctx, store.ItemFilter{Case: id}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestEachRoundKnowsTheRemarksOnTheOneBefore(t *testing.T) {
 	require.NoError(t, err)
 	e.Drain()
 	var rounds []loop.Round
-	for it, err := range e.Items(t.Context(), store.ItemFilter{Case: id, Task: "translate"}) {
+	for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id, Task: "translate"}) {
 		require.NoError(t, err)
 		var r loop.Round
 		require.NoError(t, json.Unmarshal(it.Input, &r))

@@ -24,7 +24,7 @@ var order = nested.Order{Customer: "Ann", Parcels: []nested.Parcel{
 // work does every work item of a queue, wherever in the tree of the order it is. A parcel with this content is lost.
 func work(ctx context.Context, e *engine.Engine, r *nested.Recipe, root workitem.CaseID, queue, lost string) error {
 	live := []workitem.State{workitem.Initialized}
-	for it, err := range e.Items(ctx, store.ItemFilter{Root: root, Queue: &queue, States: live}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Root: root, Queue: &queue, States: live}) {
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func Example() {
 			log.Fatal(err)
 		}
 	}
-	tree := must(e.Tree(ctx, id))
+	tree := must(store.TreeOf(ctx, e, id))
 	tree.Each(func(c *store.Case) {
 		if c.ParentTask == "" {
 			fmt.Println(c.Workflow, c.State)
@@ -74,7 +74,7 @@ func Example() {
 			fmt.Println(" ", c.Workflow, c.Label(), c.State)
 		}
 	})
-	for it, err := range e.Items(ctx, store.ItemFilter{Root: id, Task: "bill"}) {
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Root: id, Task: "bill"}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestAnOrderIsBilledWhenAllParcelsHaveEnded(t *testing.T) {
 // The order reads what its parcels gave: the one that was lost gave nothing.
 func TestTheBillIsMadeOfWhatTheParcelsGave(t *testing.T) {
 	e, recipe, id := start(t)
-	tree, err := e.Tree(t.Context(), id)
+	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	for i, parcel := range tree.Case(id).Children {
 		e.StartItem(parcel, "pack.1.1")
@@ -144,7 +144,7 @@ func TestACanceledOrderCancelsItsParcels(t *testing.T) {
 	e, recipe, id := start(t)
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "warehouse", ""))
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
-	tree, err := e.Tree(t.Context(), id)
+	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	require.Equal(t, 4, tree.Len())
 	tree.Each(func(c *store.Case) { require.Equal(t, store.CaseCanceled, c.State, c.Workflow) })

@@ -44,7 +44,7 @@ func Example() {
 			panic(err)
 		}
 		fmt.Printf("after %d hours:\n", hours)
-		for it, err := range e.Items(ctx, store.ItemFilter{Case: id}) {
+		for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id}) {
 			if err != nil {
 				panic(err)
 			}

@@ -143,7 +143,7 @@ func (p *process) parties() string {
 func (p *process) cases(ctx context.Context, workflow string) error {
 	var ids []workitem.CaseID
 	f := store.CaseFilter{Workflow: workflow, States: []store.CaseState{store.CaseStarted}, RootOnly: true}
-	for c, err := range p.engine.Cases(ctx, f) {
+	for c, err := range store.AllCases(ctx, p.engine, f) {
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Viewer shows consistent states: a [Store] is one, and an engine. The functions of this package that list rows read page by
+// page, each page in a view of its own, so a long listing keeps no view open. A limit in the filter bounds the whole listing.
+type Viewer interface {
+	View(ctx context.Context, f func(Reader) error) error
+}
+
+// AllCases lists the cases that match, in the order of their creation, or the newest first.
+func AllCases(ctx context.Context, v Viewer, f CaseFilter) iter.Seq2[*Case, error] {
+	return pages(ctx, v, &f.Page, func(r Reader) ([]*Case, error) { return r.Cases(ctx, f) },
+		func(c *Case) string { return c.ID.String() })
+}
+
+// AllItems lists the work items that match, in the order of their creation, or the newest first; those of one queue by
+// priority, the highest first, and oldest first where that is the same.
+func AllItems(ctx context.Context, v Viewer, f ItemFilter) iter.Seq2[*ItemRow, error] {
+	return pages(ctx, v, &f.Page, func(r Reader) ([]*ItemRow, error) { return r.Items(ctx, f) },
+		func(it *ItemRow) string { return it.ID.String() })
+}
+
+// AllJobs lists the jobs that match, in the order of their creation, or the newest first.
+func AllJobs(ctx context.Context, v Viewer, f JobFilter) iter.Seq2[*Job, error] {
+	return pages(ctx, v, &f.Page, func(r Reader) ([]*Job, error) { return r.Jobs(ctx, f) },
+		func(j *Job) string { return j.ID.String() })
+}
+
+// AllEntries lists the entries of the journal that match, oldest first.
+func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry, error] {
+	first := f
+	return func(yield func(*Entry, error) bool) {
+		left := first.Limit
+		if left == 0 {
+			left = -1
+		}
+		f = first // the caller may range over the entries again
+		f.Limit = DefaultLimit
+		for entries, err := range read(ctx, v, func(r Reader) ([]*Entry, error) { return r.Journal(ctx, f) }) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, entry := range entries {
+				if left == 0 || !yield(entry, nil) {
+					return
+				}
+				f.After = entry.Seq
+				left--
+			}
+			if len(entries) < DefaultLimit {
+				return
+			}
+		}
+	}
+}
+
+// TreeOf returns the whole tree that a case belongs to, as it is now. It is the caller's own. The error wraps [ErrNotFound] if
+// there is no such case.
+func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*Tree, error) {
+	var tree *Tree
+	err := v.View(ctx, func(r Reader) error {
+		root, err := r.Root(ctx, id)
+		if err != nil {
+			return err
+		}
+		tree, err = r.Tree(ctx, root)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	return tree, nil
+}
+
+// pages lists rows one page after the other.
+func pages[T any](
+	ctx context.Context, v Viewer, page *Page, query func(Reader) ([]T, error), key func(T) string,
+) iter.Seq2[T, error] {
+	first := *page
+	return func(yield func(T, error) bool) {
+		left := first.Limit
+		if left == 0 {
+			left = -1
+		}
+		*page = first // the caller may range over the rows again
+		page.Limit = DefaultLimit
+		if left > 0 {
+			page.Limit = min(left, DefaultLimit)
+		}
+		for rows, err := range read(ctx, v, query) {
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			for _, row := range rows {
+				if left == 0 || !yield(row, nil) {
+					return
+				}
+				page.After = key(row)
+				left--
+			}
+			if len(rows) < page.Limit || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// read reads pages until the caller has enough.
+func read[T any](ctx context.Context, v Viewer, query func(Reader) ([]T, error)) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		for {
+			var rows []T
+			err := v.View(ctx, func(r Reader) (err error) {
+				rows, err = query(r)
+				return err
+			})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				err = fmt.Errorf("query: %w", err)
+			}
+			if !yield(rows, err) || err != nil {
+				return
+			}
+		}
+	}
+}
