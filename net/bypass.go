@@ -15,7 +15,7 @@ import "slices"
 // if there is none, and whether that is decided: not if the budget ran out. The states are those of [Verify], and so is the meaning
 // of the options, of which only States, Time and Now count here.
 func Bypass(n *Net, task, to TaskID, without []int, opts VerifyOptions) (run *Witness, decided bool) {
-	if n.dominates(task, to, without) {
+	if dominates(n, task, to, without) {
 		return nil, true
 	}
 	l := &netLowering{n: n, moments: newMoments(n)}
@@ -90,16 +90,16 @@ func (l *netLowering) arrival(g *game, to TaskID) func(state []uint8) bool {
 // dominates reports whether a token can only come to a task, or to the end if to is negative, once another task has
 // completed: whether nothing comes there if that one never does, even where splits put tokens into all of their
 // flows, joins but and-joins take one for enough, and no token is ever taken away.
-func (n *Net) dominates(task, to TaskID, without []int) bool {
-	missing := make([]int, len(n.tasks)) // inputs without a token
-	for t := range missing {
-		if missing[t] = 1; n.Task(TaskID(t)).Join == And {
-			missing[t] = len(n.tasks[t].inputs)
+func dominates(n *Net, task, to TaskID, without []int) bool {
+	missing := make([]int, n.NumTasks()) // inputs without a token
+	for t := range TaskID(n.NumTasks()) {
+		if missing[t] = 1; n.Task(t).Join == And {
+			missing[t] = len(n.Inputs(t))
 		}
 	}
-	seen := NewBits(len(n.conditions))
-	seen.Add(int(n.start))
-	for todo := []ConditionID{n.start}; len(todo) > 0; {
+	seen := NewBits(n.NumConditions())
+	seen.Add(int(n.Start()))
+	for todo := []ConditionID{n.Start()}; len(todo) > 0; {
 		c := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, t := range n.Consumers(c) {
@@ -109,7 +109,7 @@ func (n *Net) dominates(task, to TaskID, without []int) bool {
 			if t == to {
 				return false
 			}
-			for i, out := range n.tasks[t].outputs {
+			for i, out := range n.Outputs(t) {
 				if t == task && !slices.Contains(without, i) {
 					continue
 				}
@@ -120,5 +120,5 @@ func (n *Net) dominates(task, to TaskID, without []int) bool {
 			}
 		}
 	}
-	return to >= 0 || !seen.Has(int(n.end))
+	return to >= 0 || !seen.Has(int(n.End()))
 }

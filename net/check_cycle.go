@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
 // routingCycles checks that no cycle of flows has routing tasks alone. Such tasks run to their end as soon as they are
@@ -53,18 +55,18 @@ func (c *checker) cycleNames(cycle []int) string {
 	return strings.Join(names, " -> ")
 }
 
-// cycles lists disjoint cycles of a graph, one for each of its knots: sets of nodes that reach each other. A cycle is a
-// shortest one through the first node of its knot, and begins there.
+// cycles lists disjoint cycles of a graph, one for each of its strongly connected components. A cycle is a shortest one
+// through the first node of its component, and begins there.
 func cycles(next [][]int) [][]int {
-	knot := knots(len(next), func(i int) []int { return next[i] })
-	done := make([]bool, len(next)+1) // by knot
+	component := graph.Components(len(next), func(i int) []int { return next[i] })
+	done := make([]bool, len(next)+1) // by component
 	var found [][]int
 	for i := range next {
-		if done[knot[i]] {
+		if done[component[i]] {
 			continue
 		}
-		done[knot[i]] = true
-		if cycle := shortestCycle(next, knot, i); cycle != nil {
+		done[component[i]] = true
+		if cycle := shortestCycle(next, component, i); cycle != nil {
 			found = append(found, cycle)
 		}
 	}
@@ -72,8 +74,8 @@ func cycles(next [][]int) [][]int {
 }
 
 // shortestCycle returns the nodes of a shortest cycle through a node, which comes first; nil if there is none. It does
-// not leave the node's knot, from outside of which no way leads back.
-func shortestCycle(next [][]int, knot []int, start int) []int {
+// not leave the node's component, from outside of which no way leads back.
+func shortestCycle(next [][]int, component []int, start int) []int {
 	parent := make(map[int]int)
 	queue := []int{start}
 	for len(queue) > 0 {
@@ -89,7 +91,7 @@ func shortestCycle(next [][]int, knot []int, start int) []int {
 				slices.Reverse(cycle)
 				return cycle
 			}
-			if _, seen := parent[j]; !seen && knot[j] == knot[start] {
+			if _, seen := parent[j]; !seen && component[j] == component[start] {
 				parent[j] = i
 				queue = append(queue, j)
 			}
@@ -131,10 +133,10 @@ func CheckAll(defs []*Definition) []Problem {
 		}
 		next[i] = append(next[i], child)
 	})
-	knot := knots(len(next), func(i int) []int { return next[i] })
+	component := graph.Components(len(next), func(i int) []int { return next[i] })
 	eachComposite(defs, func(i int, t *Task, name string) {
 		child, ok := byName[name]
-		if !ok || knot[child] != knot[i] {
+		if !ok || component[child] != component[i] {
 			return
 		}
 		text := fmt.Sprintf("composite task %q of workflow %q runs %q, which runs %[2]q again, and so without end",

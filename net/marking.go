@@ -24,12 +24,13 @@ type Decision struct {
 // Enabled decides whether the join of a task is satisfied. A busy task is never enabled. The tokens stay where they
 // are; [Net.Consumes] says which ones a start takes.
 func (n *Net) Enabled(t TaskID, m Marking, busy Bits) Decision {
-	d, _ := n.enabled(t, m, busy)
+	d, _ := n.Decide(t, m, busy)
 	return d
 }
 
-// enabled is [Net.Enabled], and says what an or-join's search cost, in words copied and compared.
-func (n *Net) enabled(t TaskID, m Marking, busy Bits) (Decision, int) {
+// Decide is [Net.Enabled] for a caller that has a budget of its own: it also returns what the search of an or-join
+// cost, in words of memory copied and compared; 0 if there was none.
+func (n *Net) Decide(t TaskID, m Marking, busy Bits) (Decision, int) {
 	if busy.Has(int(t)) {
 		return Decision{}, 0
 	}

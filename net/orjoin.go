@@ -106,6 +106,13 @@ func (j *orJoin) prepare(n *Net) {
 	})
 }
 
+// OrJoinScope lists the other tasks and the conditions whose state the decision of an or-join with several inputs
+// depends on: if none of these changes, [Net.Enabled] gives the same answer. The lists must not be changed.
+func (n *Net) OrJoinScope(t TaskID) (tasks []TaskID, conditions []ConditionID) {
+	j := n.orJoin(t)
+	return j.tasks, j.places
+}
+
 // takesOne reports whether a token in any one input lets a task start; an or-join is treated as an xor-join.
 func takesOne(n *Net, t TaskID) bool {
 	return n.def.Tasks[t].Join != And || len(n.tasks[t].inputs) == 1

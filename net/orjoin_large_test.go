@@ -2,6 +2,7 @@ package net
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,8 +89,9 @@ func TestWatchersWithAndWithoutATable(t *testing.T) {
 		require.Equal(t, walked, watchers(n, conditions, busy))
 		for i := range n.NumTasks() {
 			if n.several(TaskID(i)) {
-				require.Equal(t, n.orJoin(TaskID(i)).spot[int(seed)%n.NumConditions()] >= 0,
-					n.awaits(TaskID(i), int(seed)%n.NumConditions()))
+				_, scope := n.OrJoinScope(TaskID(i))
+				c := int(seed) % n.NumConditions()
+				require.Equal(t, slices.Contains(scope, ConditionID(c)), watchers(n, singleBit(c), nil).Has(i))
 			}
 		}
 	}

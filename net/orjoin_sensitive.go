@@ -212,3 +212,18 @@ func (n *Net) influenced(coupled Bits, node int) []int {
 	}
 	return list
 }
+
+// successors lists the nodes behind one: conditions are numbered first, then tasks.
+func successors(n *Net, node int) []int {
+	var list []int
+	if t := node - len(n.conditions); t >= 0 {
+		for _, c := range n.tasks[t].outputs {
+			list = append(list, int(c))
+		}
+		return list
+	}
+	for _, t := range n.conditions[node].consumers {
+		list = append(list, len(n.conditions)+int(t))
+	}
+	return list
+}

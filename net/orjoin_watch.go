@@ -3,6 +3,8 @@ package net
 import (
 	"slices"
 	"sync"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
 // watches says which or-joins a change may matter to: those whose slice holds the condition or the busy task, so those
@@ -66,9 +68,9 @@ func (w *watches) spread(n *Net) {
 
 // circles lists the sets of nodes that influence each other, those that others influence first.
 func (w *watches) circles(n *Net) [][]int {
-	knot := knots(len(n.conditions)+len(n.tasks), func(x int) []int { return n.influenced(w.coupled, x) })
-	sets := make([][]int, slices.Max(knot))
-	for x, k := range knot {
+	component := graph.Components(len(n.conditions)+len(n.tasks), func(x int) []int { return n.influenced(w.coupled, x) })
+	sets := make([][]int, slices.Max(component))
+	for x, k := range component {
 		sets[k-1] = append(sets[k-1], x)
 	}
 	return sets
@@ -112,17 +114,4 @@ func (n *Net) walkToWatchers(to, conditions, busy Bits) {
 			meet(y)
 		}
 	}
-}
-
-// awaits reports whether a change of a node may matter to an or-join with several inputs.
-func (n *Net) awaits(join TaskID, node int) bool {
-	w := n.watched()
-	if w.rows == nil {
-		j := n.orJoin(join)
-		if t := node - len(n.conditions); t >= 0 {
-			return t == int(join) || j.cell[t] >= 0
-		}
-		return j.spot[node] >= 0
-	}
-	return w.row(node).Has(w.own[join])
 }

@@ -1,6 +1,10 @@
 package net
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
+)
 
 // reducedFiring is what a move of a reduced game stands for: a transition, and the outputs that it marks, as bits, if
 // it is an or-split.
@@ -164,7 +168,7 @@ func (r *reducer) spillsAround() bool {
 	if !slices.ContainsFunc(r.trans, func(t rtrans) bool { return !t.dead && len(t.spills) > 0 }) {
 		return false
 	}
-	knot := knots(len(r.places), func(p int) []int {
+	component := graph.Components(len(r.places), func(p int) []int {
 		var next []int
 		for _, t := range r.places[p].out {
 			for _, a := range r.trans[t].out {
@@ -174,7 +178,7 @@ func (r *reducer) spillsAround() bool {
 		return next
 	})
 	return slices.ContainsFunc(r.trans, func(t rtrans) bool {
-		return !t.dead && len(t.spills) > 0 && (len(t.in) != 1 || len(t.out) == 1 && knot[t.in[0]] == knot[t.out[0].place])
+		return !t.dead && len(t.spills) > 0 && (len(t.in) != 1 || len(t.out) == 1 && component[t.in[0]] == component[t.out[0].place])
 	})
 }
 

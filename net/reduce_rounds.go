@@ -1,6 +1,10 @@
 package net
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
+)
 
 // mergeRounds makes one place of places that a token can go round, and reports whether there were any: from each of
 // them transitions that take from one place and put into one lead to every other. That is what is left of loops and of
@@ -24,16 +28,16 @@ func (r *reducer) mergeRounds() bool {
 	if steps < 2 {
 		return false
 	}
-	knot := knots(len(r.places), r.stepsFrom)
+	component := graph.Components(len(r.places), r.stepsFrom)
 	rounds := make(map[int][]int32)
 	for p := range r.places {
 		if !r.places[p].dead {
-			rounds[knot[p]] = append(rounds[knot[p]], int32(p))
+			rounds[component[p]] = append(rounds[component[p]], int32(p))
 		}
 	}
 	merged := false
 	for p := range r.places { // in the order of the places, so that equal nets are reduced alike
-		if ps := rounds[knot[p]]; len(ps) > 1 && ps[0] == int32(p) && r.isRound(ps) {
+		if ps := rounds[component[p]]; len(ps) > 1 && ps[0] == int32(p) && r.isRound(ps) {
 			r.mergeRound(ps)
 			merged = true
 		}

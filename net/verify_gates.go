@@ -1,27 +1,31 @@
 package net
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
+)
 
 // mismatches finds joins that do not suit the split whose branches they bring together. Such a pair is no proof of
 // anything, so it is only told where something is wrong, as a hint at the cause.
 //
 // The split of a join is the last element that every way to the join leads over, its immediate dominator.
 func (f *warner) mismatches() {
-	d := newDominators(f.n)
-	for t := range f.n.tasks {
-		if len(f.n.tasks[t].inputs) < 2 || f.n.def.Tasks[t].Join == Or {
+	d := graph.NewDominators(f.n.NumConditions()+f.n.NumTasks(), int(f.n.Start()), f.successors)
+	for t := range TaskID(f.n.NumTasks()) {
+		if len(f.n.Inputs(t)) < 2 || f.n.Task(t).Join == Or {
 			continue
 		}
-		at := d.of(len(f.n.conditions) + t)
+		at := d.Of(f.n.NumConditions() + int(t))
 		if at < 0 {
 			continue
 		}
 		split, gate, branches := f.split(at)
-		if branches == nil || !f.meet(branches, TaskID(t), at) {
+		if branches == nil || !f.meet(branches, t, at) {
 			continue
 		}
 		join := f.task(int32(t))
-		switch and := f.n.def.Tasks[t].Join == And; {
+		switch and := f.n.Task(t).Join == And; {
 		case and && gate != And:
 			f.add(XorSplitAndJoin, join, fmt.Sprintf(
 				"the and-join of %q waits for branches of which %q starts only some (%s)", join.Name, split.Name, gate),
@@ -37,35 +41,27 @@ func (f *warner) mismatches() {
 // split describes an element as a split: what chooses its branches, and the nodes that they begin with; none if it has
 // just one.
 func (f *warner) split(node int) (Element, Gate, []int) {
-	if t := node - len(f.n.conditions); t >= 0 {
-		outputs := f.n.tasks[t].outputs
+	if t := TaskID(node - f.n.NumConditions()); t >= 0 {
+		outputs := f.n.Outputs(t)
 		if len(outputs) < 2 {
 			return Element{}, And, nil
 		}
-		branches := make([]int, len(outputs))
-		for i, c := range outputs {
-			branches[i] = int(c)
-		}
-		return f.task(int32(t)), f.n.def.Tasks[t].Split, branches
+		return f.task(int32(t)), f.n.Task(t).Split, nodes(outputs, 0)
 	}
-	consumers := f.n.conditions[node].consumers
+	consumers := f.n.Consumers(ConditionID(node))
 	if len(consumers) < 2 {
 		return Element{}, And, nil
 	}
-	branches := make([]int, len(consumers))
-	for i, t := range consumers {
-		branches[i] = len(f.n.conditions) + int(t)
-	}
-	return f.condition(ConditionID(node)), Xor, branches
+	return f.condition(ConditionID(node)), Xor, nodes(consumers, f.n.NumConditions())
 }
 
 // meet reports whether two branches of a split lead to two inputs of a join, without passing either of them. (The input
 // by which a loop comes back to its head is no such meeting.)
 func (f *warner) meet(branches []int, join TaskID, split int) bool {
-	conditions := len(f.n.conditions)
+	conditions := f.n.NumConditions()
 	first := -1 // the input that an earlier branch leads to
 	for _, b := range branches {
-		seen := NewBits(conditions + len(f.n.tasks))
+		seen := NewBits(conditions + f.n.NumTasks())
 		seen.Add(split)
 		seen.Add(conditions + int(join))
 		hit := -1
@@ -76,7 +72,7 @@ func (f *warner) meet(branches []int, join TaskID, split int) bool {
 				continue
 			}
 			seen.Add(x)
-			for _, y := range successors(f.n, x) {
+			for _, y := range f.successors(x) {
 				if y == conditions+int(join) {
 					if first >= 0 && first != x {
 						return true
@@ -94,16 +90,19 @@ func (f *warner) meet(branches []int, join TaskID, split int) bool {
 }
 
 // successors lists the nodes behind one: conditions are numbered first, then tasks.
-func successors(n *Net, node int) []int {
-	var list []int
-	if t := node - len(n.conditions); t >= 0 {
-		for _, c := range n.tasks[t].outputs {
-			list = append(list, int(c))
-		}
-		return list
+func (f *warner) successors(node int) []int {
+	conditions := f.n.NumConditions()
+	if t := node - conditions; t >= 0 {
+		return nodes(f.n.Outputs(TaskID(t)), 0)
 	}
-	for _, t := range n.conditions[node].consumers {
-		list = append(list, len(n.conditions)+int(t))
+	return nodes(f.n.Consumers(ConditionID(node)), conditions)
+}
+
+// nodes turns numbers of conditions or tasks into numbers of nodes.
+func nodes[ID ConditionID | TaskID](ids []ID, first int) []int {
+	list := make([]int, len(ids))
+	for i, id := range ids {
+		list[i] = first + int(id)
 	}
 	return list
 }

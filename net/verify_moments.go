@@ -34,15 +34,15 @@ type moments struct {
 
 func newMoments(n *Net) *moments {
 	m := &moments{
-		n: n, emptiedBy: make([][]TaskID, len(n.conditions)), memberOf: make([][]TaskID, len(n.tasks)),
-		ofMember: NewBits(len(n.conditions)), choosing: NewBits(len(n.conditions)), split: NewBits(len(n.tasks)),
+		n: n, emptiedBy: make([][]TaskID, n.NumConditions()), memberOf: make([][]TaskID, n.NumTasks()),
+		ofMember: NewBits(n.NumConditions()), choosing: NewBits(n.NumConditions()), split: NewBits(n.NumTasks()),
 	}
-	for i := range n.tasks {
+	for i := range n.NumTasks() {
 		t := TaskID(i)
 		m.region(t)
 		m.orJoins = m.orJoins || m.orJoin(t)
 		if m.choosesAmongShared(t) {
-			for _, c := range n.tasks[t].inputs {
+			for _, c := range n.Inputs(t) {
 				m.choosing.Add(int(c))
 			}
 		}
@@ -50,8 +50,8 @@ func newMoments(n *Net) *moments {
 	if m.orJoins {
 		m.lookAhead()
 	}
-	for i := range n.tasks {
-		if t := TaskID(i); n.def.Tasks[t].Kind != Routing && !m.mayStartLate(t) && !m.mayCompleteEarly(t) {
+	for i := range n.NumTasks() {
+		if t := TaskID(i); n.Task(t).Kind != Routing && !m.mayStartLate(t) && !m.mayCompleteEarly(t) {
 			m.split.Add(i)
 		}
 	}
@@ -71,8 +71,8 @@ func (m *moments) region(t TaskID) {
 			continue // completing, it is neither busy nor enabled any more
 		}
 		m.memberOf[u] = append(m.memberOf[u], t)
-		if slices.ContainsFunc(m.n.tasks[u].private, func(c ConditionID) bool { return !slices.Contains(conditions, c) }) {
-			for _, c := range m.n.tasks[u].inputs {
+		if slices.ContainsFunc(m.n.PrivateInputs(u), func(c ConditionID) bool { return !slices.Contains(conditions, c) }) {
+			for _, c := range m.n.Inputs(u) {
 				m.ofMember.Add(int(c))
 			}
 		}
@@ -81,22 +81,21 @@ func (m *moments) region(t TaskID) {
 
 // orJoin reports whether the task is an or-join that may have to wait.
 func (m *moments) orJoin(t TaskID) bool {
-	return m.n.def.Tasks[t].Join == Or && len(m.n.tasks[t].inputs) > 1
+	return m.n.Task(t).Join == Or && len(m.n.Inputs(t)) > 1
 }
 
 // choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. Which of its
 // inputs such a join takes matters; of inputs that feed it alone it doesn't.
 func (m *moments) choosesAmongShared(t TaskID) bool {
-	at := &m.n.tasks[t]
-	return m.n.def.Tasks[t].Join == Xor && len(at.inputs) > 1 && len(at.private) < len(at.inputs)
+	return m.n.Task(t).Join == Xor && len(m.n.Inputs(t)) > 1 && len(m.n.PrivateInputs(t)) < len(m.n.Inputs(t))
 }
 
 func (m *moments) mayStartLate(t TaskID) bool {
-	for _, c := range m.n.tasks[t].inputs {
+	for _, c := range m.n.Inputs(t) {
 		if !m.goesWith(c, t) || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) || m.feedsRouting(c, t) {
 			return false
 		}
-		private := len(m.n.conditions[c].consumers) == 1
+		private := len(m.n.Consumers(c)) == 1
 		if m.orJoins && (!private || m.orJoin(t)) && m.watched(c, t) {
 			return false
 		}
@@ -109,8 +108,8 @@ func (m *moments) mayCompleteEarly(t TaskID) bool {
 	if len(m.memberOf[t])+len(tasks)+len(conditions) > 0 {
 		return false
 	}
-	for _, c := range m.n.tasks[t].outputs {
-		if c == m.n.end || len(m.emptiedBy[c]) > 0 || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) ||
+	for _, c := range m.n.Outputs(t) {
+		if c == m.n.End() || len(m.emptiedBy[c]) > 0 || m.ofMember.Has(int(c)) || m.choosing.Has(int(c)) ||
 			m.feedsRouting(c, t) {
 			return false
 		}
@@ -134,15 +133,15 @@ func (m *moments) goesWith(c ConditionID, t TaskID) bool {
 
 // feedsRouting reports whether a routing task other than t can use what is in the condition.
 func (m *moments) feedsRouting(c ConditionID, t TaskID) bool {
-	return slices.ContainsFunc(m.n.conditions[c].consumers, func(u TaskID) bool {
-		return u != t && m.n.def.Tasks[u].Kind == Routing
+	return slices.ContainsFunc(m.n.Consumers(c), func(u TaskID) bool {
+		return u != t && m.n.Task(u).Kind == Routing
 	})
 }
 
 // lookAhead finds two or-joins behind every condition. (Which two doesn't matter: the question is whether there is one
 // other than a given one.)
 func (m *moments) lookAhead() {
-	m.behind = make([][2]TaskID, len(m.n.conditions))
+	m.behind = make([][2]TaskID, m.n.NumConditions())
 	for c := range m.behind {
 		m.behind[c] = [2]TaskID{-1, -1}
 	}
@@ -151,10 +150,10 @@ func (m *moments) lookAhead() {
 		join TaskID
 	}
 	var todo []arrival
-	for t := range m.n.tasks {
-		if m.orJoin(TaskID(t)) {
-			for _, c := range m.n.tasks[t].inputs {
-				todo = append(todo, arrival{c, TaskID(t)})
+	for t := range TaskID(m.n.NumTasks()) {
+		if m.orJoin(t) {
+			for _, c := range m.n.Inputs(t) {
+				todo = append(todo, arrival{c, t})
 			}
 		}
 	}
@@ -170,8 +169,8 @@ func (m *moments) lookAhead() {
 		default:
 			known[1] = a.join
 		}
-		for _, t := range m.n.conditions[a.at].producers {
-			for _, c := range m.n.tasks[t].inputs {
+		for _, t := range m.n.Producers(a.at) {
+			for _, c := range m.n.Inputs(t) {
 				todo = append(todo, arrival{c, a.join})
 			}
 		}

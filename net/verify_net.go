@@ -39,7 +39,7 @@ type netLowering struct {
 	marking   Marking             // scratch
 	running   Bits                // scratch
 	decided   map[string]Decision // answers for or-joins, by the join and what it looks at
-	watched   map[int32][]int32   // by or-join, the places that it looks at
+	scopes    map[int32]scope     // by or-join
 	key       []byte              // scratch
 	flows     map[string]Pos      // of implicit conditions; made when first needed
 }
@@ -56,25 +56,25 @@ type netMove struct {
 // game lowers the net as it is: one move for every way in which a task can start, complete, or do both.
 func (l *netLowering) game() (*game, Limit) {
 	n := l.n
-	l.marking, l.running = make(Marking, len(n.conditions)), NewBits(len(n.tasks))
-	l.busyAt, l.busyTasks, l.moves = filledWith(len(n.tasks), -1), nil, nil
-	l.decided, l.watched, l.kept = map[string]Decision{}, map[int32][]int32{}, 0
+	l.marking, l.running = make(Marking, n.NumConditions()), NewBits(n.NumTasks())
+	l.busyAt, l.busyTasks, l.moves = filledWith(n.NumTasks(), -1), nil, nil
+	l.decided, l.scopes, l.kept = map[string]Decision{}, map[int32]scope{}, 0
 	l.split.Each(func(t int) {
-		l.busyAt[t] = int32(len(n.conditions) + len(l.busyTasks))
+		l.busyAt[t] = int32(n.NumConditions() + len(l.busyTasks))
 		l.busyTasks = append(l.busyTasks, TaskID(t))
 	})
-	g := &game{places: len(n.conditions) + len(l.busyTasks), end: int32(n.end), most: maxCount}
+	g := &game{places: n.NumConditions() + len(l.busyTasks), end: int32(n.End()), most: maxCount}
 	if l.orJoins {
 		g.most = maxBesideOrJoins
 	}
 	g.start = make([]uint8, g.places)
-	g.start[n.start] = 1
+	g.start[n.Start()] = 1
 	g.ask = l
-	for t := range n.tasks {
-		if n.def.Tasks[t].Split == Or && len(n.tasks[t].outputs) > maxOrOutputs {
+	for t := range TaskID(n.NumTasks()) {
+		if n.Task(t).Split == Or && len(n.Outputs(t)) > maxOrOutputs {
 			return nil, LimitSplit
 		}
-		l.addTask(g, TaskID(t))
+		l.addTask(g, t)
 	}
 	g.index()
 	return g, NoLimit
@@ -138,21 +138,20 @@ func (l *netLowering) addTask(g *game, t TaskID) {
 
 func (l *netLowering) addMove(g *game, what netMove, m gameMove) {
 	m.task, m.label = int32(what.task), int32(len(l.moves))
-	m.urgent = l.n.def.Tasks[what.task].Kind == Routing
-	at := &l.n.tasks[what.task]
-	m.alone = m.urgent && !l.regions && !l.orJoins && len(at.private) == len(at.inputs) &&
-		!slices.Contains(at.outputs, l.n.end)
+	m.urgent = l.n.Task(what.task).Kind == Routing
+	m.alone = m.urgent && !l.regions && !l.orJoins && len(l.n.PrivateInputs(what.task)) == len(l.n.Inputs(what.task)) &&
+		!slices.Contains(l.n.Outputs(what.task), l.n.End())
 	l.moves = append(l.moves, what)
 	g.moves = append(g.moves, m)
 }
 
 func (l *netLowering) waysIn(t TaskID) []wayIn {
-	inputs := l.n.tasks[t].inputs
+	inputs := l.n.Inputs(t)
 	arcs := make([]gameArc, len(inputs))
 	for i, c := range inputs {
 		arcs[i] = gameArc{place: int32(c), n: 1}
 	}
-	switch join := l.n.def.Tasks[t].Join; {
+	switch join := l.n.Task(t).Join; {
 	case join == Or && len(inputs) > 1:
 		return []wayIn{{takes: arcs, or: int32(t), input: -1}}
 	case join == Xor && len(inputs) > 1:
@@ -167,7 +166,7 @@ func (l *netLowering) waysIn(t TaskID) []wayIn {
 }
 
 func (l *netLowering) waysOut(t TaskID) []wayOut {
-	outputs := l.n.tasks[t].outputs
+	outputs := l.n.Outputs(t)
 	arcs := make([]gameArc, len(outputs))
 	for i, c := range outputs {
 		arcs[i] = gameArc{place: int32(c), n: 1}
@@ -176,7 +175,7 @@ func (l *netLowering) waysOut(t TaskID) []wayOut {
 		return []wayOut{{puts: arcs, output: -1}}
 	}
 	var ways []wayOut
-	switch l.n.def.Tasks[t].Split {
+	switch l.n.Task(t).Split {
 	case Xor:
 		for i := range outputs {
 			ways = append(ways, wayOut{puts: arcs[i : i+1], output: int32(i)})
@@ -211,8 +210,8 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 		if busy := l.busyAt[u]; busy >= 0 {
 			resets = append(resets, busy)
 		}
-		s := gameSpare{task: u, owner: t, inputs: l.n.tasks[u].inputs}
-		for _, c := range l.n.tasks[u].private {
+		s := gameSpare{task: u, owner: t, inputs: l.n.Inputs(u)}
+		for _, c := range l.n.PrivateInputs(u) {
 			if !slices.Contains(conditions, c) {
 				s.clears = append(s.clears, int32(c))
 			}
@@ -227,8 +226,8 @@ func (l *netLowering) regionOf(t TaskID) (resets []int32, spares []gameSpare) {
 // orEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one
 // answer.
 func (l *netLowering) orEnabled(m *gameMove, state []uint8) bool {
-	places := l.looksAt(m)
-	if len(places) == 0 {
+	places := l.scope(m.or).key
+	if places == nil {
 		l.load(state)
 		return l.decide(TaskID(m.or)).Enabled
 	}
@@ -256,25 +255,39 @@ const (
 	maxDecided = 16 << 20
 )
 
-// looksAt lists the places that the or-join of a move depends on; nil if they are more than a key should hold.
-func (l *netLowering) looksAt(m *gameMove) []int32 {
-	places, known := l.watched[m.or]
-	if !known {
-		j := l.n.orJoin(TaskID(m.or))
-		for _, c := range j.places {
-			places = append(places, int32(c))
-		}
-		for _, t := range append([]TaskID{TaskID(m.or)}, j.tasks...) {
-			if busy := l.busyAt[t]; busy >= 0 {
-				places = append(places, busy)
-			}
-		}
-		if len(places) > maxKey {
-			places = nil
-		}
-		l.watched[m.or] = places
+// scope is the set of places that the decision of an or-join depends on.
+type scope struct {
+	places Bits
+	key    []int32 // the same as a list; nil if they are more than a key should hold
+}
+
+// scope returns the scope of an or-join.
+func (l *netLowering) scope(join int32) scope {
+	s, known := l.scopes[join]
+	if known {
+		return s
 	}
-	return places
+	s.places = NewBits(l.n.NumConditions() + len(l.busyTasks))
+	add := func(place int32) {
+		s.places.Add(int(place))
+		if len(s.key) <= maxKey {
+			s.key = append(s.key, place)
+		}
+	}
+	tasks, conditions := l.n.OrJoinScope(TaskID(join))
+	for _, c := range conditions {
+		add(int32(c))
+	}
+	for _, t := range append([]TaskID{TaskID(join)}, tasks...) {
+		if busy := l.busyAt[t]; busy >= 0 {
+			add(busy)
+		}
+	}
+	if len(s.key) > maxKey {
+		s.key = nil
+	}
+	l.scopes[join] = s
+	return s
 }
 
 // memberEnabled asks whether a member of a region is enabled while its owner is still busy.
@@ -285,7 +298,7 @@ func (l *netLowering) memberEnabled(s *gameSpare, state []uint8) bool {
 }
 
 func (l *netLowering) decide(t TaskID) Decision {
-	d, work := l.n.enabled(t, l.marking, l.running)
+	d, work := l.n.Decide(t, l.marking, l.running)
 	if l.work += work + len(l.marking); d.Undecided {
 		l.undecided++
 	}
@@ -320,8 +333,5 @@ func (l *netLowering) load(state []uint8) {
 
 // awaits reports whether a token in a place can matter to the or-join of a move.
 func (l *netLowering) awaits(m *gameMove, place int32) bool {
-	if i := int(place) - len(l.n.conditions); i >= 0 {
-		return l.n.awaits(TaskID(m.or), len(l.n.conditions)+int(l.busyTasks[i]))
-	}
-	return l.n.awaits(TaskID(m.or), int(place))
+	return l.scope(m.or).places.Has(int(place))
 }

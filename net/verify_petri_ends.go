@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
 // openSinks lists the sinks that may get any number of tokens, as far as the shape of the net says: those behind a
@@ -21,15 +23,15 @@ func (l *petriLowering) openSinks() Bits {
 			behind[places+i] = append(behind[places+i], a.Place)
 		}
 	}
-	knot := knots(len(behind), func(x int) []int { return behind[x] })
+	component := graph.Components(len(behind), func(x int) []int { return behind[x] })
 	size := make([]int, len(behind)+1)
-	for _, k := range knot {
+	for _, k := range component {
 		size[k]++
 	}
 	seen := NewBits(len(behind))
 	var todo []int
 	for x := range behind {
-		if size[knot[x]] > 1 || x >= places && len(l.p.Transitions[x-places].In) == 0 {
+		if size[component[x]] > 1 || x >= places && len(l.p.Transitions[x-places].In) == 0 {
 			todo = append(todo, x)
 		}
 	}

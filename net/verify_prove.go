@@ -14,37 +14,37 @@ import "slices"
 //   - Routing tasks take their time like others. That is no difference if they compete with nobody and no region is
 //     near: then a run in which they take their time can be changed into one in which they go first.
 func (l *netLowering) reducer(traced bool) (*reducer, int32) {
-	for i := range l.n.tasks {
+	for i := range l.n.NumTasks() {
 		if t := TaskID(i); l.choosesAmongShared(t) || !l.mergeableInputs(t) || !l.plainRouting(t) || !l.plainMember(t) ||
-			l.n.def.Tasks[t].Split == Or && len(l.n.tasks[t].outputs) > 64 {
+			l.n.Task(t).Split == Or && len(l.n.Outputs(t)) > 64 {
 			return nil, -1
 		}
 	}
-	b := &reducerBuilder{l: l, busyAt: filledWith(len(l.n.tasks), -1), alias: make([]int32, len(l.n.conditions))}
+	b := &reducerBuilder{l: l, busyAt: filledWith(l.n.NumTasks(), -1), alias: make([]int32, l.n.NumConditions())}
 	b.number()
-	b.r = newReducer(len(l.n.conditions) + b.busy)
+	b.r = newReducer(l.n.NumConditions() + b.busy)
 	if traced {
 		b.r.trace, b.r.most = newTrace(), maxTracing
 	}
 	for c, as := range b.alias {
 		b.r.places[c].dead = int(as) != c
 	}
-	b.r.places[b.alias[l.n.start]].marked = true
-	b.r.places[b.alias[l.n.end]].fixed = true
+	b.r.places[b.alias[l.n.Start()]].marked = true
+	b.r.places[b.alias[l.n.End()]].fixed = true
 	l.leaves = l.leaves[:0]
-	for t := range l.n.tasks {
-		if !b.addTask(TaskID(t)) {
+	for t := range TaskID(l.n.NumTasks()) {
+		if !b.addTask(t) {
 			return nil, -1
 		}
 	}
 	b.r.finish()
-	return b.r, b.alias[l.n.end]
+	return b.r, b.alias[l.n.End()]
 }
 
 // mergeableInputs reports whether the inputs of an xor-join can be one place: the same regions empty them.
 func (l *netLowering) mergeableInputs(t TaskID) bool {
-	inputs := l.n.tasks[t].inputs
-	if l.n.def.Tasks[t].Join != Xor {
+	inputs := l.n.Inputs(t)
+	if l.n.Task(t).Join != Xor {
 		return true
 	}
 	return !slices.ContainsFunc(inputs, func(c ConditionID) bool {
@@ -54,7 +54,7 @@ func (l *netLowering) mergeableInputs(t TaskID) bool {
 
 // plainRouting reports whether it makes no difference when a routing task takes its time.
 func (l *netLowering) plainRouting(t TaskID) bool {
-	if l.n.def.Tasks[t].Kind != Routing {
+	if l.n.Task(t).Kind != Routing {
 		return true
 	}
 	tasks, conditions := l.n.Region(t)
@@ -62,12 +62,12 @@ func (l *netLowering) plainRouting(t TaskID) bool {
 		return false
 	}
 	near := func(c ConditionID) bool { return len(l.emptiedBy[c]) > 0 || l.ofMember.Has(int(c)) }
-	if slices.ContainsFunc(l.n.tasks[t].outputs, near) || slices.ContainsFunc(l.n.tasks[t].inputs, near) {
+	if slices.ContainsFunc(l.n.Outputs(t), near) || slices.ContainsFunc(l.n.Inputs(t), near) {
 		return false
 	}
-	for _, c := range l.n.tasks[t].inputs {
-		for _, u := range l.n.conditions[c].consumers {
-			if u != t && (l.n.def.Tasks[u].Kind != Routing || len(l.n.tasks[u].inputs) > 1 || len(l.n.tasks[t].inputs) > 1) {
+	for _, c := range l.n.Inputs(t) {
+		for _, u := range l.n.Consumers(c) {
+			if u != t && (l.n.Task(u).Kind != Routing || len(l.n.Inputs(u)) > 1 || len(l.n.Inputs(t)) > 1) {
 				return false
 			}
 		}
@@ -82,7 +82,7 @@ func (l *netLowering) plainMember(u TaskID) bool {
 	}
 	for _, o := range l.memberOf[u] {
 		_, conditions := l.n.Region(o)
-		for _, c := range l.n.tasks[u].private {
+		for _, c := range l.n.PrivateInputs(u) {
 			if !slices.Contains(conditions, c) {
 				return false
 			}
@@ -94,23 +94,22 @@ func (l *netLowering) plainMember(u TaskID) bool {
 // singleMember reports whether the task is a member of regions that waits for tokens in one place of its own (or in
 // several that are merged), which no region empties without canceling the task too.
 func (l *netLowering) singleMember(u TaskID) bool {
-	at := &l.n.tasks[u]
-	if len(l.memberOf[u]) == 0 || len(at.private) != len(at.inputs) || len(at.inputs) > 1 && !l.merged(u) {
+	if len(l.memberOf[u]) == 0 || len(l.n.PrivateInputs(u)) != len(l.n.Inputs(u)) || len(l.n.Inputs(u)) > 1 && !l.merged(u) {
 		return false
 	}
 	other := func(o TaskID) bool { return !slices.Contains(l.memberOf[u], o) }
-	return !slices.ContainsFunc(l.emptiedBy[at.inputs[0]], other)
+	return !slices.ContainsFunc(l.emptiedBy[l.n.Inputs(u)[0]], other)
 }
 
 // merged reports whether the task is an xor-join whose inputs become one place.
 func (l *netLowering) merged(t TaskID) bool {
-	return l.n.def.Tasks[t].Join == Xor && len(l.n.tasks[t].inputs) > 1 && !l.takesAll(t)
+	return l.n.Task(t).Join == Xor && len(l.n.Inputs(t)) > 1 && !l.takesAll(t)
 }
 
 // takesAll reports whether the task is an xor-join whose region empties all its inputs.
 func (l *netLowering) takesAll(t TaskID) bool {
-	inputs := l.n.tasks[t].inputs
-	return l.n.def.Tasks[t].Join == Xor && len(inputs) > 1 && !slices.ContainsFunc(inputs, func(c ConditionID) bool {
+	inputs := l.n.Inputs(t)
+	return l.n.Task(t).Join == Xor && len(inputs) > 1 && !slices.ContainsFunc(inputs, func(c ConditionID) bool {
 		return !slices.Contains(l.emptiedBy[c], t)
 	})
 }
@@ -130,14 +129,14 @@ func (b *reducerBuilder) number() {
 	for c := range b.alias {
 		b.alias[c] = int32(c)
 	}
-	for t := range n.tasks {
-		if inputs := n.tasks[t].inputs; b.l.merged(TaskID(t)) {
+	for t := range TaskID(n.NumTasks()) {
+		if inputs := n.Inputs(t); b.l.merged(t) {
 			for _, c := range inputs[1:] {
 				b.alias[c] = int32(inputs[0])
 			}
 		}
-		if b.l.split.Has(t) && !b.l.singleMember(TaskID(t)) || b.l.orJoin(TaskID(t)) && b.manyWaysOut(TaskID(t)) {
-			b.busyAt[t] = int32(len(n.conditions) + b.busy)
+		if b.l.split.Has(int(t)) && !b.l.singleMember(t) || b.l.orJoin(t) && b.manyWaysOut(t) {
+			b.busyAt[t] = int32(n.NumConditions() + b.busy)
 			b.busy++
 		}
 	}
@@ -160,11 +159,10 @@ func (b *reducerBuilder) addTask(t TaskID) bool {
 // addJoined adds the transitions of a task that takes from some places.
 func (b *reducerBuilder) addJoined(t TaskID, in []int32) bool {
 	n := b.l.n
-	at := &n.tasks[t]
-	out := make([]rarc, len(at.outputs))
-	for i, c := range at.outputs {
+	out := make([]rarc, len(n.Outputs(t)))
+	for i, c := range n.Outputs(t) {
 		out[i] = rarc{place: b.alias[c], bit: int16(i & 63)}
-		if i > 0 && n.def.Tasks[t].Split != Xor && indexArc(out[:i], out[i].place) >= 0 {
+		if i > 0 && n.Task(t).Split != Xor && indexArc(out[:i], out[i].place) >= 0 {
 			return false
 		}
 	}
@@ -182,7 +180,7 @@ func (b *reducerBuilder) addJoined(t TaskID, in []int32) bool {
 		in, orTask = []int32{busy}, -1
 	}
 	if !b.manyWaysOut(t) {
-		orSplit := n.def.Tasks[t].Split == Or && len(out) > 1
+		orSplit := n.Task(t).Split == Or && len(out) > 1
 		tr := rtrans{in: in, out: out, orTask: orTask, orSplit: orSplit, resets: b.resets(t)}
 		b.add(netMove{task: t, moment: moment, output: -1}, tr)
 		return true
@@ -197,12 +195,12 @@ func (b *reducerBuilder) addJoined(t TaskID, in []int32) bool {
 // manyWaysOut reports whether the task becomes several transitions. If it is an or-join too, that gets a transition of
 // its own before them, for the rules want it to be one.
 func (b *reducerBuilder) manyWaysOut(t TaskID) bool {
-	return b.l.n.def.Tasks[t].Split == Xor && len(b.l.n.tasks[t].outputs) > 1
+	return b.l.n.Task(t).Split == Xor && len(b.l.n.Outputs(t)) > 1
 }
 
 func (b *reducerBuilder) inputs(t TaskID) []int32 {
-	in := make([]int32, 0, len(b.l.n.tasks[t].inputs))
-	for _, c := range b.l.n.tasks[t].inputs {
+	in := make([]int32, 0, len(b.l.n.Inputs(t)))
+	for _, c := range b.l.n.Inputs(t) {
 		if p := b.alias[c]; !slices.Contains(in, p) {
 			in = append(in, p)
 		}
@@ -247,7 +245,7 @@ func (b *reducerBuilder) resets(t TaskID) []int32 {
 		switch {
 		case u == t:
 		case b.l.singleMember(u):
-			add(b.alias[b.l.n.tasks[u].inputs[0]])
+			add(b.alias[b.l.n.Inputs(u)[0]])
 		case b.busyAt[u] >= 0:
 			add(b.busyAt[u])
 		}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
 // warnings lists what is probably not meant, without the silenced codes.
@@ -47,13 +49,13 @@ func (f *warner) circles() {
 	if !f.orJoins {
 		return
 	}
-	knot := netKnots(f.n)
-	first := map[int]int{} // by knot, where its warning is
-	for t := range f.n.tasks {
-		if !f.orJoin(TaskID(t)) {
+	component := graph.Components(f.n.NumConditions()+f.n.NumTasks(), f.successors)
+	first := map[int]int{} // by component, where its warning is
+	for t := range TaskID(f.n.NumTasks()) {
+		if !f.orJoin(t) {
 			continue
 		}
-		e, k := f.task(int32(t)), knot[len(f.n.conditions)+t]
+		e, k := f.task(int32(t)), component[f.n.NumConditions()+int(t)]
 		i, known := first[k]
 		if !known {
 			first[k] = len(f.list)
@@ -71,10 +73,10 @@ func (f *warner) circles() {
 // routingCycles repeats what [Definition.Check] says of cycles of routing tasks alone, which do not keep a net from
 // being compiled.
 func (f *warner) routingCycles() {
-	if !slices.ContainsFunc(f.n.def.Tasks, func(t Task) bool { return t.Kind == Routing }) {
+	if !slices.ContainsFunc(f.n.Definition().Tasks, func(t Task) bool { return t.Kind == Routing }) {
 		return
 	}
-	for _, p := range f.n.def.Check() {
+	for _, p := range f.n.Definition().Check() {
 		if p.Code == RoutingCycle {
 			f.add(p.Code, Element{Name: p.Subject, Pos: p.Pos}, p.Text, "put a task with work items into the cycle")
 		}
@@ -118,7 +120,7 @@ func (f *warner) lookAgain(late func() bool) *netWatcher {
 	if !f.regions {
 		return nil
 	}
-	places := len(f.n.conditions) + f.netLowering.split.Len()
+	places := f.n.NumConditions() + f.netLowering.split.Len()
 	states := min(maxLookAgain, maxLookAgainBytes/places)
 	if places > maxPlacesPerState*states {
 		return nil // it will hardly be whole, and then it says nothing
@@ -147,14 +149,14 @@ func (f *warner) watched(w *netWatcher) {
 			f.isXor(t)
 		}
 	}
-	for t := range f.n.tasks {
-		if e := f.task(int32(t)); w.twice.Has(t) {
+	for t := range TaskID(f.n.NumTasks()) {
+		if e := f.task(int32(t)); w.twice.Has(int(t)) {
 			f.add(XorJoinTwice, e,
 				fmt.Sprintf("the xor-join of %q can hold two tokens at once, and takes only one when it starts", e.Name),
 				"make it an and- or or-join if it is meant to run once")
 		}
-		if w.whole && w.fired.Has(t) {
-			f.useless(TaskID(t), w)
+		if w.whole && w.fired.Has(int(t)) {
+			f.useless(t, w)
 		}
 	}
 }
@@ -174,7 +176,7 @@ func (f *warner) useless(t TaskID, w *netWatcher) {
 	}
 	for i, c := range conditions {
 		// An input of the owner is named for the token that may be left there; that it took the only one is no mistake.
-		if !w.hit[t].Has(len(tasks)+i) && !slices.Contains(f.n.tasks[t].inputs, c) {
+		if !w.hit[t].Has(len(tasks)+i) && !slices.Contains(f.n.Inputs(t), c) {
 			tell(f.condition(c))
 		}
 	}

@@ -25,14 +25,14 @@ const (
 
 func newNetWatcher(l *netLowering) *netWatcher {
 	w := &netWatcher{l: l, seen: map[TaskID]marks{}, hit: map[TaskID]Bits{}}
-	w.twice, w.owned, w.fired = NewBits(len(l.n.tasks)), NewBits(len(l.n.tasks)), NewBits(len(l.n.tasks))
-	for i := range l.n.tasks {
+	w.twice, w.owned, w.fired = NewBits(l.n.NumTasks()), NewBits(l.n.NumTasks()), NewBits(l.n.NumTasks())
+	for i := range l.n.NumTasks() {
 		t := TaskID(i)
 		tasks, conditions := l.n.Region(t)
 		switch {
 		case l.orJoin(t):
 			w.joins = append(w.joins, t)
-		case l.n.def.Tasks[t].Join == Xor && len(l.n.tasks[t].inputs) > 1 && !l.takesAll(t):
+		case l.n.Task(t).Join == Xor && len(l.n.Inputs(t)) > 1 && !l.takesAll(t):
 			w.xors = append(w.xors, t)
 		}
 		if n := len(tasks) + len(conditions); n > 0 {
@@ -46,7 +46,7 @@ func newNetWatcher(l *netLowering) *netWatcher {
 func (w *netWatcher) state(state []uint8) {
 	for _, t := range w.xors {
 		tokens := 0
-		for _, c := range w.l.n.tasks[t].inputs {
+		for _, c := range w.l.n.Inputs(t) {
 			tokens += int(state[c])
 		}
 		if tokens > 1 {
@@ -65,7 +65,7 @@ func (w *netWatcher) move(m *gameMove, before []uint8) {
 }
 
 func (w *netWatcher) join(t TaskID, before []uint8) {
-	inputs := w.l.n.tasks[t].inputs
+	inputs := w.l.n.Inputs(t)
 	marked := 0
 	for _, c := range inputs {
 		if before[c] > 0 {

@@ -1,7 +1,7 @@
 package net
 
 func (l *netLowering) place(p int32) Element {
-	if i := int(p) - len(l.n.conditions); i >= 0 {
+	if i := int(p) - l.n.NumConditions(); i >= 0 {
 		return l.task(int32(l.busyTasks[i]))
 	}
 	return l.condition(ConditionID(p))
@@ -11,12 +11,12 @@ func (l *netLowering) place(p int32) Element {
 func (l *netLowering) condition(c ConditionID) Element {
 	e := Element{Name: l.n.ConditionName(c)}
 	if !l.n.Implicit(c) {
-		e.Pos = l.n.def.Conditions[c].Pos
+		e.Pos = l.n.Definition().Conditions[c].Pos
 		return e
 	}
 	if l.flows == nil {
-		l.flows = make(map[string]Pos, len(l.n.def.Flows))
-		for _, f := range l.n.def.Flows {
+		l.flows = make(map[string]Pos, len(l.n.Definition().Flows))
+		for _, f := range l.n.Definition().Flows {
 			if name := ImplicitName(f.From, f.To); l.flows[name].IsZero() {
 				l.flows[name] = f.Pos
 			}
@@ -26,26 +26,25 @@ func (l *netLowering) condition(c ConditionID) Element {
 	return e
 }
 
-func (l *netLowering) busy(p int32) bool { return int(p) >= len(l.n.conditions) }
+func (l *netLowering) busy(p int32) bool { return int(p) >= l.n.NumConditions() }
 
 func (l *netLowering) task(t int32) Element {
 	at := l.n.Task(TaskID(t))
 	return Element{Name: at.Name, Pos: at.Pos}
 }
 
-func (l *netLowering) tasks() int { return len(l.n.tasks) }
+func (l *netLowering) tasks() int { return l.n.NumTasks() }
 
 func (l *netLowering) step(m *gameMove) Step {
 	what := l.moves[m.label]
-	at := &l.n.tasks[what.task]
-	s := Step{Task: l.n.TaskName(what.task), Moment: what.moment, Routing: l.n.def.Tasks[what.task].Kind == Routing}
+	s := Step{Task: l.n.TaskName(what.task), Moment: what.moment, Routing: l.n.Task(what.task).Kind == Routing}
 	if what.input >= 0 {
-		s.Input = l.n.ConditionName(at.inputs[what.input])
+		s.Input = l.n.ConditionName(l.n.Inputs(what.task)[what.input])
 	}
 	if what.output >= 0 {
-		s.Outputs = []string{l.target(at.outputs[what.output])}
+		s.Outputs = []string{l.target(l.n.Outputs(what.task)[what.output])}
 	}
-	for i, c := range at.outputs {
+	for i, c := range l.n.Outputs(what.task) {
 		if i < 64 && what.chosen>>i&1 != 0 {
 			s.Outputs = append(s.Outputs, l.target(c))
 		}

@@ -1,23 +1,23 @@
-package net
+package graph
 
-// dominators knows, for every node that can be reached from the start, the last one that all ways from there lead over
-// (Cooper, Harvey and Kennedy's iteration).
-type dominators struct {
+// Dominators holds, for every node that can be reached from a start, its immediate dominator: the last node that all
+// ways from the start lead over (the iteration of Cooper, Harvey and Kennedy).
+type Dominators struct {
 	rank []int // by node, its place in a reverse postorder; -1 if it cannot be reached
 	by   []int // by rank, the rank of the immediate dominator
 	node []int // by rank
 }
 
-func newDominators(n *Net) *dominators {
-	size := len(n.conditions) + len(n.tasks)
-	d := &dominators{rank: make([]int, size)}
+// NewDominators computes the dominators of a graph.
+func NewDominators(size, start int, successors func(int) []int) *Dominators {
+	d := &Dominators{rank: make([]int, size)}
 	for i := range d.rank {
 		d.rank[i] = -1
 	}
-	d.number(n)
+	d.number(start, successors)
 	preds := make([][]int, len(d.node))
 	for r, x := range d.node {
-		for _, y := range successors(n, x) {
+		for _, y := range successors(x) {
 			preds[d.rank[y]] = append(preds[d.rank[y]], r)
 		}
 	}
@@ -47,16 +47,12 @@ func newDominators(n *Net) *dominators {
 	return d
 }
 
-// number walks the net depth first, without recursion, and ranks the nodes.
-func (d *dominators) number(n *Net) {
-	type frame struct {
-		node int
-		rest []int
-	}
+// number walks the graph depth first, without recursion, and ranks the nodes.
+func (d *Dominators) number(start int, successors func(int) []int) {
 	var post []int
-	seen := NewBits(len(d.rank))
-	stack := []frame{{int(n.start), successors(n, int(n.start))}}
-	seen.Add(int(n.start))
+	seen := make([]bool, len(d.rank))
+	stack := []visit{{start, successors(start)}}
+	seen[start] = true
 	for len(stack) > 0 {
 		top := &stack[len(stack)-1]
 		if len(top.rest) == 0 {
@@ -66,9 +62,9 @@ func (d *dominators) number(n *Net) {
 		}
 		next := top.rest[0]
 		top.rest = top.rest[1:]
-		if !seen.Has(next) {
-			seen.Add(next)
-			stack = append(stack, frame{next, successors(n, next)})
+		if !seen[next] {
+			seen[next] = true
+			stack = append(stack, visit{next, successors(next)})
 		}
 	}
 	for i := len(post) - 1; i >= 0; i-- {
@@ -78,7 +74,7 @@ func (d *dominators) number(n *Net) {
 }
 
 // meet is the nearest common dominator of two ranks.
-func (d *dominators) meet(a, b int) int {
+func (d *Dominators) meet(a, b int) int {
 	for a != b {
 		if a > b {
 			a = d.by[a]
@@ -89,8 +85,8 @@ func (d *dominators) meet(a, b int) int {
 	return a
 }
 
-// of returns the immediate dominator of a node, or -1.
-func (d *dominators) of(node int) int {
+// Of returns the immediate dominator of a node, or -1: for the start, and for a node that cannot be reached.
+func (d *Dominators) Of(node int) int {
 	if r := d.rank[node]; r > 0 {
 		return d.node[d.by[r]]
 	}
