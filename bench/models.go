@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/bpmn"
 	"github.com/tasq-dev/tasq/net/pnml"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/net/yawl"
 )
 
@@ -98,15 +99,15 @@ func wellFormed(all []subject) []subject {
 
 // verify is what Build and tasq check do with a net: compiling, if it is a definition, and verifying with all
 // witnesses.
-func (s subject) verify() (net.Report, error) {
+func (s subject) verify() (verify.Report, error) {
 	if s.petri != nil {
-		return net.VerifyPetri(s.petri, net.VerifyOptions{}), nil
+		return verify.Petri(s.petri, verify.Options{}), nil
 	}
 	n, err := net.Compile(s.definition)
 	if err != nil {
-		return net.Report{}, fmt.Errorf("%s: %w", s.name, err)
+		return verify.Report{}, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return net.Verify(n, net.VerifyOptions{}), nil
+	return verify.Net(n, verify.Options{}), nil
 }
 
 // search is the naive search of the same net.

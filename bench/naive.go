@@ -7,11 +7,12 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // The naive full state search, as a textbook has it: every marking that can be reached, breadth first, in a hash map;
 // then back from the final ones. No reduction, no structure, no bits. It is what verification is compared with, and
-// decides the same question: see [net.Petri] for final markings, and [net.VerifyPetri] for the rest.
+// decides the same question: see [net.Petri] for final markings, and [verify.Petri] for the rest.
 
 // answer is what a search says of a net.
 type answer struct {
@@ -191,11 +192,11 @@ func searchNet(n *net.Net, budget int) answer {
 var errDisagree = errors.New("the naive search and verification disagree")
 
 // agrees compares with a verdict. Both must know.
-func (a answer) agrees(v net.Verdict) bool {
+func (a answer) agrees(v verify.Verdict) bool {
 	switch v {
-	case net.Sound:
+	case verify.Sound:
 		return a.sound
-	case net.WeaklySound:
+	case verify.WeaklySound:
 		return a.proper && !a.sound
 	}
 	return !a.sound

@@ -1,25 +1,25 @@
 package main
 
-import "github.com/tasq-dev/tasq/net"
+import "github.com/tasq-dev/tasq/net/verify"
 
 // large are the nets of many nodes, each with the verdict that it has by construction.
 var large = []struct {
 	name, who string
 	draw      func() subject
-	verdict   net.Verdict
+	verdict   verify.Verdict
 }{
 	{"check-large-plain", "plain, refined at random", func() subject {
 		return subject{name: "refined", petri: drawPlain(1, largeNodes)}
-	}, net.Sound},
+	}, verify.Sound},
 	{"check-large-chain", "workflow, chain of blocks", func() subject {
 		return subject{name: "chain", definition: drawChain(1, largeNodes, false)}
-	}, net.Sound},
+	}, verify.Sound},
 	{"check-large-more", "workflow, or-blocks and regions too", func() subject {
 		return subject{name: "chain with or-blocks and regions", definition: drawChain(1, largeNodes, true)}
-	}, net.Sound},
+	}, verify.Sound},
 	{"check-large-mutant", "plain, a token is lost", func() subject {
 		return subject{name: "mutant", petri: mutate(drawPlain(1, largeNodes))}
-	}, net.Unsound},
+	}, verify.Unsound},
 }
 
 // verifySteps measure verification: the given libraries, large nets, and the naive search.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/modeltest"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // verifyLibrary reads and verifies all nets of a library, one after the other and that many times over, on one core.
@@ -113,7 +113,7 @@ func compare(all []subject, budget int) (metrics, error) {
 		if err != nil {
 			return nil, err
 		}
-		var rep net.Report
+		var rep verify.Report
 		ours, err := medianOf(func() (err error) { rep, err = s.verify(); return err })
 		switch {
 		case err != nil:
@@ -123,7 +123,7 @@ func compare(all []subject, budget int) (metrics, error) {
 			m["lost"] += naive
 			m["spared"] += ours
 			continue
-		case rep.Verdict != net.Unknown && !a.agrees(rep.Verdict):
+		case rep.Verdict != verify.Unknown && !a.agrees(rep.Verdict):
 			return nil, fmt.Errorf("%w: %s: searched: %+v, verified: %v", errDisagree, s.name, a, rep.Verdict)
 		}
 		m["decided"]++
@@ -156,7 +156,7 @@ func medianOf(f func() error) (float64, error) {
 
 // verifyLarge verifies a net of many nodes. The peak of the process's memory is that after the first time, with the net
 // itself and the program in it.
-func verifyLarge(r job, s subject, want net.Verdict) (metrics, error) {
+func verifyLarge(r job, s subject, want verify.Verdict) (metrics, error) {
 	runtime.GOMAXPROCS(1)
 	var took sample
 	m := make(metrics)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // The naive search and verification agree on small nets of each kind, whole and with a token lost, and what compare
@@ -69,13 +70,13 @@ func TestNaiveSearchDecides(t *testing.T) {
 
 // A disagreement is an error that names the net.
 func TestDisagreementIsAnError(t *testing.T) {
-	for verdict, agrees := range map[net.Verdict]bool{net.Sound: true, net.WeaklySound: false, net.Unsound: false} {
+	for verdict, agrees := range map[verify.Verdict]bool{verify.Sound: true, verify.WeaklySound: false, verify.Unsound: false} {
 		require.Equal(t, agrees, answer{sound: true, proper: true}.agrees(verdict), verdict)
 	}
-	require.True(t, answer{proper: true}.agrees(net.WeaklySound))
-	require.True(t, answer{proper: true}.agrees(net.Unsound), "a dead transition, in a net without cancellation")
-	require.False(t, answer{}.agrees(net.WeaklySound))
-	require.False(t, answer{}.agrees(net.Sound))
+	require.True(t, answer{proper: true}.agrees(verify.WeaklySound))
+	require.True(t, answer{proper: true}.agrees(verify.Unsound), "a dead transition, in a net without cancellation")
+	require.False(t, answer{}.agrees(verify.WeaklySound))
+	require.False(t, answer{}.agrees(verify.Sound))
 }
 
 // The large nets have the size and the verdict that they are to have.
@@ -95,7 +96,7 @@ func TestLargeNets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, n.verdict, rep.Verdict, n.name)
 	}
-	_, err := verifyLarge(job{quick: true}, subject{name: "chain", definition: drawChain(1, 50, true)}, net.Unsound)
+	_, err := verifyLarge(job{quick: true}, subject{name: "chain", definition: drawChain(1, 50, true)}, verify.Unsound)
 	require.EqualError(t, err, "chain is unsound by construction, and verified as sound")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -38,7 +39,7 @@ func (s sample) build() (*workflow.Definition, error) {
 	cb := builder.New[any]("child", builder.Version(s.child))
 	cb.Path(cb.Start(), cb.Routing("r", builder.Gate{}), cb.End())
 	b := builder.New[any](text(s.name, "w"), builder.Version(s.version),
-		builder.AllowUnsound(net.ImproperCompletion, net.DeadTask, s.allow), builder.Silence(s.silence))
+		builder.AllowUnsound(verify.ImproperCompletion, verify.DeadTask, s.allow), builder.Silence(s.silence))
 	w := builder.Work[any, any]{
 		Queue: s.queue, Priority: s.priority, Join: rule(s.join, builder.Xor), Split: rule(s.split, builder.Xor),
 		Auto: s.auto, Policy: s.policy, Timeout: s.timeout, RunTimeout: s.runTimeout, RouteByCaller: s.byCaller,
@@ -141,11 +142,11 @@ func TestEveryChangeChangesTheFingerprint(t *testing.T) {
 		{hooks: func(w *work) { w.Item.OnInitialized = item }}, {hooks: func(w *work) { w.Item.OnStarted = item }},
 		{hooks: func(w *work) { w.Item.OnCompleted = item }}, {hooks: func(w *work) { w.Item.OnFailed = item }},
 		{hooks: func(w *work) { w.Item.OnCanceled = item }}, {hooks: func(w *work) { w.Item.OnReset = item }},
-		{allow: net.NoOptionToComplete}, {allow: net.Unbounded}, {silence: net.XorJoinTwice}, {silence: net.Undecided},
+		{allow: verify.NoOptionToComplete}, {allow: verify.Unbounded}, {silence: verify.XorJoinTwice}, {silence: verify.Undecided},
 	}
 	seen := make(map[string]int)
 	for i, s := range variants {
-		s.allow, s.silence = cmp.Or(s.allow, net.ImproperCompletion), cmp.Or(s.silence, net.OrJoinIsAnd)
+		s.allow, s.silence = cmp.Or(s.allow, verify.ImproperCompletion), cmp.Or(s.silence, verify.OrJoinIsAnd)
 		d, err := s.build()
 		require.NoError(t, err, "variant %d", i)
 		again, err := s.build()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -36,7 +37,7 @@ type reader struct {
 }
 
 // missing finds outputs that are read where they may not be there: those that are decided, and those that are not.
-func (d *draft) missing(n *net.Net) (found, undecided []net.Finding) {
+func (d *draft) missing(n *net.Net) (found, undecided []verify.Finding) {
 	end := retry.SystemClock.Now().Add(missingTime)
 	for _, r := range d.readers(n) {
 		of, _ := n.TaskByName(r.of.name)
@@ -45,13 +46,13 @@ func (d *draft) missing(n *net.Net) (found, undecided []net.Finding) {
 			continue // asked only if there is an output
 		}
 		left := end.Sub(retry.SystemClock.Now())
-		opts := net.VerifyOptions{States: missingStates, Time: max((left+1)/2, 1), Now: retry.SystemClock.Now}
-		run, decided := net.Bypass(n, of, r.at, d.passed(r.of, why), opts)
-		f := net.Finding{
+		opts := verify.Options{States: missingStates, Time: max((left+1)/2, 1), Now: retry.SystemClock.Now}
+		run, decided := verify.Bypass(n, of, r.at, d.passed(r.of, why), opts)
+		f := verify.Finding{
 			Code: NoOutput, Subject: r.subject, Witness: run,
 			Fix: "take builder.OptionalOutput, give the split a flow WithoutOutput, or have the task fail (a Timeout in place of " +
 				"CancelAfter, a policy that fails it)",
-			Elements: []net.Element{{Name: r.subject, Pos: r.pos}, {Name: r.of.name, Pos: r.of.pos}},
+			Elements: []verify.Element{{Name: r.subject, Pos: r.pos}, {Name: r.of.name, Pos: r.of.pos}},
 		}
 		switch {
 		case run != nil && why != "":

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // The codes of problems that only a Go program can have. Those of the net are in package net.
@@ -49,9 +50,9 @@ type Error struct {
 	Pos      net.Pos // where the workflow was declared
 	Problems []net.Problem
 	// Findings are what makes the net unsound, each a problem too. errors.As finds the first one as an [*UnsoundError].
-	Findings []net.Finding
+	Findings []verify.Finding
 	// Warnings are what verification noticed besides: often the cause of a finding.
-	Warnings []net.Finding
+	Warnings []verify.Finding
 	// Net is what was verified; nil if it did not come to that.
 	Net *net.Definition
 }

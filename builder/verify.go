@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -21,7 +22,7 @@ type UnsoundError struct {
 	Workflow string
 	Pos      net.Pos         // where the workflow was declared
 	Net      *net.Definition // what was refused
-	net.Finding
+	verify.Finding
 }
 
 // Error returns the finding on one line, after the name of the workflow.
@@ -31,18 +32,18 @@ func (e *UnsoundError) Error() string {
 
 // allowable are the codes of findings that a workflow can have. Unsafe is not one: it is only said of plain nets.
 func allowable() []net.Code {
-	return append(slices.DeleteFunc(net.FindingCodes(), func(c net.Code) bool { return c == net.Unsafe }), NoOutput)
+	return append(slices.DeleteFunc(verify.FindingCodes(), func(c net.Code) bool { return c == verify.Unsafe }), NoOutput)
 }
 
 // silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly
 // sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
-	codes := slices.DeleteFunc(net.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
-	return append(codes, net.DeadTask, NoOutput)
+	codes := slices.DeleteFunc(verify.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
+	return append(codes, verify.DeadTask, NoOutput)
 }
 
-// AllowUnsound lets a workflow be built though its net is unsound in these ways: [net.NoOptionToComplete],
-// [net.ImproperCompletion], [net.DeadTask], [net.Unbounded]; or though an output may be missing where it is read,
+// AllowUnsound lets a workflow be built though its net is unsound in these ways: [verify.NoOptionToComplete],
+// [verify.ImproperCompletion], [verify.DeadTask], [verify.Unbounded]; or though an output may be missing where it is read,
 // [NoOutput]. It is part of the definition, and so of the fingerprint,
 // and is shown with it. A code that there is not is a problem.
 func AllowUnsound(codes ...net.Code) Option {
@@ -51,7 +52,7 @@ func AllowUnsound(codes ...net.Code) Option {
 }
 
 // Silence leaves warnings with these codes out of [Workflow.Warnings]: the warnings of package net such as
-// [net.OrJoinCircle], [net.Undecided], and [NoOutput]; [net.DeadTask] too, where it leaves the net weakly sound. It is
+// [verify.OrJoinCircle], [verify.Undecided], and [NoOutput]; [verify.DeadTask] too, where it leaves the net weakly sound. It is
 // part of the definition, and so of the fingerprint. A code that there is not is a problem.
 func Silence(codes ...net.Code) Option {
 	pos := caller()
@@ -93,7 +94,7 @@ const (
 
 // verify decides whether the net is sound. The error is an [*Error] with the findings that are not allowed.
 func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
-	rep := net.Verify(n, net.VerifyOptions{
+	rep := verify.Net(n, verify.Options{
 		States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now, Silence: d.silenced,
 	})
 	v := workflow.Verification{
@@ -104,7 +105,7 @@ func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 		switch {
 		case slices.Contains(d.allowed, f.Code):
 			v.Findings = append(v.Findings, f)
-		case rep.Verdict == net.WeaklySound:
+		case rep.Verdict == verify.WeaklySound:
 			v.Findings = append(v.Findings, f)
 			if !slices.Contains(d.silenced, f.Code) {
 				v.Warnings = append(v.Warnings, f)
@@ -127,7 +128,7 @@ func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 		refused.Problems = sorted(refused.Problems)
 		return v, refused
 	}
-	if rep.Verdict == net.Unknown && !slices.Contains(d.silenced, net.Undecided) {
+	if rep.Verdict == verify.Unknown && !slices.Contains(d.silenced, verify.Undecided) {
 		v.Warnings = append(v.Warnings, d.undecided(rep))
 	}
 	if !slices.Contains(d.silenced, NoOutput) {
@@ -137,20 +138,20 @@ func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 }
 
 // undecided is the warning that the verdict is not known.
-func (d *draft) undecided(rep net.Report) net.Finding {
-	return net.Finding{
-		Code: net.Undecided,
+func (d *draft) undecided(rep verify.Report) verify.Finding {
+	return verify.Finding{
+		Code: verify.Undecided,
 		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states",
 			rep.Exhausted, rep.States),
 		Fix: "move a part of the net into a composite task, whose net is verified on its own, or test it with " +
 			"enginetest.Sound",
-		Elements: []net.Element{{Name: d.name, Pos: d.pos}},
+		Elements: []verify.Element{{Name: d.name, Pos: d.pos}},
 	}
 }
 
 // problemOf makes a problem of a finding, at the first place of its elements other than that of the workflow, where the
 // start and the end are declared.
-func problemOf(f net.Finding, workflow net.Pos) net.Problem {
+func problemOf(f verify.Finding, workflow net.Pos) net.Problem {
 	places := slices.DeleteFunc(placesOf(f), func(at net.Pos) bool { return at == workflow })
 	p := net.Problem{Code: f.Code, Subject: f.Subject, Text: f.Text, Pos: workflow}
 	if len(places) > 0 {
@@ -176,7 +177,7 @@ func problemOf(f net.Finding, workflow net.Pos) net.Problem {
 const maxSteps = 40
 
 // placesOf lists where the elements of a finding were declared, each place once.
-func placesOf(f net.Finding) []net.Pos {
+func placesOf(f verify.Finding) []net.Pos {
 	var places []net.Pos
 	for _, e := range f.Elements {
 		if !e.Pos.IsZero() && !slices.Contains(places, e.Pos) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // claims settles insurance claims. Both checks are started, and an xor-join closes the claim after the first of them.
@@ -40,7 +41,7 @@ func TestBuildRefusesWhatIsUnsound(t *testing.T) {
 	require.Nil(t, w)
 	unsound := (*builder.UnsoundError)(nil)
 	require.ErrorAs(t, err, &unsound)
-	require.Equal(t, net.ImproperCompletion, unsound.Code)
+	require.Equal(t, verify.ImproperCompletion, unsound.Code)
 	require.Equal(t, "claims", unsound.Workflow)
 	require.Equal(t, "register; police; settle; then end 1, register->damage 1", unsound.Witness.String())
 	all := (*builder.Error)(nil)
@@ -60,15 +61,15 @@ warning: verify_test.go:%[2]d: xor-join-twice: the xor-join of "settle" can hold
 }
 
 func TestWhatIsUnsoundCanBeAllowed(t *testing.T) {
-	strict, err := claims(builder.AllowUnsound(net.DeadTask)).Build()
+	strict, err := claims(builder.AllowUnsound(verify.DeadTask)).Build()
 	require.Error(t, err, "a different code does not help")
 	require.Nil(t, strict)
 
-	w, err := claims(builder.AllowUnsound(net.ImproperCompletion, net.DeadTask, net.DeadTask)).Build()
+	w, err := claims(builder.AllowUnsound(verify.ImproperCompletion, verify.DeadTask, verify.DeadTask)).Build()
 	require.NoError(t, err)
-	require.Equal(t, net.Unsound, w.Verification.Verdict)
-	require.Equal(t, []net.Code{net.DeadTask, net.ImproperCompletion}, w.Verification.Allowed)
-	require.Equal(t, net.ImproperCompletion, w.Verification.Findings[0].Code)
+	require.Equal(t, verify.Unsound, w.Verification.Verdict)
+	require.Equal(t, []net.Code{verify.DeadTask, verify.ImproperCompletion}, w.Verification.Allowed)
+	require.Equal(t, verify.ImproperCompletion, w.Verification.Findings[0].Code)
 	var doc struct{ Allows, Silences []string }
 	require.NoError(t, json.Unmarshal(w.Document, &doc))
 	require.Equal(t, []string{"dead-task", "improper-completion"}, doc.Allows)
@@ -77,18 +78,18 @@ func TestWhatIsUnsoundCanBeAllowed(t *testing.T) {
 
 func TestWarningsAreKeptAndSilenced(t *testing.T) {
 	codes := func(opts ...builder.Option) (all []net.Code) {
-		opts = append(opts, builder.AllowUnsound(net.ImproperCompletion))
+		opts = append(opts, builder.AllowUnsound(verify.ImproperCompletion))
 		for _, w := range claims(opts...).MustBuild().Warnings() {
 			all = append(all, w.Code)
 		}
 		return all
 	}
-	require.Equal(t, []net.Code{net.AndSplitXorJoin, net.XorJoinTwice}, codes())
-	require.Equal(t, []net.Code{net.AndSplitXorJoin}, codes(builder.Silence(net.XorJoinTwice)))
-	require.Empty(t, codes(builder.Silence(net.XorJoinTwice), builder.Silence(net.AndSplitXorJoin)))
+	require.Equal(t, []net.Code{verify.AndSplitXorJoin, verify.XorJoinTwice}, codes())
+	require.Equal(t, []net.Code{verify.AndSplitXorJoin}, codes(builder.Silence(verify.XorJoinTwice)))
+	require.Empty(t, codes(builder.Silence(verify.XorJoinTwice), builder.Silence(verify.AndSplitXorJoin)))
 	require.Empty(t, (*builder.Workflow[any])(nil).Warnings())
 
-	w := claims(builder.AllowUnsound(net.ImproperCompletion), builder.Silence(net.XorJoinTwice)).MustBuild()
+	w := claims(builder.AllowUnsound(verify.ImproperCompletion), builder.Silence(verify.XorJoinTwice)).MustBuild()
 	require.Contains(t, string(w.Document), `"silences":["xor-join-twice"]`)
 }
 
@@ -107,10 +108,10 @@ func TestADeadTaskBesideRegionsIsAWarning(t *testing.T) {
 		return b.MustBuild()
 	}
 	w := weak()
-	require.Equal(t, net.WeaklySound, w.Verification.Verdict)
+	require.Equal(t, verify.WeaklySound, w.Verification.Verdict)
 	require.Equal(t, "dead-task never", w.Verification.Findings[0].String())
 	require.Contains(t, fmt.Sprint(w.Warnings()), "dead-task never")
-	require.NotContains(t, fmt.Sprint(weak(builder.Silence(net.DeadTask)).Warnings()), "dead-task")
+	require.NotContains(t, fmt.Sprint(weak(builder.Silence(verify.DeadTask)).Warnings()), "dead-task")
 }
 
 // A net that cannot be decided builds, with a warning.
@@ -127,18 +128,18 @@ func TestUndecidedIsAWarning(t *testing.T) {
 		return b.MustBuild()
 	}
 	w := wide()
-	require.Equal(t, net.Unknown, w.Verification.Verdict)
+	require.Equal(t, verify.Unknown, w.Verification.Verdict)
 	last := w.Warnings()[len(w.Warnings())-1]
-	require.Equal(t, net.Undecided, last.Code)
+	require.Equal(t, verify.Undecided, last.Code)
 	require.Contains(t, last.Text, "or-split ran out")
-	require.NotContains(t, fmt.Sprint(wide(builder.Silence(net.Undecided)).Warnings()), "unknown")
+	require.NotContains(t, fmt.Sprint(wide(builder.Silence(verify.Undecided)).Warnings()), "unknown")
 }
 
 func TestCodesOfOptionsAreChecked(t *testing.T) {
 	_, _, line, _ := runtime.Caller(0)
 	_, err := builder.New[any]("w",
-		builder.AllowUnsound("improper-complete"), builder.AllowUnsound(net.Unsafe), builder.AllowUnsound(),
-		builder.Silence(net.ImproperCompletion), builder.Silence(net.RoutingCycle)).Build()
+		builder.AllowUnsound("improper-complete"), builder.AllowUnsound(verify.Unsafe), builder.AllowUnsound(),
+		builder.Silence(verify.ImproperCompletion), builder.Silence(net.RoutingCycle)).Build()
 	all := (*builder.Error)(nil)
 	require.True(t, errors.As(err, &all))
 	var bad []string

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -19,9 +19,9 @@ type Workflow[C any] struct {
 }
 
 // Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a
-// finding that leaves the net weakly sound, [NoOutput] where it is undecided, or [net.Undecided]. Those that [Silence] names are not
+// finding that leaves the net weakly sound, [NoOutput] where it is undecided, or [verify.Undecided]. Those that [Silence] names are not
 // among them. It is nil if there is none. An engine logs them when it is opened with the workflow.
-func (w *Workflow[C]) Warnings() []net.Finding {
+func (w *Workflow[C]) Warnings() []verify.Finding {
 	if w.isNil() {
 		return nil
 	}

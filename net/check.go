@@ -10,7 +10,7 @@ import (
 // Check returns every well-formedness problem of the definition, sorted by code and subject; nil if there is none.
 //
 // The codes are read literally and independently: a task without any flow reports no-flow-in, no-flow-out, unreachable
-// and no-path-to-end. Two rules keep one mistake from raising a crowd of problems. A code and a subject are reported
+// and no-path-to-end. Two rules keep one mistake from raising many problems. A code and a subject are reported
 // once, at the first place: a name that is unknown in five flows is one problem. And nothing is claimed about what lies
 // behind an unknown name: "A -> ghost" is a flow out of A, and A may well have a path to the end through it.
 //

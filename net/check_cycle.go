@@ -9,7 +9,7 @@ import (
 )
 
 // routingCycles checks that no cycle of flows has routing tasks alone. Such tasks run to their end as soon as they are
-// enabled, so a token could go round for ever within one command.
+// enabled, so a token could move along it without end within one command.
 func (c *checker) routingCycles() {
 	routing := func(i int) bool {
 		e := c.elements[i]
@@ -34,7 +34,7 @@ func (c *checker) routingCycles() {
 		e := c.elements[cycle[0]]
 		c.add(Problem{
 			Code: RoutingCycle, Subject: e.name, Pos: e.pos, Other: c.elements[cycle[len(cycle)-1]].pos,
-			Text: fmt.Sprintf("the cycle %s holds routing tasks only and could run for ever: put a task with work items in it",
+			Text: fmt.Sprintf("the cycle %s holds routing tasks only and could run without end: put a task with work items in it",
 				c.cycleNames(cycle)),
 		})
 	}

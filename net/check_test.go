@@ -83,8 +83,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// refused tells whether Compile makes no net of a definition with such problems. A routing cycle is no reason: whoever
-// runs cases refuses it, but the net can be looked at.
+// refused reports whether Compile makes no net of a definition with such problems. A routing cycle is no reason: what
+// runs cases refuses it, but the net can be verified and drawn.
 func refused(problems []Problem) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Code != RoutingCycle })
 }
@@ -131,7 +131,7 @@ func TestCheckNamesTheRoutingCycle(t *testing.T) {
 	problems := d.Check()
 	require.Len(t, problems, 1)
 	require.Equal(t, `w.net:3: routing-cycle: the cycle "R" -> "Q" -> "R" holds routing tasks only `+
-		`and could run for ever: put a task with work items in it (w.net:4)`, problems[0].String())
+		`and could run without end: put a task with work items in it (w.net:4)`, problems[0].String())
 }
 
 func TestCheckAll(t *testing.T) {

@@ -69,7 +69,7 @@ func (n *Net) explainWait(e *Explanation, t TaskID, m Marking, busy Bits) {
 			e.Undecided = true
 		case yes:
 			w := Wait{Input: n.ConditionName(s.j.places[q])}
-			w.From, w.Path = n.tell(s, run)
+			w.From, w.Path = n.runNames(s, run)
 			e.Waits = append(e.Waits, w)
 		}
 	}
@@ -161,8 +161,8 @@ func (s *search) replays(run []int32) bool {
 	return s.arrived(v)
 }
 
-// tell puts a run into names.
-func (n *Net) tell(s *search, run []int32) (from, path []string) {
+// runNames lists, by name, where a run begins and the tasks that complete in it.
+func (n *Net) runNames(s *search, run []int32) (from, path []string) {
 	made := make([]int, s.j.cells())
 	for _, k := range run {
 		m := &s.j.moves[k]

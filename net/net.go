@@ -1,4 +1,4 @@
-// Package net is the pure theory of Tasq: YAWL-style Petri nets, and the questions that can be asked of them.
+// Package net holds YAWL-style Petri nets: their definition, and the rules that decide what can happen next.
 //
 // A net has conditions (places that hold tokens) and tasks (transitions). A task's join says which tokens it waits
 // for, its split where tokens go when it completes:
@@ -13,10 +13,11 @@
 // busy task is never enabled again before that. A task may carry a cancellation region: conditions that it empties and
 // tasks that it cancels when it completes.
 //
-// A [Definition] is what an author writes, [Definition.Check] says all that is wrong with it, and [Compile] makes the
-// [Net] of small integers that everything else works on. A [Net] holds no state: a [Marking] and the set of busy tasks
-// are passed in, so every answer is a function of its arguments. The package does no I/O and knows neither work items
-// nor cases.
+// A [Definition] is what an author writes, [Definition.Check] lists all that is wrong with it, and [Compile] makes the
+// [Net] of small integers that everything else works on. [Net.Enabled] decides joins, [Net.Explain] explains them, and
+// [DOT] and [Mermaid] draw a net. A [Net] holds no state: a [Marking] and the set of busy tasks are passed in, so every
+// answer is a function of its arguments. The package does no I/O and knows neither work items nor cases. Whether a net
+// is sound is decided by package net/verify.
 package net
 
 import (

@@ -9,12 +9,12 @@ const maxLoops = 4
 // not added if one that is known covers it.
 //
 // Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its
-// eager moves may be going round in circles, and is then expanded in full, lest the rest be put off for ever.
+// eager moves may lie on a loop, and is then expanded in full, or else the rest would never be tried.
 //
-// With pump, a state that lies above one on its own way shows a loop that adds tokens, and can add any number of them:
-// those counts become many. A loop that empties a condition adds nothing to it in the end, however often it runs.
-func (s *search) forward(pump bool) answer {
-	s.enter(pump)
+// With accelerate, a state that covers one on its own path shows a loop that adds tokens, and can add any number of
+// them: those counts become many. A loop that empties a condition adds nothing to it in the end, however often it runs.
+func (s *search) forward(accelerate bool) answer {
+	s.enter(accelerate)
 	for len(s.stack) > 0 {
 		top := &s.stack[len(s.stack)-1]
 		switch {
@@ -57,8 +57,8 @@ const (
 	inFull              // every move
 )
 
-func (s *search) enter(pump bool) {
-	s.full, s.pump, s.allowed = s.uncounted(), pump, s.work+workBudget
+func (s *search) enter(accelerate bool) {
+	s.full, s.accelerate, s.allowed = s.uncounted(), accelerate, s.work+workBudget
 	s.states.reset(len(s.now))
 	s.next, s.begun = sized(s.next, len(s.now)), sized(s.begun, len(s.now))
 	s.options, s.trail = s.options[:0], s.trail[:0]
@@ -209,7 +209,7 @@ func (s *search) add(top *frame) {
 			return
 		}
 	}
-	if s.pump {
+	if s.accelerate {
 		s.inflate(top.state, trait)
 	}
 	top.some = true

@@ -77,7 +77,7 @@ func TestOrJoinOfAHub(t *testing.T) {
 	require.Nil(t, n.orJoin(join).ways)
 }
 
-// Which or-joins are told of a change is known from a table, or, where that would be too large, found by a walk.
+// Which or-joins a change may matter to is read from a table, or, where that would be too large, found by a walk.
 func TestWatchersWithAndWithoutATable(t *testing.T) {
 	for seed := range uint64(20) {
 		n := blockNet(seed, 60, false)

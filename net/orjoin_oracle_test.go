@@ -239,7 +239,7 @@ func drawnNet(t *rapid.T, regions bool) *Net {
 	}
 	d.Tasks[0].Join = Or
 	d.Flows = append(d.Flows, Flow{From: d.Tasks[1].Name, To: "T0"}, Flow{From: d.Tasks[2].Name, To: "T0"})
-	mend(d)
+	completeFlows(d)
 	if regions {
 		drawRegions(t, d)
 	}
@@ -260,8 +260,8 @@ func drawRegions(t *rapid.T, d *Definition) {
 	}
 }
 
-// mend adds flows until the definition is well-formed.
-func mend(d *Definition) {
+// completeFlows adds flows until the definition is well-formed.
+func completeFlows(d *Definition) {
 	for {
 		problems := d.Check()
 		if len(problems) == 0 {

@@ -172,7 +172,7 @@ func newRivalNet(rng *rand.Rand) *Net {
 			b.flow(u, b.one(append([]string{"a", "b"}, owned...)))
 		}
 	}
-	mend(b.d)
+	completeFlows(b.d)
 	b.regions(members, tasks, inputs)
 	return MustCompile(b.d)
 }

@@ -40,22 +40,22 @@ type search struct {
 	runs     []run   // the plan
 	wary     []int32 // its runs that empty something
 
-	now     state // where the searches begin
-	next    state // a state in the making
-	begun   state // a state that is being expanded
-	states  states
-	trail   []int32 // the moves that lead to next from the state that is being expanded
-	stack   []frame // the way that is being explored
-	options []int32 // moves that are still to be tried, of all states on the way
-	far     []int32 // by move: how many there are from it to the goal
-	toward  int     // the input that the search tries to get to first
-	pump    bool    // whether counts may become many
-	emptied Bits    // cells that a loop empties
-	pasts   states
-	stamps  []int32 // by group, or by move: for which state it was last looked at
-	full    bool    // a count ran over
-	work    int     // words copied and compared for this decision
-	allowed int     // what work may come to in this search
+	now        state // where the searches begin
+	next       state // a state in the making
+	begun      state // a state that is being expanded
+	states     states
+	trail      []int32 // the moves that lead to next from the state that is being expanded
+	stack      []frame // the way that is being explored
+	options    []int32 // moves that are still to be tried, of all states on the way
+	far        []int32 // by move: how many there are from it to the goal
+	toward     int     // the input that the search tries to get to first
+	accelerate bool    // whether counts may become many
+	emptied    Bits    // cells that a loop empties
+	pasts      states
+	stamps     []int32 // by group, or by move: for which state it was last looked at
+	full       bool    // a count ran over
+	work       int     // words copied and compared for this decision
+	allowed    int     // what work may come to in this search
 }
 
 // state is a number for every cell, padded to whole words.

@@ -60,7 +60,7 @@ type shed struct {
 
 // group is moves that take the same tokens and differ in what they put out: the flows of an xor-split.
 //
-// An eager group may be taken at once in any search, and nothing else tried before: nobody else can use the tokens
+// An eager group may be taken at once in any search, and nothing else tried before: no other task can use the tokens
 // that it takes, and nothing can take away what it puts out. Every future that has its token still in place is then
 // no richer than the one that has moved it.
 type group struct {
@@ -72,7 +72,10 @@ type group struct {
 const maxFused = 16
 
 func newSlice(n *Net, join TaskID) slice {
-	s := slice{inputs: len(n.tasks[join].inputs), cell: filled(len(n.tasks)), spot: filled(len(n.conditions))}
+	s := slice{
+		inputs: len(n.tasks[join].inputs),
+		cell:   slices.Repeat([]int32{-1}, len(n.tasks)), spot: slices.Repeat([]int32{-1}, len(n.conditions)),
+	}
 	for _, c := range n.tasks[join].inputs {
 		s.addPlace(c)
 	}
@@ -83,14 +86,6 @@ func newSlice(n *Net, join TaskID) slice {
 		s.cell[t] += int32(len(s.places))
 	}
 	return s
-}
-
-func filled(size int) []int32 {
-	list := make([]int32, size)
-	for i := range list {
-		list[i] = -1
-	}
-	return list
 }
 
 func (s *slice) addPlace(c ConditionID) {
@@ -245,7 +240,7 @@ func (s *slice) addGroup(i int32, m move, takes []int32, puts [][]int32, eager b
 	s.groups = append(s.groups, group{from: from, to: int32(len(s.moves)), eager: eager})
 }
 
-// exclusive reports whether nobody but one task can use what is in the cells; the join's inputs must keep their tokens.
+// exclusive reports whether only one task can use what is in the cells; the join's inputs must keep their tokens.
 func (s *slice) exclusive(cells []int32) bool {
 	return !slices.ContainsFunc(cells, func(p int32) bool { return int(p) < s.inputs || len(s.feeds[p]) > 1 })
 }

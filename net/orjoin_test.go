@@ -149,7 +149,7 @@ D -> o`, []verdict{
 }
 
 // Without the rule that a busy task does not start again, C could run twice at once and fill c3 while D fills c2, and E
-// would wait for ever.
+// would wait without end.
 func TestOrJoinKnowsThatBusyTasksDoNotStart(t *testing.T) {
 	requireVerdicts(t, `
 start i

@@ -27,6 +27,15 @@ const (
 	RoutingCycle         Code = "routing-cycle"       // a cycle of routing tasks alone would never end
 )
 
+// ProblemCodes lists the codes of what makes a definition not well-formed, sorted. A [RoutingCycle] is among them,
+// though it does not keep a net from being compiled.
+func ProblemCodes() []Code {
+	return []Code{
+		ConditionToCondition, DuplicateEnd, DuplicateName, DuplicateStart, FlowIntoStart, FlowOutOfEnd, NoEnd, NoFlowIn,
+		NoFlowOut, NoPathToEnd, NoStart, RecursiveComposite, RoutingCycle, UnknownName, Unreachable,
+	}
+}
+
 // Problem is one thing that is wrong with a definition. It names the element, where that was declared, and, where two
 // parties are at odds, the other one and its place.
 type Problem struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -40,8 +41,8 @@ func sound(t testing.TB, d *workflow.Definition, seen map[*workflow.Definition]b
 		return
 	}
 	seen[d] = true
-	rep := net.Verify(d.Net, net.VerifyOptions{States: soundStates, Silence: d.Verification.Silenced})
-	if rep.Verdict == net.Unknown {
+	rep := verify.Net(d.Net, verify.Options{States: soundStates, Silence: d.Verification.Silenced})
+	if rep.Verdict == verify.Unknown {
 		t.Errorf("workflow %s: whether it is sound is not decided: %s ran out after %d states; "+
 			"move a part of it into a composite task", d.Name, rep.Exhausted, rep.States)
 	}
@@ -57,7 +58,7 @@ func sound(t testing.TB, d *workflow.Definition, seen map[*workflow.Definition]b
 		}
 	}
 	for _, c := range d.Verification.Allowed {
-		if rep.Exhausted == net.NoLimit && !needed[c] {
+		if rep.Exhausted == verify.NoLimit && !needed[c] {
 			t.Errorf("workflow %s allows %s, which it has not: take that out of AllowUnsound", d.Name, c)
 		}
 	}
@@ -72,7 +73,7 @@ func sound(t testing.TB, d *workflow.Definition, seen map[*workflow.Definition]b
 }
 
 // describe tells a finding, where its elements are, the run, and what may mend it.
-func describe(f net.Finding) string {
+func describe(f verify.Finding) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f, f.Text)
 	var places []string

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/scenario"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -57,7 +57,7 @@ func TestAScenarioIsOfTheFirstFindingWithARun(t *testing.T) {
 	_, err := b.Build()
 	first := (*builder.UnsoundError)(nil)
 	require.ErrorAs(t, err, &first)
-	require.Equal(t, net.DeadTask, first.Code)
+	require.Equal(t, verify.DeadTask, first.Code)
 	text, err := enginetest.Scenario(fmt.Errorf("at start: %w", errors.Join(errors.New("another"), err)))
 	require.NoError(t, err)
 	require.Contains(t, text, "do decide ")
@@ -71,7 +71,7 @@ func TestOtherErrorsAreNoScenario(t *testing.T) {
 	}
 	_, err := enginetest.Scenario(other)
 	require.ErrorIs(t, err, other)
-	_, err = enginetest.Scenario(&builder.UnsoundError{Finding: net.Finding{Code: net.DeadTask}})
+	_, err = enginetest.Scenario(&builder.UnsoundError{Finding: verify.Finding{Code: verify.DeadTask}})
 	require.ErrorIs(t, err, scenario.ErrNoWitness)
 }
 
@@ -99,19 +99,19 @@ func TestSoundPassesAndFails(t *testing.T) {
 	good := claims(builder.And).MustBuild()
 	enginetest.Sound(t, good)
 
-	allowed := claims(builder.Xor, builder.AllowUnsound(net.ImproperCompletion)).MustBuild()
+	allowed := claims(builder.Xor, builder.AllowUnsound(verify.ImproperCompletion)).MustBuild()
 	r := verdictOf(allowed)
 	require.Empty(t, r.errors)
 	require.Contains(t, strings.Join(r.logs, "\n"), "warning: and-split-xor-join settle: ")
 
-	r = verdictOf(claims(builder.And, builder.AllowUnsound(net.DeadTask)).MustBuild())
+	r = verdictOf(claims(builder.And, builder.AllowUnsound(verify.DeadTask)).MustBuild())
 	require.Equal(t, []string{"workflow claims allows dead-task, which it has not: take that out of AllowUnsound"}, r.errors)
 }
 
 // The failure names the run, the places and the remedy; the log has the scenario. Nets of composite tasks are looked at
 // too.
 func TestSoundTellsWhatIsWrong(t *testing.T) {
-	child := claims(builder.Xor, builder.AllowUnsound(net.ImproperCompletion)).MustBuild()
+	child := claims(builder.Xor, builder.AllowUnsound(verify.ImproperCompletion)).MustBuild()
 	child.Verification.Allowed = nil // as if it were made in another way than by Build
 	b := builder.New[any]("outer")
 	b.Path(b.Start(), builder.Composite(b, "settle", child, builder.Cases[any]{}), b.End())

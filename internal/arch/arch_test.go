@@ -21,30 +21,35 @@ const module = "github.com/tasq-dev/tasq/"
 // here; see layerOf for the recipes.
 var layers = map[string]int{
 	"internal/spelling": -1, "internal/printable": -1, // text, for every package
+	"net/internal/graph": -1, // algorithms, for net and what is above it
 
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
 	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
-	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
+	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
 
-	"workflow": 2,
+	"net/internal/reduce": 2,
 
-	"store": 3,
+	"net/verify": 3,
 
-	"builder": 4, "internal/kernel": 4, "store/sqlite": 4, "store/storetest": 4, "step/steptest": 4,
-	"internal/integrity": 4, "engine/why": 4,
+	"workflow": 4,
 
-	"engine": 6,
+	"store": 5,
 
-	"admin": 7, "internal/scenario": 7,
+	"builder": 6, "internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
+	"internal/integrity": 6, "engine/why": 6,
 
-	"engine/enginetest": 8, "cmd/tasq/internal/demo": 8, "cmd/tasq/internal/model": 8,
+	"engine": 8,
 
-	"cmd/tasq/internal/check": 9,
+	"admin": 9, "internal/scenario": 9,
 
-	"cmd/tasq/internal/cli": 10,
+	"engine/enginetest": 10, "cmd/tasq/internal/demo": 10, "cmd/tasq/internal/model": 10,
 
-	"cmd/tasq": 11, "internal/arch": 11,
+	"cmd/tasq/internal/check": 11,
+
+	"cmd/tasq/internal/cli": 12,
+
+	"cmd/tasq": 13, "internal/arch": 13,
 }
 
 func layerOf(pkg string) (int, bool) {
@@ -52,13 +57,16 @@ func layerOf(pkg string) (int, bool) {
 		return n, true
 	}
 	if strings.HasPrefix(pkg, "recipes/") { // definitions: builder and below
-		return 5, true
+		return 7, true
 	}
 	return 0, false
 }
 
 // pure packages do no I/O and read no clock.
-var pure = []string{"net", "net/svg", "workitem", "internal/kernel"}
+var pure = []string{
+	"net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
+	"internal/kernel",
+}
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // check verifies a workflow: "sound", "unknown", or one finding a line, sorted. If it is verbose, each finding is
@@ -15,12 +15,12 @@ func (r *runner) check(a Action) ([]string, error) {
 	if d == nil {
 		return nil, undefined(a.Workflow)
 	}
-	rep := net.Verify(d.Net, net.VerifyOptions{})
+	rep := verify.Net(d.Net, verify.Options{})
 	if len(rep.Findings) == 0 {
 		return []string{rep.Verdict.String()}, nil
 	}
 	findings := slices.Clone(rep.Findings)
-	slices.SortStableFunc(findings, func(a, b net.Finding) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortStableFunc(findings, func(a, b verify.Finding) int { return cmp.Compare(a.String(), b.String()) })
 	var lines []string
 	for _, f := range findings {
 		lines = append(lines, f.String())
@@ -32,7 +32,7 @@ func (r *runner) check(a Action) ([]string, error) {
 }
 
 // shownBy is the run that shows a finding, or, for want of one, its text.
-func shownBy(f net.Finding) string {
+func shownBy(f verify.Finding) string {
 	if f.Witness == nil {
 		return f.Text
 	}

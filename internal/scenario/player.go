@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // player plays the token game of a net alone, without work items: what a witness needs to say what its commands will
@@ -24,7 +25,7 @@ func newPlayer(n *net.Net) *player {
 func (p *player) over() bool { return p.marking[p.n.End()] > 0 }
 
 // step does one step of a witness. The error says that it cannot be done.
-func (p *player) step(s net.Step) error {
+func (p *player) step(s verify.Step) error {
 	t, known := p.n.TaskByName(s.Task)
 	switch {
 	case !known:
@@ -32,13 +33,13 @@ func (p *player) step(s net.Step) error {
 	case p.over():
 		return fmt.Errorf("task %q cannot start: the case is over", s.Task)
 	}
-	if s.Moment != net.Completes {
+	if s.Moment != verify.Completes {
 		if !p.n.Enabled(t, p.marking, p.busy).Enabled {
 			return fmt.Errorf("task %q is not enabled", s.Task)
 		}
 		p.start(t)
 	}
-	if s.Moment == net.Starts {
+	if s.Moment == verify.Starts {
 		return nil
 	}
 	if !p.busy.Has(int(t)) {

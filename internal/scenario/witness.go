@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // ErrNoWitness says that a finding has no run that shows it: a task that can never start is shown by no run.
@@ -21,7 +22,7 @@ var ErrNoWitness = errors.New("the finding has no witness")
 //
 // The error is [ErrNoWitness], or says what keeps the net from being written down: a name that the notation cannot
 // hold.
-func Witness(def *net.Definition, f net.Finding) ([]byte, error) {
+func Witness(def *net.Definition, f verify.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
 	}
@@ -37,7 +38,7 @@ func Witness(def *net.Definition, f net.Finding) ([]byte, error) {
 // witness is a scenario file that is being written.
 type witness struct {
 	strings.Builder
-	finding net.Finding
+	finding verify.Finding
 	def     *net.Definition
 	remarks []string
 	play    *player
@@ -80,7 +81,7 @@ func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	chooses := n.Task(t).Split != net.And && len(n.Outputs(t)) > 1
 	ends := slices.Contains(n.Outputs(t), n.End())
 	shares := len(n.PrivateInputs(t)) < len(n.Inputs(t))
-	left := slices.ContainsFunc(w.finding.Witness.Marking, func(m net.Tokens) bool {
+	left := slices.ContainsFunc(w.finding.Witness.Marking, func(m verify.Tokens) bool {
 		c, known := n.ConditionByName(m.Condition)
 		return known && slices.Contains(n.Inputs(t), c)
 	})
@@ -88,7 +89,7 @@ func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 }
 
 // write writes the file: steps before those of the finding, if any, then those of the finding.
-func (w *witness) write(steps, before []net.Step) ([]byte, error) {
+func (w *witness) write(steps, before []verify.Step) ([]byte, error) {
 	if err := w.checkNames(); err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func (w *witness) command(line string, output ...string) {
 }
 
 // step writes the command of a step, unless it is left to the engine.
-func (w *witness) step(s net.Step) error {
+func (w *witness) step(s verify.Step) error {
 	t, known := w.play.n.TaskByName(s.Task)
 	if known && w.play.n.Task(t).Kind == net.Routing {
 		return nil
@@ -164,7 +165,7 @@ func (w *witness) step(s net.Step) error {
 	if err := w.play.step(s); err != nil {
 		return err
 	}
-	verb := [...]Verb{net.Whole: VerbDo, net.Starts: VerbItemStart, net.Completes: VerbItemComplete}[s.Moment]
+	verb := [...]Verb{verify.Whole: VerbDo, verify.Starts: VerbItemStart, verify.Completes: VerbItemComplete}[s.Moment]
 	line := string(verb) + " " + s.Task
 	if len(s.Outputs) > 0 {
 		line += " to=" + strings.Join(s.Outputs, ",")
@@ -174,12 +175,12 @@ func (w *witness) step(s net.Step) error {
 }
 
 // conclude shows what is wrong.
-func (w *witness) conclude(steps []net.Step) error {
+func (w *witness) conclude(steps []verify.Step) error {
 	if err := w.agrees(); err != nil {
 		return err
 	}
 	switch w.finding.Code {
-	case net.ImproperCompletion:
+	case verify.ImproperCompletion:
 		w.comment("The case is over, and work is left over.")
 		w.command("show case", "completed")
 		w.command("show marking", w.play.marked()...)
@@ -187,7 +188,7 @@ func (w *witness) conclude(steps []net.Step) error {
 			w.comment("%s had started, and the end of the case cut it off.", task)
 			w.command("item complete "+task, "error: not-found")
 		}
-	case net.NoOptionToComplete:
+	case verify.NoOptionToComplete:
 		w.comment("No way leads to the end any more.")
 		w.command("show case", "started")
 		w.command("show marking", w.play.marked()...)
@@ -202,7 +203,7 @@ func (w *witness) conclude(steps []net.Step) error {
 }
 
 // repeat goes round the loop of an unbounded net once more.
-func (w *witness) repeat(steps []net.Step) error {
+func (w *witness) repeat(steps []verify.Step) error {
 	rounds := w.finding.Witness.Repeats
 	if rounds == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions tasks with an
@@ -15,7 +16,7 @@ import (
 //
 // Besides those of [Witness], there are errors for what a workflow cannot express: weights, a place that begins with
 // several tokens, a transition without an input.
-func WitnessPetri(p *net.Petri, f net.Finding) ([]byte, error) {
+func WitnessPetri(p *net.Petri, f verify.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
 	}
@@ -37,7 +38,7 @@ type petriCloser struct {
 	fed     net.Bits        // places that a transition puts into
 	used    net.Bits        // places that a transition takes from
 	marked  []int           // places that begin with a token
-	first   []net.Step      // what comes before the run
+	first   []verify.Step   // what comes before the run
 	finish  bool            // there is a last task
 	remarks []string
 }
@@ -198,7 +199,7 @@ func (c *petriCloser) addBegin(lost []int) {
 			c.flow(choose, c.p.Places[i].Name)
 		}
 		start = on
-		c.first = append(c.first, net.Step{Task: choose, Outputs: []string{on}})
+		c.first = append(c.first, verify.Step{Task: choose, Outputs: []string{on}})
 		c.remarks = append(c.remarks,
 			choose+" is no part of the net: it leads to what nothing marks there, and the run goes on.")
 	}
@@ -208,7 +209,7 @@ func (c *petriCloser) addBegin(lost []int) {
 	for _, i := range c.marked {
 		c.flow(begin, c.p.Places[i].Name)
 	}
-	c.first = append(c.first, net.Step{Task: begin})
+	c.first = append(c.first, verify.Step{Task: begin})
 	c.remarks = append(c.remarks, begin+" marks what begins with a token.")
 }
 

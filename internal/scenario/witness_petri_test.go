@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // petri makes a plain net of transitions, each with the numbers of the places that it takes from and puts into; marked
@@ -36,7 +37,7 @@ func petri(places, marked int, transitions ...[2][]int) *net.Petri {
 
 func replayPetri(t *testing.T, p *net.Petri, seen map[net.Code]int) {
 	t.Helper()
-	for _, f := range net.VerifyPetri(p, net.VerifyOptions{States: 5000}).Findings {
+	for _, f := range verify.Petri(p, verify.Options{States: 5000}).Findings {
 		text, err := WitnessPetri(p, f)
 		if f.Witness == nil {
 			require.ErrorIs(t, err, ErrNoWitness)
@@ -69,7 +70,7 @@ func TestPlainWitnessesRunInTheEngine(t *testing.T) {
 	for name, p := range tests {
 		t.Run(name, func(t *testing.T) { replayPetri(t, p, seen) })
 	}
-	for _, code := range []net.Code{net.ImproperCompletion, net.NoOptionToComplete, net.Unsafe, net.Unbounded} {
+	for _, code := range []net.Code{verify.ImproperCompletion, verify.NoOptionToComplete, verify.Unsafe, verify.Unbounded} {
 		require.Positive(t, seen[code], code)
 	}
 }
@@ -90,7 +91,7 @@ func TestPlainNetsThatAreNoWorkflows(t *testing.T) {
 		"unmarked": {petri(2, 0, arcs{{0}, {1}}), `no place with an arc is marked`},
 	}
 	for name, test := range tests {
-		_, err := WitnessPetri(test.p, net.Finding{Code: net.Unsafe, Witness: &net.Witness{}})
+		_, err := WitnessPetri(test.p, verify.Finding{Code: verify.Unsafe, Witness: &verify.Witness{}})
 		require.ErrorContains(t, err, test.want, name)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 // replay runs a witness in the real engine: everything must come out as the file says, and show what the finding
 // claims.
-func replay(t *testing.T, text []byte, f net.Finding) {
+func replay(t *testing.T, text []byte, f verify.Finding) {
 	t.Helper()
 	file, err := Parse("witness.txt", text)
 	require.NoError(t, err, string(text))
@@ -35,15 +36,15 @@ func replay(t *testing.T, text []byte, f net.Finding) {
 		claim = append(claim, fmt.Sprintf("%s %d", m.Condition, m.Count))
 	}
 	switch f.Code {
-	case net.ImproperCompletion:
+	case verify.ImproperCompletion:
 		require.Equal(t, []string{"completed"}, printed["show case"])
 		require.Subset(t, printed["show marking"], claim)
 		leftovers := len(printed["show marking"]) > 1 || !strings.HasSuffix(printed["show marking"][0], " 1")
 		require.True(t, leftovers || len(f.Witness.Busy) > 0, string(text))
-	case net.NoOptionToComplete:
+	case verify.NoOptionToComplete:
 		require.Equal(t, []string{"started"}, printed["show case"])
 		require.Subset(t, printed["show marking"], claim)
-	case net.Unbounded:
+	case verify.Unbounded:
 		var seen []string
 		for i, c := range file.Commands {
 			if strings.Join(c.Words, " ") == "show marking" {
@@ -52,7 +53,7 @@ func replay(t *testing.T, text []byte, f net.Finding) {
 		}
 		require.Len(t, seen, 1+min(1, f.Witness.Repeats))
 		require.True(t, len(seen) == 1 || len(seen[0]) < len(seen[1]) || seen[0] < seen[1], string(text))
-	case net.Unsafe:
+	case verify.Unsafe:
 		require.GreaterOrEqual(t, tokensIn(printed["show marking"], f.Subject), "2")
 	}
 }
@@ -72,7 +73,7 @@ func replayAll(t *testing.T, def *net.Definition, seen map[net.Code]int) {
 	t.Helper()
 	n, err := net.Compile(def)
 	require.NoError(t, err)
-	for _, f := range net.Verify(n, net.VerifyOptions{States: 5000}).Findings {
+	for _, f := range verify.Net(n, verify.Options{States: 5000}).Findings {
 		text, err := Witness(def, f)
 		if f.Witness == nil {
 			require.ErrorIs(t, err, ErrNoWitness)
@@ -135,7 +136,7 @@ func TestWitnessesRunInTheEngine(t *testing.T) {
 	for name, body := range witnessNets {
 		t.Run(name, func(t *testing.T) { replayAll(t, witnessNet(t, body), seen) })
 	}
-	for _, code := range []net.Code{net.ImproperCompletion, net.NoOptionToComplete, net.Unbounded, "busy"} {
+	for _, code := range []net.Code{verify.ImproperCompletion, verify.NoOptionToComplete, verify.Unbounded, "busy"} {
 		require.Positive(t, seen[code], code)
 	}
 }
@@ -143,7 +144,7 @@ func TestWitnessesRunInTheEngine(t *testing.T) {
 // What a witness file looks like.
 func TestWitnessFile(t *testing.T) {
 	def := witnessNet(t, witnessNets["improper"])
-	text, err := Witness(def, net.Verify(net.MustCompile(def), net.VerifyOptions{}).Findings[0])
+	text, err := Witness(def, verify.Net(net.MustCompile(def), verify.Options{}).Findings[0])
 	require.NoError(t, err)
 	require.Equal(t, `# improper-completion: a case can complete while work is left over: "A->B"
 
@@ -188,7 +189,7 @@ A->B 1
 
 func TestWitnessesThatCannotBeWritten(t *testing.T) {
 	def := witnessNet(t, witnessNets["improper"])
-	f := net.Verify(net.MustCompile(def), net.VerifyOptions{}).Findings[0]
+	f := verify.Net(net.MustCompile(def), verify.Options{}).Findings[0]
 	renamed := *def
 	renamed.Name = "the claims"
 	_, err := Witness(&renamed, f)
@@ -197,13 +198,13 @@ func TestWitnessesThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "no-start")
 
 	lie := *f.Witness
-	lie.Marking = []net.Tokens{{Condition: "e", Count: 2}}
+	lie.Marking = []verify.Tokens{{Condition: "e", Count: 2}}
 	f.Witness = &lie
 	_, err = Witness(def, f)
 	require.ErrorContains(t, err, `does not lead to 2 tokens in "e"`)
-	for _, step := range []net.Step{{Task: "none"}, {Task: "B"}, {Task: "A", Moment: net.Completes},
+	for _, step := range []verify.Step{{Task: "none"}, {Task: "B"}, {Task: "A", Moment: verify.Completes},
 		{Task: "A", Outputs: []string{"s"}}} {
-		lie.Steps = []net.Step{step}
+		lie.Steps = []verify.Step{step}
 		_, err = Witness(def, f)
 		require.ErrorContains(t, err, step.Task)
 	}
@@ -267,7 +268,7 @@ func TestRandomWitnessesRunInTheEngine(t *testing.T) {
 		replayAll(t, def, seen)
 	}
 	t.Log(seen)
-	for _, code := range []net.Code{net.ImproperCompletion, net.NoOptionToComplete, net.Unbounded} {
+	for _, code := range []net.Code{verify.ImproperCompletion, verify.NoOptionToComplete, verify.Unbounded} {
 		require.Positive(t, seen[code], code)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // Verdict is what there is to say of a net or a file, the better the lower. The zero value is Sound.
@@ -46,7 +47,7 @@ func (v Verdict) ExitCode() int {
 
 // Options bounds verification. The zero value bounds it by states alone.
 type Options struct {
-	States  int              // states that one search may look at; see [net.VerifyOptions]
+	States  int              // states that one search may look at; see [verify.Options]
 	Memory  int              // bytes that one search may take; see there too
 	Time    time.Duration    // for one net, measured by Now; 0 for no bound
 	Now     func() time.Time // the clock; nil for no bound
@@ -80,7 +81,7 @@ type Net struct {
 	Label    string // the name for people; "" if there is none
 	Pos      net.Pos
 	Problems []net.Problem // what makes it not well-formed; then there is no report
-	Report   net.Report
+	Report   verify.Report
 	Allowed  []net.Code // findings that its definition allows; nil for files
 
 	def   *net.Definition
@@ -92,8 +93,8 @@ func (n *Net) Verdict() Verdict {
 	if len(n.Problems) > 0 {
 		return IllFormed
 	}
-	return map[net.Verdict]Verdict{
-		net.Sound: Sound, net.WeaklySound: WeaklySound, net.Unsound: Unsound, net.Unknown: Unknown,
+	return map[verify.Verdict]Verdict{
+		verify.Sound: Sound, verify.WeaklySound: WeaklySound, verify.Unsound: Unsound, verify.Unknown: Unknown,
 	}[n.Report.Verdict]
 }
 
@@ -105,7 +106,7 @@ func (n *Net) Outcome() Verdict {
 	return Sound
 }
 
-func (n *Net) counts(f net.Finding) bool { return !slices.Contains(n.Allowed, f.Code) }
+func (n *Net) counts(f verify.Finding) bool { return !slices.Contains(n.Allowed, f.Code) }
 
 // Outcome is the worst of the nets' outcomes.
 func (f *File) Outcome() Verdict { return f.worst((*Net).Outcome) }
@@ -135,13 +136,13 @@ func Read(name string, r io.Reader, o Options) *File {
 	f.Format, f.Notes, f.Partial = read.Format, read.Report, isPartial(read)
 	between := problemsAcross(read)
 	for i := range read.Nets {
-		f.Nets = append(f.Nets, verify(&read.Nets[i], between, o))
+		f.Nets = append(f.Nets, checkNet(&read.Nets[i], between, o))
 		if f.Format == model.BPMN {
 			f.Nets[i].dropInvented(read.Nets[i].IDs, o)
 		}
 	}
 	for i := range read.Collaborations {
-		n := verify(&read.Collaborations[i], nil, o)
+		n := checkNet(&read.Collaborations[i], nil, o)
 		if len(n.Problems) > 0 && f.Verdict() == IllFormed {
 			continue // they are those of the pools
 		}
@@ -154,7 +155,7 @@ func Read(name string, r io.Reader, o Options) *File {
 
 // Definition verifies a workflow that is no file: one of a program, or of a database.
 func Definition(d *net.Definition, allowed []net.Code, o Options) *File {
-	n := verify(&model.Net{Name: d.Name, Definition: d}, nil, o)
+	n := checkNet(&model.Net{Name: d.Name, Definition: d}, nil, o)
 	n.Allowed = allowed
 	return &File{Name: cmp.Or(d.Pos.File, d.Name), Nets: []Net{n}, Defined: true}
 }
@@ -187,18 +188,18 @@ func (a across) of(d *net.Definition) []net.Problem {
 	return problems
 }
 
-// verify verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
-func verify(m *model.Net, between across, o Options) Net {
+// checkNet verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
+func checkNet(m *model.Net, between across, o Options) Net {
 	n := Net{Name: m.Name, Label: m.Label, def: m.Definition, petri: m.Petri}
-	opts := net.VerifyOptions{States: o.States, Memory: o.Memory, Time: o.Time, Now: o.Now, Silence: o.Silence}
+	opts := verify.Options{States: o.States, Memory: o.Memory, Time: o.Time, Now: o.Now, Silence: o.Silence}
 	if m.Petri != nil {
 		n.Pos = m.Petri.Pos
-		n.Report = net.VerifyPetri(m.Petri, opts)
+		n.Report = verify.Petri(m.Petri, opts)
 		return n
 	}
 	n.Pos = m.Definition.Pos
 	n.Problems = append(m.Problems(), between.of(m.Definition)...)
-	// A cycle of routing tasks does not keep a net from being verified, which tells of it too.
+	// A cycle of routing tasks does not keep a net from being verified, and is a warning of that.
 	n.Problems = slices.DeleteFunc(n.Problems, func(p net.Problem) bool { return p.Code == net.RoutingCycle })
 	if len(n.Problems) > 0 {
 		return n
@@ -208,7 +209,7 @@ func verify(m *model.Net, between across, o Options) Net {
 		n.Problems = refused.Problems
 		return n
 	}
-	n.Report = net.Verify(compiled, opts)
+	n.Report = verify.Net(compiled, opts)
 	return n
 }
 
@@ -217,7 +218,7 @@ var ErrNoWitness = scenario.ErrNoWitness
 
 // Scenario writes the run that shows a finding of the net as a scenario file. The error is [ErrNoWitness], or says what
 // keeps the net from being written down.
-func (n *Net) Scenario(f net.Finding) ([]byte, error) {
+func (n *Net) Scenario(f verify.Finding) ([]byte, error) {
 	if n.petri != nil {
 		return scenario.WitnessPetri(n.petri, f)
 	}

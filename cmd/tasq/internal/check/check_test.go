@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/pnml"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // example is the text of the example for a code.
@@ -32,8 +33,8 @@ func read(name, text string) *check.File {
 }
 
 func TestTheWorstCounts(t *testing.T) {
-	_, stuck := example(t, net.NoOptionToComplete)
-	_, unknown := example(t, net.Undecided)
+	_, stuck := example(t, verify.NoOptionToComplete)
+	_, unknown := example(t, verify.Undecided)
 	_, illFormed := example(t, net.NoFlowOut)
 	weak := "workflow weak\nstart s\nend e\ncondition l r\ntask c split=xor\ntask n\ntask a join=or\nflow s -> c\nflow c -> l, r\n" +
 		"flow l -> n, a\nflow r -> n, a\nflow n -> a\nflow a -> e\n"
@@ -60,17 +61,17 @@ func TestTheWorstCounts(t *testing.T) {
 }
 
 func TestWhatIsAllowedDoesNotCount(t *testing.T) {
-	_, text := example(t, net.ImproperCompletion)
+	_, text := example(t, verify.ImproperCompletion)
 	def := read("claims.net", text).Nets[0]
 	require.Equal(t, check.Unsound, def.Outcome())
 	parsed, err := model.Read("claims.net", strings.NewReader(text))
 	require.NoError(t, err)
 
-	f := check.Definition(parsed.Nets[0].Definition, []net.Code{net.ImproperCompletion}, check.Options{})
+	f := check.Definition(parsed.Nets[0].Definition, []net.Code{verify.ImproperCompletion}, check.Options{})
 	require.Equal(t, check.Unsound, f.Verdict())
 	require.Equal(t, check.Sound, f.Outcome())
 	require.Equal(t, check.Allowed, f.Messages()[0].Level)
-	require.Equal(t, check.Unsound, check.Definition(parsed.Nets[0].Definition, []net.Code{net.DeadTask}, check.Options{}).Outcome())
+	require.Equal(t, check.Unsound, check.Definition(parsed.Nets[0].Definition, []net.Code{verify.DeadTask}, check.Options{}).Outcome())
 
 	var b strings.Builder
 	out := check.Text{W: &b}
@@ -92,7 +93,7 @@ func TestWorkflowsOfAFileKnowEachOther(t *testing.T) {
 
 // A file that Tasq wrote is verified as what was written, with its names; others as the plain net that they hold.
 func TestPNMLOfTasqKeepsItsGates(t *testing.T) {
-	_, text := example(t, net.NoOptionToComplete)
+	_, text := example(t, verify.NoOptionToComplete)
 	parsed, err := model.Read("order.net", strings.NewReader(text))
 	require.NoError(t, err)
 	var b strings.Builder
@@ -131,7 +132,7 @@ func TestVeryManyOrJoins(t *testing.T) {
 	}
 	f := read("w.net", b.String())
 	require.Equal(t, check.Unsound, f.Verdict())
-	require.Equal(t, net.OrJoinCircle, f.Nets[0].Report.Warnings[0].Code)
+	require.Equal(t, verify.OrJoinCircle, f.Nets[0].Report.Warnings[0].Code)
 }
 
 // write fills a folder with files.
@@ -156,7 +157,7 @@ func run(t *testing.T, arg string) (all []*check.File) {
 
 func TestFoldersAndArchives(t *testing.T) {
 	dir := t.TempDir()
-	_, unsafe := example(t, net.Unsafe)
+	_, unsafe := example(t, verify.Unsafe)
 	files := map[string]string{
 		"a.net": sound, "b/b.pnml": unsafe, "b/LICENSE.txt": "As is.\n", "c.xml": "<svg/>", "d.json": "{}", "e.net": "workflow",
 		"f.txt": "define\n" + sound + "----\nok\n", "g.txt": "start w\n----\nok\n",

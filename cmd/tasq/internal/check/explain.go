@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // Kind says what a code is about.
@@ -88,9 +89,9 @@ func explanation(file, text string) Explanation {
 	title, meaning, _ := strings.Cut(strings.TrimSpace(comment), "\n\n")
 	x.Title, x.Meaning = title, strings.Join(strings.Fields(meaning), " ")
 	switch {
-	case slices.Contains(net.FindingCodes(), x.Code):
+	case slices.Contains(verify.FindingCodes(), x.Code):
 		x.Kind = KindFinding
-	case slices.Contains(net.WarningCodes(), x.Code):
+	case slices.Contains(verify.WarningCodes(), x.Code):
 		x.Kind = KindWarning
 	case slices.Contains(NoteCodes(), x.Code):
 		x.Kind = KindNote

@@ -11,13 +11,14 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 var update = flag.Bool("update", false, "write the sections of the codes into docs/verification.md")
 
 // Every code of package net is explained, by an example that really has it.
 func TestEveryCodeIsExplainedByAnExample(t *testing.T) {
-	all := slices.Concat(net.FindingCodes(), net.WarningCodes(), net.ProblemCodes(), check.NoteCodes())
+	all := slices.Concat(verify.FindingCodes(), verify.WarningCodes(), net.ProblemCodes(), check.NoteCodes())
 	slices.Sort(all)
 	var explained []net.Code
 	for _, x := range check.Explanations() {
@@ -35,7 +36,7 @@ func TestEveryCodeIsExplainedByAnExample(t *testing.T) {
 			i := slices.IndexFunc(f.Messages(), func(m check.Message) bool { return m.Code == string(x.Code) })
 			require.GreaterOrEqual(t, i, 0, "the example has no such thing: %v", f.Messages())
 			m := f.Messages()[i]
-			require.Equal(t, (x.Kind == check.KindWarning || x.Kind == check.KindNote) && x.Code != net.Undecided, m.Level == check.Warning)
+			require.Equal(t, (x.Kind == check.KindWarning || x.Kind == check.KindNote) && x.Code != verify.Undecided, m.Level == check.Warning)
 			require.Positive(t, m.Pos.Line)
 
 			var b strings.Builder

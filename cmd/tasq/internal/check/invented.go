@@ -5,26 +5,27 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // dropInvented drops what is said of elements that the file does not have: the tasks and conditions that the reader of
 // BPMN adds, which have no id there, and the regions, which are all its own. Such a task can never start only where
 // something of the file cannot either, or where a process always ends in another way.
 func (n *Net) dropInvented(ids map[string]string, o Options) {
-	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w net.Finding) bool {
-		return w.Code == net.RegionUseless || ids[w.Subject] == ""
+	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w verify.Finding) bool {
+		return w.Code == verify.RegionUseless || ids[w.Subject] == ""
 	})
-	if slices.ContainsFunc(n.Report.Findings, func(f net.Finding) bool { return f.Code == net.ImproperCompletion }) {
+	if slices.ContainsFunc(n.Report.Findings, func(f verify.Finding) bool { return f.Code == verify.ImproperCompletion }) {
 		n.findDeadTasks(ids, o)
 	}
-	n.Report.Findings = slices.DeleteFunc(n.Report.Findings, func(f net.Finding) bool {
-		return f.Code == net.DeadTask && ids[f.Subject] == ""
+	n.Report.Findings = slices.DeleteFunc(n.Report.Findings, func(f verify.Finding) bool {
+		return f.Code == verify.DeadTask && ids[f.Subject] == ""
 	})
-	if n.Report.Verdict == net.WeaklySound && len(n.Report.Findings) == 0 {
-		n.Report.Verdict = net.Sound
+	if n.Report.Verdict == verify.WeaklySound && len(n.Report.Findings) == 0 {
+		n.Report.Verdict = verify.Sound
 	}
 	for i := range n.Report.Findings {
-		if f := &n.Report.Findings[i]; f.Code == net.ImproperCompletion {
+		if f := &n.Report.Findings[i]; f.Code == verify.ImproperCompletion {
 			leftBehind(f)
 		}
 	}
@@ -44,19 +45,19 @@ func (n *Net) findDeadTasks(ids map[string]string, o Options) {
 	if err != nil {
 		return // it is the net that was verified, with other kinds
 	}
-	again := net.Verify(compiled, net.VerifyOptions{States: o.States, Time: o.Time, Now: o.Now})
-	if again.Verdict == net.Unknown {
+	again := verify.Net(compiled, verify.Options{States: o.States, Time: o.Time, Now: o.Now})
+	if again.Verdict == verify.Unknown {
 		return
 	}
-	isDead := func(f net.Finding) bool { return f.Code == net.DeadTask }
+	isDead := func(f verify.Finding) bool { return f.Code == verify.DeadTask }
 	findings := slices.DeleteFunc(n.Report.Findings, isDead)
-	dead := slices.DeleteFunc(again.Findings, func(f net.Finding) bool { return !isDead(f) })
+	dead := slices.DeleteFunc(again.Findings, func(f verify.Finding) bool { return !isDead(f) })
 	n.Report.Findings = append(dead, findings...)
 }
 
 // leftBehind says what an improper completion means in BPMN. A process is over when no token is left, and the routing
 // task that gathers the ends waits for every token that can still reach one. So what is left over then is stuck.
-func leftBehind(f *net.Finding) {
+func leftBehind(f *verify.Finding) {
 	var names []string
 	for _, e := range f.Elements[min(1, len(f.Elements)):] {
 		names = append(names, `"`+e.Name+`"`)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // JSON writes one object a line: one for every net, and one for every file that cannot be read. The form is stable:
@@ -130,7 +131,7 @@ func (n *Net) row(f *File) Row {
 	if !f.Defined {
 		row.Format = f.Format.String()
 	}
-	if n.Report.Exhausted != net.NoLimit {
+	if n.Report.Exhausted != verify.NoLimit {
 		row.Incomplete, row.Exhausted = true, n.Report.Exhausted.String()
 	}
 	for _, p := range n.Problems {
@@ -139,7 +140,7 @@ func (n *Net) row(f *File) Row {
 	return row
 }
 
-func findingRows(list []net.Finding) []RowFinding {
+func findingRows(list []verify.Finding) []RowFinding {
 	rows := make([]RowFinding, 0, len(list))
 	for _, f := range list {
 		row := RowFinding{Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix}
@@ -154,13 +155,13 @@ func findingRows(list []net.Finding) []RowFinding {
 	return rows
 }
 
-func witnessRow(w *net.Witness) *RowWitness {
+func witnessRow(w *verify.Witness) *RowWitness {
 	row := &RowWitness{
 		Text: w.String(), Steps: make([]RowStep, 0, len(w.Steps)), Marking: make([]RowTokens, 0, len(w.Marking)),
 		Busy: w.Busy, Repeats: w.Repeats, Long: w.Long,
 	}
 	for _, s := range w.Steps {
-		moment := [...]string{net.Whole: "", net.Starts: "start", net.Completes: "complete"}[s.Moment]
+		moment := [...]string{verify.Whole: "", verify.Starts: "start", verify.Completes: "complete"}[s.Moment]
 		row.Steps = append(row.Steps, RowStep{s.Task, moment, s.Input, s.Outputs, s.Routing})
 	}
 	for _, m := range w.Marking {

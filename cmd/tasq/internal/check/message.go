@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // Level says how much a message matters.
@@ -31,8 +32,8 @@ type Message struct {
 	Fix     string // what may mend it, or ""
 	Net     *Net   // nil if it is about the file
 	Pos     net.Pos
-	Others  []net.Element // the other parties with their places
-	Finding *net.Finding  // nil unless it is one, or a warning
+	Others  []verify.Element // the other parties with their places
+	Finding *verify.Finding  // nil unless it is one, or a warning
 }
 
 // Messages lists everything that there is to say of the file: what is missing from its nets, then what was found, in
@@ -53,7 +54,7 @@ func (n *Net) messages() []Message {
 	for _, p := range n.Problems {
 		m := Message{Level: Failure, Code: string(p.Code), Subject: p.Subject, Text: p.Text, Net: n, Pos: p.Pos}
 		if !p.Other.IsZero() {
-			m.Others = []net.Element{{Pos: p.Other}}
+			m.Others = []verify.Element{{Pos: p.Other}}
 		}
 		all = append(all, m)
 	}
@@ -62,14 +63,14 @@ func (n *Net) messages() []Message {
 		switch f := &n.Report.Findings[i]; {
 		case !n.counts(*f):
 			level = Allowed
-		case n.Report.Verdict == net.WeaklySound:
+		case n.Report.Verdict == verify.WeaklySound:
 			level = Warning
 		}
 		all = append(all, n.message(level, &n.Report.Findings[i]))
 	}
 	switch {
-	case len(n.Problems) > 0 || n.Report.Exhausted == net.NoLimit:
-	case n.Report.Verdict == net.Unknown:
+	case len(n.Problems) > 0 || n.Report.Exhausted == verify.NoLimit:
+	case n.Report.Verdict == verify.Unknown:
 		all = append(all, n.undecided())
 	default:
 		all = append(all, n.incomplete())
@@ -82,16 +83,16 @@ func (n *Net) messages() []Message {
 
 // undecided is the message that the verdict is not known.
 func (n *Net) undecided() Message {
-	return Message{Level: Failure, Code: string(net.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
+	return Message{Level: Failure, Code: string(verify.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
 		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
 			n.Report.States)}
 }
 
 // incomplete is the message that there may be more findings than those listed.
 func (n *Net) incomplete() Message {
-	m := Message{Level: Warning, Code: string(net.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
+	m := Message{Level: Warning, Code: string(verify.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
 		Text: fmt.Sprintf("there may be more findings than these: %s ran out after %d states", n.Report.Exhausted, n.Report.States)}
-	if n.Report.Exhausted == net.LimitGrowth {
+	if n.Report.Exhausted == verify.LimitGrowth {
 		m.Text = fmt.Sprintf("there may be more findings than these: as tokens pile up, not every state can be looked at; %d were",
 			n.Report.States)
 	}
@@ -101,15 +102,15 @@ func (n *Net) incomplete() Message {
 // more says what helps where something ran out.
 func (n *Net) more() string {
 	switch n.Report.Exhausted {
-	case net.LimitTime:
+	case verify.LimitTime:
 		return "give it more time with --time, or move a part of the net into a workflow of its own"
-	case net.LimitMemory:
+	case verify.LimitMemory:
 		return "give it more memory with --memory, or move a part of the net into a workflow of its own"
-	case net.LimitGrowth:
+	case verify.LimitGrowth:
 		return "keep tokens from piling up; more states, time or memory are of no use"
-	case net.LimitOrJoin:
+	case verify.LimitOrJoin:
 		return "make or-joins of a loop and-joins or xor-joins where that is what is meant; more states, time or memory are of no use"
-	case net.LimitSplit:
+	case verify.LimitSplit:
 		return "divide the or-split into several with at most ten flows each; more states, time or memory are of no use"
 	}
 	return "give it more states with --states, or move a part of the net into a workflow of its own"
@@ -117,15 +118,15 @@ func (n *Net) more() string {
 
 // message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion
 // is the end, which says less than what is left over.
-func (n *Net) message(level Level, f *net.Finding) Message {
+func (n *Net) message(level Level, f *verify.Finding) Message {
 	m := Message{
 		Level: level, Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix, Net: n, Finding: f, Pos: n.Pos,
 	}
 	elements := slices.Clone(f.Elements)
-	if f.Code == net.ImproperCompletion && len(elements) > 1 {
+	if f.Code == verify.ImproperCompletion && len(elements) > 1 {
 		elements = append(elements[1:], elements[0])
 	}
-	elements = slices.DeleteFunc(elements, func(e net.Element) bool { return e.Pos.IsZero() })
+	elements = slices.DeleteFunc(elements, func(e verify.Element) bool { return e.Pos.IsZero() })
 	if len(elements) > 0 {
 		m.Pos, m.Others = elements[0].Pos, elements[1:]
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/internal/scenario"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -119,7 +119,7 @@ func TestWitnessesOfModelsOfOthers(t *testing.T) {
 func TestREADMEShowsACheck(t *testing.T) {
 	readme, err := os.ReadFile("../../../../README.md")
 	require.NoError(t, err)
-	_, text := example(t, net.ImproperCompletion)
+	_, text := example(t, verify.ImproperCompletion)
 	var b strings.Builder
 	out := check.Text{W: &b}
 	require.NoError(t, out.File(check.Read("claims.net", strings.NewReader(text), check.Options{Silence: check.WarningCodes()})))

@@ -6,6 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/bpmn"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // NoteCodes lists the codes of notes that are warnings: what stands in a file and is missing from its nets, or is read
@@ -16,7 +17,7 @@ func NoteCodes() []net.Code {
 
 // WarningCodes lists the codes of all warnings: those of package net and [NoteCodes], sorted.
 func WarningCodes() []net.Code {
-	return slices.Sorted(slices.Values(slices.Concat(net.WarningCodes(), NoteCodes())))
+	return slices.Sorted(slices.Values(slices.Concat(verify.WarningCodes(), NoteCodes())))
 }
 
 // isPartial reports whether something of the file is missing from its nets. A plain Petri net is verified as it stands

@@ -12,10 +12,11 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 func TestJSONForm(t *testing.T) {
-	_, text := example(t, net.ImproperCompletion)
+	_, text := example(t, verify.ImproperCompletion)
 	var b strings.Builder
 	out := check.JSON{W: &b}
 	require.NoError(t, out.File(read("claims.net", text+sound)))
@@ -56,7 +57,7 @@ func TestJSONOfEveryCode(t *testing.T) {
 		var row check.Row
 		require.NoError(t, d.Decode(&row))
 		require.NotEmpty(t, row.Verdict)
-		has := row.Verdict == string(x.Code) || x.Code == net.Incomplete && row.Incomplete && row.Exhausted != "" ||
+		has := row.Verdict == string(x.Code) || x.Code == verify.Incomplete && row.Incomplete && row.Exhausted != "" ||
 			slices.ContainsFunc(slices.Concat(row.Findings, row.Warnings), func(f check.RowFinding) bool { return f.Code == string(x.Code) }) ||
 			slices.ContainsFunc(row.Problems, func(p check.RowProblem) bool { return p.Code == string(x.Code) })
 		require.True(t, has, x.Code)
@@ -137,7 +138,7 @@ func TestSARIFHasWhatTheSchemaRequires(t *testing.T) {
 }
 
 func TestSARIFResult(t *testing.T) {
-	_, text := example(t, net.ImproperCompletion)
+	_, text := example(t, verify.ImproperCompletion)
 	name := filepath.FromSlash("./my models/claims.net")
 	log := sarif(t, read(name, text))
 	require.Equal(t, true, at(t, at(t, at(t, log, "runs").([]any)[0], "invocations").([]any)[0], "executionSuccessful"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // SARIF collects what was found, and writes it as one document of the Static Analysis Results Interchange Format 2.1.0
@@ -163,7 +164,7 @@ const (
 )
 
 func levelOf(m Message) string {
-	if m.Level == Failure && m.Code != string(net.Undecided) {
+	if m.Level == Failure && m.Code != string(verify.Undecided) {
 		return "error"
 	}
 	return "warning"

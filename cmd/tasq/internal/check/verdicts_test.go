@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 func compare(t *testing.T, list string, files ...*check.File) (string, bool) {
@@ -27,7 +27,7 @@ func compare(t *testing.T, list string, files ...*check.File) (string, bool) {
 func TestVerdictsAreCompared(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"list.csv": "file,sound\na.net,1\nsub/b.net,0\nc.net,1\nd.net,0\n\"e,f.net\",1\n"})
-	_, stuck := example(t, net.NoOptionToComplete)
+	_, stuck := example(t, verify.NoOptionToComplete)
 	list := filepath.Join(dir, "list.csv")
 	got, agree := compare(t, list, read("x/a.net", sound), read("x.tar/sub/b.net", stuck), read("other/b.net", sound),
 		read("x/c.net", stuck), read("d.net", "wrkflow"), read("more.net", sound))

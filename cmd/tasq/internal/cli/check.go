@@ -16,6 +16,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -92,7 +93,7 @@ func warningCode(s string) (net.Code, error) {
 func warningWords() []string {
 	list := []string{"all"}
 	for _, c := range check.WarningCodes() {
-		if c != net.Undecided && c != net.Incomplete {
+		if c != verify.Undecided && c != verify.Incomplete {
 			list = append(list, string(c))
 		}
 	}

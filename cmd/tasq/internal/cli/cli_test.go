@@ -25,7 +25,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
 	real "github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -105,7 +105,7 @@ func article() *builder.Workflow[prompt] {
 
 // risky is a workflow that can end with work left over, as it allows.
 func risky() *builder.Workflow[any] {
-	b := builder.New[any]("risky", builder.AllowUnsound(net.ImproperCompletion))
+	b := builder.New[any]("risky", builder.AllowUnsound(verify.ImproperCompletion))
 	register := builder.Task(b, "register", builder.Work[any, any]{Split: builder.And})
 	police := builder.Task(b, "police", builder.Work[any, any]{})
 	damage := builder.Task(b, "damage", builder.Work[any, any]{})

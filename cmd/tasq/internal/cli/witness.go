@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 )
 
 // writeWitnesses writes a scenario file for every finding of a file's nets that a run shows.
@@ -52,13 +53,13 @@ func (c *checks) unusedPath(name string) string {
 
 // ours reports whether a file in the folder of witnesses was written by an earlier run: it begins with the finding.
 func (c *checks) ours(old []byte) bool {
-	return slices.ContainsFunc(net.FindingCodes(), func(code net.Code) bool {
+	return slices.ContainsFunc(verify.FindingCodes(), func(code net.Code) bool {
 		return bytes.HasPrefix(old, []byte("# "+string(code)))
 	})
 }
 
 // witnessName makes a file name of the file, the net and the finding.
-func witnessName(f *check.File, n *check.Net, finding net.Finding) string {
+func witnessName(f *check.File, n *check.Net, finding verify.Finding) string {
 	parts := []string{filepath.Base(f.Name)}
 	if stem := strings.TrimSuffix(parts[0], filepath.Ext(parts[0])); n.Name != stem {
 		parts = append(parts, n.Name)

@@ -1,0 +1,127 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/statespace"
+)
+
+// deadTasks reports the tasks that can never start, if the search or reduction has shown that.
+func (f *findings) deadTasks() {
+	dead := net.NewBits(f.tasks())
+	for _, t := range f.dead {
+		dead.Add(int(t))
+	}
+	whole := f.search.Exact()
+	if whole {
+		for k := range f.sys.Moves {
+			dead.Add(int(f.sys.Moves[k].Task))
+		}
+		for k, fired := range f.search.Fired {
+			if fired {
+				dead.Remove(int(f.sys.Moves[k].Task))
+			}
+		}
+	}
+	if dead.Empty() {
+		return
+	}
+	moves := make([][]*statespace.Move, f.tasks())
+	for k := range f.sys.Moves {
+		if m := &f.sys.Moves[k]; !slices.ContainsFunc(m.In, func(a statespace.Arc) bool { return f.busy(a.Place) }) {
+			moves[m.Task] = append(moves[m.Task], m)
+		}
+	}
+	dead.Each(func(t int) {
+		d := &deadTask{task: int32(t), moves: moves[t]}
+		if whole {
+			f.examine(d)
+		}
+		f.addDead(d)
+	})
+}
+
+// deadTask is what a whole search says about a task that never starts.
+type deadTask struct {
+	task   int32
+	moves  []*statespace.Move // by which it can start
+	known  bool               // the fields below hold
+	never  []int32            // inputs that nothing marks
+	inTime bool               // a state has the tokens of a move, before the run is over
+	late   bool               // a state has them in which the run is over
+}
+
+// examine looks for the tokens of the task in all states.
+func (f *findings) examine(d *deadTask) {
+	d.known = true
+	seen := net.NewBits(f.sys.Places)
+	for _, m := range d.moves {
+		for _, a := range m.In {
+			if f.sys.Start[a.Place] == 0 && !f.search.Marked[a.Place] && !seen.Has(int(a.Place)) {
+				seen.Add(int(a.Place))
+				d.never = append(d.never, a.Place)
+			}
+		}
+	}
+	if len(d.never) > 0 {
+		return
+	}
+	counts := make([]uint8, f.sys.Places)
+	var at []int32
+	for i := range int32(f.search.States.Len()) {
+		at = f.search.States.Load(at, i, counts)
+		for _, m := range d.moves {
+			if !f.supplied(m, counts) {
+				continue
+			}
+			if over, _ := f.sys.Complete(counts); over {
+				d.late = true
+			} else {
+				d.inTime = true
+			}
+		}
+	}
+}
+
+// supplied reports whether the tokens are there that a move takes: for an or-join, any of them.
+func (f *findings) supplied(m *statespace.Move, state []uint8) bool {
+	if m.OrJoin >= 0 {
+		return statespace.AnyMarked(m.In, state)
+	}
+	return len(f.missing(m, state)) == 0
+}
+
+func (f *findings) addDead(d *deadTask) {
+	e, w := f.task(d.task), f.words()
+	x := Finding{
+		Code: DeadTask, Subject: e.Name, Elements: append([]Element{e}, f.elements(-1, d.never)...),
+		Text: fmt.Sprintf("%s %q can never start", w.task, e.Name), Fix: fmt.Sprintf("lead a way to %q, or take it out", e.Name),
+	}
+	if d.known {
+		x.Text += ": " + f.whyDead(d)
+	}
+	if d.late && !d.inTime {
+		x.Fix = fmt.Sprintf("let %q run before the end is reached, or take it out", e.Name)
+	}
+	f.add(x)
+}
+
+// whyDead says why a task never starts, as the states show it.
+func (f *findings) whyDead(d *deadTask) string {
+	m := d.moves[0]
+	switch {
+	case len(d.never) > 0:
+		return "nothing ever marks " + f.placeNames(d.never)
+	case d.inTime && m.OrJoin >= 0:
+		return "whenever an input is marked, its or-join waits for another"
+	case d.inTime:
+		return "whenever its inputs are marked, a routing task goes first"
+	case d.late:
+		return fmt.Sprintf("its inputs are marked only when the %s has ended", f.words().run)
+	case len(m.In) == 1:
+		return fmt.Sprintf("its input never holds %d tokens", m.In[0].Weight)
+	}
+	return "its inputs are never marked at the same time"
+}

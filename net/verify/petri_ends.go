@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/graph"
+)
+
+// openSinks lists the sinks that may get any number of tokens, as far as the shape of the net says: those behind a
+// cycle, or behind a transition that takes nothing. To put into any other sink, a transition needs tokens of which the
+// first marking can become only so many.
+func (l *petriLowering) openSinks() net.Bits {
+	places := len(l.p.Places)
+	behind := make([][]int, places+len(l.p.Transitions)) // places, then transitions
+	for i := range l.p.Transitions {
+		t := &l.p.Transitions[i]
+		for _, a := range t.In {
+			behind[a.Place] = append(behind[a.Place], places+i)
+		}
+		for _, a := range t.Out {
+			behind[places+i] = append(behind[places+i], a.Place)
+		}
+	}
+	component := graph.Components(len(behind), func(x int) []int { return behind[x] })
+	size := make([]int, len(behind)+1)
+	for _, k := range component {
+		size[k]++
+	}
+	seen := net.NewBits(len(behind))
+	var todo []int
+	for x := range behind {
+		if size[component[x]] > 1 || x >= places && len(l.p.Transitions[x-places].In) == 0 {
+			todo = append(todo, x)
+		}
+	}
+	open := net.NewBits(places)
+	for len(todo) > 0 {
+		x := todo[len(todo)-1]
+		if todo = todo[:len(todo)-1]; seen.Has(x) {
+			continue
+		}
+		if seen.Add(x); l.sinks.Has(x) && x < places {
+			open.Add(x)
+		}
+		todo = append(todo, behind[x]...)
+	}
+	return open
+}
+
+// emptiesOpen reports whether a transition empties an open sink: then how often it gets a token says too little.
+func (l *petriLowering) emptiesOpen() bool {
+	return slices.ContainsFunc(l.p.Transitions, func(t net.PetriTransition) bool {
+		return slices.ContainsFunc(t.Resets, func(p int) bool { return l.open.Has(p) })
+	})
+}
+
+// warnings lists what the verdict depends on and the author may not have meant.
+func (l *petriLowering) warnings(silence []net.Code) []Finding {
+	var list []Finding
+	add := func(f Finding) {
+		if !slices.Contains(silence, f.Code) {
+			list = append(list, f)
+		}
+	}
+	for _, p := range l.p.Isolated() {
+		e := l.place(int32(p))
+		f := Finding{Code: Isolated, Subject: e.Name, Elements: []Element{e}, Fix: fmt.Sprintf("connect %q, or take it out", e.Name),
+			Text: fmt.Sprintf("no transition takes from %q or puts into it, so it changes nothing", e.Name)}
+		if l.p.Places[p].Initial > 0 {
+			f.Text = fmt.Sprintf("no transition takes from %q or puts into it, so the token there is left over in every run", e.Name)
+		}
+		add(f)
+	}
+	for i := range l.p.Transitions {
+		if t := &l.p.Transitions[i]; l.isolated(i) {
+			add(Finding{Code: Isolated, Subject: t.Name, Elements: []Element{l.task(int32(i))},
+				Fix:  fmt.Sprintf("connect %q, or take it out", t.Name),
+				Text: fmt.Sprintf("%q has no arcs, so it changes nothing", t.Name)})
+		}
+	}
+	if f, is := l.severalEnds(); is {
+		add(f)
+	}
+	slices.SortStableFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject))
+	})
+	return list
+}
+
+// severalEnds says which places count as ends, unless there is just one.
+func (l *petriLowering) severalEnds() (Finding, bool) {
+	f := Finding{Code: SeveralEnds}
+	l.sinks.Each(func(p int) { f.Elements = append(f.Elements, l.place(int32(p))) })
+	switch {
+	case l.end >= 0:
+		return f, false
+	case len(f.Elements) == 0:
+		f.Text = "every place has a transition that takes from it, so a run counts as complete when every place is empty"
+		f.Fix = "if the net has an end, let no transition take from it"
+	default:
+		f.Subject = f.Elements[0].Name
+		f.Text = fmt.Sprintf("no transition takes from %s, so each is an end: a run counts as complete when every other place is empty",
+			listed(f.Elements))
+		f.Fix = "if one of them is no end, add the arc that takes from it"
+	}
+	return f, true
+}

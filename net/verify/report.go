@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/internal/statespace"
+)
+
+// Verdict is the answer of a verification.
+type Verdict uint8
+
+// The verdicts. The zero value is Unknown.
+const (
+	// Unknown: the budget ran out before the question was decided. [Report.Exhausted] says which one.
+	Unknown Verdict = iota
+	// Sound: from every state a case can complete, it always completes with nothing left over, and every task can
+	// start.
+	Sound
+	// WeaklySound: a case can always complete, and properly, but some task can never start. It is said of nets with
+	// cancellation regions or or-joins, where asking for more is too strict; elsewhere such a net is Unsound.
+	WeaklySound
+	// Unsound: something is wrong, and the findings say what.
+	Unsound
+)
+
+// String returns "unknown", "sound", "weakly sound" or "unsound".
+func (v Verdict) String() string {
+	return [...]string{"unknown", "sound", "weakly sound", "unsound"}[min(v, Unsound)]
+}
+
+// The codes of findings: what makes a net unsound.
+const (
+	NoOptionToComplete net.Code = "no-option-to-complete" // a state from which no run reaches the end
+	ImproperCompletion net.Code = "improper-completion"   // the end is reached with work left over
+	DeadTask           net.Code = "dead-task"             // a task that can never start
+	Unbounded          net.Code = "unbounded"             // a condition in which tokens can pile up without bound
+	Unsafe             net.Code = "unsafe"                // a place that can get a second token; only said of plain nets
+)
+
+// The codes of warnings: what is probably not meant.
+const (
+	Isolated        net.Code = "isolated"           // a place or transition of a plain net without any arc
+	SeveralEnds     net.Code = "several-ends"       // a plain net whose end is not one place
+	OrJoinCircle    net.Code = "or-join-circle"     // or-joins that can wait for each other
+	OrJoinIsAnd     net.Code = "or-join-is-and"     // an or-join whose inputs are always marked together
+	OrJoinIsXor     net.Code = "or-join-is-xor"     // an or-join of which never two inputs are marked
+	XorJoinTwice    net.Code = "xor-join-twice"     // an xor-join that can be marked twice, and then runs twice
+	RegionUseless   net.Code = "region-useless"     // a member that the region can never affect
+	AndSplitXorJoin net.Code = "and-split-xor-join" // parallel branches that meet in an xor-join
+	XorSplitAndJoin net.Code = "xor-split-and-join" // alternative branches that meet in an and-join
+)
+
+// Limit names what a verification ran out of. The zero value is NoLimit.
+type Limit uint8
+
+// The limits.
+const (
+	NoLimit     Limit = iota
+	LimitStates       // as many states as allowed were looked at
+	LimitTime         // the time allowed passed
+	LimitMemory       // the memory allowed is used up
+	LimitGrowth       // tokens pile up, so that the states cannot all be looked at
+	LimitOrJoin       // an or-join could not be decided within its own budget
+	LimitSplit        // an or-split has too many outputs to try every set of them
+)
+
+// String returns "nothing", "states", "time", "memory", "growth", "or-join" or "or-split".
+func (l Limit) String() string {
+	return [...]string{"nothing", "states", "time", "memory", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
+}
+
+// Options bounds a verification. The zero value bounds it by states alone, so that equal nets get equal reports
+// on every machine.
+type Options struct {
+	// States bounds how many states one search may look at. Default 200,000.
+	States int
+	// MoreStates bounds how many more states are looked at once something is found, for whatever else there is. Default
+	// States, if that is set, and else 20,000, or 2000 if the net has or-joins.
+	MoreStates int
+	// Memory bounds the memory of one search, in bytes, about. Default 64 MiB, or more in proportion where States is more
+	// than its default.
+	Memory int
+	// Time bounds the time of one search, measured by Now. Default 0: no bound. With a bound, two runs may differ.
+	Time time.Duration
+	// Now is the clock; it must be set for Time to count.
+	Now func() time.Time
+	// Silence lists the codes of warnings that are not wanted.
+	Silence []net.Code
+}
+
+// Report is the result of a verification.
+type Report struct {
+	Net      string    // name of the net
+	Verdict  Verdict   // the answer
+	Findings []Finding // what is wrong, sorted by code and subject; empty if Sound
+	Warnings []Finding // what is probably not meant, sorted likewise, without the silenced ones
+	// Exhausted says what ran out. A verdict other than Unknown holds all the same, but there may be more findings than
+	// those listed. With [NoLimit] the list is complete, save that of an unbounded place or of improper completion one
+	// run is shown of many.
+	Exhausted Limit
+	States    int // how many states were looked at
+}
+
+// Finding is one thing that is wrong, or probably not meant.
+type Finding struct {
+	Code     net.Code
+	Subject  string    // the task or condition that it is about; "" if it is about the whole net
+	Text     string    // one sentence for a person, without the code
+	Fix      string    // what may correct it, or ""
+	Elements []Element // those concerned, the subject first
+	Witness  *Witness  // a run that shows it; nil where no run can (a dead task), and for most warnings
+}
+
+// Element is a task, a condition or a flow, and where it was declared.
+type Element struct {
+	Name string
+	Pos  net.Pos
+}
+
+// String returns the code and the subject: "dead-task B", or "improper-completion".
+func (f Finding) String() string {
+	if f.Subject == "" {
+		return string(f.Code)
+	}
+	return string(f.Code) + " " + f.Subject
+}
+
+const (
+	defaultStates      = 200_000
+	defaultMore        = 20_000
+	defaultMoreOrJoins = 2000
+	defaultMemory      = 64 << 20
+)
+
+// budget fills in the defaults and starts the clock.
+func (o *Options) budget(more int) statespace.Budget {
+	l := statespace.Budget{States: o.States, MoreStates: o.MoreStates, Bytes: o.Memory}
+	if l.MoreStates <= 0 {
+		l.MoreStates = cmp.Or(max(o.States, 0), more)
+	}
+	if l.States <= 0 {
+		l.States = defaultStates
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = defaultMemory * max(1, (l.States+defaultStates-1)/defaultStates)
+	}
+	if o.Time > 0 && o.Now != nil {
+		end := o.Now().Add(o.Time)
+		l.Late = func() bool { return !o.Now().Before(end) }
+	}
+	return l
+}
+
+// limitOf turns what a search of the state space ran out of into the term of a report.
+func limitOf(b statespace.Limit) Limit {
+	return [...]Limit{
+		statespace.NoLimit: NoLimit, statespace.LimitStates: LimitStates, statespace.LimitTime: LimitTime, statespace.LimitMemory: LimitMemory,
+		statespace.LimitGrowth: LimitGrowth, statespace.LimitOrJoin: LimitOrJoin,
+	}[b]
+}
