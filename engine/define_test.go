@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -166,7 +166,7 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 // What Build only warns of is in the log of whoever opens the engine, once for each workflow, with the run that shows it.
 func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	opened := func(opts ...builder.Option) string {
-		b := builder.New[any]("article", append(opts, builder.AllowUnsound(net.ImproperCompletion))...)
+		b := builder.New[any]("article", append(opts, builder.AllowUnsound(verify.ImproperCompletion))...)
 		fork := b.Routing("fork", builder.Gate{Split: builder.And})
 		both := builder.Task(b, "both", builder.Work[any, any]{Join: builder.Xor})
 		b.Path(b.Start(), fork, builder.Task(b, "one", builder.Work[any, any]{}), both, b.End())
@@ -181,5 +181,5 @@ func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	text := opened()
 	require.Equal(t, 1, strings.Count(text, "code=and-split-xor-join"), text)
 	require.Contains(t, text, `workflow=article code=and-split-xor-join at=define_test.go:`)
-	require.Empty(t, opened(builder.Silence(net.AndSplitXorJoin, net.XorJoinTwice)))
+	require.Empty(t, opened(builder.Silence(verify.AndSplitXorJoin, verify.XorJoinTwice)))
 }

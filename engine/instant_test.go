@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -91,7 +91,7 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 // Of forty tasks whose timeouts are over at one instant, the first one fails the case, in every run.
 func TestTheFirstOfEqualTimeoutsFailsTheCase(t *testing.T) {
 	onProcs(t, func(t *testing.T) {
-		b := builder.New[any]("race", builder.AllowUnsound(net.ImproperCompletion))
+		b := builder.New[any]("race", builder.AllowUnsound(verify.ImproperCompletion))
 		fork := builder.Task(b, "fork", builder.Work[any, any]{Auto: true, Split: builder.And})
 		b.Path(b.Start(), fork)
 		for i := range 40 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -252,7 +252,7 @@ func TestStepsAndChildCases(t *testing.T) {
 
 // An or-join says from where a token can still come; a case in which nothing can act says that.
 func TestJoinsAndStuckCases(t *testing.T) {
-	b := builder.New[any]("joins", builder.AllowUnsound(net.NoOptionToComplete, net.DeadTask))
+	b := builder.New[any]("joins", builder.AllowUnsound(verify.NoOptionToComplete, verify.DeadTask))
 	split := builder.Task(b, "split", builder.Work[any, any]{Split: builder.Xor, Queue: "a", RouteByCaller: true})
 	left, right := builder.Task(b, "left", builder.Work[any, any]{}), builder.Task(b, "right", builder.Work[any, any]{})
 	meet := builder.Task(b, "meet", builder.Work[any, any]{Join: builder.And})
