@@ -66,7 +66,8 @@ func TestTheFirstProgramRuns(t *testing.T) {
 		}
 		return Draft{Body: "<" + p.Text + ">"}, nil
 	})
-	m := newMemory(a)
+	m := newProcess(a)
+	defer m.close()
 	_, err := a.Start(ctx, m, Prompt{Text: "Why?"}, workflow.By("ann"), workflow.Key("k1"))
 	require.NoError(t, err)
 	require.Equal(t, "start article", m.last.String())
@@ -76,7 +77,7 @@ func TestTheFirstProgramRuns(t *testing.T) {
 
 	require.NoError(t, m.work(ctx))
 	require.Equal(t, "article started, draft.1.2 initialized {\"text\":\"Why?\"}\n", m.show(), "it waits a second")
-	m.now = m.now.Add(time.Second)
+	m.advance(time.Second)
 	require.NoError(t, m.work(ctx))
 	require.Equal(t, "article started, review.1.1 initialized {\"body\":\"<Why?>\"}\n", m.show())
 
@@ -94,7 +95,8 @@ func TestTheFirstProgramRuns(t *testing.T) {
 
 func TestHandlesActAndRead(t *testing.T) {
 	a := newArticle(func(context.Context, Prompt) (Draft, error) { return Draft{Body: "b"}, nil })
-	m := newMemory(a)
+	m := newProcess(a)
+	defer m.close()
 	_, err := a.Start(ctx, m, Prompt{})
 	var invalid *domain.InvalidError
 	require.ErrorAs(t, err, &invalid)
@@ -111,12 +113,12 @@ func TestHandlesActAndRead(t *testing.T) {
 	require.NoError(t, a.review.Start(ctx, m, it.ID))
 	require.NoError(t, a.review.Fail(ctx, m, it.ID, workitem.Failf("dull", "boring")))
 	require.Equal(t, "article failed\n", m.show())
-	require.Equal(t, "dull: boring", m.tree.Case(m.tree.Root).Failure.String())
+	require.Equal(t, "dull: boring", m.root().Failure.String())
 
 	_, err = a.Start(ctx, m, Prompt{Text: "x"})
 	require.NoError(t, err)
 	require.NoError(t, a.draft.Cancel(ctx, m, m.item("draft").ID, nil))
-	require.Contains(t, m.tree.Case(m.tree.Root).Failure.String(), "no-output: input of article/review",
+	require.Contains(t, m.root().Failure.String(), "no-output: input of article/review",
 		"the task completes, and its output is needed")
 	require.Error(t, a.draft.Start(ctx, nil, it.ID))
 	_, err = a.Start(ctx, nil, Prompt{Text: "x"})
@@ -133,13 +135,13 @@ func TestHandlesActAndRead(t *testing.T) {
 func TestAHandleNeedsABuiltWorkflow(t *testing.T) {
 	b := builder.New[any]("w")
 	task := builder.Task(b, "a", builder.Work[any, any]{})
-	err := task.Start(ctx, newMemory(), workitem.ID{})
+	err := task.Start(ctx, newProcess(), workitem.ID{})
 	require.ErrorContains(t, err, "call Build first")
 	var none *builder.TaskRef[any, any]
-	require.ErrorContains(t, none.Complete(ctx, newMemory(), workitem.ID{}, 1), "call Build first")
+	require.ErrorContains(t, none.Complete(ctx, newProcess(), workitem.ID{}, 1), "call Build first")
 	require.Empty(t, none.Name())
 	var nothing *builder.Workflow[any]
-	_, err = nothing.Start(ctx, newMemory(), nil)
+	_, err = nothing.Start(ctx, newProcess(), nil)
 	require.ErrorContains(t, err, "build it first")
 	require.Zero(t, nothing.Case(nil))
 }
@@ -175,10 +177,11 @@ func TestActionsGetTypedPayloads(t *testing.T) {
 	})
 	b.Path(b.Start(), task, b.End())
 	w := b.MustBuild()
-	m := newMemory(w)
-	id, err := w.Start(ctx, m, Prompt{Text: "x"})
+	m := newProcess(w)
+	defer m.close()
+	_, err := w.Start(ctx, m, Prompt{Text: "x"})
 	require.NoError(t, err)
-	items := m.tree.Case(id).Items.Slice()
+	items := m.root().Items.Slice()
 	require.NoError(t, task.Start(ctx, m, items[0].ID))
 	require.NoError(t, task.Reset(ctx, m, items[0].ID))
 	require.NoError(t, task.Start(ctx, m, items[0].ID))
@@ -217,7 +220,8 @@ func TestCompositeTasks(t *testing.T) {
 	})
 	b.Path(b.Start(), one, two, choice, b.End())
 	w := b.MustBuild()
-	m := newMemory(w, child, empty)
+	m := newProcess(w, child, empty)
+	defer m.close()
 	_, err := w.Start(ctx, m, Prompt{Text: "first"})
 	require.NoError(t, err)
 	require.Equal(t, "parent started\nchild started, write.1.1 initialized {\"text\":\"first\"}\n", m.show())
@@ -271,11 +275,12 @@ func TestJobsRunLater(t *testing.T) {
 	})
 	b.Path(b.Start(), task, b.End())
 	w := b.MustBuild()
-	m := newMemory(w)
+	m := newProcess(w)
+	defer m.close()
 	_, err := w.Start(ctx, m, Prompt{Text: "x"})
 	require.NoError(t, err)
 	require.NoError(t, m.work(ctx))
-	m.now = m.now.Add(2 * time.Hour)
+	m.advance(2 * time.Hour)
 	require.NoError(t, m.work(ctx))
 	require.Equal(t, []string{"new remind 1 true", "new remind 2 true", "hurry remind 1 true"}, sent)
 
@@ -306,7 +311,8 @@ func TestCaseHooksAddUp(t *testing.T) {
 	w := b.MustBuild()
 	require.Equal(t, "2", w.Version)
 	require.Equal(t, "what it is for", w.Description)
-	m := newMemory(w)
+	m := newProcess(w)
+	defer m.close()
 	_, err := w.Start(ctx, m, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"initialized 1", "initialized 2", "started", "completed"}, log)
@@ -317,10 +323,11 @@ func TestTimeoutCancelsTheItem(t *testing.T) {
 	b := builder.New[any]("w")
 	b.Path(b.Start(), builder.Task(b, "a", builder.Work[any, any]{Timeout: time.Minute, Policy: workitem.All()}), b.End())
 	w := b.MustBuild()
-	m := newMemory(w)
+	m := newProcess(w)
+	defer m.close()
 	_, err := w.Start(ctx, m, nil)
 	require.NoError(t, err)
-	m.now = m.now.Add(time.Minute)
+	m.advance(time.Minute)
 	require.NoError(t, m.work(ctx))
 	require.Equal(t, "w failed\n", m.show())
 }

@@ -36,7 +36,8 @@ func Example() {
 	}
 
 	ctx := context.Background()
-	e := newMemory(article) // in a program: engine.Open(ctx, sqlite.File("article.db"), article)
+	e := newProcess(article) // in a program: engine.Open(ctx, sqlite.File("article.db"), article)
+	defer e.close()
 	if _, err := article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}); err != nil {
 		fmt.Println(err)
 		return
@@ -71,7 +72,8 @@ func ExampleFlowRef_When() {
 	builder.Flow(b, review, draft).Otherwise()
 	loop := b.MustBuild()
 
-	e := newMemory(loop)
+	e := newProcess(loop)
+	defer e.close()
 	if _, err := loop.Start(context.Background(), e, Prompt{Text: "Why?"}); err != nil {
 		fmt.Println(err)
 		return

@@ -39,7 +39,8 @@ func newSplit(w builder.Work[any, int]) *split {
 func (x *split) enabled(t *testing.T, out int, opts ...workflow.Option) (string, error) {
 	w, err := x.Build()
 	require.NoError(t, err)
-	m := newMemory(w)
+	m := newProcess(w)
+	defer m.close()
 	_, err = w.Start(ctx, m, nil)
 	require.NoError(t, err)
 	if err := doing(m, x.s, out, opts...); err != nil {
@@ -96,7 +97,8 @@ func TestASplitOfATaskWithoutOutputTakesTheFlowForIt(t *testing.T) {
 			require.Equal(t, want, got, out)
 		}
 		w := x.MustBuild()
-		m := newMemory(w)
+		m := newProcess(w)
+		defer m.close()
 		_, err := w.Start(ctx, m, nil)
 		require.NoError(t, err)
 		require.NoError(t, x.s.Cancel(ctx, m, m.item("s").ID, nil))
@@ -172,7 +174,8 @@ func TestSourcesReadTheCase(t *testing.T) {
 	b.Path(b.Start(), first, second, third, b.End())
 	b.Result(builder.CaseInput(b))
 	w := b.MustBuild()
-	m := newMemory(w)
+	m := newProcess(w)
+	defer m.close()
 	_, err := w.Start(ctx, m, Prompt{Text: "x"})
 	require.NoError(t, err)
 	require.NoError(t, doing(m, first, any("y")))
@@ -206,12 +209,13 @@ func TestRegionsAndConditions(t *testing.T) {
 	b.Cancels(side, wait, yes, no)
 	w := b.MustBuild()
 	require.Equal(t, []string{"side", "fork->side", "wait"}, w.Net.Definition().Tasks[0].Cancels)
-	m := newMemory(w)
-	id, err := w.Start(ctx, m, nil)
+	m := newProcess(w)
+	defer m.close()
+	_, err := w.Start(ctx, m, nil)
 	require.NoError(t, err)
 	require.NoError(t, doing(m, yes, nil))
 	states := map[string]workitem.State{}
-	for _, it := range m.tree.Case(id).Items.Slice() {
+	for _, it := range m.root().Items.Slice() {
 		states[it.Task] = it.State
 	}
 	require.Equal(t, map[string]workitem.State{

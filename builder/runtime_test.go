@@ -2,185 +2,147 @@ package builder_test
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
-	"github.com/tasq-dev/tasq/domain"
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// memory is a runtime of one case in memory: the kernel without an engine around it. Its clock stands still until a
-// test moves it, and work is done when a test says so.
-type memory struct {
-	*workitem.Generator
-	defs map[string]*workflow.Definition
-	tree *store.Tree
-	now  time.Time
-	last workflow.Command
-	gate kernel.Gate
+// process is an engine whose jobs run when a test says so, by work, and whose clock moves when a test moves it. Until then
+// what is to be done can be looked at.
+type process struct {
+	dir   string
+	defs  []engine.Workflow
+	clock *virtual.Clock
+	last  workflow.Command
 }
 
-func newMemory(workflows ...builder.Definition) *memory {
-	m := &memory{
-		Generator: workitem.NewGenerator(rand.Reader), defs: map[string]*workflow.Definition{}, tree: store.NewTree(),
-		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+func newProcess(workflows ...builder.Definition) *process {
+	dir, err := os.MkdirTemp("", "builder")
+	if err != nil {
+		panic(err)
 	}
+	r := &process{dir: dir, clock: virtual.NewClock()}
 	for _, w := range workflows {
-		m.defs[w.Untyped().Fingerprint] = w.Untyped()
+		r.defs = append(r.defs, w)
 	}
-	return m
+	return r
 }
 
-func (m *memory) Definition(fingerprint string) *workflow.Definition { return m.defs[fingerprint] }
-func (m *memory) Named(string) *workflow.Definition                  { return nil }
-func (m *memory) Recalled(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
-	return nil, false
-}
-func (m *memory) Steps([16]byte) ([]*workitem.Step, error) { return nil, nil }
-func (m *memory) NewToken(workitem.CaseID) (string, error) { return "", nil }
-func (m *memory) DB() domain.DB                            { return nil }
-func (m *memory) Gate() *kernel.Gate                       { return &m.gate }
-func (m *memory) Call(ctx context.Context, f func(context.Context) error) error {
-	return f(ctx)
-}
+func (r *process) close() { _ = os.RemoveAll(r.dir) }
 
-func (m *memory) command(ctx context.Context, by string, f func(*kernel.Machine) error) error {
-	m.tree.Begin()
-	if err := f(kernel.New(ctx, m, m.tree, m.now, by)); err != nil {
-		m.tree.Rollback()
-		return err
-	}
-	m.tree.End(1)
-	return nil
-}
-
-// Do implements workflow.Doer for starts and actions.
-func (m *memory) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
-	m.last = c
-	if err := c.Check(); err != nil {
-		return workflow.Result{}, err
-	}
-	if c.Kind == workflow.KindAct {
-		payload := c.Payload
-		if c.Reason != nil {
-			payload, _ = json.Marshal(c.Reason)
-		}
-		return workflow.Result{Item: c.Item}, m.command(ctx, c.Actor, func(k *kernel.Machine) error {
-			return k.Act(c.Item, c.Action, payload, c.Route)
-		})
-	}
-	id := m.NewCaseID(m.now)
-	m.tree.Root = id
-	return workflow.Result{Case: id}, m.command(ctx, c.Actor, func(k *kernel.Machine) error {
-		return k.Start(&store.Case{ID: id}, m.defs[c.Fingerprint], c.Payload, time.Time{}, nil)
-	})
-}
-
-// work does every job that is due, as a worker would, until none is.
-func (m *memory) work(ctx context.Context) error {
-	for {
-		job := m.due()
-		if job == nil {
-			return nil
-		}
-		if job.Kind == store.JobTimer || job.Kind == store.JobWake {
-			if err := m.command(ctx, "", func(k *kernel.Machine) error { return k.Fire(job.ID) }); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := m.do(ctx, job); err != nil {
-			return err
-		}
-	}
-}
-
-func (m *memory) do(ctx context.Context, job *store.Job) error {
-	var w *activities.Work
-	err := m.command(ctx, "worker", func(k *kernel.Machine) (err error) {
-		w, err = k.Claim(job.ID, "worker", m.now.Add(time.Minute))
-		return err
-	})
+// with opens the engine for f: with workers, or with none.
+func (r *process) with(ctx context.Context, workers int, f func(*engine.Engine) error) error {
+	e, err := engine.Config{Clock: r.clock, Workers: workers, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.File(filepath.Join(r.dir, "test.db")), r.defs...)
 	if err != nil {
 		return err
 	}
-	c, _ := m.tree.Job(job.ID)
-	d := m.defs[c.Fingerprint]
-	var out json.RawMessage
-	if job.Kind == store.JobCall {
-		w.Name = job.Name
-		err = d.Calls[job.Name].Run(ctx, w)
-	} else {
-		t, _ := d.Net.TaskByName(job.Task)
-		out, err = d.Tasks[t].Run(ctx, w)
-	}
-	return m.command(ctx, "worker", func(k *kernel.Machine) error {
-		return k.Settle(job.ID, w.Fence, out, workitem.FailureOf(err))
-	})
+	defer e.Close()
+	return f(e)
 }
 
-func (m *memory) due() *store.Job {
-	var next *store.Job
-	m.tree.Each(func(c *store.Case) {
-		for _, j := range c.Jobs.Slice() {
-			if j.State == store.JobPending && !j.Due.After(m.now) && (next == nil || j.Due.Before(next.Due)) {
-				next = j
-			}
-		}
+// Do implements workflow.Doer.
+func (r *process) Do(ctx context.Context, c workflow.Command) (result workflow.Result, err error) {
+	r.last = c
+	err = r.with(ctx, -1, func(e *engine.Engine) error {
+		result, err = e.Do(ctx, c)
+		return err
 	})
-	return next
+	return result, err
+}
+
+// work does every job that is due, until none is.
+func (r *process) work(ctx context.Context) error {
+	return r.with(ctx, 1, func(e *engine.Engine) error { return e.Drain(ctx) })
+}
+
+func (r *process) advance(d time.Duration) { r.clock.Set(r.clock.Now().Add(d)) }
+
+// trees lists the root cases with all that is theirs.
+func (r *process) trees() (all []*store.Tree) {
+	ctx := context.Background()
+	err := r.with(ctx, -1, func(e *engine.Engine) error {
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{RootOnly: true}) {
+			if err != nil {
+				return err
+			}
+			tree, err := store.TreeOf(ctx, e, c.ID)
+			if err != nil {
+				return err
+			}
+			all = append(all, tree)
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// root is the root case that was started last.
+func (r *process) root() *store.Case {
+	trees := r.trees()
+	tree := trees[len(trees)-1]
+	return tree.Case(tree.Root)
 }
 
 // item finds the one live item of a task.
-func (m *memory) item(task string) *workitem.Item {
+func (r *process) item(task string) *workitem.Item {
 	var found *workitem.Item
-	m.tree.Each(func(c *store.Case) {
-		for _, it := range c.Items.Slice() {
-			if it.Task == task && it.State.Live() {
-				found = it
+	for _, tree := range r.trees() {
+		tree.Each(func(c *store.Case) {
+			for _, it := range c.Items.Slice() {
+				if it.Task == task && it.State.Live() {
+					found = it
+				}
 			}
-		}
-	})
+		})
+	}
 	return found
 }
 
 // doing starts and completes the live item of a task.
-func doing[In, Out any](m *memory, t *builder.TaskRef[In, Out], out Out, opts ...workflow.Option) error {
+func doing[In, Out any](r *process, t *builder.TaskRef[In, Out], out Out, opts ...workflow.Option) error {
 	ctx := context.Background()
-	it := m.item(t.Name())
+	it := r.item(t.Name())
 	if it == nil {
 		return fmt.Errorf("task %s has no live item", t.Name())
 	}
 	if it.State == workitem.Initialized {
-		if err := t.Start(ctx, m, it.ID); err != nil {
+		if err := t.Start(ctx, r, it.ID); err != nil {
 			return err
 		}
 	}
-	return t.Complete(ctx, m, it.ID, out, opts...)
+	return t.Complete(ctx, r, it.ID, out, opts...)
 }
 
 // show lists the cases, and the live items in them.
-func (m *memory) show() string {
+func (r *process) show() string {
 	var b strings.Builder
-	m.tree.Each(func(c *store.Case) {
-		fmt.Fprintf(&b, "%s %s", c.Workflow, c.State)
-		for _, it := range c.Items.Slice() {
-			if it.State.Live() {
-				fmt.Fprintf(&b, ", %s %s %s", it.Label(), it.State, it.Input)
+	for _, tree := range r.trees() {
+		tree.Each(func(c *store.Case) {
+			fmt.Fprintf(&b, "%s %s", c.Workflow, c.State)
+			for _, it := range c.Items.Slice() {
+				if it.State.Live() {
+					fmt.Fprintf(&b, ", %s %s %s", it.Label(), it.State, it.Input)
+				}
 			}
-		}
-		if c.Output != nil {
-			fmt.Fprintf(&b, ", gave %s", c.Output)
-		}
-		b.WriteString("\n")
-	})
+			if c.Output != nil {
+				fmt.Fprintf(&b, ", gave %s", c.Output)
+			}
+			b.WriteString("\n")
+		})
+	}
 	return b.String()
 }

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 )
 
 // beat renews the leases of the running jobs, and cancels the context of one that was lost. It arranges the next beat as

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 )
 
 // runner runs callbacks for the writer, on a goroutine of its own, so that one that never returns can be left behind. The

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasq-dev/tasq/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )

@@ -36,7 +36,7 @@ var layers = map[string]int{
 
 	"store": 5,
 
-	"builder": 6, "internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
+	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
 	"internal/integrity": 6, "engine/why": 6,
 
 	"engine": 8,
@@ -65,7 +65,7 @@ func layerOf(pkg string) (int, bool) {
 // pure packages do no I/O and read no clock.
 var pure = []string{
 	"net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
-	"internal/kernel",
+	"engine/internal/kernel",
 }
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}
