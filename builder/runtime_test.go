@@ -25,6 +25,9 @@ type process struct {
 	defs  []engine.Workflow
 	clock *virtual.Clock
 	last  workflow.Command
+
+	e       *engine.Engine // nil while none is open
+	workers int
 }
 
 func newProcess(workflows ...builder.Definition) *process {
@@ -39,16 +42,30 @@ func newProcess(workflows ...builder.Definition) *process {
 	return r
 }
 
-func (r *process) close() { _ = os.RemoveAll(r.dir) }
+func (r *process) close() { _, _ = r.stop(), os.RemoveAll(r.dir) }
 
-// with opens the engine for f: with workers, or with none.
+// with gives f the engine, with this number of workers; -1 is none. It is opened anew where that changes.
 func (r *process) with(ctx context.Context, workers int, f func(*engine.Engine) error) error {
-	e, err := engine.Config{Clock: r.clock, Workers: workers, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.File(filepath.Join(r.dir, "test.db")), r.defs...)
-	if err != nil {
-		return err
+	if r.e == nil || r.workers != workers {
+		if err := r.stop(); err != nil {
+			return err
+		}
+		c := engine.Config{Clock: r.clock, Workers: workers, Logger: slog.New(slog.DiscardHandler)}
+		e, err := c.Open(ctx, sqlite.File(filepath.Join(r.dir, "test.db")), r.defs...)
+		if err != nil {
+			return err
+		}
+		r.e, r.workers = e, workers
 	}
-	defer e.Close()
-	return f(e)
+	return f(r.e)
+}
+
+func (r *process) stop() error {
+	e := r.e
+	if r.e = nil; e == nil {
+		return nil
+	}
+	return e.Close()
 }
 
 // Do implements workflow.Doer.
