@@ -7,12 +7,20 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// logAttempts logs one line for each attempt of a work item that a committed command has ended, for attempts of people as well as of workers.
-func (e *Engine) logAttempts(tree *store.Tree, events []store.Event) {
-	if !e.log.Enabled(context.Background(), slog.LevelDebug) {
+// attemptLog logs the attempts that have ended, at the level debug.
+type attemptLog struct {
+	log         *slog.Logger
+	definitions map[string]*workflow.Definition // by fingerprint
+}
+
+// Committed implements observer. It logs one line for each attempt of a work item that a command has ended, for attempts of people
+// as well as of workers.
+func (l *attemptLog) Committed(tree *store.Tree, events []store.Event) {
+	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	due := make(map[workitem.ID]time.Time) // of what replaces an item, by that item
@@ -31,17 +39,17 @@ func (e *Engine) logAttempts(tree *store.Tree, events []store.Event) {
 			continue
 		}
 		at, again := due[moved.Item]
-		e.logItem(c, c.Item(moved.Item), moved, max(at.Sub(moved.At), 0), again)
+		l.item(c, c.Item(moved.Item), moved, max(at.Sub(moved.At), 0), again)
 	}
 }
 
-func (e *Engine) logItem(c *store.Case, it *workitem.Item, moved *store.ItemMoved, wait time.Duration, again bool) {
+func (l *attemptLog) item(c *store.Case, it *workitem.Item, moved *store.ItemMoved, wait time.Duration, again bool) {
 	if it == nil {
 		return
 	}
 	who := []slog.Attr{slog.String("workflow", c.Workflow), slog.String("case", c.ID.String()),
 		slog.String("task", it.Task), slog.String("item", it.Label()), slog.Int("attempt", it.Attempt)}
-	if d := e.byPrint[c.Fingerprint]; d != nil {
+	if d := l.definitions[c.Fingerprint]; d != nil {
 		t, _ := d.Net.TaskByName(it.Task)
 		spec := &d.Tasks[t]
 		if spec.Auto {
@@ -49,12 +57,12 @@ func (e *Engine) logItem(c *store.Case, it *workitem.Item, moved *store.ItemMove
 		}
 		who = append(who, slog.String("function", spec.Function.NameOr(it.Task)))
 	}
-	e.logAttempt(who, moved.To == workitem.Failed, moved.Failure, wait, again)
+	l.attempt(who, moved.To == workitem.Failed, moved.Failure, wait, again)
 }
 
-// logCall logs one line for an attempt of a function that a job has called, once its end is committed.
-func (e *Engine) logCall(w *activities.Work, failure *workitem.Failure, events []store.Event) {
-	if w.Name == "" || !e.log.Enabled(context.Background(), slog.LevelDebug) {
+// call logs one line for an attempt of a function that a job has called, once its end is committed.
+func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, events []store.Event) {
+	if w.Name == "" || !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	var wait time.Duration
@@ -66,11 +74,11 @@ func (e *Engine) logCall(w *activities.Work, failure *workitem.Failure, events [
 	}
 	who := []slog.Attr{slog.String("workflow", w.Case.Workflow), slog.String("case", w.Case.ID.String()),
 		slog.String("job", w.Job.String()), slog.String("function", w.Name), slog.Int("attempt", w.Attempt)}
-	e.logAttempt(who, failure != nil, failure, wait, again)
+	l.attempt(who, failure != nil, failure, wait, again)
 }
 
-// logAttempt logs an attempt that has ended, with the wait before the next one, if there is one, and the cause.
-func (e *Engine) logAttempt(who []slog.Attr, failed bool, f *workitem.Failure, wait time.Duration, again bool) {
+// attempt logs an attempt that has ended, with the wait before the next one, if there is one, and the cause.
+func (l *attemptLog) attempt(who []slog.Attr, failed bool, f *workitem.Failure, wait time.Duration, again bool) {
 	text := "attempt completed"
 	if failed {
 		text = "attempt failed"
@@ -81,5 +89,5 @@ func (e *Engine) logAttempt(who []slog.Attr, failed bool, f *workitem.Failure, w
 	if failed && f != nil {
 		who = append(who, slog.String("code", f.Code), slog.String("error", f.Message))
 	}
-	e.log.LogAttrs(context.Background(), slog.LevelDebug, text, who...)
+	l.log.LogAttrs(context.Background(), slog.LevelDebug, text, who...)
 }

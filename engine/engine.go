@@ -66,22 +66,25 @@ type Engine struct {
 	patience *time.Timer                 // the writer's own
 	uses     uint64
 
-	index  index
-	sched  scheduler
-	watch  watchers
-	topics topics
-	alarms alarms
-	faults faultLog
-	active activity
-	close  sync.Once
-	ending sync.Once             // see endWork
-	loss   sync.Once             // see lose
-	lost   atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
-	jobs   sync.WaitGroup
-	keep   sweeper
-	inbox  inbox
-	ctx    context.Context // of jobs; canceled when the grace is over
-	cancel context.CancelFunc
+	observers []observer // fixed once the engine is open
+
+	index    index
+	sched    scheduler
+	attempts attemptLog
+	watch    watchers
+	topics   topics
+	alarms   alarms
+	faults   faultLog
+	active   activity
+	close    sync.Once
+	ending   sync.Once             // see endWork
+	loss     sync.Once             // see lose
+	lost     atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
+	jobs     sync.WaitGroup
+	keep     sweeper
+	inbox    inbox
+	ctx      context.Context // of jobs; canceled when the grace is over
+	cancel   context.CancelFunc
 }
 
 // Open opens the store with the zero [Config] and starts to run what is due. The workflows are those that new cases may be
@@ -139,6 +142,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.index.init()
 	e.alarms.clock = e.clock
 	e.faults.init(e)
+	e.attempts = attemptLog{log: e.log, definitions: e.byPrint}
+	e.observers = []observer{&e.sched, &e.watch, &e.topics, &e.keep, &e.attempts}
 	e.sched.init(e)
 	e.watch.init()
 	e.topics.init()

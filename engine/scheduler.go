@@ -122,8 +122,8 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 	return q
 }
 
-// note takes up what a committed command did to jobs.
-func (s *scheduler) note(tree *store.Tree, events []store.Event) {
+// Committed implements observer: it takes up what a command did to jobs.
+func (s *scheduler) Committed(tree *store.Tree, events []store.Event) {
 	changed := false
 	s.mu.Lock()
 	for _, e := range events {

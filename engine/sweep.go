@@ -46,9 +46,9 @@ func (s *sweeper) close() {
 	}
 }
 
-// note takes up what a committed command did: a case has ended that is kept for a while, or the last job of one that
+// Committed implements observer: it takes up that a case has ended that is kept for a while, or the last job of one that
 // was kept for it.
-func (s *sweeper) note(tree *store.Tree, events []store.Event) {
+func (s *sweeper) Committed(tree *store.Tree, events []store.Event) {
 	if !tree.Ended() || tree.Removed() {
 		return
 	}

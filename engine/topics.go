@@ -39,8 +39,8 @@ func (t *topics) add(topic string, root workitem.CaseID) {
 	addTo(t.of, root, topic)
 }
 
-// note takes up what a committed command did.
-func (t *topics) note(tree *store.Tree, events []store.Event) {
+// Committed implements observer.
+func (t *topics) Committed(tree *store.Tree, events []store.Event) {
 	moved := false
 	for _, e := range events {
 		switch e := e.(type) {

@@ -83,8 +83,8 @@ func (w *watchers) leaveEnd(root workitem.CaseID, end chan *store.Case) {
 	}
 }
 
-// note signals what a committed command changed.
-func (w *watchers) note(tree *store.Tree, events []store.Event) {
+// Committed implements observer: it signals what a command changed.
+func (w *watchers) Committed(tree *store.Tree, events []store.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, set := range []map[chan struct{}]bool{w.by[tree.Root], w.all} {

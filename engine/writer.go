@@ -261,12 +261,7 @@ func (tx *Tx) try(run func(*Tx) error) error {
 // publish tells the rest of the engine what a committed request did.
 func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.units {
-		events := u.events()
-		e.sched.note(u.tree, events)
-		e.watch.note(u.tree, events)
-		e.topics.note(u.tree, events)
-		e.keep.note(u.tree, events)
-		e.logAttempts(u.tree, events)
+		e.observe(u.tree, u.events())
 		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
 		} else if c := e.trees[u.tree.Root]; c != nil {
