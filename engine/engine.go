@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -71,8 +72,8 @@ type Engine struct {
 	index    index
 	sched    scheduler
 	attempts attemptLog
-	watch    watchers
-	topics   topics
+	notifier *notify.Notifier
+	topics   *notify.Topics
 	alarms   alarms
 	faults   faultLog
 	active   activity
@@ -143,13 +144,12 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.alarms.clock = e.clock
 	e.faults.init(e)
 	e.attempts = attemptLog{log: e.log, definitions: e.byPrint}
-	e.observers = []observer{&e.sched, &e.watch, &e.topics, &e.keep, &e.attempts}
+	e.notifier, e.topics = notify.New(), notify.NewTopics()
+	e.observers = []observer{&e.sched, e.notifier, e.topics, &e.keep, &e.attempts}
 	e.sched.init(e)
-	e.watch.init()
-	e.topics.init()
 	e.active.init()
 	e.queue.init()
-	if err := e.topics.load(ctx, e.store); err != nil {
+	if err := e.store.View(ctx, func(r store.Reader) error { return e.topics.Load(ctx, r) }); err != nil {
 		e.cancel()
 		return fmt.Errorf("find who waits for topics: %w", err)
 	}
@@ -300,7 +300,7 @@ func (e *Engine) shutDown() error {
 	e.cancel()
 	e.inbox.wait.Wait()
 	e.keep.wait.Wait()
-	e.watch.close()
+	e.notifier.Close(e.over())
 	return e.store.Close()
 }
 
@@ -321,7 +321,7 @@ func (e *Engine) Kill() error {
 		e.inbox.wait.Wait()
 		e.keep.wait.Wait()
 		e.runner.stop()
-		e.watch.close()
+		e.notifier.Close(e.over())
 		err = killer.Kill()
 	})
 	return err

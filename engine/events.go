@@ -42,7 +42,7 @@ func (tx *Tx) sendToken(c *workflow.Command, o operation) (workflow.Result, erro
 func (tx *Tx) broadcast(c *workflow.Command, o operation) (workflow.Result, error) {
 	first, result := (*unit)(nil), workflow.Result{}
 	unkeyed := operation{command: o.command, actor: o.actor}
-	for _, root := range tx.e.topics.roots(c.Event) {
+	for _, root := range tx.e.topics.Waiting(c.Event) {
 		u, err := tx.open(root)
 		if err != nil {
 			return result, err

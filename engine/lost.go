@@ -22,7 +22,7 @@ func (e *Engine) lose(err error) error {
 		e.keep.close()
 		e.endWork()
 		e.cancel()
-		e.watch.close()
+		e.notifier.Close(e.over())
 	})
 	return e.over()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -18,64 +19,69 @@ import (
 // RunInfo describes a root case: whether it goes on, waits or is stuck, and how it ended. The error wraps [ErrNotFound] if there is
 // none, or it was removed.
 func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
-	type seen struct {
-		info workflow.RunInfo
-		item workitem.ID
-	}
-	now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
-		if s.info, err = tx.RunInfo(tx.ctx, id); err == nil {
-			s.item = tx.abandoned(id)
+	r, _, err := e.lookAtRun(id)(ctx)
+	return r.info, err
+}
+
+// run is what a look at a root case finds.
+type run struct {
+	c    *store.Case
+	info workflow.RunInfo
+	item workitem.ID // a started item whose job may have been given up; zero if there is none
+}
+
+// lookAtRun describes a case; it is done if the case has ended or is stuck. A child case is looked at after every change of its
+// tree, and whether it is stuck takes a pass through the tree, so only the first look asks.
+func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
+	first := true
+	read := look(e, func(tx *Tx) (r run, done bool, err error) {
+		if r.c, err = tx.Case(tx.ctx, id); err != nil {
+			return r, false, err
 		}
-		return s, err
+		r.info = runInfo(r.c, tx.now)
+		if first || r.c.Parent.IsZero() {
+			r.item = tx.abandoned(id)
+		}
+		return r, false, nil
 	})
-	if err == nil && !now.item.IsZero() {
-		err = e.markStuck(ctx, &now.info, now.item)
+	return func(ctx context.Context) (run, bool, error) {
+		r, _, err := read(ctx)
+		if err != nil {
+			return r, false, err
+		}
+		if first = false; !r.item.IsZero() {
+			err = e.markStuck(ctx, &r.info, r.item)
+		}
+		return r, r.info.State.Final() || r.info.State == workflow.RunStuck, err
 	}
-	return now.info, err
 }
 
 // RunInfo is like [Engine.RunInfo], as the transaction sees it, except that a run that is stuck is reported as waiting: it takes a query
 // to find out.
-func (tx *Tx) RunInfo(_ context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
-	leave, err := tx.enter()
+func (tx *Tx) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
+	c, err := tx.Case(ctx, id)
 	if err != nil {
 		return workflow.RunInfo{}, err
-	}
-	defer leave()
-	u, err := tx.openAny(id)
-	if err != nil {
-		return workflow.RunInfo{}, err
-	}
-	c := u.tree.Case(id)
-	if c == nil {
-		return workflow.RunInfo{}, fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
 	return runInfo(c, tx.now), nil
 }
 
 // WaitRun waits until a root case has ended, or is stuck, and describes it.
 func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
-	incident, leave := e.watch.joinIncidents(id)
-	defer leave()
-	first := func(tx *Tx) workitem.ID { return tx.abandoned(id) }
-	for look := first; ; {
-		c, item, err := e.wait(ctx, id, incident, look)
-		if err != nil {
-			return workflow.RunInfo{}, err
-		}
-		info := runInfo(c, e.now())
-		if c.State.Final() {
-			return info, nil
-		}
-		if item.IsZero() { // an incident
-			look = first
-			continue
-		}
-		if err := e.markStuck(ctx, &info, item); err != nil || info.State == workflow.RunStuck {
-			return info, err
-		}
-		look = nil // a person does the work; the next incident is reported
+	var info workflow.RunInfo
+	describe := e.lookAtRun(id)
+	c, err := e.notifier.Wait(ctx, id, func(ctx context.Context) (*store.Case, bool, error) {
+		r, done, err := describe(ctx)
+		info = r.info
+		return r.c, done, err
+	})
+	if err != nil {
+		return workflow.RunInfo{}, err
 	}
+	if c.State.Final() {
+		return runInfo(c, e.now()), nil
+	}
+	return info, nil
 }
 
 // runInfo says where a root case stands.

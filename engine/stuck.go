@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -57,46 +56,4 @@ func (e *Engine) markStuck(ctx context.Context, info *workflow.RunInfo, item wor
 		}
 		return err
 	})
-}
-
-// joinIncidents returns a channel that is signaled when a job of the root case was given up; leave it when done.
-func (w *watchers) joinIncidents(root workitem.CaseID) (signal chan struct{}, leave func()) {
-	signal = make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return signal, func() {}
-	}
-	w.fails[root] = append(w.fails[root], signal)
-	return signal, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.closed {
-			return
-		}
-		list := slices.DeleteFunc(w.fails[root], func(c chan struct{}) bool { return c == signal })
-		if w.fails[root] = list; len(list) == 0 {
-			delete(w.fails, root)
-		}
-	}
-}
-
-// noteIncidents signals what a committed command gave up. The lock is held.
-func (w *watchers) noteIncidents(root workitem.CaseID, events []store.Event) {
-	if len(w.fails[root]) == 0 {
-		return
-	}
-	isIncident := func(e store.Event) bool {
-		n, ok := e.(*store.Noted)
-		return ok && n.Code == store.NoteIncident
-	}
-	if !slices.ContainsFunc(events, isIncident) {
-		return
-	}
-	for _, c := range w.fails[root] {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
 }

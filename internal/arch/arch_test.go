@@ -39,6 +39,8 @@ var layers = map[string]int{
 	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
 	"internal/integrity": 6, "engine/why": 6,
 
+	"engine/internal/notify": 7,
+
 	"engine": 8,
 
 	"admin": 9, "internal/scenario": 9,

@@ -1,0 +1,96 @@
+package notify
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Look reads what a caller waits for, in a state that has everything committed before the call. Done ends the wait with what was
+// read, and so does an error.
+type Look[T any] func(ctx context.Context) (value T, done bool, err error)
+
+// Until waits for something of one root case, and returns what look read last. It looks first at once, and then after every
+// change of the case.
+func Until[T any](ctx context.Context, n *Notifier, root workitem.CaseID, look Look[T]) (none T, err error) {
+	changed, unsubscribe := n.subscribe(root)
+	defer unsubscribe()
+	for {
+		value, done, err := look(ctx)
+		if done || err != nil {
+			return value, err
+		}
+		select {
+		case _, open := <-changed:
+			if !open {
+				return none, n.reason()
+			}
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+}
+
+// Wait waits until a case has ended, or until look ends the wait, and returns the case. A root case is looked at once, and again
+// after each incident: a job of it was given up, so its end may not come. It is returned also if it is removed as it ends. The end
+// of a child case is found by looking after every change of its root case.
+func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*store.Case]) (*store.Case, error) {
+	s, unsubscribe := n.subscribeEnd(id)
+	defer unsubscribe()
+	for {
+		c, done, err := look(ctx)
+		select {
+		case ended := <-s.ended: // it may have been removed before look could see it
+			if ended != nil {
+				return ended, nil
+			}
+		default:
+		}
+		if done || err != nil {
+			return c, err
+		}
+		if !c.Parent.IsZero() {
+			return Until(ctx, n, c.Root, look)
+		}
+		select {
+		case ended, open := <-s.ended:
+			if !open {
+				return nil, n.reason()
+			}
+			return ended, nil
+		case <-s.incident:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Follow yields the journal entries of a root case, or of all if root is zero, that come after a position: what read lists after
+// it, and then, after each change, what read lists after the last entry. It ends after an error of read, with the context, and
+// when the Notifier is closed.
+func (n *Notifier) Follow(
+	ctx context.Context, root workitem.CaseID, after int64, read func(after int64) iter.Seq2[*store.Entry, error],
+) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
+		changed, unsubscribe := n.subscribe(root)
+		defer unsubscribe()
+		for after := after; ; {
+			for entry, err := range read(after) {
+				if !yield(entry, err) || err != nil {
+					return
+				}
+				after = entry.Seq
+			}
+			select {
+			case _, open := <-changed:
+				if !open {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
