@@ -71,7 +71,14 @@ func (s *Store) connectReader() (*conn, error) {
 		}
 		return c, err
 	}
+	before, _ := stampOf(s.path)
 	if err := s.checkOurs(); err != nil { // before a connection that might write, if only to end a log
+		// An owner that came meanwhile writes the first page before the file is as long as that says, which looks like damage to
+		// a reader without a lock.
+		after, _ := stampOf(s.path)
+		if code(err) == sqlite3.SQLITE_CORRUPT && (after != before || !after.noLog) {
+			return s.connectReader()
+		}
 		return nil, err
 	}
 	c, err := s.readerFor("rw")
