@@ -61,7 +61,7 @@ func Example_await() {
 		return fmt.Sprintf("%s is paid with %d", o.ID, paid.Cents), nil
 	}
 
-	order := builder.MustAction("order", ship)
+	order := builder.MustFunc("order", ship)
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	run := must(order.Run(ctx, e, Order{ID: "A-1", Cents: 100}))
@@ -91,7 +91,7 @@ func Example_inOrder() {
 		return parts, nil
 	}
 
-	instalments := builder.MustAction("instalments", collect)
+	instalments := builder.MustFunc("instalments", collect)
 	e, ctx := open(instalments), context.Background()
 	defer e.Close()
 	run := must(instalments.Run(ctx, e, 3, workflow.After(10*time.Millisecond)))
@@ -111,7 +111,7 @@ func Example_timeout() {
 		return "paid", err
 	}
 
-	order := builder.MustAction("order", remind)
+	order := builder.MustFunc("order", remind)
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	fmt.Println(must(order.Run(ctx, e, Order{ID: "A-1"})).Result(ctx, e))
@@ -133,7 +133,7 @@ func Example_race() {
 		return []string{"ship it", "forget it"}[first], nil
 	}
 
-	order := builder.MustAction("order", wait)
+	order := builder.MustFunc("order", wait)
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	run := must(order.Run(ctx, e, Order{ID: "A-1"}))
@@ -151,8 +151,8 @@ func Example_topics() {
 		return fmt.Sprintf("%.2f is in the books", rate), nil
 	}
 
-	trader := builder.MustAction("trader", listen)
-	books := builder.MustAction("books", record, builder.On("rates"))
+	trader := builder.MustFunc("trader", listen)
+	books := builder.MustFunc("books", record, builder.On("rates"))
 	e, ctx := open(trader, books), context.Background()
 	defer e.Close()
 	run := must(trader.Run(ctx, e, "Ann"))
@@ -185,7 +185,7 @@ func ExampleWebhook() {
 		return paid.Cents, err
 	}
 
-	order := builder.MustAction("order", pay)
+	order := builder.MustFunc("order", pay)
 	e, ctx := open(order), context.Background()
 	defer e.Close()
 	mux := http.NewServeMux()
@@ -213,7 +213,7 @@ func mailTo(_ Order, link string) error {
 }
 
 func Example_idempotencyKey() {
-	order := builder.MustAction("order", func(ctx context.Context, o Order) (int, error) {
+	order := builder.MustFunc("order", func(ctx context.Context, o Order) (int, error) {
 		paid, err := step.Await[Payment](ctx, "paid")
 		return paid.Cents, err
 	})
@@ -235,7 +235,7 @@ func Example_idempotencyKey() {
 
 func Example_remembered() {
 	attempts := 0
-	order := builder.MustAction("order", func(ctx context.Context, o Order) (int, error) {
+	order := builder.MustFunc("order", func(ctx context.Context, o Order) (int, error) {
 		paid, err := step.Await[Payment](ctx, "paid")
 		if err != nil {
 			return 0, err
@@ -258,7 +258,7 @@ func Example_remembered() {
 
 func Example_transaction() {
 	transfers := domain.Collection[string, Payment]{Name: "transfers"}
-	order := builder.MustAction("order", func(ctx context.Context, o Order) (int, error) {
+	order := builder.MustFunc("order", func(ctx context.Context, o Order) (int, error) {
 		paid, err := step.Await[Payment](ctx, "paid")
 		return paid.Cents, err
 	})

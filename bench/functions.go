@@ -43,13 +43,13 @@ const event = "go"
 // tasq runs functions as single actions.
 type tasq struct {
 	*engine.Engine
-	action *builder.ActionRef[errand, receipt]
+	action *builder.FuncRef[errand, receipt]
 }
 
 func newTasq(dir string, s script) (durable, error) {
 	names := stepNames(s.steps)
 	one := func(context.Context) (receipt, error) { return aReceipt, nil }
-	t := &tasq{action: builder.MustAction("function", func(ctx context.Context, e errand) (receipt, error) {
+	t := &tasq{action: builder.MustFunc("function", func(ctx context.Context, e errand) (receipt, error) {
 		for _, name := range names {
 			if _, err := tasqstep.Do(ctx, name, one); err != nil {
 				return receipt{}, err

@@ -47,7 +47,7 @@ func puts(r job, callers, batch int, open func(dir string) (*queue, error)) (met
 }
 
 // errandAction is the job of Tasq: a single action.
-var errandAction = builder.MustAction("errand", func(context.Context, order) (receipt, error) { return aReceipt, nil })
+var errandAction = builder.MustFunc("errand", func(context.Context, order) (receipt, error) { return aReceipt, nil })
 
 func tasqQueue(dir string) (*queue, error) {
 	e, err := open(file(dir), -1, errandAction)
@@ -154,7 +154,7 @@ func drainTasq(r job, n int) (metrics, error) {
 }
 
 // dreams is a function that sleeps until tomorrow, with one step behind it.
-var dreams = builder.MustAction("dreams", func(ctx context.Context, _ order) (receipt, error) {
+var dreams = builder.MustFunc("dreams", func(ctx context.Context, _ order) (receipt, error) {
 	_, err := tasqstep.Do(ctx, "before", func(context.Context) (receipt, error) { return aReceipt, nil })
 	if err == nil {
 		err = tasqstep.Sleep(ctx, "a day", 24*time.Hour)

@@ -148,7 +148,7 @@ func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[
 }
 
 // Handles declares who may be told of the end of the workflow's cases; a start chooses among them with [OnComplete] and
-// [OnCompleteLater]. For an action, or a workflow with a result of a known type, the handler's type of result must be
+// [OnCompleteLater]. For a function, or a workflow with a result of a known type, the handler's type of result must be
 // that, or json.RawMessage.
 func Handles(handlers ...AnyHandler) Option {
 	return func(d *draft) {

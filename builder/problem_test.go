@@ -358,9 +358,9 @@ f:N: missing-join: task "z" has 2 flows (x->z, y->z) and no Join; give it And, X
 }
 
 // The problems of an action speak of what was written, and not of the task that it is made of.
-func TestProblemsOfAnAction(t *testing.T) {
+func TestProblemsOfAFunction(t *testing.T) {
 	run := func(context.Context, string) (int, error) { return 1, nil }
-	_, err := builder.Action("a", run, builder.AttemptTimeout(-time.Second))
-	require.ErrorContains(t, err, `negative-duration: the AttemptTimeout of action "a" is -1s; give zero or more`)
+	_, err := builder.Func("a", run, builder.AttemptTimeout(-time.Second))
+	require.ErrorContains(t, err, `negative-duration: the AttemptTimeout of function "a" is -1s; give zero or more`)
 	require.NotContains(t, err.Error(), "RunTimeout")
 }

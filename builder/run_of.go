@@ -47,8 +47,8 @@ var ErrStuck = errors.New("is stuck, and waits for a person")
 // *workitem.Failure in the same error.
 var ErrCanceled = errors.New("was canceled")
 
-// Run is the handle of one run of an action, or of a workflow, which gives an Out. It is a small value: keep its ID,
-// and make it again with Of of an action ([ActionRef.Of]), of a result ([ResultRef.Of]), or of a workflow
+// Run is the handle of one run of a function, or of a workflow, which gives an Out. It is a small value: keep its ID,
+// and make it again with Of of a function ([FuncRef.Of]), of a result ([ResultRef.Of]), or of a workflow
 // ([Workflow.Of]).
 type Run[Out any] struct {
 	ID workitem.CaseID
@@ -81,7 +81,7 @@ func (r Run[Out]) value(info workflow.RunInfo) (Out, error) {
 	v, err := restore[Out](info.Case.Output)
 	if err != nil {
 		return v, fmt.Errorf("%s gave something else than the %T that is asked for; "+
-			"read it with the version of the action that it ran on: %w", r, v, err)
+			"read it with the version of the function that it ran on: %w", r, v, err)
 	}
 	return v, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -26,7 +28,11 @@ type Work[In, Out any] struct {
 	// retry.After and retry.Permanent for what it may say. [WorkFrom] tells it which job it does.
 	Run        func(context.Context, In) (Out, error)
 	RunTimeout time.Duration // bounds one run, which then fails with the code "timeout"; 0 is unbounded
-	Auto       bool          // every item starts and completes by itself, in the transaction that made it
+	// Retry answers a failed item with a fresh one after a backoff, until the policy gives up: the same as [activities.Retry] in
+	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
+	// does not try again.
+	Retry retry.Policy
+	Auto  bool // every item starts and completes by itself, in the transaction that made it
 
 	// Actions run in the transaction, before the item moves; an error rolls the command back.
 	Initialize func(context.Context, *activities.Item, In) error
@@ -68,6 +74,7 @@ func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[
 
 func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In, Out]) *TaskRef[In, Out] {
 	n := b.d.declare(name, taskNode, pos)
+	w.OnWorkItemStateChanged = b.d.withRetry(n, w.Retry, w.OnWorkItemStateChanged)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto
 	n.task = workflow.Task{
@@ -86,6 +93,25 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	b.d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
 	b.d.checkWork(n)
 	return &TaskRef[In, Out]{n}
+}
+
+// stateChanged is the type of OnWorkItemStateChanged.
+type stateChanged = func(context.Context, *activities.Change) error
+
+// withRetry adds a task's retry policy to what else answers its changes.
+func (d *draft) withRetry(n *node, p retry.Policy, answer stateChanged) stateChanged {
+	if reflect.ValueOf(p).IsZero() {
+		return answer
+	}
+	n.notes = append(n.notes, "retry: "+p.String())
+	if answer == nil {
+		return activities.Retry(p)
+	}
+	if !reflect.ValueOf(activities.RetryOf(answer)).IsZero() {
+		d.at(n, Conflict, "task %q has Retry, and another retry policy in OnWorkItemStateChanged, so each failure would make two items; "+
+			"give it one of them", n.name)
+	}
+	return activities.All(answer, activities.Retry(p))
 }
 
 func hooksOf[In, Out any](w Work[In, Out]) activities.TaskHooks {

@@ -60,8 +60,8 @@ func TestEachAttemptIsALineOfTheLog(t *testing.T) {
 	ctx, busy := t.Context(), workitem.Failf("busy", "try later")
 	p := retry.Exponential(3, time.Second)
 
-	action := builder.MustAction("charge", func(context.Context, page) (fetched, error) { return fetched{}, busy }) // 4
-	stepping := builder.MustAction("stepping", func(ctx context.Context, _ page) (fetched, error) {                 // 3 + 1
+	action := builder.MustFunc("charge", func(context.Context, page) (fetched, error) { return fetched{}, busy }) // 4
+	stepping := builder.MustFunc("stepping", func(ctx context.Context, _ page) (fetched, error) {                 // 3 + 1
 		return step.Do(ctx, "fetch", func(context.Context) (fetched, error) { return fetched{}, busy }, step.Retry(p))
 	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
 	b := builder.New[page]("pages") // 3, and 3 of the job
@@ -117,7 +117,7 @@ func TestStepsRunNoMoreAtATimeThanTheEngineMay(t *testing.T) {
 	const most = 5
 	var now, seen atomic.Int32
 	full := make(chan struct{})
-	a := builder.MustAction("wide", func(ctx context.Context, _ page) (int, error) {
+	a := builder.MustFunc("wide", func(ctx context.Context, _ page) (int, error) {
 		got, err := step.Map(ctx, make([]int, 40), 0, func(ctx context.Context, i, _ int) (int, error) {
 			return step.Do(ctx, fmt.Sprint("part ", i), func(context.Context) (int, error) {
 				n := now.Add(1)

@@ -25,7 +25,7 @@ func TestABackupOfAnEngine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, folder := t.Context(), t.TempDir()
-			a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n + 1, nil }, builder.Keep(builder.Forever))
+			a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n + 1, nil }, builder.Keep(builder.Forever))
 			e := enginetest.Open(t, opener, engine.Config{}, a)
 			run, err := a.Run(ctx, e, 1)
 			require.NoError(t, err)

@@ -34,10 +34,10 @@ func TestAClockThatIsSetAheadIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		c := &jumping{Clock: retry.SystemClock}
-		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 			return n, step.Sleep(ctx, "nap", time.Hour)
 		}, builder.Keep(builder.Forever))
-		gone := builder.MustAction("gone", echo, builder.Keep(time.Hour))
+		gone := builder.MustFunc("gone", echo, builder.Keep(time.Hour))
 		b := builder.New[any]("timed")
 		b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour}), b.End())
 		timed := b.MustBuild()
@@ -72,7 +72,7 @@ func TestAClockThatIsSetBackIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		c := &jumping{Clock: retry.SystemClock}
-		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 			return n, step.Sleep(ctx, "nap", time.Hour)
 		}, builder.Keep(builder.Forever))
 		e, err := engine.Config{Clock: c, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.Memory(), a)
@@ -105,7 +105,7 @@ func TestWaitingAsksTheStoreNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		f := &outage{Opener: sqlite.Memory()}
-		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 			return n, step.Sleep(ctx, "nap", time.Hour)
 		})
 		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, a)
@@ -127,7 +127,7 @@ func TestAClockThatIsSetBackWhileTheWriterIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		c := &jumping{Clock: retry.SystemClock}
-		a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+		a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 			return n, step.Sleep(ctx, "nap", time.Hour)
 		}, builder.Keep(builder.Forever))
 		e, err := engine.Config{Clock: c, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, &outage{Opener: sqlite.Memory()}, a) // which hides the inbox
@@ -156,7 +156,7 @@ func TestWhatIsDueIsTriedAtOnceWhenTheStoreWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		f := &outage{Opener: sqlite.Memory()}
-		a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+		a := builder.MustFunc("a", echo, builder.Keep(builder.Forever))
 		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, f, a)
 		require.NoError(t, err)
 		run, err := a.Run(ctx, e, 1, workflow.After(time.Minute))

@@ -65,7 +65,7 @@ type telling struct {
 	later *builder.LaterRef[note]
 }
 
-func newTelling(t testing.TB, opts ...builder.ActionOption) *telling {
+func newTelling(t testing.TB, opts ...builder.FuncOption) *telling {
 	t.Helper()
 	x := &telling{told: new(told)}
 	x.now = builder.Handler("now", func(ctx context.Context, c *builder.Completion[receipt], n note) error {
@@ -200,7 +200,7 @@ func (x *telling) count() int { return x.calls.count() }
 
 // Case 8: a handler may clean up its own run, and start another, in the transaction in which the run ends.
 func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
-	var next *builder.ActionRef[int, int]
+	var next *builder.FuncRef[int, int]
 	var statuses []error
 	h := builder.Handler("h", func(ctx context.Context, c *builder.Completion[int], left int) error {
 		if err := c.Run().Cleanup(ctx, c); err != nil {
@@ -215,8 +215,8 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 		return err
 	})
 	var ran []int
-	next = builder.MustAction("next", func(_ context.Context, n int) (int, error) { ran = append(ran, n); return n, nil })
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
+	next = builder.MustFunc("next", func(_ context.Context, n int) (int, error) { ran = append(ran, n); return n, nil })
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
 	e := enginetest.New(t, a, next)
 	run, err := a.Run(t.Context(), e, 7, builder.OnComplete(h, 1), workflow.Key("k"))
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 
 	// Whoever waits for the end is told of it all the same.
 	gate := make(chan struct{})
-	slow := builder.MustAction("slow", func(_ context.Context, n int) (int, error) { <-gate; return n, nil }, builder.Handles(h))
+	slow := builder.MustFunc("slow", func(_ context.Context, n int) (int, error) { <-gate; return n, nil }, builder.Handles(h))
 	e = enginetest.New(t, slow, next)
 	waiting, err := slow.Run(t.Context(), e, 7, builder.OnComplete(h, 0))
 	require.NoError(t, err)

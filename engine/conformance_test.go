@@ -51,9 +51,9 @@ func TestEarlyEventsAreTakenInTheirOrder(t *testing.T) {
 
 // An attempt is used up by a failure alone: not by waits, and not by claims after them.
 func TestWaitsOfAllKindsUseNoAttempt(t *testing.T) {
-	child := builder.MustAction("child", func(ctx context.Context, n int) (int, error) { return n, step.Sleep(ctx, "nap", time.Second) })
+	child := builder.MustFunc("child", func(ctx context.Context, n int) (int, error) { return n, step.Sleep(ctx, "nap", time.Second) })
 	runs := 0
-	a := builder.MustAction("patient", func(ctx context.Context, _ int) (int, error) {
+	a := builder.MustFunc("patient", func(ctx context.Context, _ int) (int, error) {
 		runs++
 		sum := 0
 		for i := range 10 {
@@ -107,7 +107,7 @@ func TestAnUncaughtFailureOfAChildFailsItsParent(t *testing.T) {
 func TestAChildInAnotherQueue(t *testing.T) {
 	for limit, want := range map[int]string{1: "completed: 7", 0: `completed: -1`} {
 		var ran atomic.Int32
-		child := builder.MustAction("child", func(_ context.Context, n int) (int, error) { ran.Add(1); return n, nil },
+		child := builder.MustFunc("child", func(_ context.Context, n int) (int, error) { ran.Add(1); return n, nil },
 			builder.OnQueue("other"))
 		parent, _ := function(t, "parent", func(ctx context.Context, n int) (int, error) {
 			got, err := step.Call[int](ctx, "call", "child", n, step.Timeout(time.Hour))
@@ -138,13 +138,13 @@ func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
 		ends = append(ends, fmt.Sprintf("%s %s", who, c.State))
 		return nil
 	})
-	grandchild := builder.MustAction("grandchild", func(ctx context.Context, _ int) (int, error) {
+	grandchild := builder.MustFunc("grandchild", func(ctx context.Context, _ int) (int, error) {
 		return step.Await[int](ctx, "never")
 	})
-	child := builder.MustAction("child", func(ctx context.Context, n int) (int, error) {
+	child := builder.MustFunc("child", func(ctx context.Context, n int) (int, error) {
 		return step.Call[int](ctx, "call", "grandchild", n)
 	})
-	parent := builder.MustAction("parent", func(ctx context.Context, n int) (int, error) {
+	parent := builder.MustFunc("parent", func(ctx context.Context, n int) (int, error) {
 		return step.Call[int](ctx, "call", "child", n)
 	}, builder.Handles(h))
 	e := enginetest.New(t, parent, child, grandchild)
@@ -172,7 +172,7 @@ func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
 
 // What a restart is to do again it waits for again: an event that the old run took is the old run's.
 func TestARestartWaitsForItsEventsAgain(t *testing.T) {
-	a := builder.MustAction("approval", func(ctx context.Context, _ int) (string, error) {
+	a := builder.MustFunc("approval", func(ctx context.Context, _ int) (string, error) {
 		return step.Await[string](ctx, "approved")
 	})
 	e := enginetest.New(t, a)
@@ -246,8 +246,8 @@ func TestAZombieBeginsNoWait(t *testing.T) {
 func TestABroadcastSurvivesACrash(t *testing.T) {
 	begun, gate := make(chan string, 4), make(chan struct{})
 	var done tally
-	subscriber := func(name string) *builder.ActionRef[string, string] {
-		return builder.MustAction(name, func(ctx context.Context, news string) (string, error) {
+	subscriber := func(name string) *builder.FuncRef[string, string] {
+		return builder.MustFunc(name, func(ctx context.Context, news string) (string, error) {
 			begun <- name
 			select {
 			case <-gate:
@@ -329,12 +329,12 @@ func TestQueuesOfSimilarNamesAreTwo(t *testing.T) {
 	long := strings.Repeat("q", 69)
 	for _, names := range [][2]string{{"a-b", "a_b"}, {long + "1", long + "2"}} {
 		var ran tally
-		action := func(name, queue string) *builder.ActionRef[int, int] {
-			return builder.MustAction(name, func(context.Context, int) (int, error) { return ran.add(queue), nil }, builder.OnQueue(queue))
+		action := func(name, queue string) *builder.FuncRef[int, int] {
+			return builder.MustFunc(name, func(context.Context, int) (int, error) { return ran.add(queue), nil }, builder.OnQueue(queue))
 		}
 		stopped, open := action("stopped", names[0]), action("open", names[1])
 		e := enginetest.Open(t, sqlite.Memory(), engine.Config{Queues: map[string]int{names[0]: 0}}, stopped, open)
-		for _, a := range []*builder.ActionRef[int, int]{stopped, open} {
+		for _, a := range []*builder.FuncRef[int, int]{stopped, open} {
 			_, err := a.Run(t.Context(), e, 1)
 			require.NoError(t, err)
 		}
@@ -349,7 +349,7 @@ func TestLargeContextsAndInputs(t *testing.T) {
 	context100k := strings.Repeat("x", 100_000)
 	var got []string
 	h := builder.Handler("ended", func(_ context.Context, _ *builder.Completion[int], s string) error { got = append(got, s); return nil })
-	a := builder.MustAction("a", func(context.Context, string) (int, error) { return 1, nil }, builder.Handles(h))
+	a := builder.MustFunc("a", func(context.Context, string) (int, error) { return 1, nil }, builder.Handles(h))
 	e := enginetest.New(t, a)
 	_, err := a.Run(t.Context(), e, "", builder.OnComplete(h, context100k))
 	require.NoError(t, err)
@@ -392,7 +392,7 @@ func TestAnEventCanTellOfAFailure(t *testing.T) {
 	type verdict struct {
 		Refused string `json:"refused"`
 	}
-	a := builder.MustAction("approval", func(ctx context.Context, _ int) (string, error) {
+	a := builder.MustFunc("approval", func(ctx context.Context, _ int) (string, error) {
 		v, err := step.Await[verdict](ctx, "decided")
 		if err == nil && v.Refused != "" {
 			err = workitem.Fatal(workitem.Failf("refused", "%s", v.Refused))
@@ -413,13 +413,13 @@ func TestAnEventCanTellOfAFailure(t *testing.T) {
 // A child that has completed is done, for every later attempt of its parent; one that failed is run again.
 func TestTheNextAttemptKeepsAChildThatCompleted(t *testing.T) {
 	var ran tally
-	child := builder.MustAction("child", func(_ context.Context, name string) (int, error) {
+	child := builder.MustFunc("child", func(_ context.Context, name string) (int, error) {
 		if n := ran.add(name); name == "bad" && n == 1 {
 			return 0, workitem.Failf("busy", "not now")
 		}
 		return 7, nil
 	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
-	parent := builder.MustAction("parent", func(ctx context.Context, _ int) (int, error) {
+	parent := builder.MustFunc("parent", func(ctx context.Context, _ int) (int, error) {
 		good, err := step.Call[int](ctx, "good", "child", "good")
 		if err != nil {
 			return 0, err

@@ -26,15 +26,15 @@ import (
 // The name was copied with the line. Without an error each mail would be a text message, since a fingerprint knows no code.
 func TestTwoWorkflowsOfOneNameAreRefused(t *testing.T) {
 	send := func(context.Context, string) (int, error) { return 1, nil }
-	mail, text := builder.MustAction("send", send), builder.MustAction("send", send)
+	mail, text := builder.MustFunc("send", send), builder.MustFunc("send", send)
 	_, err := engine.Open(t.Context(), sqlite.Memory(), mail, text)
 	require.Regexp(t, `^there are two workflows send \(define_test.go:\d+\) and send \(define_test.go:\d+\): `, err.Error())
 
-	other := builder.MustAction("send", send, builder.OnQueue("texts"))
+	other := builder.MustFunc("send", send, builder.OnQueue("texts"))
 	_, err = engine.Open(t.Context(), sqlite.Memory(), mail, other)
 	require.ErrorContains(t, err, "give the other another name")
 
-	next := builder.MustAction("send", send, builder.Version("2"))
+	next := builder.MustFunc("send", send, builder.Version("2"))
 	e, err := engine.Open(t.Context(), sqlite.Memory(), mail, next, mail)
 	require.NoError(t, err, "two versions are one workflow, and the same one may be given twice")
 	require.NoError(t, e.Close())
@@ -63,15 +63,15 @@ func TestAChildThatIsBuiltTwiceIsOne(t *testing.T) {
 func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	wait := func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "go") }
 	o := sqlite.Memory()
-	first := builder.MustAction("waiting", wait)
+	first := builder.MustFunc("waiting", wait)
 	e, err := engine.Open(t.Context(), o, first)
 	require.NoError(t, err)
 	run, err := first.Run(t.Context(), e, 1)
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 
-	changed := builder.MustAction("waiting", wait, builder.OnQueue("q"))
-	second := builder.MustAction("waiting", wait, builder.Version("2"))
+	changed := builder.MustFunc("waiting", wait, builder.OnQueue("q"))
+	second := builder.MustFunc("waiting", wait, builder.Version("2"))
 	_, err = engine.Open(t.Context(), o, changed, second)
 	require.ErrorIs(t, err, engine.ErrDrift)
 	_, err = engine.Open(t.Context(), o, second, changed)
@@ -122,7 +122,7 @@ func TestFunctionsThatAreNilAreRefused(t *testing.T) {
 
 // An output that is too large fails its attempt with the same code as a step's.
 func TestAnOutputThatIsTooLargeHasACode(t *testing.T) {
-	a := builder.MustAction("long", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
+	a := builder.MustFunc("long", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{MaxPayload: 100}, a)
 	for _, n := range []int{200, 2 << 20} {
 		run, err := a.Run(t.Context(), e, n)
@@ -146,7 +146,7 @@ func TestALimitAboveThatOfAllPayloadsIsRefused(t *testing.T) {
 }
 
 func TestARestartFromNoStepIsRefused(t *testing.T) {
-	a := builder.MustAction("counting", func(ctx context.Context, _ int) (int, error) { return step.Do(ctx, "one", one) })
+	a := builder.MustFunc("counting", func(ctx context.Context, _ int) (int, error) { return step.Do(ctx, "one", one) })
 	e := enginetest.New(t, a)
 	run, err := a.Run(t.Context(), e, 1)
 	require.NoError(t, err)

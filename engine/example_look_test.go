@@ -16,7 +16,7 @@ import (
 func ExampleEngine_Overdue() {
 	ctx, clock := context.Background(), virtual.NewClock()
 	started, release := make(chan struct{}, 3), make(chan struct{})
-	charge := builder.MustAction("charge", func(_ context.Context, p Purchase) (Receipt, error) {
+	charge := builder.MustFunc("charge", func(_ context.Context, p Purchase) (Receipt, error) {
 		started <- struct{}{}
 		<-release
 		return Receipt{Number: "R-" + p.Order}, nil

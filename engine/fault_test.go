@@ -126,10 +126,10 @@ func TestWhatIsDueWaitsForTheStore(t *testing.T) {
 	ctx := t.Context()
 	f := &outage{Opener: sqlite.Memory()}
 	log := &lines{}
-	sleeper := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
+	sleeper := builder.MustFunc("sleeper", func(ctx context.Context, n int) (int, error) {
 		return n, step.Sleep(ctx, "nap", time.Hour)
 	}, builder.Keep(builder.Forever))
-	gone := builder.MustAction("gone", echo, builder.Keep(time.Hour))
+	gone := builder.MustFunc("gone", echo, builder.Keep(time.Hour))
 	h := builder.Handler("h", func(ctx context.Context, c *builder.Completion[any], _ int) error {
 		_, err := c.DB().ExecContext(ctx, "INSERT INTO log VALUES (9)")
 		return err
@@ -194,7 +194,7 @@ func TestAResultWaitsForTheStore(t *testing.T) {
 	f := &outage{Opener: sqlite.Memory()}
 	calls, effects := atomic.Int32{}, atomic.Int32{}
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 		calls.Add(1)
 		close(begun)
 		<-goOn
@@ -224,7 +224,7 @@ func TestAnEngineClosesWhileItsStoreFails(t *testing.T) {
 	ctx := t.Context()
 	f := &outage{Opener: sqlite.Memory()}
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) {
 		begun <- struct{}{}
 		<-goOn
 		return n, nil

@@ -36,7 +36,7 @@ func TestACallerMayGoWhileItsCommandRuns(t *testing.T) {
 	human := builder.Task(b, "t", task)
 	b.Path(b.Start(), human, b.End())
 	w := b.MustBuild()
-	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+	a := builder.MustFunc("a", echo, builder.Keep(builder.Forever))
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w, a)
 	run, err := a.Run(bg, e, 1)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func (c waitedFor) Done() <-chan struct{} {
 
 // A command whose context ends while it is queued does not happen, and its caller knows that at once.
 func TestAQueuedCommandIsWithdrawn(t *testing.T) {
-	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+	a := builder.MustFunc("a", echo, builder.Keep(builder.Forever))
 	e := enginetest.New(t, a)
 	canceled, cancel := context.WithCancel(t.Context())
 	ctx := waitedFor{canceled, &sync.Once{}, make(chan struct{})}

@@ -85,7 +85,7 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		}
 		return nil
 	})
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 2 * time.Second}, a)
 	for i, m := range []string{"panic", "hang"} {
 		mode.Store(m)
@@ -131,7 +131,7 @@ func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
 		}
 		return nil
 	})
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(first, second))
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(first, second))
 	e := enginetest.New(t, a)
 	_, err := a.Run(t.Context(), e, 1, builder.OnComplete(first, nil), builder.OnComplete(second, nil))
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 	b := builder.New[any]("quick", builder.Handles(first, second))
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Auto: true}), b.End())
 	w := b.MustBuild()
-	other := builder.MustAction("other", func(context.Context, int) (int, error) { return 0, nil })
+	other := builder.MustFunc("other", func(context.Context, int) (int, error) { return 0, nil })
 	e := enginetest.New(t, w, other)
 	calls := 0
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
@@ -213,15 +213,15 @@ func TestHandlersThatDoNotFit(t *testing.T) {
 		"bad name":              builder.Handler("bad name", func(context.Context, *builder.Completion[int], int) error { return nil }),
 		"retry policy of compl": builder.LaterHandler("h", func(context.Context, builder.Ended[int], int) error { return nil }, builder.JobOptions{Retry: retry.Constant(-1, 0)}),
 	} {
-		_, err := builder.Action("a", run, builder.Handles(h))
+		_, err := builder.Func("a", run, builder.Handles(h))
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "handlers_test.go")
 	}
 	h := builder.Handler("h", func(context.Context, *builder.Completion[int], int) error { return nil })
-	_, err := builder.Action("a", run, builder.Handles(h, h))
+	_, err := builder.Func("a", run, builder.Handles(h, h))
 	require.ErrorContains(t, err, "two completion handlers")
-	a := builder.MustAction("a", run, builder.Handles(h))
-	b := builder.MustAction("a", run)
+	a := builder.MustFunc("a", run, builder.Handles(h))
+	b := builder.MustFunc("a", run)
 	require.NotEqual(t, a.Fingerprint, b.Fingerprint, "handlers are part of the definition")
 }
 

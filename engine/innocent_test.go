@@ -117,7 +117,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 func TestResultsOutliveTheSQLOfOthers(t *testing.T) {
 	ctx := t.Context()
 	calls := atomic.Int32{}
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) {
 		calls.Add(1)
 		return n, nil
 	})
@@ -160,7 +160,7 @@ func TestAHandlerThatUndoesTheTransactionIsToldByAJob(t *testing.T) {
 		_, err := c.DB().ExecContext(ctx, query)
 		return err
 	})
-	a := builder.MustAction("a", echo, builder.Handles(notify))
+	a := builder.MustFunc("a", echo, builder.Handles(notify))
 	e := enginetest.New(t, a)
 	withTable(t, e)
 	run, err := a.Run(ctx, e, 1, builder.OnComplete(notify, "x"))
@@ -180,7 +180,7 @@ func TestAClaimIsDoneAgainForTheSameWorker(t *testing.T) {
 	const runs = 30
 	calls := atomic.Int32{}
 	var e *enginetest.Engine
-	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 		calls.Add(1)
 		if err := runSQL(t, e, undoing)(); !errors.Is(err, store.ErrUndone) {
 			return 0, fmt.Errorf("not undone: %w", err)

@@ -40,7 +40,7 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 		t.Run(fmt.Sprintf("restart %t", crash), func(t *testing.T) {
 			onProcs(t, func(t *testing.T) {
 				ctx := t.Context()
-				sleeper := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
+				sleeper := builder.MustFunc("sleeper", func(ctx context.Context, n int) (int, error) {
 					return n, step.Sleep(ctx, "nap", time.Hour)
 				}, builder.Keep(builder.Forever))
 				b := builder.New[any]("timed")

@@ -76,7 +76,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	f, log := &taken{Opener: sqlite.Memory()}, &lines{}
 	begun, canceled, first := make(chan struct{}, 9), make(chan error, 9), atomic.Bool{}
 	first.Store(true)
-	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 		if first.CompareAndSwap(true, false) {
 			begun <- struct{}{}
 			<-ctx.Done()
@@ -147,7 +147,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 // The same with a file: an idle engine notices by itself that it is gone.
 func TestAnIdleEngineStopsWhenItsFileIsRemoved(t *testing.T) {
 	log, path := &lines{}, filepath.Join(t.TempDir(), "cases.db")
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) { return n, nil })
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil })
 	e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}.Open(t.Context(), sqlite.File(path), a)
 	require.NoError(t, err)
 	r, err := a.Run(t.Context(), e, 1, workflow.After(time.Hour))

@@ -47,7 +47,7 @@ func TestARetryHidesNoMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed, runs, did := false, 0, 0
-			a := builder.MustAction("changing", func(ctx context.Context, _ int) (int, error) {
+			a := builder.MustFunc("changing", func(ctx context.Context, _ int) (int, error) {
 				runs++
 				if changed {
 					return 1, c.changed(ctx)
@@ -84,7 +84,7 @@ func TestARetryHidesNoMistake(t *testing.T) {
 // A panic in a transaction undoes it, and is one like any other: it fails the attempt, with its code, and no step.
 func TestAPanicInATransactionFailsTheAttempt(t *testing.T) {
 	calls := 0
-	a := builder.MustAction("save", func(ctx context.Context, _ int) (int, error) {
+	a := builder.MustFunc("save", func(ctx context.Context, _ int) (int, error) {
 		n, err := step.Tx(ctx, "enter", func(ctx context.Context, db domain.DB) (int, error) {
 			if _, err := db.ExecContext(ctx, "INSERT INTO entries VALUES (1)"); err != nil {
 				return 0, err

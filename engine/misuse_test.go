@@ -35,7 +35,7 @@ func TestOpenSaysWhatIsNil(t *testing.T) {
 	_, err := engine.Open(t.Context(), nil, a)
 	require.ErrorContains(t, err, "there is no store to open")
 	var never *builder.Workflow[prompt] // as after a Build whose error was not looked at
-	var action *builder.ActionRef[prompt, draft]
+	var action *builder.FuncRef[prompt, draft]
 	for _, w := range []engine.Workflow{nil, never, action} {
 		_, err = engine.Open(t.Context(), sqlite.Memory(), a, w)
 		require.EqualError(t, err, "workflow 2 of 2 is nil: look at the error of its Build")

@@ -39,7 +39,7 @@ func blockedBy(t *testing.T, e *enginetest.Engine, id workitem.CaseID, b why.Blo
 func TestWhySaysThatTheStoreFails(t *testing.T) {
 	ctx := t.Context()
 	f := &faulty{Opener: sqlite.Memory(), kind: "FULL"}
-	a := builder.MustAction("a", echo, builder.Keep(builder.Forever))
+	a := builder.MustFunc("a", echo, builder.Keep(builder.Forever))
 	b := builder.New[any]("timed")
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour}), b.End())
 	timed := b.MustBuild()
@@ -67,7 +67,7 @@ func TestWhySaysThatTheStoreFails(t *testing.T) {
 func TestWhySaysThatAllWorkersAreBusy(t *testing.T) {
 	ctx := t.Context()
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
-	a := builder.MustAction("a", func(_ context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) {
 		begun <- struct{}{}
 		<-goOn
 		return n, nil

@@ -19,8 +19,8 @@ import (
 )
 
 // poison is an action that ends its process as soon as it is called, and leaves a line for each call.
-func poison(path string) *builder.ActionRef[int, int] {
-	return builder.MustAction("poison", func(context.Context, int) (int, error) {
+func poison(path string) *builder.FuncRef[int, int] {
+	return builder.MustFunc("poison", func(context.Context, int) (int, error) {
 		f, err := os.OpenFile(path+".calls", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = f.WriteString("called\n")

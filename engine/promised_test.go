@@ -119,7 +119,7 @@ func TestAfterTheLastAttemptThePolicyDecides(t *testing.T) {
 // A result is waited for without polling: the clock of this engine does not move. Then the run is cleaned up.
 func TestAResultIsWaitedForAndItsRunCleanedUp(t *testing.T) {
 	release := make(chan struct{})
-	a := builder.MustAction("slow", func(_ context.Context, n int) (int, error) { <-release; return n, nil })
+	a := builder.MustFunc("slow", func(_ context.Context, n int) (int, error) { <-release; return n, nil })
 	e := enginetest.New(t, a)
 	run, err := a.Run(t.Context(), e, 7)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestAResultIsWaitedForAndItsRunCleanedUp(t *testing.T) {
 // A function that sleeps leaves its worker to others.
 func TestASleepHoldsNoWorker(t *testing.T) {
 	var begun atomic.Int32
-	a := builder.MustAction("sleeper", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("sleeper", func(ctx context.Context, n int) (int, error) {
 		begun.Add(1)
 		return n, step.Sleep(ctx, "nap", time.Hour)
 	})
@@ -152,7 +152,7 @@ func TestASleepHoldsNoWorker(t *testing.T) {
 // A list that a step gave is remembered: the function goes on with it, though the source has changed meanwhile.
 func TestAListFromAStepIsRemembered(t *testing.T) {
 	var listings atomic.Int32
-	a := builder.MustAction("all", func(ctx context.Context, _ page) ([]string, error) {
+	a := builder.MustFunc("all", func(ctx context.Context, _ page) ([]string, error) {
 		list, err := step.Do(ctx, "list", func(context.Context) ([]string, error) {
 			n := listings.Add(1)
 			return []string{fmt.Sprint("a", n), fmt.Sprint("b", n)}, nil
@@ -182,7 +182,7 @@ func TestAListFromAStepIsRemembered(t *testing.T) {
 // A step is not tried again unless it says so.
 func TestAStepHasNoRetryUnlessItSaysSo(t *testing.T) {
 	var called atomic.Int32
-	a := builder.MustAction("once", func(ctx context.Context, _ page) (fetched, error) {
+	a := builder.MustFunc("once", func(ctx context.Context, _ page) (fetched, error) {
 		return step.Do(ctx, "fetch", func(context.Context) (fetched, error) {
 			called.Add(1)
 			return fetched{}, errors.New("down")

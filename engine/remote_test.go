@@ -314,7 +314,7 @@ func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
 		}
 		return nil
 	})
-	a := builder.MustAction("a", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 		<-ctx.Done()
 		return n, ctx.Err()
 	}, builder.Handles(h))

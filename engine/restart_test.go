@@ -21,9 +21,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// buying is an action of steps: charge, a wait, mail, save, each counted; save fails while it is told to.
+// buying is a function of steps: charge, a wait, mail, save, each counted; save fails while it is told to.
 type buying struct {
-	*builder.ActionRef[order, string]
+	*builder.FuncRef[order, string]
 	e     *enginetest.Engine
 	mu    sync.Mutex
 	did   map[string]int
@@ -32,14 +32,14 @@ type buying struct {
 	wait  time.Duration
 }
 
-func newBuying(t testing.TB, opts ...builder.ActionOption) (*buying, *builder.HandlerRef[string]) {
+func newBuying(t testing.TB, opts ...builder.FuncOption) (*buying, *builder.HandlerRef[string]) {
 	t.Helper()
 	x := &buying{did: make(map[string]int)}
 	h := builder.Handler("ended", func(_ context.Context, c *builder.Completion[string], who string) error {
 		x.ends = append(x.ends, fmt.Sprintf("%s %s %s", who, c.State, c.Value))
 		return nil
 	})
-	x.ActionRef = builder.MustAction("buy", x.buy, append(opts, builder.Handles(h))...)
+	x.FuncRef = builder.MustFunc("buy", x.buy, append(opts, builder.Handles(h))...)
 	x.e = enginetest.Open(t, sqlite.Memory(), engine.Config{}, x)
 	return x, h
 }
@@ -138,7 +138,7 @@ func TestRestart(t *testing.T) {
 		},
 		"an unknown run": func() error { _, err := x.Of(workitem.CaseID{1}).Restart(t.Context(), x.e); return err },
 		"another action": func() error {
-			_, err := builder.MustAction("other", echo).Of(run.ID).Restart(t.Context(), x.e)
+			_, err := builder.MustFunc("other", echo).Of(run.ID).Restart(t.Context(), x.e)
 			return err
 		},
 	} {
@@ -219,7 +219,7 @@ func TestRestartInATransaction(t *testing.T) {
 		_, err := c.Run().Restart(ctx, c) // the old run goes, and the new one has its steps
 		return err
 	})
-	again := builder.MustAction("again", x.buy, builder.Keep(0), builder.Handles(h))
+	again := builder.MustFunc("again", x.buy, builder.Keep(0), builder.Handles(h))
 	x.e = enginetest.New(t, again)
 	_, err := again.Run(t.Context(), x.e, order{ID: "1"}, builder.OnComplete(h, 1))
 	require.NoError(t, err)
@@ -231,12 +231,12 @@ func TestRestartInATransaction(t *testing.T) {
 // Case 53: a cancel settles every step and child, and stays what it is whatever comes late.
 func TestCancelSettlesSteps(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
-	child := builder.MustAction("child", func(ctx context.Context, n int) (int, error) {
+	child := builder.MustFunc("child", func(ctx context.Context, n int) (int, error) {
 		close(started)
 		<-finish
 		return n, nil
 	})
-	parent := builder.MustAction("parent", func(ctx context.Context, n int) (int, error) {
+	parent := builder.MustFunc("parent", func(ctx context.Context, n int) (int, error) {
 		if _, err := step.Do(ctx, "first", func(context.Context) (int, error) { return 1, nil }); err != nil {
 			return 0, err
 		}
@@ -264,8 +264,8 @@ func TestCancelSettlesSteps(t *testing.T) {
 // go with it.
 func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	const n = 10_000
-	child := builder.MustAction("child", echo)
-	big := builder.MustAction("big", func(ctx context.Context, n int) (int, error) {
+	child := builder.MustFunc("child", echo)
+	big := builder.MustFunc("big", func(ctx context.Context, n int) (int, error) {
 		for i := range n {
 			if _, err := step.Do(ctx, fmt.Sprintf("s%d", i), func(context.Context) (int, error) { return i, nil }); err != nil {
 				return 0, err
@@ -296,7 +296,7 @@ func TestCleanupTakesStepsAndChildren(t *testing.T) {
 func TestARestartKeepsItsKeys(t *testing.T) {
 	said := make(map[string]bool)
 	again := errors.New("again")
-	pay := builder.MustAction("pay", func(ctx context.Context, _ struct{}) (string, error) {
+	pay := builder.MustFunc("pay", func(ctx context.Context, _ struct{}) (string, error) {
 		w, _ := builder.WorkFrom(ctx)
 		s := fmt.Sprint(step.Key(ctx, "charge"), step.Rand(ctx, "who").Uint64(), w.First)
 		said[s] = true

@@ -195,7 +195,7 @@ func (c *jumpClock) AfterFunc(d time.Duration, f func()) func() bool {
 
 func hostStep(t *testing.T, p retry.Policy, work attempt) retryOutcome {
 	m := new(meter)
-	a := builder.MustAction("pages", func(ctx context.Context, in page) (fetched, error) {
+	a := builder.MustFunc("pages", func(ctx context.Context, in page) (fetched, error) {
 		return step.Do(ctx, "fetch", func(ctx context.Context) (fetched, error) { return m.call(ctx, work) },
 			step.Retry(p), step.Input(in))
 	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
@@ -214,7 +214,7 @@ func hostStep(t *testing.T, p retry.Policy, work attempt) retryOutcome {
 
 func hostAction(t *testing.T, p retry.Policy, work attempt) retryOutcome {
 	m := new(meter)
-	a := builder.MustAction("fetch", func(ctx context.Context, _ page) (fetched, error) { return m.call(ctx, work) },
+	a := builder.MustFunc("fetch", func(ctx context.Context, _ page) (fetched, error) { return m.call(ctx, work) },
 		builder.Retry(func(own *retry.Policy) { *own = p }))
 	e := enginetest.New(t, a)
 	m.now = e.Clock().Now

@@ -194,7 +194,7 @@ func optionsAgain(old *store.Case) (json.RawMessage, error) {
 	return o.Encode()
 }
 
-// oneJob reports whether a case is that of an action: only that has one job to speak of.
+// oneJob reports whether a case is that of a single function: only that has one job to speak of.
 func oneJob(c *store.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
 
 // stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.

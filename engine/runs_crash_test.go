@@ -28,7 +28,7 @@ import (
 // runCuts is how many commits of a history of runs are cut, each once before and once after it is durable.
 const runCuts = 20
 
-// TestKillAtEveryCommitOfRuns is like TestKillAtEveryCommit for actions: attempts, handlers that fail, cancels, clean-ups, and a
+// TestKillAtEveryCommitOfRuns is like TestKillAtEveryCommit for functions: attempts, handlers that fail, cancels, clean-ups, and a
 // sweep that follows close behind. However the process dies, each run that was started tells its handler exactly once, tells
 // the one for later at least once, and is there afterwards or gone as it should be.
 func TestKillAtEveryCommitOfRuns(t *testing.T) {
@@ -51,9 +51,9 @@ func TestKillAtEveryCommitOfRuns(t *testing.T) {
 	}
 }
 
-// victims are the actions of the victim: runs of one are kept, those of the other are swept almost at once.
+// victims are the functions of the victim: runs of one are kept, those of the other are swept almost at once.
 type victims struct {
-	long, brief *builder.ActionRef[int, int]
+	long, brief *builder.FuncRef[int, int]
 	now         *builder.HandlerRef[int]
 	later       *builder.LaterRef[int]
 }
@@ -83,11 +83,11 @@ func newVictims(path string) *victims {
 		}
 		return n, nil
 	}
-	opts := []builder.ActionOption{builder.Handles(v.now, v.later), builder.Retry(func(p *retry.Policy) {
+	opts := []builder.FuncOption{builder.Handles(v.now, v.later), builder.Retry(func(p *retry.Policy) {
 		p.Attempts, p.Initial = 2, time.Millisecond
 	})}
-	v.long = builder.MustAction("long", work, append(opts, builder.Keep(builder.Forever))...)
-	v.brief = builder.MustAction("brief", work, append(opts, builder.Keep(time.Millisecond))...)
+	v.long = builder.MustFunc("long", work, append(opts, builder.Keep(builder.Forever))...)
+	v.brief = builder.MustFunc("brief", work, append(opts, builder.Keep(time.Millisecond))...)
 	return v
 }
 

@@ -76,7 +76,7 @@ func (r *modelRun) gone(now time.Time) bool {
 // world is the engine beside the model.
 type world struct {
 	e       *enginetest.Engine
-	a       *builder.ActionRef[int, int]
+	a       *builder.FuncRef[int, int]
 	runs    []*modelRun
 	mu      sync.Mutex
 	calls   map[workitem.CaseID]int
@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 		w.told[c.Case.ID] = append(w.told[c.Case.ID], c.State)
 		return nil
 	})
-	w.a = builder.MustAction("a", func(ctx context.Context, fails int) (int, error) {
+	w.a = builder.MustFunc("a", func(ctx context.Context, fails int) (int, error) {
 		work, _ := builder.WorkFrom(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()

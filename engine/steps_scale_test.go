@@ -72,7 +72,7 @@ func TestAMillionPendingRuns(t *testing.T) {
 		t.Skip("takes minutes: set TASQ_NIGHTLY=1")
 	}
 	const runs, batch = 1_000_000, 1_000
-	action := builder.MustAction("later", func(context.Context, int) (int, error) { return 0, nil })
+	action := builder.MustFunc("later", func(context.Context, int) (int, error) { return 0, nil })
 	path := filepath.Join(t.TempDir(), "million.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, action)
 	var last workitem.CaseID

@@ -29,7 +29,7 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	ctx := t.Context()
 	begun := make(chan struct{}, 8)
 	var mended atomic.Bool
-	action := builder.MustAction("deadly", func(ctx context.Context, n int) (int, error) {
+	action := builder.MustFunc("deadly", func(ctx context.Context, n int) (int, error) {
 		if mended.Load() {
 			return n + 1, nil
 		}
@@ -84,7 +84,7 @@ func TestCrashesOfAJobThatComesFurtherAreForgotten(t *testing.T) {
 	const parts = 3 * kernel.MaxCrashes
 	begun := make(chan int, 1)
 	var seen sync.Map
-	action := builder.MustAction("long", func(ctx context.Context, _ int) (int, error) {
+	action := builder.MustFunc("long", func(ctx context.Context, _ int) (int, error) {
 		for i := range parts {
 			_, err := step.Do(ctx, fmt.Sprint("part ", i), func(ctx context.Context) (int, error) {
 				if _, again := seen.LoadOrStore(i, true); again {
@@ -147,7 +147,7 @@ func TestWhoWaitsForARunThatGetsStuckIsTold(t *testing.T) {
 
 func TestAnItemThatAPersonHasStartedIsNotStuck(t *testing.T) {
 	ctx := t.Context()
-	action := builder.MustAction("slow", func(context.Context, int) (int, error) { return 1, nil })
+	action := builder.MustFunc("slow", func(context.Context, int) (int, error) { return 1, nil })
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, action)
 	run, err := action.Run(ctx, e, 1)
 	require.NoError(t, err)

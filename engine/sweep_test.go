@@ -42,7 +42,7 @@ func there(t testing.TB, e *enginetest.Engine, runs []builder.Run[int]) (list []
 // Case 14: runs that ended more than seven days ago vanish, by themselves, at their time; younger ones, and those that go on,
 // stay. So it is after a crash, and for more than one page.
 func TestRunsAreKeptForAWeek(t *testing.T) {
-	a := builder.MustAction("a", echo)
+	a := builder.MustFunc("a", echo)
 	b := builder.New[any]("human", builder.Keep(day))
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{}), b.End())
 	human := b.MustBuild()
@@ -81,7 +81,7 @@ func TestRunsAreKeptForAWeek(t *testing.T) {
 }
 
 func TestMoreThanAPageIsSwept(t *testing.T) {
-	a := builder.MustAction("a", echo, builder.Keep(day))
+	a := builder.MustFunc("a", echo, builder.Keep(day))
 	e := enginetest.New(t, a)
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
 		for i := range 600 {
@@ -108,7 +108,7 @@ func TestMoreThanAPageIsSwept(t *testing.T) {
 
 // A crash between the end of a run and its removal, or in the middle of a sweep, loses nothing and leaves nothing.
 func TestASweepSurvivesACrash(t *testing.T) {
-	a := builder.MustAction("a", echo, builder.Keep(time.Hour))
+	a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
 	e := enginetest.New(t, a)
 	for i := range 10 {
 		_, err := a.Run(t.Context(), e, i)
@@ -139,8 +139,8 @@ func TestKeepZeroAndForever(t *testing.T) {
 		}
 		return nil
 	}, builder.JobOptions{Retry: retry.Constant(3, time.Minute)})
-	zero := builder.MustAction("zero", echo, builder.Keep(0), builder.Handles(later))
-	forever := builder.MustAction("forever", echo, builder.Keep(builder.Forever))
+	zero := builder.MustFunc("zero", echo, builder.Keep(0), builder.Handles(later))
+	forever := builder.MustFunc("forever", echo, builder.Keep(builder.Forever))
 	b := builder.New[int]("plain")
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Auto: true}), b.End())
 	plain := b.MustBuild()
@@ -210,7 +210,7 @@ func TestACaseGoesWithEverything(t *testing.T) {
 // Ten thousand cases go in pages; the commands of others are done in between. What cannot be removed is passed over and tried
 // again, and does not keep the rest.
 func TestACaseThatCannotBeRemovedKeepsNobodyElse(t *testing.T) {
-	a := builder.MustAction("a", echo, builder.Keep(time.Hour))
+	a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
 	o := &stubborn{Opener: sqlite.Memory()}
 	e := enginetest.Open(t, o, engine.Config{Logger: slog.New(slog.DiscardHandler)}, a)
 	var runs []builder.Run[int]
@@ -269,7 +269,7 @@ func TestAHandlerThatKillsItsProcess(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}, builder.JobOptions{})
-	action := builder.MustAction("quick", func(context.Context, int) (int, error) { return 1, nil }, builder.Keep(0), builder.Handles(hang))
+	action := builder.MustFunc("quick", func(context.Context, int) (int, error) { return 1, nil }, builder.Keep(0), builder.Handles(hang))
 	e := enginetest.New(t, action)
 	run, err := action.Run(t.Context(), e, 1, builder.OnCompleteLater(hang, 1))
 	require.NoError(t, err)

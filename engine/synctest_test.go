@@ -18,7 +18,7 @@ import (
 // outside, afterwards, has nothing of the bubble's.
 func TestAnEngineInABubble(t *testing.T) {
 	run := func(t *testing.T, pause time.Duration) {
-		nap := builder.MustAction("nap", func(ctx context.Context, n int) (int, error) {
+		nap := builder.MustFunc("nap", func(ctx context.Context, n int) (int, error) {
 			return n + 1, step.Sleep(ctx, "pause", pause)
 		})
 		e, err := engine.Open(t.Context(), sqlite.Memory(), nap)

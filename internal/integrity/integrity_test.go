@@ -36,7 +36,7 @@ func whole(t *testing.T) string {
 	b.Path(b.Start(), draft, review, b.End())
 	article, err := b.Build()
 	require.NoError(t, err)
-	wait := builder.MustAction("wait", func(ctx context.Context, n int) (int, error) {
+	wait := builder.MustFunc("wait", func(ctx context.Context, n int) (int, error) {
 		if _, err := step.Do(ctx, "first", func(context.Context) (int, error) { return n, nil }); err != nil {
 			return 0, err
 		}
@@ -45,7 +45,7 @@ func whole(t *testing.T) string {
 		}
 		return step.Await[int](ctx, "third")
 	})
-	call := builder.MustAction("call", func(ctx context.Context, n int) (int, error) {
+	call := builder.MustFunc("call", func(ctx context.Context, n int) (int, error) {
 		return step.Call[int](ctx, "child", "article", n)
 	})
 	b = builder.New[int]("issue")

@@ -15,84 +15,84 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What an action does unless it is told otherwise.
+// What a function does unless it is told otherwise.
 const (
 	DefaultAttempts  = 4                      // in all, the first included
 	DefaultFirstWait = 250 * time.Millisecond // before the second attempt; each further one doubles it
 	DefaultKeep      = 7 * 24 * time.Hour     // how long a run is kept after its end
 )
 
-// DefaultRetry is the policy of an action that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between,
+// DefaultRetry is the policy of a function that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between,
 // without jitter.
 func DefaultRetry() retry.Policy { return retry.Exponential(DefaultAttempts, DefaultFirstWait) }
 
-// ActionRef is the handle of an action: a workflow of one task, whose one function is tried until it succeeds or its
+// FuncRef is the handle of a function: a workflow of one task, whose one function is tried until it succeeds or its
 // policy gives up.
-type ActionRef[In, Out any] struct {
+type FuncRef[In, Out any] struct {
 	*Workflow[In]
 	retry retry.Policy
 }
 
-// Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil action.
-func (a *ActionRef[In, Out]) Untyped() *workflow.Definition {
-	if a == nil {
+// Untyped returns the definition without its payload types, which is what an engine opens; nil of a nil function.
+func (f *FuncRef[In, Out]) Untyped() *workflow.Definition {
+	if f == nil {
 		return nil
 	}
-	return a.Workflow.Untyped()
+	return f.Workflow.Untyped()
 }
 
-// Action defines a function that is worth trying again: it runs in a worker, outside any transaction, and after a
+// Func defines a workflow of one function that is worth trying again: it runs in a worker, outside any transaction, and after a
 // failure again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over
 // attempts. A run that has ended is kept for a week, see [Keep].
 //
-//	charge, err := builder.Action("charge", func(ctx context.Context, o Order) (Receipt, error) { ... })
+//	charge, err := builder.Func("charge", func(ctx context.Context, o Order) (Receipt, error) { ... })
 //	run, err := charge.Run(ctx, e, order)
 //	receipt, err := run.Result(ctx, e)
 //
 // The error is an [*Error] with every problem. The function is called at least once for a run, so let it be one that
 // can be called twice: give the service behind it an idempotency key, such as the run's id (see [WorkFrom]).
-func Action[In, Out any](
-	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
-) (*ActionRef[In, Out], error) {
-	return newAction(name, caller(), run, opts)
+func Func[In, Out any](
+	name string, run func(context.Context, In) (Out, error), opts ...FuncOption,
+) (*FuncRef[In, Out], error) {
+	return newFunc(name, caller(), run, opts)
 }
 
-// MustAction is like [Action] but panics if the definition has a problem. It is for actions that are variables of a
+// MustFunc is like [Func] but panics if the definition has a problem. It is for functions that are variables of a
 // package, and for tests.
-func MustAction[In, Out any](
-	name string, run func(context.Context, In) (Out, error), opts ...ActionOption,
-) *ActionRef[In, Out] {
-	a, err := newAction(name, caller(), run, opts)
+func MustFunc[In, Out any](
+	name string, run func(context.Context, In) (Out, error), opts ...FuncOption,
+) *FuncRef[In, Out] {
+	f, err := newFunc(name, caller(), run, opts)
 	if err != nil {
 		panic(err)
 	}
-	return a
+	return f
 }
 
-// actionTask is the name of the one task of an action.
-const actionTask = "run"
+// funcTask is the name of the one task of a function.
+const funcTask = "run"
 
-func newAction[In, Out any](
-	name string, pos net.Pos, run func(context.Context, In) (Out, error), opts []ActionOption,
-) (*ActionRef[In, Out], error) {
-	spec := actionSpec{retry: DefaultRetry(), options: []Option{Keep(DefaultKeep)}}
+func newFunc[In, Out any](
+	name string, pos net.Pos, run func(context.Context, In) (Out, error), opts []FuncOption,
+) (*FuncRef[In, Out], error) {
+	spec := funcSpec{retry: DefaultRetry(), options: []Option{Keep(DefaultKeep)}}
 	for _, opt := range opts {
 		if opt != nil {
-			opt.ofAction(&spec)
+			opt.ofFunc(&spec)
 		}
 	}
 	b := newBuilder[In](name, pos, spec.options)
 	b.d.out = reflect.TypeFor[Out]()
 	if run == nil {
-		b.d.problem(NilFunction, name, pos, "action %q has no function", name)
+		b.d.problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
 	}
 	if err := refusedRetry(spec.retry); err != nil {
-		b.d.problem(BadRetry, name, pos, "the retry policy of action %q is invalid: %s", name, oneLine(err))
+		b.d.problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
 	}
 	if spec.timeout < 0 {
-		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of action %q is %s; give zero or more", name, spec.timeout)
+		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
-	task := newTask(b, actionTask, pos, Work[In, Out]{
+	task := newTask(b, funcTask, pos, Work[In, Out]{
 		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
 		OnWorkItemStateChanged: retryOf(spec.retry),
 	})
@@ -105,13 +105,13 @@ func newAction[In, Out any](
 	if err != nil {
 		return nil, err
 	}
-	return &ActionRef[In, Out]{Workflow: w, retry: spec.retry}, nil
+	return &FuncRef[In, Out]{Workflow: w, retry: spec.retry}, nil
 }
 
 // refusedRetry says why a policy cannot work.
 func refusedRetry(p retry.Policy) error { return activities.Refused(activities.Resume(p)) }
 
-// retryOf answers a failed attempt with the next one, as the run's own policy says, or the action's.
+// retryOf answers a failed attempt with the next one, as the run's own policy says, or the function's.
 func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 	return func(ctx context.Context, c *activities.Change) error {
 		own, err := policyOf(c.Case(), p)
@@ -126,24 +126,24 @@ func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 // then but that the run is stored; with an *engine.Tx it is part of that transaction. The error wraps a
 // *domain.InvalidError if the input breaks its own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be;
 // nothing is stored then.
-func (a *ActionRef[In, Out]) Run(ctx context.Context, e workflow.Doer, input In, opts ...workflow.Option) (Run[Out], error) {
-	if a == nil || a.Workflow == nil {
-		return Run[Out]{}, fmt.Errorf("run an action: %w", errNotBuilt)
+func (f *FuncRef[In, Out]) Run(ctx context.Context, e workflow.Doer, input In, opts ...workflow.Option) (Run[Out], error) {
+	if f == nil || f.Workflow == nil {
+		return Run[Out]{}, fmt.Errorf("run a function: %w", errNotBuilt)
 	}
-	opts, err := a.ownRetry(opts)
+	opts, err := f.ownRetry(opts)
 	if err != nil {
-		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
+		return Run[Out]{}, fmt.Errorf("run %s: %w", f.Name, err)
 	}
-	id, err := startCase(ctx, e, a.Definition, input, opts)
+	id, err := startCase(ctx, e, f.Definition, input, opts)
 	if err != nil {
-		return Run[Out]{}, fmt.Errorf("run %s: %w", a.Name, err)
+		return Run[Out]{}, fmt.Errorf("run %s: %w", f.Name, err)
 	}
-	return a.Of(id), nil
+	return f.Of(id), nil
 }
 
-// ownRetry puts what [Retry] changes of the action's policy into one option, which has the run's own policy as data.
-func (a *ActionRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, error) {
-	own, changed := a.retry, false
+// ownRetry puts what [Retry] changes of the function's policy into one option, which has the run's own policy as data.
+func (f *FuncRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, error) {
+	own, changed := f.retry, false
 	own.Filters, own.Rand = nil, nil
 	rest := make([]workflow.Option, 0, len(opts))
 	for _, opt := range opts {
@@ -161,7 +161,7 @@ func (a *ActionRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option
 		return rest, nil
 	}
 	if own.Filters != nil || own.Rand != nil {
-		return nil, fmt.Errorf("%w: Filters and Rand are functions, which a run cannot be stored with: give them to the action",
+		return nil, fmt.Errorf("%w: Filters and Rand are functions, which a run cannot be stored with: give them to the function",
 			retry.ErrInvalid)
 	}
 	if err := refusedRetry(own); err != nil {
@@ -175,61 +175,61 @@ func (a *ActionRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option
 }
 
 // Of is the handle of a run by its id. Whether there is such a run, its methods find out.
-func (a *ActionRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
-	if a == nil || a.Workflow == nil {
+func (f *FuncRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
+	if f == nil || f.Workflow == nil {
 		return Run[Out]{ID: id}
 	}
-	return Run[Out]{ID: id, d: a.Definition}
+	return Run[Out]{ID: id, d: f.Definition}
 }
 
-// ActionOption sets something of an action: every [Option] of a workflow is one ([Version], [Describe], [Keep],
+// FuncOption sets something of a function: every [Option] of a workflow is one ([Version], [Describe], [Keep],
 // [Handles]), and [Retry], [OnQueue], [AttemptTimeout].
-type ActionOption interface{ ofAction(*actionSpec) }
+type FuncOption interface{ ofFunc(*funcSpec) }
 
-type actionSpec struct {
+type funcSpec struct {
 	options []Option
 	retry   retry.Policy
 	queue   string
 	timeout time.Duration
 }
 
-func (o Option) ofAction(s *actionSpec) { s.options = append(s.options, o) }
+func (o Option) ofFunc(s *funcSpec) { s.options = append(s.options, o) }
 
-type actionFunc func(*actionSpec)
+type funcOption func(*funcSpec)
 
-func (f actionFunc) ofAction(s *actionSpec) { f(s) }
+func (f funcOption) ofFunc(s *funcSpec) { f(s) }
 
-// OnQueue has the action's jobs run in this queue, of which a configuration of the engine may bound the workers. The
+// OnQueue has the function's jobs run in this queue, of which a configuration of the engine may bound the workers. The
 // default is the default queue, "".
-func OnQueue(name string) ActionOption { return actionFunc(func(s *actionSpec) { s.queue = name }) }
+func OnQueue(name string) FuncOption { return funcOption(func(s *funcSpec) { s.queue = name }) }
 
 // AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0
 // leaves it unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the
 // next: while the function is suspended no time passes for it.
-func AttemptTimeout(d time.Duration) ActionOption {
-	return actionFunc(func(s *actionSpec) { s.timeout = d })
+func AttemptTimeout(d time.Duration) FuncOption {
+	return funcOption(func(s *funcSpec) { s.timeout = d })
 }
 
-// RetryOption is an option of an action, and of one run of it.
+// RetryOption is an option of a function, and of one run of it.
 type RetryOption struct{ change func(*retry.Policy) }
 
-// Retry changes the retry policy of an action, or of one run of it, field by field: what the function leaves alone
-// stays as it is, in an action as [DefaultRetry] has it, in a run as the action has it.
+// Retry changes the retry policy of a function, or of one run of it, field by field: what the function leaves alone
+// stays as it is, in a function as [DefaultRetry] has it, in a run as the function has it.
 //
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
-// A policy that cannot be is refused at once. Filters and Rand are functions, which an action can have and a run cannot.
+// A policy that cannot be is refused at once. Filters and Rand are functions, which a function can have and a run cannot.
 func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
 
-func (o RetryOption) ofAction(s *actionSpec) {
+func (o RetryOption) ofFunc(s *funcSpec) {
 	if o.change != nil {
 		o.change(&s.retry)
 	}
 }
 
-// Apply implements [workflow.Option]. It refuses what has no policy of its own to change: Run of an action looks for it before.
+// Apply implements [workflow.Option]. It refuses what has no policy of its own to change: Run of a function looks for it before.
 func (o RetryOption) Apply(*workflow.Command) error {
-	return errors.New("Retry is an option of an action and of its Run; leave it out, and change the policy of the tasks")
+	return errors.New("Retry is an option of a function and of its Run; leave it out, and change the policy of the tasks")
 }
 
 // policyDoc is a retry policy as a run keeps it. Durations are nanoseconds, the rest are the numbers of package retry.
@@ -250,17 +250,17 @@ func policyDocOf(p retry.Policy) policyDoc {
 		MaxWait: p.MaxWait, MaxElapsed: p.MaxElapsed, Jitter: p.Jitter, Spread: p.Spread}
 }
 
-// policyOf is the policy of a run: its own, with the functions of the action's, or the action's.
-func policyOf(c activities.CaseInfo, action retry.Policy) (retry.Policy, error) {
+// policyOf is the policy of a run: its own, with the functions of the function's, or the function's.
+func policyOf(c activities.CaseInfo, own retry.Policy) (retry.Policy, error) {
 	o, err := workflow.OptionsOf(c)
 	if err != nil || len(o.Retry) == 0 {
-		return action, err
+		return own, err
 	}
 	var d policyDoc
 	if err := json.Unmarshal(o.Retry, &d); err != nil {
-		return action, fmt.Errorf("the retry policy of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
+		return own, fmt.Errorf("the retry policy of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
 	}
 	return retry.Policy{Attempts: d.Attempts, Backoff: d.Backoff, Initial: d.Initial, Base: d.Base, Waits: d.Waits,
 		MaxWait: d.MaxWait, MaxElapsed: d.MaxElapsed, Jitter: d.Jitter, Spread: d.Spread,
-		Filters: action.Filters, Rand: action.Rand}, nil
+		Filters: own.Filters, Rand: own.Rand}, nil
 }

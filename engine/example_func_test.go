@@ -47,10 +47,10 @@ func example(ctx context.Context, workflows ...engine.Workflow) *engine.Engine {
 	return e
 }
 
-func Example_action() {
+func Example_func() {
 	ctx, bank := context.Background(), &bank{fails: 2}
 
-	charge, err := builder.Action("charge", func(ctx context.Context, p Purchase) (Receipt, error) {
+	charge, err := builder.Func("charge", func(ctx context.Context, p Purchase) (Receipt, error) {
 		return bank.charge(ctx, p)
 	})
 	if err != nil {
@@ -68,9 +68,9 @@ func Example_action() {
 	// Output: R-7 <nil> 3 calls
 }
 
-func Example_actionOptions() {
+func Example_funcOptions() {
 	ctx, bank := context.Background(), &bank{}
-	charge := builder.MustAction("charge", bank.charge,
+	charge := builder.MustFunc("charge", bank.charge,
 		builder.Retry(func(p *retry.Policy) {
 			p.Attempts, p.Initial, p.MaxWait = 6, time.Second, time.Minute
 			p.Jitter = retry.JitterFull
@@ -97,9 +97,9 @@ func Example_actionOptions() {
 	// Output: scheduled 10m0s <nil>
 }
 
-func Example_actionStatus() {
+func Example_funcStatus() {
 	ctx, bank := context.Background(), &bank{fails: 100}
-	charge := builder.MustAction("charge", bank.charge, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = 2, 0 }))
+	charge := builder.MustFunc("charge", bank.charge, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Initial = 2, 0 }))
 	e := example(ctx, charge)
 	defer e.Close()
 	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100})
@@ -125,9 +125,9 @@ func Example_actionStatus() {
 	// failed 2 <nil>
 }
 
-func Example_actionInTransaction() {
+func Example_funcInTransaction() {
 	ctx, bank := context.Background(), &bank{}
-	charge := builder.MustAction("charge", bank.charge)
+	charge := builder.MustFunc("charge", bank.charge)
 	e := example(ctx, charge)
 	defer e.Close()
 	purchase := Purchase{Order: "7", Amount: 100}
@@ -164,7 +164,7 @@ func Example_onComplete() {
 		return nil
 	}, builder.JobOptions{Retry: retry.Exponential(8, time.Second)})
 
-	charge := builder.MustAction("charge", bank.charge, builder.Handles(saved, mailed))
+	charge := builder.MustFunc("charge", bank.charge, builder.Handles(saved, mailed))
 	e := example(ctx, charge)
 	defer e.Close()
 	if err := e.Update(ctx, func(tx *engine.Tx) error {
@@ -193,7 +193,7 @@ func Example_onComplete() {
 func Example_rounds() {
 	ctx, pause := context.Background(), time.Duration(0)
 
-	var poll *builder.ActionRef[int, int]
+	var poll *builder.FuncRef[int, int]
 	var again *builder.HandlerRef[struct{}]
 	again = builder.Handler("again", func(ctx context.Context, c *builder.Completion[int], _ struct{}) error {
 		fmt.Println(c.State, "after round", c.Value)
@@ -203,7 +203,7 @@ func Example_rounds() {
 		_, err := poll.Run(ctx, c, c.Value, builder.OnComplete(again, struct{}{}))
 		return err
 	})
-	poll = builder.MustAction("poll", func(ctx context.Context, round int) (int, error) {
+	poll = builder.MustFunc("poll", func(ctx context.Context, round int) (int, error) {
 		for last := round + 100; round < last; round++ {
 			if err := step.Sleep(ctx, fmt.Sprint("pause ", round), pause); err != nil {
 				return 0, err
@@ -228,7 +228,7 @@ func Example_rounds() {
 
 func Example_cancelAndCleanup() {
 	ctx, bank := context.Background(), &bank{}
-	charge := builder.MustAction("charge", bank.charge)
+	charge := builder.MustFunc("charge", bank.charge)
 	e := example(ctx, charge)
 	defer e.Close()
 	run, err := charge.Run(ctx, e, Purchase{Order: "7", Amount: 100}, workflow.After(time.Hour))
@@ -255,7 +255,7 @@ func Example_cancelAndCleanup() {
 func Example_restart() {
 	ctx, charges, full := context.Background(), 0, true
 
-	buy := builder.MustAction("buy", func(ctx context.Context, p Purchase) (Receipt, error) {
+	buy := builder.MustFunc("buy", func(ctx context.Context, p Purchase) (Receipt, error) {
 		receipt, err := step.Do(ctx, "charge", func(context.Context) (Receipt, error) {
 			charges++
 			return Receipt{Number: "R-" + p.Order}, nil
@@ -302,7 +302,7 @@ func Example_restart() {
 
 func Example_keep() {
 	ctx, bank := context.Background(), &bank{}
-	charge := builder.MustAction("charge", bank.charge, builder.Keep(0))
+	charge := builder.MustFunc("charge", bank.charge, builder.Keep(0))
 	b := builder.New[Purchase]("order", builder.Keep(90*24*time.Hour))
 	b.Path(b.Start(), builder.Task(b, "ship", builder.Work[any, any]{Queue: "warehouse"}), b.End())
 	order := b.MustBuild()

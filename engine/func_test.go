@@ -64,16 +64,16 @@ func (c *calls) count() int {
 
 // charging is an action that fails as often as it is told to.
 type charging struct {
-	*builder.ActionRef[order, receipt]
+	*builder.FuncRef[order, receipt]
 	e     *enginetest.Engine
 	calls *calls
 	fails atomic.Int32
 }
 
-func newCharging(t testing.TB, opts ...builder.ActionOption) *charging {
+func newCharging(t testing.TB, opts ...builder.FuncOption) *charging {
 	t.Helper()
 	c := &charging{calls: &calls{}}
-	c.ActionRef = builder.MustAction("charge", func(_ context.Context, o order) (receipt, error) {
+	c.FuncRef = builder.MustFunc("charge", func(_ context.Context, o order) (receipt, error) {
 		n := c.calls.add()
 		if c.fails.Add(-1) >= 0 {
 			return receipt{}, fmt.Errorf("attempt %d: the bank is closed", n)
@@ -93,7 +93,7 @@ func (c *charging) status(t testing.TB, run builder.Run[receipt]) builder.Status
 }
 
 // Case 1: an action that succeeds at once is called once, and its status and result say so.
-func TestActionSucceedsTheFirstTime(t *testing.T) {
+func TestFunctionSucceedsTheFirstTime(t *testing.T) {
 	c := newCharging(t)
 	run, err := c.Run(t.Context(), c.e, order{ID: "7"})
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestActionSucceedsTheFirstTime(t *testing.T) {
 }
 
 // Case 2: attempts are counted in all, and the last failure is the run's. No attempts at all is an error.
-func TestActionThatAlwaysFails(t *testing.T) {
+func TestFunctionThatAlwaysFails(t *testing.T) {
 	for attempts, want := range map[int]int{1: 1, 2: 2, 4: 4} {
 		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
 			c := newCharging(t, builder.Retry(func(p *retry.Policy) { p.Attempts = attempts }))
@@ -136,7 +136,7 @@ func TestActionThatAlwaysFails(t *testing.T) {
 }
 
 // Case 3: by default four attempts with 250 ms, 500 ms and 1 s in between, exactly; with jitter, as chance has it.
-func TestActionWaitsAsItsTableSays(t *testing.T) {
+func TestFunctionWaitsAsItsTableSays(t *testing.T) {
 	c := newCharging(t)
 	c.fails.Store(100)
 	_, err := c.Run(t.Context(), c.e, order{})
@@ -195,7 +195,7 @@ func TestARunOverridesFieldByField(t *testing.T) {
 func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
 	closed := errors.New("closed")
 	tried := &calls{}
-	a := builder.MustAction("charge", func(context.Context, order) (receipt, error) {
+	a := builder.MustFunc("charge", func(context.Context, order) (receipt, error) {
 		if tried.add() == 3 {
 			return receipt{}, workitem.Failf("no-funds", "the account is empty")
 		}
@@ -346,14 +346,14 @@ func TestAnInputThatBreaksItsRules(t *testing.T) {
 
 // The action gives something else by now. The run says so, and which it is.
 func TestAResultOfAnotherType(t *testing.T) {
-	text := builder.MustAction("a", func(context.Context, int) (string, error) { return "ten", nil })
-	number := builder.MustAction("a", echo, builder.Version("2"))
+	text := builder.MustFunc("a", func(context.Context, int) (string, error) { return "ten", nil })
+	number := builder.MustFunc("a", echo, builder.Version("2"))
 	e := enginetest.New(t, text, number)
 	run, err := text.Run(t.Context(), e, 10)
 	require.NoError(t, err)
 	e.Drain()
 	want := fmt.Sprintf("run %s of a gave something else than the int that is asked for; "+
-		"read it with the version of the action that it ran on: read stored int", run.ID)
+		"read it with the version of the function that it ran on: read stored int", run.ID)
 	_, err = number.Of(run.ID).Result(t.Context(), e)
 	require.ErrorContains(t, err, want)
 	s, err := number.Of(run.ID).Status(t.Context(), e)
@@ -363,9 +363,9 @@ func TestAResultOfAnotherType(t *testing.T) {
 
 // Case 36: a result that breaks its own rules fails the run, and no result is null.
 func TestAResultThatBreaksItsRules(t *testing.T) {
-	bad := builder.MustAction("bad", func(context.Context, any) (receipt, error) { return receipt{}, nil },
+	bad := builder.MustFunc("bad", func(context.Context, any) (receipt, error) { return receipt{}, nil },
 		builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
-	none := builder.MustAction("none", func(context.Context, any) (any, error) { return nil, nil })
+	none := builder.MustFunc("none", func(context.Context, any) (any, error) { return nil, nil })
 	e := enginetest.New(t, bad, none)
 	run, err := bad.Run(t.Context(), e, nil)
 	require.NoError(t, err)
@@ -384,7 +384,7 @@ func TestAResultThatBreaksItsRules(t *testing.T) {
 func TestPriorityOfARun(t *testing.T) {
 	var mu sync.Mutex
 	var done []string
-	a := builder.MustAction("a", func(_ context.Context, s string) (string, error) {
+	a := builder.MustFunc("a", func(_ context.Context, s string) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		done = append(done, s)
@@ -412,7 +412,7 @@ func TestPriorityOfARun(t *testing.T) {
 // A function that takes too long fails with the code "timeout", and is tried again.
 func TestAttemptTimeout(t *testing.T) {
 	var calls atomic.Int32
-	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("slow", func(ctx context.Context, n int) (int, error) {
 		if calls.Add(1) == 1 {
 			<-ctx.Done()
 			return 0, ctx.Err()
@@ -434,7 +434,7 @@ func TestAttemptTimeout(t *testing.T) {
 
 // An action that cannot be has all its problems told, each with the line that declares it.
 func TestAnActionThatCannotBe(t *testing.T) {
-	_, err := builder.Action[order, receipt]("no good", nil, builder.Retry(func(p *retry.Policy) { p.Base = -1 }),
+	_, err := builder.Func[order, receipt]("no good", nil, builder.Retry(func(p *retry.Policy) { p.Base = -1 }),
 		builder.AttemptTimeout(-time.Second), builder.Handles(nil))
 	var problems *builder.Error
 	require.ErrorAs(t, err, &problems)
@@ -444,8 +444,8 @@ func TestAnActionThatCannotBe(t *testing.T) {
 		require.Contains(t, p.Pos.String(), "action_test.go")
 	}
 	require.Subset(t, codes, []string{"bad-name", "nil-function", "bad-retry", "negative-duration", "nil-handle"})
-	require.Panics(t, func() { builder.MustAction[order, receipt]("x", nil) })
-	var nilAction *builder.ActionRef[order, receipt]
+	require.Panics(t, func() { builder.MustFunc[order, receipt]("x", nil) })
+	var nilAction *builder.FuncRef[order, receipt]
 	_, err = nilAction.Run(t.Context(), nil, order{})
 	require.ErrorContains(t, err, "not built")
 	_, err = builder.Run[receipt]{}.Status(t.Context(), nil)

@@ -21,7 +21,7 @@ import (
 // never changes again.
 func TestCancelWhileRunning(t *testing.T) {
 	started, finish := make(chan context.Context, 1), make(chan struct{})
-	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("slow", func(ctx context.Context, n int) (int, error) {
 		started <- ctx
 		<-finish // it does not care about its context
 		return n, nil
@@ -57,7 +57,7 @@ func TestCancelOfNothing(t *testing.T) {
 	run, err := c.Run(t.Context(), c.e, order{})
 	require.NoError(t, err)
 	c.e.Drain()
-	other := builder.MustAction("other", func(_ context.Context, n int) (int, error) { return n, nil })
+	other := builder.MustFunc("other", func(_ context.Context, n int) (int, error) { return n, nil })
 	for _, cancel := range []func() (bool, error){
 		func() (bool, error) { return run.Cancel(t.Context(), c.e, nil) },
 		func() (bool, error) { return c.Of(workitem.CaseID{1}).Cancel(t.Context(), c.e, nil) },
@@ -150,7 +150,7 @@ func TestAKilledAttemptIsMadeAgain(t *testing.T) {
 	path := t.TempDir() + "/crash.db"
 	started, finish := make(chan struct{}, 8), make(chan struct{})
 	var calls atomic.Int32
-	a := builder.MustAction("slow", func(ctx context.Context, n int) (int, error) {
+	a := builder.MustFunc("slow", func(ctx context.Context, n int) (int, error) {
 		calls.Add(1)
 		started <- struct{}{}
 		select {
@@ -189,7 +189,7 @@ func TestAKilledAttemptIsMadeAgain(t *testing.T) {
 func TestALateAttemptIsRefused(t *testing.T) {
 	started, finish := make(chan int32, 2), make(chan struct{})
 	var calls atomic.Int32
-	a := builder.MustAction("slow", func(context.Context, int) (int, error) {
+	a := builder.MustFunc("slow", func(context.Context, int) (int, error) {
 		n := calls.Add(1)
 		started <- n
 		if n == 1 {
