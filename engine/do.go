@@ -87,9 +87,9 @@ func (tx *Tx) execute(c *workflow.Command) (workflow.Result, error) {
 
 // checkSizes refuses what is larger than the configuration allows, or is no JSON that every database keeps as it is.
 func (e *Engine) checkSizes(c *workflow.Command) error {
-	err := e.fits("payload", c.Payload)
+	err := e.checkPayload("payload", c.Payload)
 	if c.Reason != nil {
-		err = errors.Join(err, e.fits("details of the reason", c.Reason.Details))
+		err = errors.Join(err, e.checkPayload("details of the reason", c.Reason.Details))
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (tx *Tx) start(c *workflow.Command, o operation) (workflow.Result, error) {
 	}
 	fresh := &store.Case{Priority: c.Priority}
 	if fresh.Options, err = c.Options.Encode(); err == nil {
-		err = tx.e.fits("options", fresh.Options)
+		err = tx.e.checkPayload("options", fresh.Options)
 	}
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)

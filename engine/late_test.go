@@ -75,7 +75,7 @@ func (r *refusal) change(_ context.Context, c *activities.Change) error {
 	if !c.To.Final() {
 		return nil
 	}
-	return r.item(nil, nil)
+	return r.item(context.Background(), nil)
 }
 
 // A callback can put a timeout off, but not for good: in the end the item goes without it.

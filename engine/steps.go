@@ -155,7 +155,7 @@ func (j *journal) Tx(
 					}
 				}()
 				if done.Result, err = f(ctx, tx.s.DB()); err == nil {
-					err = j.e.fits("result", done.Result)
+					err = j.e.checkPayload("result", done.Result)
 				}
 				own = err
 				return err

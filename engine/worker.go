@@ -86,7 +86,7 @@ func (e *Engine) call(ctx context.Context, def *workflow.Definition, w *activiti
 	if output, err = spec.Run(ctx, w); err != nil {
 		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
-	if err = e.fits("output", output); err != nil {
+	if err = e.checkPayload("output", output); err != nil {
 		return nil, &activities.OutputError{Err: err}
 	}
 	return output, nil
