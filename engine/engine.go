@@ -14,7 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
+	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -82,8 +84,8 @@ type Engine struct {
 	loss     sync.Once             // see lose
 	lost     atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
 	jobs     sync.WaitGroup
-	keep     sweeper
-	inbox    inbox
+	cleaner  *retention.Cleaner
+	mailbox  *mailbox.Poller // nil if the store has none
 	ctx      context.Context // of jobs; canceled when the grace is over
 	cancel   context.CancelFunc
 }
@@ -144,8 +146,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.alarms.clock = e.clock
 	e.faults.init(e)
 	e.attempts = attemptLog{log: e.log, definitions: e.byPrint}
-	e.notifier, e.topics = notify.New(), notify.NewTopics()
-	e.observers = []observer{&e.sched, e.notifier, e.topics, &e.keep, &e.attempts}
+	e.notifier, e.topics, e.cleaner = notify.New(), notify.NewTopics(), e.newCleaner()
+	e.observers = []observer{&e.sched, e.notifier, e.topics, e.cleaner, &e.attempts}
 	e.sched.init(e)
 	e.active.init()
 	e.queue.init()
@@ -164,8 +166,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 		return fmt.Errorf("count the cases that are not served: %w", err)
 	}
 	e.sched.start()
-	e.keep.start(e)
-	e.inbox.start(e)
+	e.cleaner.Start(e.ctx)
+	e.startMailbox()
 	return nil
 }
 
@@ -267,7 +269,7 @@ func (e *Engine) Close() error {
 
 func (e *Engine) closeOnce() error {
 	e.sched.stop()
-	e.keep.close()
+	e.cleaner.Stop()
 	done := make(chan struct{})
 	go func() {
 		e.jobs.Wait()
@@ -298,10 +300,17 @@ func (e *Engine) shutDown() error {
 	<-e.stopped
 	e.runner.stop()
 	e.cancel()
-	e.inbox.wait.Wait()
-	e.keep.wait.Wait()
+	e.waitForOwn()
 	e.notifier.Close(e.over())
 	return e.store.Close()
+}
+
+// waitForOwn waits for the goroutines that send commands of the engine's own.
+func (e *Engine) waitForOwn() {
+	if e.mailbox != nil {
+		e.mailbox.Wait()
+	}
+	e.cleaner.Wait()
 }
 
 // Kill stops the engine as a kill of the process would: nothing more is written, running jobs are left as they are, and what
@@ -314,12 +323,11 @@ func (e *Engine) Kill() error {
 	var err error
 	e.close.Do(func() {
 		e.sched.stop()
-		e.keep.close()
+		e.cleaner.Stop()
 		e.endWork()
 		<-e.stopped
 		e.cancel()
-		e.inbox.wait.Wait()
-		e.keep.wait.Wait()
+		e.waitForOwn()
 		e.runner.stop()
 		e.notifier.Close(e.over())
 		err = killer.Kill()

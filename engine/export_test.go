@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -54,12 +55,12 @@ func Cached(ctx context.Context, e *Engine) (cases, steps int, err error) {
 }
 
 // InboxBatch is how many commands of other processes are read at a time.
-const InboxBatch = inboxBatch
+const InboxBatch = mailbox.PageSize
 
 // Inbox returns a function that looks into the inbox of an engine as it does now and then, for a store that hides it.
 func Inbox(e *Engine, w store.Watcher) (look func() error) {
-	i := &inbox{e: e, w: w}
-	return i.look
+	p := e.newPoller(w)
+	return func() error { return p.Poll(e.ctx) }
 }
 
 // Together has the writer find all that the functions ask for in its queue at once, in this order: each function sends one command

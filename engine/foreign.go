@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
@@ -37,21 +36,14 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 // [ErrUnknown], with the code "not-loaded".
 type NotLoadedError = kernel.NotLoadedError
 
-// foreign says why this engine cannot do a command that is about a workflow which it was not opened with, but that the
-// database knows: a program that has it can. It is nil for every other command.
-func (tx *Tx) foreign(c *workflow.Command, stored []*store.Definition) error {
-	if c.Kind == workflow.KindStart {
-		known := slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow })
-		if known && tx.e.byName[c.Workflow] == nil {
-			return tx.e.unknown(c.Workflow)
-		}
-		return nil
-	}
+// notLoaded returns a [*NotLoadedError] if a command is about a case that runs on a version of a workflow which this engine was not
+// opened with: a program that has it can execute the command. It is nil for every other command.
+func (tx *Tx) notLoaded(c *workflow.Command) error {
 	var root workitem.CaseID
 	var err error
 	switch c.Kind {
-	case workflow.KindBroadcast:
-		return nil // it is for every program
+	case workflow.KindStart, workflow.KindBroadcast:
+		return nil // it is about no case
 	case workflow.KindToken:
 		root, err = TokenCase(c.Token)
 	case workflow.KindAct:

@@ -19,7 +19,7 @@ func (e *Engine) lose(err error) error {
 		e.lost.Store(&err)
 		e.log.Error("the engine stops: its database was taken away. Close it, and open it again when the files are back", "error", err)
 		e.sched.stop()
-		e.keep.close()
+		e.cleaner.Stop()
 		e.endWork()
 		e.cancel()
 		e.notifier.Close(e.over())

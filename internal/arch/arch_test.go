@@ -39,7 +39,7 @@ var layers = map[string]int{
 	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
 	"internal/integrity": 6, "engine/why": 6,
 
-	"engine/internal/notify": 7,
+	"engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7,
 
 	"engine": 8,
 

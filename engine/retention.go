@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/retention"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// newCleaner returns the cleaner of an engine's store.
+func (e *Engine) newCleaner() *retention.Cleaner {
+	return retention.New(retention.Options{
+		Cases: expired{e},
+		Now:   e.now,
+		Alarm: func(at time.Time, f func()) (stop func()) { return e.alarms.at(at.UnixMicro(), f) },
+		Retry: func(ctx context.Context, f func() error) error {
+			return e.insist(ctx, func() error {
+				err := f()
+				if err == nil || isFault(err) {
+					e.faults.note("retention", err, "cases could not be removed; they are kept, and it is tried again")
+				}
+				return err
+			})
+		},
+		Active: e.active.add,
+		Logger: e.log,
+	})
+}
+
+// expired implements retention.Cases.
+type expired struct{ e *Engine }
+
+// Find implements retention.Cases.
+func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*store.Case, err error) {
+	err = x.e.store.View(ctx, func(r store.Reader) (err error) {
+		cases, err = r.Cases(ctx, f)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	return cases, asFault(err)
+}
+
+// Remove implements retention.Cases.
+func (x expired) Remove(ctx context.Context, ids []workitem.CaseID) ([]workitem.CaseID, error) {
+	return submitFor(ctx, x.e, &request{}, func(tx *Tx) (left []workitem.CaseID, err error) {
+		for _, id := range ids {
+			removed, err := tx.removeExpired(id)
+			if err != nil {
+				return nil, err
+			}
+			if !removed {
+				left = append(left, id)
+			}
+		}
+		return left, nil
+	})
+}
+
+// Unavailable implements retention.Cases.
+func (x expired) Unavailable(err error) bool {
+	return errors.Is(err, errCommit) || errors.Is(err, ErrClosed)
+}
+
+// removeExpired removes a root case, unless it was removed before, or it must stay after all.
+func (tx *Tx) removeExpired(root workitem.CaseID) (removed bool, err error) {
+	u, err := tx.open(root)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = tx.internal(u, "case sweep", (*kernel.Machine).Remove)
+	if errors.Is(err, ErrUnfinished) {
+		return false, nil
+	}
+	return err == nil, err
+}
