@@ -93,7 +93,7 @@ type wide struct {
 	Map    map[string]base `json:"map"`
 	Bytes  []byte          `json:"bytes"`
 	Gone   string          `json:"-"`
-	hidden string //lint:ignore U1000 that it is not set shows in the test
+	hidden string          //lint:ignore U1000 that it is not set shows in the test
 }
 
 func TestAnUnknownFieldIsFoundWhereverItIs(t *testing.T) {
