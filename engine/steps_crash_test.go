@@ -38,12 +38,17 @@ const stepCuts = 40
 const stepWorkers = 4
 
 // TestKillAtEveryCommitOfSteps is like TestKillAtEveryCommit for functions of steps: calls with retries, sleeps, events,
-// child cases, branches and cancellations. The functions note each call in a file that survives.
+// child cases, branches and cancellations. The functions note each call in a file that survives. Twenty processes are killed
+// by default, and eighty in the nightly form.
 func TestKillAtEveryCommitOfSteps(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts eighty processes; run without -short")
+		t.Skip("starts twenty processes; run without -short")
 	}
-	for n := 2; n <= 3*stepCuts; n += 3 {
+	every := 13
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		every = 3
+	}
+	for n := 2; n <= 3*stepCuts; n += every {
 		for _, moment := range []string{"before", "after"} {
 			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
 				t.Parallel()

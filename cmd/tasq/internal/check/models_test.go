@@ -77,12 +77,9 @@ func TestVerdictsOfTheIBMLibraries(t *testing.T) {
 }
 
 // Every run that shows a finding in the models of others can be written as a scenario file, and the engine replays it.
-// Each tenth file is tried, and all of them in the nightly form.
+// Each sixtieth file is tried, and all of them in the nightly form.
 func TestWitnessesOfModelsOfOthers(t *testing.T) {
-	every := 10
-	if testing.Short() {
-		every = 50
-	}
+	every := 60
 	if os.Getenv("TASQ_NIGHTLY") != "" {
 		every = 1
 	}
