@@ -123,6 +123,7 @@ func TestACallbackThatFailsUndoesItsCommand(t *testing.T) {
 }
 
 func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	late := make(chan error, 1)
 	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {

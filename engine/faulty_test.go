@@ -176,7 +176,10 @@ func TestEachFaultOfWhatIsDueIsTriedAgain(t *testing.T) {
 			"append": func(f *faulty) *atomic.Int32 { return &f.append_ },
 			"commit": func(f *faulty) *atomic.Int32 { return &f.commits },
 		} {
-			t.Run(kind+" "+place, func(t *testing.T) { testFaultOfWhatIsDue(t, &faulty{Opener: sqlite.Memory(), kind: kind}, of) })
+			t.Run(kind+" "+place, func(t *testing.T) {
+				t.Parallel() // the engine waits before it tries again
+				testFaultOfWhatIsDue(t, &faulty{Opener: sqlite.Memory(), kind: kind}, of)
+			})
 		}
 	}
 }

@@ -441,7 +441,7 @@ func TestAnActionThatCannotBe(t *testing.T) {
 	var codes []string
 	for _, p := range problems.Problems {
 		codes = append(codes, string(p.Code))
-		require.Contains(t, p.Pos.String(), "action_test.go")
+		require.Contains(t, p.Pos.String(), "func_test.go")
 	}
 	require.Subset(t, codes, []string{"bad-name", "nil-function", "bad-retry", "negative-duration", "nil-handle"})
 	require.Panics(t, func() { builder.MustFunc[order, receipt]("x", nil) })

@@ -70,6 +70,7 @@ func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 
 // Panics, and handlers that take too long, are failures like any other: the run ends in any case.
 func TestAHandlerThatPanicsOrHangs(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	var mode atomic.Value

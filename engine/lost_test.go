@@ -146,6 +146,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 
 // The same with a file: an idle engine notices by itself that it is gone.
 func TestAnIdleEngineStopsWhenItsFileIsRemoved(t *testing.T) {
+	t.Parallel()
 	log, path := &lines{}, filepath.Join(t.TempDir(), "cases.db")
 	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil })
 	e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}.Open(t.Context(), sqlite.File(path), a)

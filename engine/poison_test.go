@@ -39,6 +39,7 @@ func TestAPoisonousJobIsCalledAtMostFiveTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts several processes; run without -short")
 	}
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "poison.db")
 	deaths := 0
 	for ; deaths < 10; deaths++ {

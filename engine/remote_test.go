@@ -42,6 +42,7 @@ func leave(t testing.TB, path string, c workflow.Command) {
 }
 
 func TestTheOwnerDoesTheCommandsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
 	path := filepath.Join(t.TempDir(), "article.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, a)
@@ -255,6 +256,7 @@ func TestCodesAreStable(t *testing.T) {
 // More commands may be left than are read at a time, and those of another program stay where they are: none of them
 // hides the ones behind it.
 func TestManyCommandsThatWereLeftAreAllDone(t *testing.T) {
+	t.Parallel()
 	a, b := oneTask("ours"), oneTask("theirs")
 	path := filepath.Join(t.TempDir(), "many.db")
 	e, err := engine.Open(t.Context(), sqlite.File(path), a, b)
@@ -305,6 +307,7 @@ func TestACommandThatCouldNotBeTakenIsTriedAgain(t *testing.T) {
 
 // A completion handler that takes too long is told by a job, whoever gave the command that ended the run.
 func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	var calls atomic.Int32
