@@ -36,7 +36,7 @@ var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 func (e *Engine) claim(n entry) {
 	c := &claim{entry: n, e: e, lease: e.now().Add(e.cfg.Lease)}
 	c.ctx, c.cancel = context.WithCancel(e.ctx)
-	r := e.onOurJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
+	r := e.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.asked, err = m.Claim(n.job, e.cfg.Owner, c.lease)
 		return err
 	})
@@ -51,22 +51,22 @@ func (e *Engine) claim(n entry) {
 // the worker goes on then, since the job is as it was, so its fence is the same.
 func (c *claim) accepted(tx *Tx) {
 	if c.steps != nil {
-		c.e.recallClaim(tx, c.entry, c.asked.Steps)
+		c.e.cacheSteps(tx, c.entry, c.asked.Steps)
 		return
 	}
 	c.work = c.asked
 	c.steps = c.e.newJournal(c.entry, c.work)
-	c.e.recallClaim(tx, c.entry, c.work.Steps)
+	c.e.cacheSteps(tx, c.entry, c.work.Steps)
 	c.e.sched.hold(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
 	if !c.cautious {
-		c.e.sched.hands.do(c)
+		c.e.sched.pool.do(c)
 	}
 }
 
 func (c *claim) ended(err error) {
 	switch {
 	case err == nil && c.cautious:
-		c.e.sched.hands.do(c)
+		c.e.sched.pool.do(c)
 	case err == nil:
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)

@@ -22,18 +22,18 @@ var errLate = errors.New("a completion handler took its transaction with it")
 const maxNesting = 20
 
 // complete tells the completion handlers of a root case that the command has ended.
-func (tx *Tx) complete(u *unit, events []store.Event) error {
+func (tx *Tx) complete(u *treeWrite, events []store.Event) error {
 	for _, e := range events {
 		if end, ok := e.(*store.CaseEnded); ok && end.Case == u.tree.Root {
-			return tx.tellAll(u)
+			return tx.callHandlers(u)
 		}
 	}
 	return nil
 }
 
-// tellAll tells those who want to know of the end of a root case. Jobs are opened first, so that a handler which
-// removes the case is refused while somebody has still to be told.
-func (tx *Tx) tellAll(u *unit) error {
+// callHandlers calls the completion handlers of a root case that has ended. Jobs are opened first, so that a handler which
+// removes the case is refused while another one has still to be called.
+func (tx *Tx) callHandlers(u *treeWrite) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
 	o, err := workflow.OptionsOf(c)
 	if err != nil {
@@ -47,7 +47,7 @@ func (tx *Tx) tellAll(u *unit) error {
 		}
 		if h := d.Handlers[t.Handler]; h != nil && h.Run != nil && !tx.late {
 			now = append(now, t)
-		} else if err := tx.tellByJob(u, t, nil); err != nil {
+		} else if err := tx.callByJob(u, t, nil); err != nil {
 			return err
 		}
 	}
@@ -55,11 +55,11 @@ func (tx *Tx) tellAll(u *unit) error {
 	case 0:
 		return nil
 	case 1:
-		return tx.tellNow(u, d, c, now[0])
+		return tx.callInTx(u, d, c, now[0])
 	}
-	err = tx.apart(func() error {
+	err = tx.savepoint(func() error {
 		for _, t := range now {
-			if err := tx.tellNow(u, d, c, t); err != nil {
+			if err := tx.callInTx(u, d, c, t); err != nil {
 				return err
 			}
 		}
@@ -69,7 +69,7 @@ func (tx *Tx) tellAll(u *unit) error {
 		return err
 	}
 	for _, t := range now { // what they did is undone, and the run is there again
-		if err := tx.tellByJob(u, t, nil); err != nil {
+		if err := tx.callByJob(u, t, nil); err != nil {
 			return err
 		}
 	}
@@ -81,9 +81,9 @@ func (tx *Tx) tellAll(u *unit) error {
 // since it may be a part of an Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
-// tellNow calls a handler in the transaction. If it fails, what it did is undone alone, and a job tells it later.
-func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
-	err := tx.apart(func() error { return tx.tell(d, c, t) })
+// callInTx calls a handler in the transaction. If it fails, what it did is undone alone, and a job calls it later.
+func (tx *Tx) callInTx(u *treeWrite, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
+	err := tx.savepoint(func() error { return tx.callHandler(d, c, t) })
 	switch {
 	case err == nil:
 		return nil
@@ -95,11 +95,11 @@ func (tx *Tx) tellNow(u *unit, d *workflow.Definition, c activities.CaseInfo, t 
 	if u.tree.Removed() { // by an earlier handler
 		return fmt.Errorf("%w: %w", errRunGone, err)
 	}
-	return tx.tellByJob(u, t, workitem.FailureOf(err))
+	return tx.callByJob(u, t, workitem.FailureOf(err))
 }
 
-// tellByJob has a job tell a handler; after a failure the first wait of its backoff comes first.
-func (tx *Tx) tellByJob(u *unit, t workflow.HandlerCall, failure *workitem.Failure) error {
+// callByJob has a job call a handler; after a failure the first wait of its backoff comes first.
+func (tx *Tx) callByJob(u *treeWrite, t workflow.HandlerCall, failure *workitem.Failure) error {
 	wait, _ := backoff.Next(retry.Failure{Attempt: 1, Err: failure})
 	if failure == nil {
 		wait = 0
@@ -107,8 +107,8 @@ func (tx *Tx) tellByJob(u *unit, t workflow.HandlerCall, failure *workitem.Failu
 	return tx.do(u, "", func(m *kernel.Machine) error { return m.Tell(t, failure, wait) })
 }
 
-// tell calls a handler with the transaction.
-func (tx *Tx) tell(d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
+// callHandler calls a handler with the transaction.
+func (tx *Tx) callHandler(d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	h := d.Handlers[t.Handler]
 	if h == nil || h.Run == nil {
 		return fmt.Errorf("workflow %s has no completion handler %q that could be told in a transaction", d.Name, t.Handler)
@@ -124,15 +124,15 @@ func (tx *Tx) tell(d *workflow.Definition, c activities.CaseInfo, t workflow.Han
 	return nil
 }
 
-// tellDue does what a job that tells a handler is for. The job is done already, in this transaction: so the handler may
+// callDue does what a job that calls a handler is for. The job is done already, in this transaction: so the handler may
 // remove the case.
-func (tx *Tx) tellDue(u *unit, j *store.Job) error {
+func (tx *Tx) callDue(u *treeWrite, j *store.Job) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
 	d := tx.e.byPrint[c.Fingerprint]
 	if d == nil {
-		return errForeign
+		return errNotLoaded
 	}
-	err := tx.tell(d, c, workflow.HandlerCall{Handler: j.Name, Value: j.Input})
+	err := tx.callHandler(d, c, workflow.HandlerCall{Handler: j.Name, Value: j.Input})
 	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
 		return err
 	}

@@ -152,11 +152,11 @@ func (tx *Tx) begin(
 	tree := store.NewTree()
 	tree.Root = fresh.ID
 	result := workflow.Result{Case: fresh.ID}
-	return tx.on(tx.unit(tree), o, result, func(m *kernel.Machine) error { return m.Start(fresh, d, c.Payload, due, steps) })
+	return tx.on(tx.newWrite(tree), o, result, func(m *kernel.Machine) error { return m.Start(fresh, d, c.Payload, due, steps) })
 }
 
 // on runs a command on a tree, and keeps its result for its key.
-func (tx *Tx) on(u *unit, o operation, result workflow.Result, f func(*kernel.Machine) error) (workflow.Result, error) {
+func (tx *Tx) on(u *treeWrite, o operation, result workflow.Result, f func(*kernel.Machine) error) (workflow.Result, error) {
 	err := tx.mark(u, o, result)
 	if err == nil {
 		err = tx.do(u, o.actor, f)
@@ -266,7 +266,7 @@ func (tx *Tx) reclaim(c *workflow.Command, o operation) (workflow.Result, error)
 }
 
 // openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case of it.
-func (tx *Tx) openRoot(c *workflow.Command) (*unit, error) {
+func (tx *Tx) openRoot(c *workflow.Command) (*treeWrite, error) {
 	u, err := tx.openAny(c.Case)
 	if err != nil || c.Workflow == "" {
 		return u, err

@@ -15,7 +15,7 @@ import (
 
 // fire has the writer do what a due timer is for.
 func (e *Engine) fire(n entry) {
-	r := e.onOurJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
+	r := e.onLoadedJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
 	fire := r.run
 	r.run = func(tx *Tx) error {
 		u, err := tx.open(n.root)
@@ -26,7 +26,7 @@ func (e *Engine) fire(n entry) {
 		if err := fire(tx); err != nil || j.Kind != store.JobTell {
 			return err
 		}
-		return tx.tellDue(u, j)
+		return tx.callDue(u, j)
 	}
 	r.ctx = context.Background()
 	r.ended = func(err error) {
@@ -54,7 +54,7 @@ func (e *Engine) notBegun(n entry, err error) {
 
 // unwanted reports whether an error says that nothing is left to do: the job has ended, is another's, or the engine is closed.
 func unwanted(err error) bool {
-	return errors.Is(err, ErrClosed) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) || errors.Is(err, errForeign)
+	return errors.Is(err, ErrClosed) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrNotFound) || errors.Is(err, errNotLoaded)
 }
 
 // putOff has a pending job wait after the process refused what the engine did for it. That counts as an attempt.

@@ -62,12 +62,12 @@ type Engine struct {
 	closing chan struct{}
 	stopped chan struct{} // the writer has ended
 
-	runner   *runner                     // runs callbacks; the writer's own
-	trees    map[workitem.CaseID]*cached // the writer's own
-	recalled int                         // how many steps they remember; the writer's own
-	batch    []*request                  // the writer's own, kept for its memory
-	patience *time.Timer                 // the writer's own
-	uses     uint64
+	runner      *runner                     // runs callbacks; the writer's own
+	trees       map[workitem.CaseID]*cached // the writer's own
+	cachedSteps int                         // how many steps they remember; the writer's own
+	batch       []*request                  // the writer's own, kept for its memory
+	patience    *time.Timer                 // the writer's own
+	uses        uint64
 
 	observers []observer // fixed once the engine is open
 
@@ -301,7 +301,7 @@ func (e *Engine) shutDown() error {
 	e.runner.stop()
 	e.cancel()
 	e.waitForOwn()
-	e.notifier.Close(e.over())
+	e.notifier.Close(e.closedError())
 	return e.store.Close()
 }
 
@@ -329,7 +329,7 @@ func (e *Engine) Kill() error {
 		e.cancel()
 		e.waitForOwn()
 		e.runner.stop()
-		e.notifier.Close(e.over())
+		e.notifier.Close(e.closedError())
 		err = killer.Kill()
 	})
 	return err

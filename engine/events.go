@@ -40,7 +40,7 @@ func (tx *Tx) sendToken(c *workflow.Command, o operation) (workflow.Result, erro
 
 // broadcast wakes the steps that wait for a topic, and starts a case of each workflow that subscribes to it.
 func (tx *Tx) broadcast(c *workflow.Command, o operation) (workflow.Result, error) {
-	first, result := (*unit)(nil), workflow.Result{}
+	first, result := (*treeWrite)(nil), workflow.Result{}
 	unkeyed := operation{command: o.command, actor: o.actor}
 	for _, root := range tx.e.topics.Waiting(c.Event) {
 		u, err := tx.open(root)

@@ -17,8 +17,8 @@ import (
 func CheckRecalled(ctx context.Context, e *Engine) (n int, err error) {
 	return n, e.submit(ctx, &request{run: func(tx *Tx) error {
 		for root, c := range e.trees {
-			_, j := c.tree.Job(c.recall.job)
-			steps, known := host{tx}.Recalled(root, c.recall.job)
+			_, j := c.tree.Job(c.steps.job)
+			steps, known := host{tx}.CachedSteps(root, c.steps.job)
 			if !known || j == nil {
 				continue
 			}
@@ -48,7 +48,7 @@ func CheckRecalled(ctx context.Context, e *Engine) (n int, err error) {
 // Cached says how many root cases are in memory, and how many steps are remembered.
 func Cached(ctx context.Context, e *Engine) (cases, steps int, err error) {
 	err = e.submit(ctx, &request{reads: true, run: func(*Tx) error {
-		cases, steps = len(e.trees), e.recalled
+		cases, steps = len(e.trees), e.cachedSteps
 		return nil
 	}})
 	return cases, steps, err

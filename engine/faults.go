@@ -57,7 +57,7 @@ func (e *Engine) insist(ctx context.Context, f func() error) error {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			return e.over()
+			return e.closedError()
 		}
 	}
 }

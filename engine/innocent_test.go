@@ -65,8 +65,8 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 			return errors.Join(errors.New("own words"), err)
 		},
 	}), bad.End())
-	guilty := bad.MustBuild()
-	e := enginetest.New(t, w, guilty)
+	failed := bad.MustBuild()
+	e := enginetest.New(t, w, failed)
 	withTable(t, e)
 	start := func(key string, w *builder.Workflow[int]) func() error {
 		return func() error {
@@ -77,7 +77,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 	calls := atomic.Int32{}
 	errs := engine.Together(ctx, e.Engine,
 		start("one", w),
-		start("guilty", guilty),
+		start("failed", failed),
 		start("two", w),
 		func() error {
 			return e.Update(ctx, func(tx *engine.Tx) error {
@@ -89,7 +89,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 		start("three", w),
 		runSQL(t, e, undoing),
 		start("four", w),
-		start("guilty again", guilty),
+		start("failed again", failed),
 	)
 	for i, err := range errs {
 		switch i {

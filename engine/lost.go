@@ -22,9 +22,9 @@ func (e *Engine) lose(err error) error {
 		e.cleaner.Stop()
 		e.endWork()
 		e.cancel()
-		e.notifier.Close(e.over())
+		e.notifier.Close(e.closedError())
 	})
-	return e.over()
+	return e.closedError()
 }
 
 // endWork lets nothing more begin. What is queued is done, and then the writer ends.
@@ -36,8 +36,8 @@ func (e *Engine) endWork() {
 	})
 }
 
-// over is the error of what an engine refuses that has stopped. It wraps ErrClosed, and store.ErrLost if that is why.
-func (e *Engine) over() error {
+// closedError is the error of what an engine refuses that has stopped. It wraps ErrClosed, and store.ErrLost if that is why.
+func (e *Engine) closedError() error {
 	if lost := e.lost.Load(); lost != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, *lost)
 	}

@@ -21,7 +21,7 @@ func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	}
 	err := e.store.View(ctx, f)
 	if err != nil && errors.Is(err, fs.ErrClosed) && e.isClosing() {
-		return e.over()
+		return e.closedError()
 	}
 	return e.lose(err)
 }

@@ -92,7 +92,7 @@ func (e *Engine) ask(ctx context.Context, r *request) error {
 	}
 	r.ctx, r.done = ctx, e.answer()
 	if !e.enqueue(r) {
-		return e.over()
+		return e.closedError()
 	}
 	return nil
 }

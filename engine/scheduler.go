@@ -26,13 +26,13 @@ type scheduler struct {
 	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
-	hands    hands
+	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
 	on       bool
 	stopping bool
 	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
-	spin     spinning
+	loops    loopGuard
 	again    [maxLevel + 1]retries
 	next     []entry // memory for what a turn hands out
 }
@@ -100,7 +100,7 @@ func (s *scheduler) stop() {
 	if s.beat != nil {
 		s.beat()
 	}
-	s.hands.close()
+	s.pool.close()
 	for _, q := range s.queues {
 		s.e.active.add(-len(q.ready))
 		q.ready = nil
@@ -129,7 +129,7 @@ func (s *scheduler) Committed(tree *store.Tree, events []store.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *store.JobOpened:
-			changed = !s.spin.holds(e.Job) && s.add(e.Job, false) || changed
+			changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
 		case *store.JobMoved:
 			s.woken(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != store.JobRunning {
@@ -228,7 +228,7 @@ func (s *scheduler) drop(e *store.JobMoved) {
 	if e.To != store.JobCanceled {
 		return
 	}
-	s.spin.forget(e.Job)
+	s.loops.forget(e.Job)
 	s.passOver(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
@@ -253,7 +253,7 @@ func (s *scheduler) turn() {
 		return
 	}
 	now := s.e.now().UnixMicro()
-	for _, j := range s.spin.release(now) {
+	for _, j := range s.loops.release(now) {
 		s.add(j, false)
 	}
 	next := s.next[:0]

@@ -16,18 +16,18 @@ import (
 // Tx is one transaction of the engine: everything that is done through it happens together, or not at all. Workflows
 // and tasks take it in place of an [Engine].
 type Tx struct {
-	e     *Engine
-	s     store.Tx
-	ctx   context.Context
-	now   time.Time
-	units []*unit
-	first unit // of the units: most transactions have no other
-	gate  kernel.Gate
-	users bool // the user's code has control, and comes back in through the gate
+	e      *Engine
+	s      store.Tx
+	ctx    context.Context
+	now    time.Time
+	writes []*treeWrite
+	first  treeWrite // of the writes: most transactions have no other
+	gate   kernel.Gate
+	users  bool // the user's code has control, and comes back in through the gate
 
-	levels  []level // that are under way, the outermost first
-	late    bool    // completion handlers are told by jobs
-	nesting int     // how deep completion handlers have ended cases
+	savepoints []savepoint // that are under way, the outermost first
+	late       bool        // completion handlers are told by jobs
+	nesting    int         // how deep completion handlers have ended cases
 }
 
 // command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the
@@ -41,24 +41,24 @@ func (tx *Tx) command(f func() error) error {
 	if !tx.users {
 		return f()
 	}
-	return tx.apart(f)
+	return tx.savepoint(f)
 }
 
 // enter takes control from the user's code; leave gives it back.
 func (tx *Tx) enter() (leave func(), err error) {
 	switch {
 	case tx.gate.Over():
-		return nil, errTxOver
+		return nil, errTxEnded
 	case !tx.users:
 		return func() {}, nil
 	}
 	if err := tx.gate.In(); err != nil {
-		return nil, errTxOver
+		return nil, errTxEnded
 	}
 	return tx.gate.Out, nil
 }
 
-var errTxOver = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
+var errTxEnded = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
 
 // Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that
 // is durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A
@@ -80,7 +80,7 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
 func (tx *Tx) DB() domain.DB {
 	leave, err := tx.enter()
 	if err != nil {
-		return overDB()
+		return closedDB()
 	}
 	defer leave()
 	return tx.s.DB()
@@ -108,13 +108,13 @@ func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
 }
 
 // internal runs a command of the engine itself on a tree.
-func (tx *Tx) internal(u *unit, command string, f func(*kernel.Machine) error) error {
+func (tx *Tx) internal(u *treeWrite, command string, f func(*kernel.Machine) error) error {
 	_, err := tx.on(u, operation{command: command}, workflow.Result{}, f)
 	return err
 }
 
 // do runs one command on a tree.
-func (tx *Tx) do(u *unit, actor string, f func(*kernel.Machine) error) error {
+func (tx *Tx) do(u *treeWrite, actor string, f func(*kernel.Machine) error) error {
 	tx.touch(u)
 	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, actor)
 	err := f(m)
@@ -130,8 +130,8 @@ func (tx *Tx) do(u *unit, actor string, f func(*kernel.Machine) error) error {
 }
 
 // open finds or begins the part of the transaction that concerns a root case.
-func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
-	for _, u := range tx.units {
+func (tx *Tx) open(root workitem.CaseID) (*treeWrite, error) {
+	for _, u := range tx.writes {
 		if u.tree.Root == root {
 			return u, u.mustBeThere()
 		}
@@ -140,11 +140,11 @@ func (tx *Tx) open(root workitem.CaseID) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.unit(tree), nil
+	return tx.newWrite(tree), nil
 }
 
-func (tx *Tx) openAny(id workitem.CaseID) (*unit, error) {
-	for _, u := range tx.units {
+func (tx *Tx) openAny(id workitem.CaseID) (*treeWrite, error) {
+	for _, u := range tx.writes {
 		if u.tree.Case(id) != nil {
 			return u, u.mustBeThere()
 		}
@@ -161,7 +161,7 @@ func (tx *Tx) root(item workitem.ID) (workitem.CaseID, error) {
 	if root, ok := tx.e.index.get(item); ok {
 		return root, nil
 	}
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		if _, it := u.tree.Item(item); it != nil {
 			return u.tree.Root, nil
 		}

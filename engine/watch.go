@@ -67,7 +67,7 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 			}
 		}
 		if ctx.Err() == nil && e.lost.Load() != nil {
-			yield(nil, e.over())
+			yield(nil, e.closedError())
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 	for {
 		e.sched.turn()
 		if e.lost.Load() != nil {
-			return e.over()
+			return e.closedError()
 		}
 		select {
 		case <-e.active.quiet():

@@ -69,7 +69,7 @@ func (e *Engine) commit(first *request) {
 	batch, err := e.transact(append(e.batch, first), true)
 	all := batch
 	for undone(batch) {
-		if batch, err = e.innocent(batch), nil; len(batch) > 0 {
+		if batch, err = e.othersOf(batch), nil; len(batch) > 0 {
 			batch, err = e.transact(batch, false)
 		}
 	}
@@ -131,10 +131,10 @@ func (e *Engine) transact(batch []*request, more bool) ([]*request, error) {
 	return batch, err
 }
 
-// innocent answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again.
-func (e *Engine) innocent(batch []*request) []*request {
+// othersOf answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again.
+func (e *Engine) othersOf(batch []*request) []*request {
 	last := len(batch) - 1
-	guilty, kept := batch[last], make([]*request, 0, last)
+	failed, kept := batch[last], make([]*request, 0, last)
 	for _, r := range batch[:last] {
 		e.forget(r.tx)
 		if r.once { // it failed, and was undone before: one that succeeds is the last
@@ -143,10 +143,10 @@ func (e *Engine) innocent(batch []*request) []*request {
 			kept = append(kept, r)
 		}
 	}
-	if guilty.tellLater() {
-		return append(kept, guilty)
+	if failed.deferHandlers() {
+		return append(kept, failed)
 	}
-	e.answered(guilty)
+	e.answered(failed)
 	return kept
 }
 
@@ -213,7 +213,7 @@ func (e *Engine) execute(s store.Tx, r *request) {
 		}
 	}
 	e.attempt(s, r)
-	if !errors.Is(r.err, store.ErrUndone) && r.tellLater() {
+	if !errors.Is(r.err, store.ErrUndone) && r.deferHandlers() {
 		e.attempt(s, r)
 	}
 	if r.err == nil && r.accepted != nil {
@@ -227,8 +227,8 @@ func (e *Engine) attempt(s store.Tx, r *request) {
 	r.err = r.tx.try(r.run)
 }
 
-// tellLater reports whether a request that failed is to be done again with its completion handlers told by jobs.
-func (r *request) tellLater() bool {
+// deferHandlers reports whether a request that failed is to be done again with its completion handlers told by jobs.
+func (r *request) deferHandlers() bool {
 	if r.once || r.late || !errors.Is(r.err, errLate) {
 		return false
 	}
@@ -260,12 +260,12 @@ func (tx *Tx) try(run func(*Tx) error) error {
 
 // publish tells the rest of the engine what a committed request did.
 func (e *Engine) publish(tx *Tx) {
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		e.observe(u.tree, u.events())
 		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
 		} else if c := e.trees[u.tree.Root]; c != nil {
-			e.recallNote(c, u)
+			e.updateSteps(c, u)
 		}
 	}
 }
@@ -275,16 +275,16 @@ func (e *Engine) forget(tx *Tx) {
 	if tx == nil {
 		return // the store did not even begin
 	}
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		e.evict(u.tree.Root)
 	}
 }
 
 // cached is a tree in memory between commands.
 type cached struct {
-	tree   *store.Tree
-	used   uint64
-	recall recall
+	tree  *store.Tree
+	used  uint64
+	steps stepCache
 }
 
 // load finds a tree in memory, or has the store read it.
@@ -322,7 +322,7 @@ func (e *Engine) evict(root workitem.CaseID) {
 	if c == nil {
 		return
 	}
-	e.recallDrop(c)
+	e.dropSteps(c)
 	delete(e.trees, root)
 	e.index.drop(c.tree)
 }

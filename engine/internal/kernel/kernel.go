@@ -69,9 +69,9 @@ type Host interface {
 	Named(workflow string) *workflow.Definition
 	// Steps lists the steps of a job by their owner; see [workitem.Step.Owner].
 	Steps(owner [16]byte) ([]*workitem.Step, error)
-	// Recalled lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
+	// CachedSteps lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
 	// that is the caller's.
-	Recalled(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
+	CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 

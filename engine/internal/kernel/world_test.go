@@ -36,18 +36,20 @@ func (h *host) Definition(fingerprint string) *workflow.Definition {
 	return nil
 }
 
-func (h *host) Named(name string) *workflow.Definition                            { return h.Definition(name) }
-func (h *host) Call(ctx context.Context, f func(context.Context) error) error     { return f(ctx) }
-func (h *host) Gate() *kernel.Gate                                                { return &h.gate }
-func (h *host) Steps([16]byte) ([]*workitem.Step, error)                          { return nil, nil }
-func (h *host) Recalled(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) { return nil, true }
-func (h *host) DB() domain.DB                                                     { return nil }
-func (h *host) NewID(time.Time) workitem.ID                                       { return h.next() }
-func (h *host) NewCaseID(time.Time) workitem.CaseID                               { return workitem.CaseID(h.next()) }
-func (h *host) NewJobID(time.Time) workitem.JobID                                 { return workitem.JobID(h.next()) }
-func (h *host) NewStepID(time.Time) workitem.StepID                               { return workitem.StepID(h.next()) }
-func (h *host) NewMessageID(time.Time) workitem.MessageID                         { return workitem.MessageID(h.next()) }
-func (h *host) NewToken(workitem.CaseID) (string, error)                          { return "token", nil }
+func (h *host) Named(name string) *workflow.Definition                        { return h.Definition(name) }
+func (h *host) Call(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
+func (h *host) Gate() *kernel.Gate                                            { return &h.gate }
+func (h *host) Steps([16]byte) ([]*workitem.Step, error)                      { return nil, nil }
+func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
+	return nil, true
+}
+func (h *host) DB() domain.DB                             { return nil }
+func (h *host) NewID(time.Time) workitem.ID               { return h.next() }
+func (h *host) NewCaseID(time.Time) workitem.CaseID       { return workitem.CaseID(h.next()) }
+func (h *host) NewJobID(time.Time) workitem.JobID         { return workitem.JobID(h.next()) }
+func (h *host) NewStepID(time.Time) workitem.StepID       { return workitem.StepID(h.next()) }
+func (h *host) NewMessageID(time.Time) workitem.MessageID { return workitem.MessageID(h.next()) }
+func (h *host) NewToken(workitem.CaseID) (string, error)  { return "token", nil }
 
 func (h *host) next() (id workitem.ID) {
 	h.ids++

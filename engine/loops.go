@@ -11,12 +11,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// spinning watches for loops that take no time: a task whose timer is due at once, and that is enabled again by what the timer
+// loopGuard watches for loops that take no time: a task whose timer is due at once, and that is enabled again by what the timer
 // does. Each round is a command of its own, so the kernel sees no end to miss. On a clock that goes on, such a loop is
 // work like any other; on one that stands still, as in tests and scenario files, it would keep the engine busy for ever. There the
 // rounds of one task of a case at one moment are counted, and when there were maxRounds of them, its next job is
 // held back until the clock has moved.
-type spinning struct {
+type loopGuard struct {
 	at    int64           // the moment, in microseconds since 1970
 	since map[roundOf]int // the generation of each task when it was first enabled at that moment
 	last  map[roundOf]int
@@ -36,7 +36,7 @@ const (
 )
 
 // holds takes note of a job that was opened, and reports whether it is held back.
-func (s *spinning) holds(j *store.Job) bool {
+func (s *loopGuard) holds(j *store.Job) bool {
 	if j.Generation < someRounds || j.Due.After(j.Created) {
 		return false
 	}
@@ -62,7 +62,7 @@ func (s *spinning) holds(j *store.Job) bool {
 }
 
 // rounds lists the tasks of a loop, with how often each was enabled.
-func (s *spinning) rounds(id workitem.CaseID) string {
+func (s *loopGuard) rounds(id workitem.CaseID) string {
 	var list []string
 	for _, of := range slices.SortedFunc(maps.Keys(s.since), func(a, b roundOf) int { return cmp.Compare(a.task, b.task) }) {
 		if n := s.last[of] - s.since[of]; of.at == id && n > 0 {
@@ -73,17 +73,17 @@ func (s *spinning) rounds(id workitem.CaseID) string {
 }
 
 // release returns what was held back at another moment than now.
-func (s *spinning) release(now int64) []*store.Job {
+func (s *loopGuard) release(now int64) []*store.Job {
 	if len(s.held) == 0 || now == s.at {
 		return nil
 	}
 	held := s.held
-	*s = spinning{}
+	*s = loopGuard{}
 	return held
 }
 
 // forget drops a job that was canceled while it was held back.
-func (s *spinning) forget(id workitem.JobID) {
+func (s *loopGuard) forget(id workitem.JobID) {
 	s.held = slices.DeleteFunc(s.held, func(j *store.Job) bool { return j.ID == id })
 	if len(s.held) == 0 {
 		s.err = nil
@@ -94,5 +94,5 @@ func (s *spinning) forget(id workitem.JobID) {
 func (s *scheduler) spun() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.spin.err
+	return s.loops.err
 }

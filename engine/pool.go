@@ -2,9 +2,9 @@ package engine
 
 import "sync"
 
-// hands are goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
+// pool is a set of goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
 // which costs as much as reading the job's input.
-type hands struct {
+type pool struct {
 	mu   sync.Mutex
 	idle []chan *claim // of those that wait for a job; the last one that came to rest is the next to go
 	over bool
@@ -14,7 +14,7 @@ type hands struct {
 const maxIdle = 128
 
 // do has the job done on a goroutine of its own, without waiting for it.
-func (h *hands) do(c *claim) {
+func (h *pool) do(c *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.idle) - 1
@@ -26,7 +26,7 @@ func (h *hands) do(c *claim) {
 	h.idle = h.idle[:last]
 }
 
-func (h *hands) run(c *claim) {
+func (h *pool) run(c *claim) {
 	next := make(chan *claim, 1)
 	for more := true; more; c, more = <-next {
 		c.do()
@@ -35,7 +35,7 @@ func (h *hands) run(c *claim) {
 }
 
 // rest offers a goroutine for further jobs, or closes its channel if it is not needed.
-func (h *hands) rest(next chan *claim) {
+func (h *pool) rest(next chan *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over || len(h.idle) >= maxIdle {
@@ -46,7 +46,7 @@ func (h *hands) rest(next chan *claim) {
 }
 
 // close ends the idle goroutines now, and the others when their job is done.
-func (h *hands) close() {
+func (h *pool) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.over = true

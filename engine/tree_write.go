@@ -12,10 +12,10 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// unit is what a transaction does to one tree: one entry of the journal for all its commands, but for those with an
+// treeWrite is what a transaction does to one tree: one entry of the journal for all its commands, but for those with an
 // idempotency key, of which each has an entry of its own, with its key, its answer, and its very command. So the key is known
 // again by what it was used for, whatever else the transaction did.
-type unit struct {
+type treeWrite struct {
 	tree  *store.Tree
 	done  []store.Entry // those before the one that is written now
 	entry store.Entry
@@ -24,19 +24,19 @@ type unit struct {
 	touched int // how many of the transaction's levels, from the outermost, know where it stood
 }
 
-func (tx *Tx) unit(tree *store.Tree) *unit {
+func (tx *Tx) newWrite(tree *store.Tree) *treeWrite {
 	tree.Begin()
 	u := &tx.first
-	if len(tx.units) > 0 {
-		u = new(unit)
+	if len(tx.writes) > 0 {
+		u = new(treeWrite)
 	}
-	*u = unit{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}, touched: len(tx.levels)}
-	tx.units = append(tx.units, u)
+	*u = treeWrite{tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}, touched: len(tx.savepoints)}
+	tx.writes = append(tx.writes, u)
 	return u
 }
 
 // mustBeThere refuses a tree that this transaction has removed.
-func (u *unit) mustBeThere() error {
+func (u *treeWrite) mustBeThere() error {
 	if u.tree.Removed() {
 		return fmt.Errorf("case %s was removed: %w", u.tree.Root, ErrNotFound)
 	}
@@ -44,7 +44,7 @@ func (u *unit) mustBeThere() error {
 }
 
 // mark notes a command that begins. One with a key keeps its result.
-func (tx *Tx) mark(u *unit, o operation, result workflow.Result) error {
+func (tx *Tx) mark(u *treeWrite, o operation, result workflow.Result) error {
 	tx.touch(u)
 	if u.entry.Command != "" && (u.entry.Key != "" || o.key != "") {
 		u.seal()
@@ -74,7 +74,7 @@ type answer struct {
 
 // remember keeps the key of a command whose result is known once it is done, in an entry of its own. One that reached no case
 // (u is nil) did nothing, so there is nothing to remember.
-func (tx *Tx) remember(u *unit, o operation, result workflow.Result) error {
+func (tx *Tx) remember(u *treeWrite, o operation, result workflow.Result) error {
 	if o.key == "" || u == nil {
 		return nil
 	}
@@ -82,14 +82,14 @@ func (tx *Tx) remember(u *unit, o operation, result workflow.Result) error {
 }
 
 // seal ends an entry and begins the next.
-func (u *unit) seal() {
+func (u *treeWrite) seal() {
 	u.named()
 	u.done = append(u.done, u.entry)
 	u.entry = store.Entry{Root: u.entry.Root, At: u.entry.At}
 }
 
 // named puts the commands of the last entry together.
-func (u *unit) named() {
+func (u *treeWrite) named() {
 	if u.also != nil {
 		u.entry.Command += ", " + strings.Join(u.also, ", ")
 		u.also = nil
@@ -97,7 +97,7 @@ func (u *unit) named() {
 }
 
 // close ends the last entry, and leaves those out that say nothing. It reports whether there are any.
-func (u *unit) close() bool {
+func (u *treeWrite) close() bool {
 	u.named()
 	u.done = slices.DeleteFunc(u.done, silent)
 	if silent(u.entry) && len(u.done) > 0 {
@@ -110,7 +110,7 @@ func (u *unit) close() bool {
 func silent(e store.Entry) bool { return len(e.Events) == 0 && e.Key == "" }
 
 // entries lists what was written, in order.
-func (u *unit) entries() iter.Seq[*store.Entry] {
+func (u *treeWrite) entries() iter.Seq[*store.Entry] {
 	return func(yield func(*store.Entry) bool) {
 		for i := range u.done {
 			if !yield(&u.done[i]) {
@@ -122,7 +122,7 @@ func (u *unit) entries() iter.Seq[*store.Entry] {
 }
 
 // events lists what happened to the tree, in order.
-func (u *unit) events() []store.Event {
+func (u *treeWrite) events() []store.Event {
 	if len(u.done) == 0 {
 		return u.entry.Events
 	}
@@ -135,7 +135,7 @@ func (u *unit) events() []store.Event {
 
 // keyed finds the entry of a command of this transaction by its idempotency key; nil if there is none.
 func (tx *Tx) keyed(key string) *store.Entry {
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		for e := range u.entries() {
 			if e.Key == key {
 				return e
@@ -169,16 +169,16 @@ func (tx *Tx) answered(o operation) (workflow.Result, bool, error) {
 
 // append hands the transaction's changes to the store.
 func (tx *Tx) append() error {
-	kept := tx.units[:0]
-	for _, u := range tx.units {
+	kept := tx.writes[:0]
+	for _, u := range tx.writes {
 		if u.close() {
 			kept = append(kept, u)
 		} else {
 			u.tree.Rollback()
 		}
 	}
-	tx.units = kept
-	for _, u := range tx.units {
+	tx.writes = kept
+	for _, u := range tx.writes {
 		for e := range u.entries() {
 			if err := tx.s.Append(tx.ctx, e, u.tree); err != nil {
 				tx.e.forget(tx)
@@ -186,7 +186,7 @@ func (tx *Tx) append() error {
 			}
 		}
 	}
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		if tx.e.trees[u.tree.Root] == nil {
 			tx.e.cache(u.tree)
 		}
@@ -200,8 +200,8 @@ func (tx *Tx) append() error {
 }
 
 func (tx *Tx) rollback() {
-	for _, u := range tx.units {
+	for _, u := range tx.writes {
 		u.tree.Rollback()
 	}
-	tx.units = nil
+	tx.writes = nil
 }

@@ -9,23 +9,23 @@ import (
 // so a level costs what it touches, however much the transaction holds.
 
 // level is a part of a transaction that can be undone alone.
-type level struct {
-	units  int // how many there were when it began
+type savepoint struct {
+	writes int // how many there were when it began
 	points []point
 }
 
 // point is where a unit stood when a level first touched it.
 type point struct {
-	unit  *unit
+	unit  *treeWrite
 	mark  store.Mark
 	done  int
 	entry store.Entry // with its events
 	also  []string
 }
 
-// apart runs f, and undoes all that it did by means of the transaction, alone, if it fails.
-func (tx *Tx) apart(f func() error) error {
-	tx.levels = append(tx.levels, level{units: len(tx.units)})
+// savepoint runs f, and undoes all that it did by means of the transaction, alone, if it fails.
+func (tx *Tx) savepoint(f func() error) error {
+	tx.savepoints = append(tx.savepoints, savepoint{writes: len(tx.writes)})
 	err := tx.s.Savepoint(tx.ctx, f)
 	if err != nil {
 		tx.undo()
@@ -36,17 +36,17 @@ func (tx *Tx) apart(f func() error) error {
 }
 
 // touch notes where a unit stands for the levels that have not touched it yet.
-func (tx *Tx) touch(u *unit) {
-	for ; u.touched < len(tx.levels); u.touched++ {
-		l := &tx.levels[u.touched]
+func (tx *Tx) touch(u *treeWrite) {
+	for ; u.touched < len(tx.savepoints); u.touched++ {
+		l := &tx.savepoints[u.touched]
 		l.points = append(l.points, point{unit: u, mark: u.tree.Mark(), done: len(u.done), entry: u.entry, also: u.also})
 	}
 }
 
 // pop ends the innermost level.
-func (tx *Tx) pop() level {
-	l := tx.levels[len(tx.levels)-1]
-	tx.levels = tx.levels[:len(tx.levels)-1]
+func (tx *Tx) pop() savepoint {
+	l := tx.savepoints[len(tx.savepoints)-1]
+	tx.savepoints = tx.savepoints[:len(tx.savepoints)-1]
 	return l
 }
 
@@ -54,22 +54,22 @@ func (tx *Tx) keep() {
 	l := tx.pop()
 	for _, p := range l.points {
 		p.unit.tree.Keep(p.mark)
-		p.unit.touched = len(tx.levels)
+		p.unit.touched = len(tx.savepoints)
 	}
-	for _, u := range tx.units[l.units:] {
-		u.touched = len(tx.levels)
+	for _, u := range tx.writes[l.writes:] {
+		u.touched = len(tx.savepoints)
 	}
 }
 
 func (tx *Tx) undo() {
 	l := tx.pop()
-	for _, u := range tx.units[l.units:] {
+	for _, u := range tx.writes[l.writes:] {
 		u.tree.Rollback()
 	}
-	tx.units = tx.units[:l.units]
+	tx.writes = tx.writes[:l.writes]
 	for _, p := range l.points {
 		p.unit.tree.Undo(p.mark)
 		p.unit.done, p.unit.entry, p.unit.also = p.unit.done[:p.done], p.entry, p.also
-		p.unit.touched = len(tx.levels)
+		p.unit.touched = len(tx.savepoints)
 	}
 }

@@ -12,11 +12,11 @@ import (
 // A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another
 // one. The engine leaves all that is theirs alone, so that the program that has them finds it as it was.
 
-// errForeign says that a job is one of those.
-var errForeign = fmt.Errorf("%w: the job is left for a program that has it", ErrUnknown)
+// errNotLoaded says that a job is one of those.
+var errNotLoaded = fmt.Errorf("%w: the job is left for a program that has it", ErrUnknown)
 
-// onOurJob is like onJob, and refuses a job of a workflow that this engine was not opened with.
-func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *request {
+// onLoadedJob is like onJob, and refuses a job of a workflow that this engine was not opened with.
+func (e *Engine) onLoadedJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *request {
 	r := e.onJob(n.root, command, lazy, f)
 	run := r.run
 	r.run = func(tx *Tx) error {
@@ -25,7 +25,7 @@ func (e *Engine) onOurJob(n entry, command string, lazy bool, f func(*kernel.Mac
 			return err
 		}
 		if c, _ := u.tree.Job(n.job); c != nil && e.byPrint[c.Fingerprint] == nil {
-			return errForeign
+			return errNotLoaded
 		}
 		return run(tx)
 	}

@@ -9,46 +9,46 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// recall is what the writer remembers of the steps of the job of a tree that was claimed last. A function that waits for an
+// stepCache is what the writer remembers of the steps of the job of a tree that was claimed last. A function that waits for an
 // event a moment later goes on without a query: reading and decoding a thousand steps would hold up the writer, and
 // everybody behind it, for some milliseconds. It is a copy of what the store has, and may be dropped at any time.
-type recall struct {
+type stepCache struct {
 	job   workitem.JobID
 	seq   int64            // the entry of the tree's journal up to which it has everything; 0 if nothing is remembered
 	steps []*workitem.Step // all of the job, in the order of their ids
 }
 
-// recallSteps bounds how many steps are remembered, of all trees together: some megabytes, beside the trees themselves.
-const recallSteps = 20_000
+// maxCachedSteps bounds how many steps are remembered, of all trees together: some megabytes, beside the trees themselves.
+const maxCachedSteps = 20_000
 
-// recallClaim begins to remember, with what the claim of a job has read. The claim is not committed yet; if it never is, the
+// cacheSteps begins to remember, with what the claim of a job has read. The claim is not committed yet; if it never is, the
 // tree leaves memory with all that is remembered of it.
-func (e *Engine) recallClaim(tx *Tx, n entry, steps []*workitem.Step) {
-	for _, u := range tx.units {
+func (e *Engine) cacheSteps(tx *Tx, n entry, steps []*workitem.Step) {
+	for _, u := range tx.writes {
 		if c := e.trees[u.tree.Root]; c != nil && u.tree.Root == n.root {
-			e.recallDrop(c)
-			c.recall = recall{job: n.job, seq: u.entry.Prev, steps: slices.Clip(slices.Clone(steps))}
-			e.recalled += len(steps)
-			e.recallNote(c, u)
+			e.dropSteps(c)
+			c.steps = stepCache{job: n.job, seq: u.entry.Prev, steps: slices.Clip(slices.Clone(steps))}
+			e.cachedSteps += len(steps)
+			e.updateSteps(c, u)
 		}
 	}
 }
 
-// recallNote takes in what a transaction did to the steps of the job. What is there already is there in the same state.
-func (e *Engine) recallNote(c *cached, u *unit) {
+// updateSteps takes in what a transaction did to the steps of the job. What is there already is there in the same state.
+func (e *Engine) updateSteps(c *cached, u *treeWrite) {
 	for entry := range u.entries() {
-		e.recallEntry(c, entry)
+		e.applySteps(c, entry)
 	}
-	e.recallTrim(c)
+	e.trimSteps(c)
 }
 
-func (e *Engine) recallEntry(c *cached, entry *store.Entry) {
-	r := &c.recall
+func (e *Engine) applySteps(c *cached, entry *store.Entry) {
+	r := &c.steps
 	if r.seq == 0 || entry.Seq <= r.seq {
 		return
 	}
 	if entry.Prev != r.seq {
-		e.recallDrop(c)
+		e.dropSteps(c)
 		return
 	}
 	r.seq = entry.Seq
@@ -65,22 +65,22 @@ func (e *Engine) recallEntry(c *cached, entry *store.Entry) {
 			}
 		case *store.JobMoved:
 			if event.Job == r.job && !event.To.Live() {
-				e.recalled += len(r.steps) - before
-				e.recallDrop(c)
+				e.cachedSteps += len(r.steps) - before
+				e.dropSteps(c)
 				return
 			}
 		}
 	}
-	e.recalled += len(r.steps) - before
+	e.cachedSteps += len(r.steps) - before
 }
 
-func (r *recall) find(id workitem.StepID) (int, bool) {
+func (r *stepCache) find(id workitem.StepID) (int, bool) {
 	return slices.BinarySearchFunc(r.steps, id, func(s *workitem.Step, id workitem.StepID) int {
 		return bytes.Compare(s.ID[:], id[:])
 	})
 }
 
-func (r *recall) put(s *workitem.Step) {
+func (r *stepCache) put(s *workitem.Step) {
 	if i, ok := r.find(s.ID); ok {
 		r.steps[i] = s
 	} else {
@@ -88,35 +88,35 @@ func (r *recall) put(s *workitem.Step) {
 	}
 }
 
-func (e *Engine) recallDrop(c *cached) {
-	e.recalled -= len(c.recall.steps)
-	c.recall = recall{}
+func (e *Engine) dropSteps(c *cached) {
+	e.cachedSteps -= len(c.steps.steps)
+	c.steps = stepCache{}
 }
 
-// recallTrim keeps what is remembered within its size: it looks at some trees, wherever the map begins, and has them forget.
-func (e *Engine) recallTrim(newest *cached) {
+// trimSteps keeps what is remembered within its size: it looks at some trees, wherever the map begins, and has them forget.
+func (e *Engine) trimSteps(newest *cached) {
 	seen := 0
 	for _, c := range e.trees {
-		if e.recalled <= recallSteps || seen == 64 {
+		if e.cachedSteps <= maxCachedSteps || seen == 64 {
 			break
 		}
 		seen++
 		if c != newest {
-			e.recallDrop(c)
+			e.dropSteps(c)
 		}
 	}
-	if e.recalled > recallSteps {
-		e.recallDrop(newest)
+	if e.cachedSteps > maxCachedSteps {
+		e.dropSteps(newest)
 	}
 }
 
-// Recalled implements [kernel.Host].
-func (h host) Recalled(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
+// CachedSteps implements [kernel.Host].
+func (h host) CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
 	c := h.tx.e.trees[root]
-	if c == nil || c.recall.job != job || c.recall.seq == 0 || c.recall.seq != c.tree.Case(root).LastSeq {
+	if c == nil || c.steps.job != job || c.steps.seq == 0 || c.steps.seq != c.tree.Case(root).LastSeq {
 		return nil, false
 	}
-	return slices.Clone(c.recall.steps), true
+	return slices.Clone(c.steps.steps), true
 }
 
 // longSleep is from when on a sleeping case leaves memory at once, and not only when others need the room.
@@ -124,7 +124,7 @@ const longSleep = time.Minute
 
 // sleepsLong reports whether a command has left a case to nothing but time: all its jobs sleep, and none is due for a while.
 // One that waits for an event may get it a moment later, so it stays. Only small cases are looked at.
-func sleepsLong(u *unit) bool {
+func sleepsLong(u *treeWrite) bool {
 	root := u.tree.Case(u.tree.Root)
 	suspended := func(e store.Event) bool {
 		m, ok := e.(*store.JobMoved)

@@ -58,7 +58,7 @@ func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*w
 	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil
 	}
-	steps, known := m.host.Recalled(m.tree.Root, j.ID)
+	steps, known := m.host.CachedSteps(m.tree.Root, j.ID)
 	if !known {
 		owner := [16]byte(j.ID)
 		if j.Kind == store.JobRun {
