@@ -165,11 +165,14 @@ func TestCasesAreRemovedWhenTheirTimeHasPassed(t *testing.T) {
 	require.Equal(t, []int{2}, s.left())
 	s.end(3, 3*time.Hour)
 	s.end(4, 2*time.Hour)
-	require.Equal(t, []int{2, 3, 4}, s.after(time.Hour-time.Second))
+	s.end(5, time.Minute)
+	require.Equal(t, []int{2, 3, 4, 5}, s.after(time.Minute-1))
+	require.Equal(t, []int{2, 3, 4}, s.after(1), "the earliest time counts, whenever it comes up")
+	require.Equal(t, []int{2, 3, 4}, s.after(time.Hour-time.Minute-time.Second))
 	require.Equal(t, []int{3, 4}, s.after(time.Second))
 	require.Equal(t, []int{3}, s.after(time.Hour))
 	require.Empty(t, s.after(time.Hour))
-	require.Equal(t, []int{1, 1, 1, 1}, s.pages, "nothing runs while nothing is due")
+	require.Equal(t, []int{1, 1, 1, 1, 1}, s.pages, "nothing runs while nothing is due")
 	require.Empty(t, s.log.String())
 }
 
