@@ -9,7 +9,7 @@ import (
 )
 
 // A job that takes its process down too often is given up, and its work item stays started until a person decides. If nothing else
-// is left to do of its case, nobody else will ever end it: the run is stuck, and who waits for its result is told so.
+// is left to do of its case, the run is stuck: it does not end without that person, so a wait for its result ends and says so.
 
 // abandoned finds a started item of a run of which nothing is under way any more, though the item's work is a function's; zero
 // if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.markStuck].
@@ -44,7 +44,7 @@ func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
 	return found
 }
 
-// markStuck says of a run that it is stuck, if the latest job of the item was given up.
+// markStuck describes a run as stuck if the latest job of the item was given up.
 func (e *Engine) markStuck(ctx context.Context, info *workflow.RunInfo, item workitem.ID) error {
 	if item.IsZero() {
 		return nil
