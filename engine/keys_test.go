@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -183,4 +186,38 @@ func TestAKeyBelongsToOneToken(t *testing.T) {
 func broadcast(ctx context.Context, e workflow.Doer, topic string, value any, opts ...workflow.Option) (int, error) {
 	result, err := e.Do(ctx, workflow.Broadcast(topic, value, opts...))
 	return result.Count, err
+}
+
+// A key stands for its command as it was: the same kind with other values is another command, on every path.
+func TestAKeyWithOtherValuesIsRefused(t *testing.T) {
+	ctx := t.Context()
+	w := oneTask("keyed")
+	path := filepath.Join(t.TempDir(), "keys.db")
+	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, w)
+	first := workflow.Start("keyed", json.RawMessage(`{"text":"a"}`), workflow.Key("k"), workflow.By("ann"))
+	other := workflow.Start("keyed", json.RawMessage(`{"text":"b"}`), workflow.Key("k"))
+	started, err := e.Do(ctx, first)
+	require.NoError(t, err)
+	for name, do := range map[string]func(workflow.Command) (workflow.Result, error){
+		"engine": func(c workflow.Command) (workflow.Result, error) { return e.Do(ctx, c) },
+		"transaction": func(c workflow.Command) (result workflow.Result, err error) {
+			return result, e.Update(ctx, func(tx *engine.Tx) error {
+				result, err = tx.Do(ctx, c)
+				return err
+			})
+		},
+		"another process": func(c workflow.Command) (workflow.Result, error) { return post(t, path, c) },
+	} {
+		_, err = do(other)
+		require.ErrorIs(t, err, engine.ErrKeyReused, name)
+		require.ErrorContains(t, err, `key "k" was first used for "start keyed" with other values`, name)
+		if name != "transaction" {
+			again, err := do(workflow.With(first, workflow.By("bob"), workflow.After(time.Hour)))
+			require.NoError(t, err, name)
+			require.Equal(t, started, again, "who asks and when it begins do not count")
+		}
+	}
+	_, err = e.Do(ctx, workflow.Cancel(started.Case, nil, workflow.Key("k")))
+	require.ErrorContains(t, err, `key "k" was first used for "start keyed", and now for "case cancel`)
+	require.Equal(t, 1, cases(t, e))
 }

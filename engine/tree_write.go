@@ -160,8 +160,12 @@ func (tx *Tx) answered(o operation) (workflow.Result, bool, error) {
 	if err := json.Unmarshal(entry.Answer, &first); err != nil {
 		return first.Result, false, fmt.Errorf("%w: the answer of key %q: %w", store.ErrCorrupt, o.key, err)
 	}
-	if first.Hash != o.hash {
-		return workflow.Result{}, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q, or for the same with other values",
+	switch {
+	case first.Hash == o.hash:
+	case entry.Command == o.command:
+		return workflow.Result{}, false, fmt.Errorf("%w: key %q was first used for %q with other values", ErrKeyReused, o.key, o.command)
+	default:
+		return workflow.Result{}, false, fmt.Errorf("%w: key %q was first used for %q, and now for %q",
 			ErrKeyReused, o.key, entry.Command, o.command)
 	}
 	return first.Result, true, nil
