@@ -19,17 +19,17 @@ type attemptLog struct {
 
 // Committed implements observer. It logs one line for each attempt of a work item that a command has ended, for attempts of people
 // as well as of workers.
-func (l *attemptLog) Committed(tree *store.Tree, events []store.Event) {
+func (l *attemptLog) Committed(tree *store.Tree, changes []store.Change) {
 	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	due := make(map[workitem.ID]time.Time) // of what replaces an item, by that item
-	for _, ev := range events {
+	for _, ev := range changes {
 		if opened, ok := ev.(*store.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
 			due[opened.Item.Predecessor] = opened.Item.Due
 		}
 	}
-	for _, ev := range events {
+	for _, ev := range changes {
 		moved, ok := ev.(*store.ItemMoved)
 		if !ok || moved.To != workitem.Completed && moved.To != workitem.Failed {
 			continue
@@ -61,13 +61,13 @@ func (l *attemptLog) item(c *store.Case, it *workitem.Item, moved *store.ItemMov
 }
 
 // call logs one line for an attempt of a function that a job has called, once its end is committed.
-func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, events []store.Event) {
+func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, changes []store.Change) {
 	if w.Name == "" || !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	var wait time.Duration
 	again := false
-	for _, ev := range events {
+	for _, ev := range changes {
 		if moved, ok := ev.(*store.JobMoved); ok && moved.Job == w.Job && moved.To == store.JobPending {
 			wait, again = max(moved.Due.Sub(moved.At), 0), true
 		}

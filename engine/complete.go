@@ -22,8 +22,8 @@ var errLate = errors.New("a completion handler took its transaction with it")
 const maxNesting = 20
 
 // complete tells the completion handlers of a root case that the command has ended.
-func (tx *Tx) complete(u *treeWrite, events []store.Event) error {
-	for _, e := range events {
+func (tx *Tx) complete(u *treeWrite, changes []store.Change) error {
+	for _, e := range changes {
 		if end, ok := e.(*store.CaseEnded); ok && end.Case == u.tree.Root {
 			return tx.callHandlers(u)
 		}

@@ -332,7 +332,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 
 // reviewIn finds the review item that an entry created; zero if it did not.
 func reviewIn(entry *store.Entry) workitem.ID {
-	for _, event := range entry.Events {
+	for _, event := range entry.Changes {
 		if opened, ok := event.(*store.ItemOpened); ok && opened.Item.Task == "review" {
 			return opened.Item.ID
 		}

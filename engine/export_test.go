@@ -95,14 +95,14 @@ func (q *queue) len() int {
 }
 
 // Observe has f called with the events of each command that is committed from now on, by the writer.
-func Observe(ctx context.Context, e *Engine, f func(root workitem.CaseID, events []store.Event)) error {
+func Observe(ctx context.Context, e *Engine, f func(root workitem.CaseID, events []store.Change)) error {
 	return e.submit(ctx, &request{run: func(*Tx) error {
 		e.observers = append(e.observers, observerFunc(f))
 		return nil
 	}})
 }
 
-type observerFunc func(root workitem.CaseID, events []store.Event)
+type observerFunc func(root workitem.CaseID, events []store.Change)
 
 // Committed implements observer.
-func (f observerFunc) Committed(tree *store.Tree, events []store.Event) { f(tree.Root, events) }
+func (f observerFunc) Committed(tree *store.Tree, events []store.Change) { f(tree.Root, events) }

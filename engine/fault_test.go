@@ -107,7 +107,7 @@ func noTrace(t *testing.T, e *enginetest.Engine) {
 	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{}) {
 		require.NoError(t, err)
 		require.NotEqual(t, "job put off", entry.Command)
-		for _, event := range entry.Events {
+		for _, event := range entry.Changes {
 			switch event := event.(type) {
 			case *store.Noted:
 				require.NotEqual(t, store.NoteIncident, event.Code, event.Text)

@@ -90,7 +90,7 @@ func (t *faultyTx) Load(ctx context.Context, root workitem.CaseID) (*store.Tree,
 
 // Append implements store.Tx.
 func (t *faultyTx) Append(ctx context.Context, e *store.Entry, tree *store.Tree) error {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if opened, ok := event.(*store.CaseOpened); ok {
 			if _, lost := t.f.lost.Load(string(opened.Case.Input)); lost {
 				return fmt.Errorf("%w: %s", store.ErrUnavailable, t.f.kind)

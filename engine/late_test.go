@@ -164,7 +164,7 @@ func incidents(t *testing.T, e *enginetest.Engine, id workitem.CaseID) string {
 	var text string
 	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: id}) {
 		require.NoError(t, err)
-		for _, event := range entry.Events {
+		for _, event := range entry.Changes {
 			if n, ok := event.(*store.Noted); ok && n.Code == store.NoteIncident {
 				text += n.Text + "\n"
 			}

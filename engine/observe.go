@@ -5,20 +5,20 @@ import "github.com/tasq-dev/tasq/store"
 // observer learns of each command that changed a tree of cases, once the command is durable. The writer calls it, in the order of
 // the commits, so what it does is short, does not block, and sends no command that it waits for.
 //
-//	commit ── Committed(tree, events) ──┬─ due work: jobs, and the steps of running ones
+//	commit ── Committed(tree, changes) ──┬─ due work: jobs, and the steps of running ones
 //	                                    ├─ waits and watches
 //	                                    ├─ which cases wait for a topic
 //	                                    ├─ retention: when a case is to be removed
 //	                                    └─ a line in the log for each attempt that has ended
 type observer interface {
-	// Committed takes the events of a command in their order, with the tree as they have left it. The tree is the writer's: it is
+	// Committed takes the changes of a command in their order, with the tree as they have left it. The tree is the writer's: it is
 	// read during the call and not kept.
-	Committed(tree *store.Tree, events []store.Event)
+	Committed(tree *store.Tree, changes []store.Change)
 }
 
 // observe reports what a committed request did to all observers.
-func (e *Engine) observe(tree *store.Tree, events []store.Event) {
+func (e *Engine) observe(tree *store.Tree, changes []store.Change) {
 	for _, o := range e.observers {
-		o.Committed(tree, events)
+		o.Committed(tree, changes)
 	}
 }

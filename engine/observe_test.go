@@ -24,7 +24,7 @@ func TestAnObserverLearnsOfEveryCommit(t *testing.T) {
 	w := oneTask("observed")
 	e := enginetest.New(t, w)
 	var observed []change
-	require.NoError(t, engine.Observe(ctx, e.Engine, func(root workitem.CaseID, events []store.Event) {
+	require.NoError(t, engine.Observe(ctx, e.Engine, func(root workitem.CaseID, events []store.Change) {
 		for _, event := range events {
 			observed = append(observed, change{root, fmt.Sprintf("%T", event)})
 		}
@@ -47,7 +47,7 @@ func TestAnObserverLearnsOfEveryCommit(t *testing.T) {
 	var committed []change
 	for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{}) {
 		require.NoError(t, err)
-		for _, event := range entry.Events {
+		for _, event := range entry.Changes {
 			committed = append(committed, change{entry.Root, fmt.Sprintf("%T", event)})
 		}
 	}

@@ -123,10 +123,10 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 }
 
 // Committed implements observer: it takes up what a command did to jobs.
-func (s *scheduler) Committed(tree *store.Tree, events []store.Event) {
+func (s *scheduler) Committed(tree *store.Tree, changes []store.Change) {
 	changed := false
 	s.mu.Lock()
-	for _, e := range events {
+	for _, e := range changes {
 		switch e := e.(type) {
 		case *store.JobOpened:
 			changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed

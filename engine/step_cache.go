@@ -10,7 +10,7 @@ import (
 )
 
 // stepCache is what the writer remembers of the steps of the job of a tree that was claimed last. A function that waits for an
-// event a moment later goes on without a query: reading and decoding a thousand steps would hold up the writer, and
+// change a moment later goes on without a query: reading and decoding a thousand steps would hold up the writer, and
 // everybody behind it, for some milliseconds. It is a copy of what the store has, and may be dropped at any time.
 type stepCache struct {
 	job   workitem.JobID
@@ -53,18 +53,18 @@ func (e *Engine) applySteps(c *cached, entry *store.Entry) {
 	}
 	r.seq = entry.Seq
 	before := len(r.steps)
-	for _, event := range entry.Events {
-		switch event := event.(type) {
+	for _, change := range entry.Changes {
+		switch change := change.(type) {
 		case *store.StepOpened:
-			if event.Step.Job == r.job {
-				r.put(event.Step)
+			if change.Step.Job == r.job {
+				r.put(change.Step)
 			}
 		case *store.StepMoved:
-			if i, ok := r.find(event.Step); ok && event.Job == r.job {
-				r.steps[i] = event.Move(r.steps[i])
+			if i, ok := r.find(change.Step); ok && change.Job == r.job {
+				r.steps[i] = change.Move(r.steps[i])
 			}
 		case *store.JobMoved:
-			if event.Job == r.job && !event.To.Live() {
+			if change.Job == r.job && !change.To.Live() {
 				e.cachedSteps += len(r.steps) - before
 				e.dropSteps(c)
 				return
@@ -123,14 +123,14 @@ func (h host) CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem
 const longSleep = time.Minute
 
 // sleepsLong reports whether a command has left a case to nothing but time: all its jobs sleep, and none is due for a while.
-// One that waits for an event may get it a moment later, so it stays. Only small cases are looked at.
+// One that waits for a change may get it a moment later, so it stays. Only small cases are looked at.
 func sleepsLong(u *treeWrite) bool {
 	root := u.tree.Case(u.tree.Root)
-	suspended := func(e store.Event) bool {
+	suspended := func(e store.Change) bool {
 		m, ok := e.(*store.JobMoved)
 		return ok && m.To == store.JobWaiting
 	}
-	if u.tree.Len() != 1 || root.Jobs.Len() > 8 || root.Steps.Len() > 8 || !slices.ContainsFunc(u.events(), suspended) {
+	if u.tree.Len() != 1 || root.Jobs.Len() > 8 || root.Steps.Len() > 8 || !slices.ContainsFunc(u.changes(), suspended) {
 		return false
 	}
 	until := u.entry.At.Add(longSleep)

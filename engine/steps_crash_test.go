@@ -90,7 +90,7 @@ func surviveSteps(t *testing.T, path string, sent []string) {
 	finishSteps(t, e)
 	require.NoError(t, integrity.Check(ctx, e), "at the end")
 	checkCalls(t, e, path+".calls")
-	checkEvents(t, e, sent)
+	checkChanges(t, e, sent)
 	require.NoError(t, e.Close())
 }
 
@@ -188,8 +188,8 @@ func checkCalls(t *testing.T, e *engine.Engine, path string) {
 	require.LessOrEqual(t, extra, stepWorkers, "more calls were lost than can have been under way")
 }
 
-// checkEvents makes sure that no event was lost or taken twice.
-func checkEvents(t *testing.T, e *engine.Engine, sent []string) {
+// checkChanges makes sure that no event was lost or taken twice.
+func checkChanges(t *testing.T, e *engine.Engine, sent []string) {
 	t.Helper()
 	ctx := t.Context()
 	there := make(map[string]bool)

@@ -107,7 +107,7 @@ func (u *treeWrite) close() bool {
 	return !silent(u.entry)
 }
 
-func silent(e store.Entry) bool { return len(e.Events) == 0 && e.Key == "" }
+func silent(e store.Entry) bool { return len(e.Changes) == 0 && e.Key == "" }
 
 // entries lists what was written, in order.
 func (u *treeWrite) entries() iter.Seq[*store.Entry] {
@@ -121,14 +121,14 @@ func (u *treeWrite) entries() iter.Seq[*store.Entry] {
 	}
 }
 
-// events lists what happened to the tree, in order.
-func (u *treeWrite) events() []store.Event {
+// changes lists what happened to the tree, in order.
+func (u *treeWrite) changes() []store.Change {
 	if len(u.done) == 0 {
-		return u.entry.Events
+		return u.entry.Changes
 	}
-	var all []store.Event
+	var all []store.Change
 	for e := range u.entries() {
-		all = append(all, e.Events...)
+		all = append(all, e.Changes...)
 	}
 	return all
 }
@@ -194,8 +194,8 @@ func (tx *Tx) append() error {
 		if tx.e.trees[u.tree.Root] == nil {
 			tx.e.cache(u.tree)
 		}
-		for _, event := range u.events() {
-			if opened, ok := event.(*store.ItemOpened); ok {
+		for _, change := range u.changes() {
+			if opened, ok := change.(*store.ItemOpened); ok {
 				tx.e.index.put(opened.Item.ID, u.tree.Root)
 			}
 		}

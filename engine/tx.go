@@ -118,15 +118,15 @@ func (tx *Tx) do(u *treeWrite, actor string, f func(*kernel.Machine) error) erro
 	tx.touch(u)
 	m := kernel.New(tx.ctx, host{tx}, u.tree, tx.now, actor)
 	err := f(m)
-	if u.entry.Events == nil {
-		u.entry.Events = m.Events()
+	if u.entry.Changes == nil {
+		u.entry.Changes = m.Changes()
 	} else {
-		u.entry.Events = append(u.entry.Events, m.Events()...)
+		u.entry.Changes = append(u.entry.Changes, m.Changes()...)
 	}
 	if err != nil {
 		return err
 	}
-	return tx.complete(u, m.Events())
+	return tx.complete(u, m.Changes())
 }
 
 // open finds or begins the part of the transaction that concerns a root case.

@@ -152,7 +152,7 @@ func (e *Engine) submitSettle(
 		})
 		err := e.submit(context.Background(), r)
 		if err == nil {
-			e.attempts.call(w, failure, r.tx.writes[0].events())
+			e.attempts.call(w, failure, r.tx.writes[0].changes())
 		}
 		return err
 	})

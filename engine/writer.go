@@ -261,7 +261,7 @@ func (tx *Tx) try(run func(*Tx) error) error {
 // publish tells the rest of the engine what a committed request did.
 func (e *Engine) publish(tx *Tx) {
 	for _, u := range tx.writes {
-		e.observe(u.tree, u.events())
+		e.observe(u.tree, u.changes())
 		if u.tree.Ended() || sleepsLong(u) {
 			e.evict(u.tree.Root)
 		} else if c := e.trees[u.tree.Root]; c != nil {

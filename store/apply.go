@@ -7,9 +7,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Apply changes the tree as the event says. The error says that the event cannot follow from the present state, as in a
+// Apply changes the tree as the change says. The error says that the change cannot follow from the present state, as in a
 // corrupt journal; what it changed all the same goes with the command, by [Tree.Rollback].
-func (t *Tree) Apply(e Event) error {
+func (t *Tree) Apply(e Change) error {
 	if o, ok := e.(*CaseOpened); ok {
 		return t.openCase(o.Case)
 	}
@@ -219,7 +219,7 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 	return nil
 }
 
-// Move returns the step as the event leaves it; the one given stays as it is.
+// Move returns the step as the change leaves it; the one given stays as it is.
 func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	n := *s
 	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure

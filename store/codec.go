@@ -11,19 +11,19 @@ import (
 )
 
 // The stored form of what the port speaks of. Every adapter writes it, so that a database can be read without this
-// program: one JSON object an event, tasks, conditions and states as words, times as whole microseconds since 1970
+// program: one JSON object a change, tasks, conditions and states as words, times as whole microseconds since 1970
 // (UTC). The start of one task's work reads
 //
 //	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
 //
 // The keys are written once, here, and read once, in codec_decode.go. A key is left out where its value is zero, and
-// "case" also where it is the root case, which the entry names: most events are about that one, and a third of their
+// "case" also where it is the root case, which the entry names: most changes are about that one, and a third of their
 // bytes would be its id.
 //
 // Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times
 // as much. Decoding is rare (recovery, histories), so it leaves the work to encoding/json.
 
-// The words that name an event in its "e".
+// The words that name a change in its "e".
 const (
 	wordCaseOpened  = "case-opened"
 	wordCaseBegun   = "case-begun"
@@ -50,12 +50,12 @@ func Micros(t time.Time) int64 { return t.UnixMicro() }
 // FromMicros reads what [Micros] wrote, in UTC.
 func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// AppendEvents appends the JSON array of a command's events. The tree gives the names of the tasks and conditions of
-// its cases, so it must hold every case that an event is about. Payloads (inputs, outputs, details) must be JSON and
+// AppendChanges appends the JSON array of a command's changes. The tree gives the names of the tasks and conditions of
+// its cases, so it must hold every case that a change is about. Payloads (inputs, outputs, details) must be JSON and
 // are copied as they are.
-func AppendEvents(dst []byte, events []Event, t *Tree) []byte {
+func AppendChanges(dst []byte, changes []Change, t *Tree) []byte {
 	dst = append(dst, '[')
-	for i, e := range events {
+	for i, e := range changes {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -64,7 +64,7 @@ func AppendEvents(dst []byte, events []Event, t *Tree) []byte {
 	return append(dst, ']')
 }
 
-func appendEvent(dst []byte, e Event, t *Tree) []byte {
+func appendEvent(dst []byte, e Change, t *Tree) []byte {
 	switch e := e.(type) {
 	case *CaseOpened:
 		dst = appendCaseOpened(head(dst, t, wordCaseOpened, e.Case.ID), t, e.Case)
@@ -125,7 +125,7 @@ func appendEvent(dst []byte, e Event, t *Tree) []byte {
 	return append(dst, '}')
 }
 
-// appendCaseOpened writes what is settled when a case is created. The rest of a case follows from its events.
+// appendCaseOpened writes what is settled when a case is created. The rest of a case follows from its changes.
 func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	dst = ofTree(dst, t, "root", c.Root)
 	dst = key(dst, "parent", c.Parent)

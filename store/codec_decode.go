@@ -18,7 +18,7 @@ type Nets struct {
 	Case       func(workitem.CaseID) *net.Net // of a case that was opened by an earlier entry
 }
 
-// wire is any event as it is stored.
+// wire is any change as it is stored.
 type wire struct {
 	E           string             `json:"e"`
 	Case        workitem.CaseID    `json:"case"`
@@ -86,16 +86,16 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DecodeEvents reads what [AppendEvents] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
-// and shows the event that makes no sense.
-func DecodeEvents(data []byte, root workitem.CaseID, nets Nets) ([]Event, error) {
-	// One pass over the text: the check of a database reads every event there is.
+// DecodeChanges reads what [AppendChanges] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
+// and shows the change that makes no sense.
+func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
+	// One pass over the text: the check of a database reads every change there is.
 	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, corrupt("list of events", data, err)
+		return nil, corrupt("list of changes", data, err)
 	}
 	d := decoder{nets: nets}
-	events := make([]Event, 0, len(rows))
+	changes := make([]Change, 0, len(rows))
 	for i := range rows {
 		w := &rows[i]
 		if w.Case.IsZero() {
@@ -104,13 +104,13 @@ func DecodeEvents(data []byte, root workitem.CaseID, nets Nets) ([]Event, error)
 		if w.Root.IsZero() {
 			w.Root = root
 		}
-		e, err := d.event(w)
+		e, err := d.change(w)
 		if err != nil {
-			return nil, corrupt(fmt.Sprintf("event (number %d)", i), data, err)
+			return nil, corrupt(fmt.Sprintf("change (number %d)", i), data, err)
 		}
-		events = append(events, e)
+		changes = append(changes, e)
 	}
-	return events, nil
+	return changes, nil
 }
 
 func corrupt(what string, data []byte, err error) error {
@@ -123,7 +123,7 @@ type decoder struct {
 	opened map[workitem.CaseID]*net.Net
 }
 
-func (d *decoder) event(w *wire) (Event, error) {
+func (d *decoder) change(w *wire) (Change, error) {
 	switch w.E {
 	case wordCaseOpened:
 		return d.caseOpened(w)
@@ -151,10 +151,10 @@ func (d *decoder) event(w *wire) (Event, error) {
 	case wordTaken:
 		return &MessageTaken{Case: w.Case, Message: w.Event, Step: w.Step, At: time.Time(w.At)}, nil
 	}
-	return nil, fmt.Errorf("%q is not a kind of event that this version knows", w.E)
+	return nil, fmt.Errorf("%q is not a kind of change that this version knows", w.E)
 }
 
-func (d *decoder) caseOpened(w *wire) (Event, error) {
+func (d *decoder) caseOpened(w *wire) (Change, error) {
 	n := d.nets.Definition(w.Fingerprint)
 	if n == nil {
 		return nil, fmt.Errorf("there is no definition with fingerprint %q (workflow %s)", w.Fingerprint, w.Workflow)
@@ -171,8 +171,8 @@ func (d *decoder) caseOpened(w *wire) (Event, error) {
 	}}, nil
 }
 
-// named reads the events that name tasks or conditions.
-func (d *decoder) named(w *wire) (Event, error) {
+// named reads the changes that name tasks or conditions.
+func (d *decoder) named(w *wire) (Change, error) {
 	n := d.opened[w.Case]
 	if n == nil {
 		n = d.nets.Case(w.Case)
@@ -241,7 +241,7 @@ func parseTaskState(w string) (TaskState, error) {
 	return 0, fmt.Errorf("%q is not a state of a task", w)
 }
 
-func itemOpened(w *wire) (Event, error) {
+func itemOpened(w *wire) (Change, error) {
 	state, err := workitem.ParseState(w.To)
 	return &ItemOpened{Item: &workitem.Item{
 		ID: w.Item, Case: w.Case, Task: w.Task, Generation: w.Gen, Number: int(w.N), State: state, Attempt: w.Attempt,
@@ -251,7 +251,7 @@ func itemOpened(w *wire) (Event, error) {
 	}}, err
 }
 
-func itemMoved(w *wire) (Event, error) {
+func itemMoved(w *wire) (Change, error) {
 	to, err := workitem.ParseState(w.To)
 	if err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func itemMoved(w *wire) (Event, error) {
 		By: w.By, At: time.Time(w.At)}, err
 }
 
-func jobOpened(w *wire) (Event, error) {
+func jobOpened(w *wire) (Change, error) {
 	state, err := ParseJobState(w.To)
 	return &JobOpened{Job: &Job{
 		ID: w.Job, Case: w.Case, Root: w.Root, Task: w.Task, Generation: w.Gen, Item: w.Item, Kind: w.Kind,
@@ -271,13 +271,13 @@ func jobOpened(w *wire) (Event, error) {
 	}}, err
 }
 
-func jobMoved(w *wire) (Event, error) {
+func jobMoved(w *wire) (Change, error) {
 	to, err := ParseJobState(w.To)
 	return &JobMoved{Case: w.Case, Job: w.Job, To: to, Due: time.Time(w.Due), Attempt: w.Attempt, Crashes: w.Crashes,
 		Fence: w.Fence, Owner: w.Owner, Lease: time.Time(w.Lease), Failure: w.Failure, At: time.Time(w.At)}, err
 }
 
-func stepOpened(w *wire) (Event, error) {
+func stepOpened(w *wire) (Change, error) {
 	state, err := workitem.ParseStepState(w.To)
 	return &StepOpened{Step: &workitem.Step{
 		ID: w.Step, Job: w.Job, Item: w.Item, Case: w.Case, Name: w.Name, Kind: workitem.StepKind(w.Kind), Target: w.Target,
@@ -287,7 +287,7 @@ func stepOpened(w *wire) (Event, error) {
 	}}, err
 }
 
-func stepMoved(w *wire) (Event, error) {
+func stepMoved(w *wire) (Change, error) {
 	to, err := workitem.ParseStepState(w.To)
 	return &StepMoved{Case: w.Case, Job: w.Job, Step: w.Step, To: to, Attempt: w.Attempt, Due: time.Time(w.Due),
 		Result: w.Output, Failure: w.Failure, At: time.Time(w.At)}, err

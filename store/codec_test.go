@@ -44,7 +44,7 @@ var (
 
 func TestEventsAreReadable(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
-	got := string(store.AppendEvents(nil, []store.Event{
+	got := string(store.AppendChanges(nil, []store.Change{
 		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at,
 			By:      "ann",
@@ -61,9 +61,9 @@ func TestEventsAreReadable(t *testing.T) {
 func TestWhatIsEncodedIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(anEvent), 1, 6).Draw(t, "events")
-		data := store.AppendEvents(nil, events, tree)
+		data := store.AppendChanges(nil, events, tree)
 		require.True(t, json.Valid(data), "%s", data)
-		got, err := store.DecodeEvents(data, caseID, nets)
+		got, err := store.DecodeChanges(data, caseID, nets)
 		require.NoError(t, err)
 		require.Equal(t, events, got)
 	})
@@ -73,13 +73,13 @@ func TestWhatIsEncodedIsDecoded(t *testing.T) {
 func TestACommandNamesTheCasesThatItOpens(t *testing.T) {
 	child := workitem.CaseID{7}
 	with := store.NewTree(tree.Case(caseID), &store.Case{ID: child, Net: review})
-	events := []store.Event{
+	events := []store.Change{
 		&store.CaseOpened{Case: &store.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "x", Fingerprint: "f",
 			Net:   review,
 			State: store.CaseStarted}},
 		&store.TaskMoved{Case: child, Task: 1, To: store.TaskEnabled, Generation: 1},
 	}
-	got, err := store.DecodeEvents(store.AppendEvents(nil, events, with), caseID, nets)
+	got, err := store.DecodeChanges(store.AppendChanges(nil, events, with), caseID, nets)
 	require.NoError(t, err)
 	require.Equal(t, events, got)
 }
@@ -124,7 +124,7 @@ func someConditions(t *rapid.T) []net.ConditionID {
 	return list
 }
 
-func anEvent(t *rapid.T) store.Event {
+func anEvent(t *rapid.T) store.Change {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
 	switch rapid.IntRange(0, 15).Draw(t, "kind") {
 	case 0:
@@ -175,7 +175,7 @@ func anEvent(t *rapid.T) store.Event {
 	return aWaitEvent(t)
 }
 
-func aWaitEvent(t *rapid.T) store.Event {
+func aWaitEvent(t *rapid.T) store.Change {
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		return &store.StepOpened{Step: &workitem.Step{ID: anID[workitem.StepID](t), Job: anID[workitem.JobID](t),
@@ -278,7 +278,7 @@ func TestDamageIsCalledByItsName(t *testing.T) {
 		`[{"e":"removed","task":"draft","condition":"start","n":4294967297}]`,
 		`[{"e":"removed","task":"draft","condition":"start","n":-1}]`,
 		`[{"e":"item","item":"x"}]`, `[{"e":"item","at":"noon"}]`, `[{"e":"job","to":"none"}]`} {
-		_, err := store.DecodeEvents([]byte(data), caseID, nets)
+		_, err := store.DecodeChanges([]byte(data), caseID, nets)
 		require.ErrorIs(t, err, store.ErrCorrupt, data)
 	}
 	_, err := store.DecodeNet([]byte(`{"tasks":[{"name":"a","kind":"odd"}]}`))
@@ -304,19 +304,19 @@ func FuzzDecodeEntry(f *testing.F) {
 		isCorrupt(t, err)
 		_, err = store.DecodeFailure(data)
 		isCorrupt(t, err)
-		events, err := store.DecodeEvents(data, caseID, nets)
+		events, err := store.DecodeChanges(data, caseID, nets)
 		isCorrupt(t, err)
 		if err != nil || !ours(events) {
 			return
 		}
-		again := store.AppendEvents(nil, events, tree)
-		_, err = store.DecodeEvents(again, caseID, nets)
+		again := store.AppendChanges(nil, events, tree)
+		_, err = store.DecodeChanges(again, caseID, nets)
 		require.NoError(t, err, "%s\n%s", data, again)
 	})
 }
 
 // ours reports whether all names can be found in the one case of the test's tree.
-func ours(events []store.Event) bool {
+func ours(events []store.Change) bool {
 	for _, e := range events {
 		if o, ok := e.(*store.CaseOpened); ok && o.Case.ID != caseID {
 			return false
@@ -334,7 +334,7 @@ func isCorrupt(t *testing.T, err error) {
 // A command as the engine appends it for every item: a job's result, the item and its task completed, the case ended.
 func BenchmarkAppendEvents(b *testing.B) {
 	at := store.FromMicros(1795262400000001)
-	events := []store.Event{
+	events := []store.Change{
 		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Complete, To: workitem.Completed,
 			By: "worker/1", At: at,
 			Output: json.RawMessage(`{"text":"0123456789012345678901234567890123456789"}`)},
@@ -345,18 +345,18 @@ func BenchmarkAppendEvents(b *testing.B) {
 	buf := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = store.AppendEvents(buf[:0], events, tree)
+		buf = store.AppendChanges(buf[:0], events, tree)
 	}
 	b.SetBytes(int64(len(buf)))
 }
 
 func BenchmarkDecodeEvents(b *testing.B) {
-	data := store.AppendEvents(nil, []store.Event{
+	data := store.AppendChanges(nil, []store.Change{
 		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskCompleted, Generation: 1},
 		&store.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
 	}, tree)
 	for b.Loop() {
-		if _, err := store.DecodeEvents(data, caseID, nets); err != nil {
+		if _, err := store.DecodeChanges(data, caseID, nets); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ func ExampleTree_Apply() {
 	id, item := workitem.CaseID{1}, workitem.ID{2}
 	tree := store.NewTree()
 	tree.Begin()
-	for _, e := range []store.Event{
+	for _, e := range []store.Change{
 		&store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "article", Net: n}},
 		&store.TaskMoved{Case: id, To: store.TaskEnabled, Generation: 1},
 		&store.ItemOpened{Item: &workitem.Item{ID: item, Case: id, Task: "draft", Generation: 1, Number: 1,

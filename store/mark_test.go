@@ -25,7 +25,7 @@ func TestAMarkIsUndoneAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := byte(0)
 		var old []workitem.ID // that were opened before any mark
-		some := func(label string) (events []store.Event) {
+		some := func(label string) (events []store.Change) {
 			for range rapid.IntRange(0, 4).Draw(t, label) {
 				n++
 				switch rapid.IntRange(0, 3).Draw(t, "event") {
@@ -56,7 +56,7 @@ func TestAMarkIsUndoneAlone(t *testing.T) {
 			tree.End(1)
 			return tree
 		}
-		apply := func(tree *store.Tree, lists ...[]store.Event) {
+		apply := func(tree *store.Tree, lists ...[]store.Change) {
 			for _, events := range lists {
 				for _, e := range events {
 					require.NoError(t, tree.Apply(e))

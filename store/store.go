@@ -157,7 +157,7 @@ type Entry struct {
 	By      string          // who asked, as the caller named itself
 	Key     string          // idempotency key; "" if none was given
 	Answer  json.RawMessage // what the first caller was told; kept with a key only
-	Events  []Event
+	Changes []Change
 }
 
 // Definition is a workflow as the database keeps it.

@@ -34,7 +34,7 @@ func (f *forest) id() (id [16]byte) {
 	return id
 }
 
-func (f *forest) apply(e store.Event) {
+func (f *forest) apply(e store.Change) {
 	require.NoError(f, f.tree.Apply(e))
 }
 

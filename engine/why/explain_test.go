@@ -27,14 +27,14 @@ var (
 )
 
 // treeOf is a case that began an hour ago and whose task a is enabled, with what the events add.
-func treeOf(t *testing.T, events ...store.Event) *store.Tree {
+func treeOf(t *testing.T, events ...store.Change) *store.Tree {
 	t.Helper()
 	tree := store.NewTree()
 	tree.Root = root
 	tree.Begin()
 	opened := &store.Case{ID: root, Root: root, Number: 1, Workflow: "w", Fingerprint: "fp", Net: work, State: store.CaseStarted,
 		Created: now.Add(-time.Hour)}
-	first := []store.Event{&store.CaseOpened{Case: opened}, &store.TaskMoved{Case: root, Task: 0, To: store.TaskEnabled, Generation: 1}}
+	first := []store.Change{&store.CaseOpened{Case: opened}, &store.TaskMoved{Case: root, Task: 0, To: store.TaskEnabled, Generation: 1}}
 	for _, e := range append(first, events...) {
 		require.NoError(t, tree.Apply(e))
 	}
@@ -61,8 +61,8 @@ func jobOf(id byte, item byte) *store.Job {
 }
 
 // running are the events of an item that a worker has since half an hour, and of its job.
-func running(lease time.Time) []store.Event {
-	return []store.Event{&store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)},
+func running(lease time.Time) []store.Change {
+	return []store.Change{&store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)},
 		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 		&store.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Start, To: workitem.Started, At: now.Add(-30 * time.Minute)},
 		&store.JobMoved{Case: root, Job: workitem.JobID{1}, To: store.JobRunning, Attempt: 1, Fence: 1, Owner: "host/1", Lease: lease,
@@ -128,7 +128,7 @@ func TestWhichJobsGoFirst(t *testing.T) {
 
 func TestTheWaitsOfSteps(t *testing.T) {
 	failure := &workitem.Failure{Code: "busy"}
-	step := func(id byte, kind workitem.StepKind, topic bool) store.Event {
+	step := func(id byte, kind workitem.StepKind, topic bool) store.Change {
 		return &store.StepOpened{Step: &workitem.Step{ID: workitem.StepID{id}, Job: workitem.JobID{1}, Item: workitem.ID{1}, Case: root,
 			Name: string(kind), Kind: kind, Target: "paid", Topic: topic, State: workitem.StepWaiting, Attempt: 2, Failure: failure,
 			Created: now, Due: now.Add(time.Hour)}}
@@ -211,7 +211,7 @@ func TestWhichFailedJobsAreIncidents(t *testing.T) {
 
 // A task that is under way waits for no tokens, and each task says what it is.
 func TestWhatIsSaidOfTasks(t *testing.T) {
-	produced := []store.Event{
+	produced := []store.Change{
 		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 		&store.TaskMoved{Case: root, Task: 0, To: store.TaskCompleted, Generation: 1},
 		&store.Produced{Case: root, Task: 0, Into: []net.ConditionID{2}},

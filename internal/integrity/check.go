@@ -202,7 +202,7 @@ func (c *checker) entry(f *family, e *store.Entry) {
 	}
 	f.last = e.Seq
 	f.tree.Begin()
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		c.rules(f, e, event)
 		if err := f.tree.Apply(event); err != nil {
 			c.breach("I1", "journal entry %d: %w", e.Seq, err)

@@ -8,7 +8,7 @@ import (
 )
 
 // rules checks what an event may do, before it is applied.
-func (c *checker) rules(f *family, e *store.Entry, event store.Event) {
+func (c *checker) rules(f *family, e *store.Entry, event store.Change) {
 	switch event := event.(type) {
 	case *store.TaskMoved:
 		k := f.tree.Case(event.Case)

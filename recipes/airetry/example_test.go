@@ -73,7 +73,7 @@ func opened(ctx context.Context, e *engine.Engine, id workitem.CaseID, task stri
 		if err != nil {
 			return nil, err
 		}
-		for _, event := range entry.Events {
+		for _, event := range entry.Changes {
 			if o, ok := event.(*store.ItemOpened); ok && o.Item.Task == task {
 				return o.Item, nil
 			}

@@ -55,7 +55,7 @@ func (d *driver) step(tx store.Tx) error {
 	l := d.live[d.next%len(d.live)]
 	d.next++
 	d.now = d.now.Add(time.Microsecond * 50)
-	var events []store.Event
+	var events []store.Change
 	command := "start one"
 	switch l.stage {
 	case 0:
@@ -64,7 +64,7 @@ func (d *driver) step(tx store.Tx) error {
 		l.tree.Root = l.id
 		it := &workitem.Item{ID: d.ids.NewID(d.now), Case: l.id, Task: "work", Generation: 1, Number: 1,
 			State: workitem.Initialized, Attempt: 1, Input: benchInput, Created: d.now}
-		events = []store.Event{
+		events = []store.Change{
 			&store.CaseOpened{Case: &store.Case{ID: l.id, Root: l.id, Number: 1, Workflow: "one", Fingerprint: "one",
 				Net:   oneTask,
 				State: store.CaseStarted, Input: benchInput, Created: d.now}},
@@ -78,7 +78,7 @@ func (d *driver) step(tx store.Tx) error {
 		c := l.tree.Case(l.id)
 		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job claim"
-		events = []store.Event{
+		events = []store.Change{
 			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: 1,
 				Owner: "host/1",
 				Lease: d.now.Add(time.Minute), At: d.now},
@@ -90,7 +90,7 @@ func (d *driver) step(tx store.Tx) error {
 		c := l.tree.Case(l.id)
 		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job done"
-		events = []store.Event{
+		events = []store.Change{
 			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: 1, Fence: 1, At: d.now},
 			&store.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
 				Output: benchOutput, At: d.now},
@@ -106,7 +106,7 @@ func (d *driver) step(tx store.Tx) error {
 			return err
 		}
 	}
-	return tx.Append(context.Background(), &store.Entry{Root: l.id, At: d.now, Command: command, Events: events},
+	return tx.Append(context.Background(), &store.Entry{Root: l.id, At: d.now, Command: command, Changes: events},
 		l.tree)
 }
 

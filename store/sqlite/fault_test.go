@@ -97,7 +97,7 @@ func die() {
 }
 
 func line(e *store.Entry) string {
-	data, _ := json.Marshal(e.Events)
+	data, _ := json.Marshal(e.Changes)
 	return fmt.Sprintf("%d %s %s %x", e.Seq, e.Root, e.Command, sha256.Sum256(data))
 }
 
@@ -254,7 +254,7 @@ func TestAReaderIsExactWhileTheOwnerLags(t *testing.T) {
 			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM history").Scan(&events))
 			want := 0
 			for _, e := range w.Want.Entries {
-				want += len(e.Events)
+				want += len(e.Changes)
 			}
 			require.Equal(t, want, events)
 			require.NoError(t, r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM changes").Scan(&events))

@@ -274,7 +274,7 @@ func decodeEntries(all []storedEntry, nets *entryNets) ([]*store.Entry, error) {
 	entries := make([]*store.Entry, len(all))
 	for i := range all {
 		var err error
-		if all[i].Events, err = nets.decode(all[i].Root, all[i].events); err != nil {
+		if all[i].Changes, err = nets.decode(all[i].Root, all[i].events); err != nil {
 			return nil, fmt.Errorf("journal entry %d: %w", all[i].Seq, err)
 		}
 		entries[i] = &all[i].Entry

@@ -105,8 +105,8 @@ func (e *entryNets) find(id workitem.CaseID) *net.Net {
 	return e.definition(fingerprint)
 }
 
-func (e *entryNets) decode(root workitem.CaseID, events string) ([]store.Event, error) {
-	list, err := store.DecodeEvents([]byte(events), root, store.Nets{Definition: e.definition, Case: e.byCase})
+func (e *entryNets) decode(root workitem.CaseID, events string) ([]store.Change, error) {
+	list, err := store.DecodeChanges([]byte(events), root, store.Nets{Definition: e.definition, Case: e.byCase})
 	if err != nil && e.err != nil {
 		err = fmt.Errorf("%w: %w", err, e.err)
 	}

@@ -151,7 +151,7 @@ func (s *Store) absorb(tx *transaction) {
 	s.seq = tx.seq
 	s.written += len(tx.appended)
 	for i := range tx.appended {
-		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].entry.Events, tx.appended[i].dirty)
+		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].entry.Changes, tx.appended[i].dirty)
 	}
 	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
 		s.aged.Store(false)

@@ -63,7 +63,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) 
 	if root == nil {
 		return fmt.Errorf("append %q: the tree of case %s is empty", e.Command, t.Root)
 	}
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		opened, ok := event.(*store.CaseOpened)
 		if !ok {
 			continue
@@ -80,7 +80,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) 
 	tx.seq++
 	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
 	start := len(tx.buf)
-	tx.buf = store.AppendEvents(tx.buf, e.Events, t)
+	tx.buf = store.AppendChanges(tx.buf, e.Changes, t)
 	tx.appended = append(tx.appended, appended{entry: e, dirty: t.End(e.Seq), start: start, end: len(tx.buf)})
 	return nil
 }

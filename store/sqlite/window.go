@@ -39,7 +39,7 @@ func newWindow() window {
 }
 
 // add takes the changes of a command that has been committed.
-func (w *window) add(seq int64, events []store.Event, d store.Dirty) {
+func (w *window) add(seq int64, events []store.Change, d store.Dirty) {
 	w.commands++
 	w.seq = seq
 	for _, e := range events {

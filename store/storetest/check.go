@@ -88,12 +88,12 @@ func (m *Model) checkJournal(ctx context.Context, t testing.TB, r store.Reader) 
 
 // withoutState makes an entry comparable: nets of definitions are pointers, and those of a store are its own.
 func withoutState(e store.Entry) store.Entry {
-	e.Events = slices.Clone(e.Events)
-	for i, event := range e.Events {
+	e.Changes = slices.Clone(e.Changes)
+	for i, event := range e.Changes {
 		if opened, ok := event.(*store.CaseOpened); ok {
 			c := *opened.Case
 			c.Net = netOf(c.Workflow)
-			e.Events[i] = &store.CaseOpened{Case: &c}
+			e.Changes[i] = &store.CaseOpened{Case: &c}
 		}
 	}
 	return e

@@ -167,7 +167,7 @@ type late struct {
 }
 
 func (tx *late) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if o, ok := event.(*store.ItemOpened); ok {
 			tx.opened[o.Item.ID] = true
 		}
@@ -189,7 +189,7 @@ type lateSteps struct {
 }
 
 func (tx *lateSteps) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if o, ok := event.(*store.StepOpened); ok {
 			tx.opened[o.Step.ID] = true
 		}
@@ -249,7 +249,7 @@ type stubborn struct {
 }
 
 func (tx *stubborn) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if r, ok := event.(*store.CaseRemoved); ok {
 			tx.removed[r.Case] = true
 		}

@@ -68,7 +68,7 @@ type Batch struct {
 
 // do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and
 // appends.
-func (b *Batch) do(root workitem.CaseID, command string, events ...store.Event) *store.Entry {
+func (b *Batch) do(root workitem.CaseID, command string, events ...store.Change) *store.Entry {
 	b.T.Helper()
 	tree := b.tree(root)
 	tree.Begin()
@@ -76,7 +76,7 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...store.Event) 
 		require.NoError(b.T, tree.Apply(e))
 	}
 	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: "tester", Key: b.Key, Answer: b.Answer,
-		Events: events}
+		Changes: events}
 	b.Key, b.Answer = "", nil
 	require.NoError(b.T, b.Tx.Append(context.Background(), entry, tree))
 	b.entries = append(b.entries, entry)
@@ -110,21 +110,21 @@ func (b *Batch) Start(input string) workitem.CaseID {
 	return id
 }
 
-func (b *Batch) openArticle(c *store.Case, input string) []store.Event {
+func (b *Batch) openArticle(c *store.Case, input string) []store.Change {
 	c.Workflow, c.Version, c.Fingerprint, c.Net = "article", "1", "fp-article", article
 	c.State, c.Input, c.Created = store.CaseStarted, json.RawMessage(input), b.clock
-	return append([]store.Event{&store.CaseOpened{Case: c}}, b.enable(c.ID, c.Root, "draft", 1, input)...)
+	return append([]store.Change{&store.CaseOpened{Case: c}}, b.enable(c.ID, c.Root, "draft", 1, input)...)
 }
 
 // enable enables a task of an article, with one item and the job that does it.
-func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []store.Event {
+func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []store.Change {
 	t, _ := article.TaskByName(task)
 	it := &workitem.Item{ID: b.ids.NewID(b.clock), Case: id, Task: task, Generation: gen, Number: 1,
 		State: workitem.Initialized, Attempt: 1, Input: json.RawMessage(input), Queue: "editors", Priority: gen,
 		Created: b.clock}
 	job := &store.Job{ID: b.ids.NewJobID(b.clock), Case: id, Root: root, Task: task, Generation: gen, Item: it.ID,
 		Kind: store.JobRun, Queue: "editors", State: store.JobPending, Due: b.clock, Created: b.clock}
-	return []store.Event{&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: gen},
+	return []store.Change{&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: gen},
 		&store.ItemOpened{Item: it}, &store.JobOpened{Job: job}}
 }
 
@@ -150,7 +150,7 @@ func (b *Batch) Claim(root, id workitem.CaseID) {
 	now := b.Now()
 	c, it, j := b.live(root, id)
 	t, _ := article.TaskByName(it.Task)
-	events := []store.Event{
+	events := []store.Change{
 		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
 			Owner: "worker/1", Lease: now.Add(time.Minute), At: now},
 	}
@@ -260,7 +260,7 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 	t.Root = root
 	b.trees[root] = t
 	articles, _ := issue.TaskByName("articles")
-	events := []store.Event{
+	events := []store.Change{
 		&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
 			Net: issue, State: store.CaseStarted, Created: now}},
 		&store.TaskMoved{Case: root, Task: articles, To: store.TaskEnabled, Generation: 1},

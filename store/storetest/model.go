@@ -41,7 +41,7 @@ func (m *Model) take(t testing.TB, e *store.Entry) {
 		m.Roots = append(m.Roots, e.Root)
 	}
 	tree.Begin()
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		require.NoError(t, tree.Apply(event))
 	}
 	d := tree.End(e.Seq)

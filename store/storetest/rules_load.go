@@ -196,7 +196,7 @@ func definitions(w *World) {
 		opened := &store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "stranger", Fingerprint: "?",
 			Net: article}}
 		require.NoError(w.T, tree.Apply(opened))
-		return tx.Append(context.Background(), &store.Entry{Root: id, Events: []store.Event{opened}}, tree)
+		return tx.Append(context.Background(), &store.Entry{Root: id, Changes: []store.Change{opened}}, tree)
 	})
 	require.ErrorIs(w.T, err, store.ErrNotFound)
 	bad := &store.Definition{Name: "bad", Fingerprint: "bad", Net: &net.Definition{Name: "bad"}}

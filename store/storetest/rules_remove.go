@@ -146,7 +146,7 @@ func removable(w *World) {
 			now := b.Now()
 			job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: id, Kind: store.JobCall, Name: "tell",
 				Input: json.RawMessage(`1`), Detached: true, State: store.JobPending, Due: now, Created: now}
-			events := []store.Event{&store.JobOpened{Job: job}}
+			events := []store.Change{&store.JobOpened{Job: job}}
 			if i > 0 {
 				events = append(events, &store.JobMoved{Case: id, Job: job.ID, To: state, Due: now, At: now})
 			}

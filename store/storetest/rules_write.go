@@ -118,7 +118,7 @@ func keys(w *World) {
 		require.Equal(w.T, id, e.Root)
 		require.Equal(w.T, key, e.Key)
 		require.JSONEq(w.T, `{"told": "so"}`, string(e.Answer))
-		require.Len(w.T, e.Events, 4)
+		require.Len(w.T, e.Changes, 4)
 		return e
 	}
 	w.Update(func(b *Batch) {

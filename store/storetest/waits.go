@@ -50,7 +50,7 @@ func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) 
 	now := b.Now()
 	m := &store.Message{ID: b.ids.NewMessageID(now), Case: id, Name: "paid", Value: json.RawMessage(value), By: "bank",
 		Sent: now}
-	events := []store.Event{&store.MessageSent{Message: m}}
+	events := []store.Change{&store.MessageSent{Message: m}}
 	if to != nil {
 		events = append(events, &store.MessageTaken{Case: id, Message: m.ID, Step: to.ID, At: now},
 			&store.StepMoved{Case: id, Job: to.Job, Step: to.ID, To: workitem.StepDone, Attempt: to.Attempt, Due: to.Due,
@@ -61,8 +61,8 @@ func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) 
 }
 
 // endSteps ends the waits of a case whose job ends.
-func (b *Batch) endSteps(c *store.Case) []store.Event {
-	var events []store.Event
+func (b *Batch) endSteps(c *store.Case) []store.Change {
+	var events []store.Change
 	for s := range c.Steps.All() {
 		events = append(events, &store.StepMoved{Case: c.ID, Job: s.Job, Step: s.ID, To: workitem.StepCanceled,
 			Attempt: s.Attempt, Due: s.Due, At: b.clock})

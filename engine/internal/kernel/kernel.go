@@ -1,10 +1,10 @@
-// Package kernel is the one place that knows tokens and work items together. It turns a command into events:
+// Package kernel is the one place that knows tokens and work items together. It turns a command into changes:
 //
-//	(definition, tree of cases, command, now) -> events, and the callbacks that ran on the way
+//	(definition, tree of cases, command, now) -> changes, and the callbacks that ran on the way
 //
 // A command pushes steps on an agenda, a stack: each step does one small thing (move a task, tell an activity, try an
 // enabling) and may push others, which are done before what was there. So the order is depth first, without recursion,
-// and the length of a command is bounded. Events are applied to the tree as they are made; if a step fails, the caller
+// and the length of a command is bounded. Changes are applied to the tree as they are made; if a step fails, the caller
 // rolls the tree back and nothing has happened.
 //
 // The package does no I/O and starts nothing: callbacks are run through the [Host], which also gives ids and the user's
@@ -86,13 +86,13 @@ type Host interface {
 
 // Machine runs one command on one tree. Make a new one for each.
 type Machine struct {
-	ctx    context.Context
-	host   Host
-	tree   *store.Tree
-	now    time.Time
-	by     string
-	cause  activities.Cause
-	events []store.Event
+	ctx     context.Context
+	host    Host
+	tree    *store.Tree
+	now     time.Time
+	by      string
+	cause   activities.Cause
+	changes []store.Change
 
 	agenda  []step
 	asked   []step // actions that callbacks asked for, in order
@@ -133,13 +133,13 @@ type touched struct {
 // New makes a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
 	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by, cause: activities.CauseCaller,
-		events: make([]store.Event, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
+		changes: make([]store.Change, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
 	m.letGo = m.release
 	return m
 }
 
-// Events lists what the command did.
-func (m *Machine) Events() []store.Event { return m.events }
+// Changes lists what the command did.
+func (m *Machine) Changes() []store.Change { return m.changes }
 
 // run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
 // touched.
@@ -188,11 +188,11 @@ func (m *Machine) then(steps ...step) {
 	}
 }
 
-func (m *Machine) emit(e store.Event) error {
+func (m *Machine) emit(e store.Change) error {
 	if err := m.tree.Apply(e); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 	}
-	m.events = append(m.events, e)
+	m.changes = append(m.changes, e)
 	return nil
 }
 

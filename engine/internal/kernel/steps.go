@@ -50,7 +50,7 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 		if s.State != workitem.StepWaiting || c.Step(s.ID) != nil {
 			continue
 		}
-		for _, e := range m.events {
+		for _, e := range m.changes {
 			if moved, ok := e.(*store.StepMoved); ok && moved.Step == s.ID {
 				now := *s
 				now.State, now.Result, now.Failure, now.Ended = moved.To, moved.Result, moved.Failure, moved.At

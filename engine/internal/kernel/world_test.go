@@ -120,7 +120,7 @@ func (w *world) command(f func(m *kernel.Machine) error) (string, error) {
 		return "", err
 	}
 	var words []string
-	for _, event := range m.Events() {
+	for _, event := range m.Changes() {
 		if word := w.word(event); word != "" {
 			words = append(words, word)
 		}
@@ -184,7 +184,7 @@ func (w *world) path(c *store.Case) string {
 // word is an event in short: "a+2" for the second enabling of task a, "a*p,q" for a start that consumes from p and q, "a!" for a
 // completion, "a-" for a withdrawal, "ax" and "af" for a canceled and a failed task, "a>p" for what it produces, "~p" for what
 // a region empties, "a.1.1=started" for an item, "case=completed" for the end of a case, with what is left over.
-func (w *world) word(event store.Event) string {
+func (w *world) word(event store.Change) string {
 	conditions := func(c *store.Case, list []net.ConditionID) string {
 		var names []string
 		for _, p := range list {

@@ -3,7 +3,7 @@
 //
 //	a caller                                the writer, after a commit
 //	  1. subscribe ──────────┐                 │
-//	  2. look: done? return  ├── Notifier ◄────┘ Committed(tree, events)
+//	  2. look: done? return  ├── Notifier ◄────┘ Committed(tree, changes)
 //	  3. wait for a signal ◄─┘
 //	  4. go on at 2
 //

@@ -32,7 +32,7 @@ func New() *Notifier {
 }
 
 // Committed signals a change of the root case. If the case has ended, those that wait for that get it.
-func (n *Notifier) Committed(tree *store.Tree, events []store.Event) {
+func (n *Notifier) Committed(tree *store.Tree, changes []store.Change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, root := range []workitem.CaseID{tree.Root, {}} {
@@ -48,15 +48,15 @@ func (n *Notifier) Committed(tree *store.Tree, events []store.Event) {
 			s.ended <- tree.Case(tree.Root)
 		}
 		delete(n.ends, tree.Root)
-	case slices.ContainsFunc(events, isIncident):
+	case slices.ContainsFunc(changes, isIncident):
 		for s := range waiting {
 			signal(s.incident)
 		}
 	}
 }
 
-// isIncident reports whether an event says that a job was given up, and a person has to decide.
-func isIncident(e store.Event) bool {
+// isIncident reports whether a change says that a job was given up, and a person has to decide.
+func isIncident(e store.Change) bool {
 	n, ok := e.(*store.Noted)
 	return ok && n.Code == store.NoteIncident
 }

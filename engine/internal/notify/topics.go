@@ -67,9 +67,9 @@ func (t *Topics) Waiting(topic string) []workitem.CaseID {
 }
 
 // Committed adds the steps that wait from now on, and removes the topics that no step of the tree waits for any longer.
-func (t *Topics) Committed(tree *store.Tree, events []store.Event) {
+func (t *Topics) Committed(tree *store.Tree, changes []store.Change) {
 	moved := false
-	for _, e := range events {
+	for _, e := range changes {
 		switch e := e.(type) {
 		case *store.StepOpened:
 			if e.Step.Topic && e.Step.State == workitem.StepWaiting {

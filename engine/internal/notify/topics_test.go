@@ -26,24 +26,24 @@ type committer struct {
 	trees  map[workitem.CaseID]*store.Tree
 }
 
-func (c *committer) commit(root workitem.CaseID, events ...store.Event) {
+func (c *committer) commit(root workitem.CaseID, changes ...store.Change) {
 	if c.trees[root] == nil {
 		c.trees[root] = store.NewTree()
 		require.NoError(c, c.trees[root].Apply(&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Net: empty}}))
 	}
-	for _, e := range events {
+	for _, e := range changes {
 		require.NoError(c, c.trees[root].Apply(e))
 	}
-	c.topics.Committed(c.trees[root], events)
+	c.topics.Committed(c.trees[root], changes)
 }
 
 func waitingStep(id byte, root workitem.CaseID, topic string) *workitem.Step {
 	return &workitem.Step{ID: workitem.StepID{id}, Case: root, Target: topic, Topic: true, State: workitem.StepWaiting}
 }
 
-func opened(s *workitem.Step) store.Event { return &store.StepOpened{Step: s} }
+func opened(s *workitem.Step) store.Change { return &store.StepOpened{Step: s} }
 
-func ended(s *workitem.Step) store.Event {
+func ended(s *workitem.Step) store.Change {
 	return &store.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: workitem.StepDone}
 }
 

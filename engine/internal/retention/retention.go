@@ -87,7 +87,7 @@ func (c *Cleaner) Stop() {
 func (c *Cleaner) Wait() { c.passes.Wait() }
 
 // Committed arranges for the removal of a root case that has ended, or that has no more jobs which kept it.
-func (c *Cleaner) Committed(tree *store.Tree, events []store.Event) {
+func (c *Cleaner) Committed(tree *store.Tree, changes []store.Change) {
 	if !tree.Ended() || tree.Removed() {
 		return
 	}
@@ -95,7 +95,7 @@ func (c *Cleaner) Committed(tree *store.Tree, events []store.Event) {
 	if until.IsZero() {
 		return
 	}
-	for _, e := range events {
+	for _, e := range changes {
 		switch e := e.(type) {
 		case *store.CaseEnded:
 			if e.Case == tree.Root {

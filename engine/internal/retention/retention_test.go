@@ -79,7 +79,7 @@ func (s *cases) end(n int, keep time.Duration) {
 	s.mu.Lock()
 	s.kept[id(n)] = until
 	s.mu.Unlock()
-	s.cleaner.Committed(ended(n, until), []store.Event{&store.CaseEnded{Case: id(n)}})
+	s.cleaner.Committed(ended(n, until), []store.Change{&store.CaseEnded{Case: id(n)}})
 }
 
 func ended(n int, until time.Time) *store.Tree {
@@ -184,17 +184,17 @@ func TestWhatArrangesForARemoval(t *testing.T) {
 	now := s.clock.Now()
 	finds := 0
 	s.onFind = func() { finds++ }
-	ends := []store.Event{&store.CaseEnded{Case: id(1)}}
-	passes := func(tree *store.Tree, events []store.Event) bool {
+	ends := []store.Change{&store.CaseEnded{Case: id(1)}}
+	passes := func(tree *store.Tree, changes []store.Change) bool {
 		finds = 0
-		s.cleaner.Committed(tree, events)
+		s.cleaner.Committed(tree, changes)
 		s.left()
 		return finds > 0
 	}
 	require.True(t, passes(ended(1, now), ends))
-	require.True(t, passes(ended(1, now), []store.Event{&store.JobMoved{Case: id(1), To: store.JobDone}}))
-	require.False(t, passes(ended(1, now), []store.Event{&store.JobMoved{Case: id(1), To: store.JobPending}}))
-	require.False(t, passes(ended(1, now), []store.Event{&store.CaseEnded{Case: id(2)}}), "a child case")
+	require.True(t, passes(ended(1, now), []store.Change{&store.JobMoved{Case: id(1), To: store.JobDone}}))
+	require.False(t, passes(ended(1, now), []store.Change{&store.JobMoved{Case: id(1), To: store.JobPending}}))
+	require.False(t, passes(ended(1, now), []store.Change{&store.CaseEnded{Case: id(2)}}), "a child case")
 	require.False(t, passes(ended(1, time.Time{}), ends), "it is kept for all time")
 	require.False(t, passes(store.NewTree(&store.Case{ID: id(1), KeepUntil: now}), ends), "it goes on")
 	removed := ended(1, now)

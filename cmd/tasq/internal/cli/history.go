@@ -90,7 +90,7 @@ type historyRow struct {
 func (t *teller) entry(e *store.Entry) error {
 	var b strings.Builder
 	shown := false
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		line, ours := t.story.tell(event, e.At)
 		if !ours || e.Seq <= t.after {
 			continue
@@ -99,7 +99,7 @@ func (t *teller) entry(e *store.Entry) error {
 			if e, ok := event.(*store.StepOpened); ok {
 				event = &store.StepOpened{Step: withoutSecret(e.Step)}
 			}
-			stored := store.AppendEvents(nil, []store.Event{event}, t.story.tree)
+			stored := store.AppendChanges(nil, []store.Change{event}, t.story.tree)
 			err := t.a.object(historyRow{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: subject(event),
 				Text: line, Event: stored[1 : len(stored)-1]})
 			if err != nil {

@@ -114,7 +114,7 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 	first := &workitem.Item{ID: workitem.ID{3}, Case: c.ID, Task: "draft", Generation: 2, Number: 1, Attempt: 1}
 	job := &store.Job{ID: workitem.JobID{4}, Case: c.ID, Task: "draft", Kind: store.JobCall, Name: "notify", Due: at.Add(time.Second)}
 	for _, step := range []struct {
-		event store.Event
+		event store.Change
 		want  string
 	}{
 		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskEnabled, Generation: 2}, "task draft enabled (activation 2)"},

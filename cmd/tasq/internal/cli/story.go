@@ -31,7 +31,7 @@ func newStory(tree *store.Tree, top workitem.CaseID) *story {
 }
 
 // subject is the case that an event is about.
-func subject(e store.Event) workitem.CaseID {
+func subject(e store.Change) workitem.CaseID {
 	switch e := e.(type) {
 	case *store.CaseOpened:
 		return e.Case.ID
@@ -85,7 +85,7 @@ func (s *story) path(id workitem.CaseID) (string, bool) {
 }
 
 // tell returns one line about an event; false if it belongs to another case.
-func (s *story) tell(e store.Event, at time.Time) (string, bool) {
+func (s *story) tell(e store.Change, at time.Time) (string, bool) {
 	id := subject(e)
 	line := s.words(e, at)
 	path, ours := s.path(id)
@@ -95,7 +95,7 @@ func (s *story) tell(e store.Event, at time.Time) (string, bool) {
 	return line, ours
 }
 
-func (s *story) words(e store.Event, at time.Time) string {
+func (s *story) words(e store.Change, at time.Time) string {
 	switch e := e.(type) {
 	case *store.CaseOpened:
 		return caseOpened(e.Case)

@@ -32,7 +32,7 @@ type row struct {
 
 // tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
 func (s *progress) tell(e *store.Entry) (lines []string) {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
 			lines = append(lines, s.at(e, line))
 		}
@@ -40,7 +40,7 @@ func (s *progress) tell(e *store.Entry) (lines []string) {
 	return lines
 }
 
-func (s *progress) event(entry *store.Entry, event store.Event) string {
+func (s *progress) event(entry *store.Entry, event store.Change) string {
 	switch e := event.(type) {
 	case *store.CaseOpened:
 		s.begun, s.state = entry.At, store.CaseStarted
@@ -81,7 +81,7 @@ func (s *progress) opened(entry *store.Entry, it *workitem.Item) string {
 	}
 	line := fmt.Sprintf("attempt %d is due in %s", it.Attempt, span(waitOf(it)))
 	var copied []string
-	for _, event := range entry.Events {
+	for _, event := range entry.Changes {
 		if e, ok := event.(*store.StepOpened); ok && e.Step.Copied {
 			copied = append(copied, e.Step.Name)
 		}

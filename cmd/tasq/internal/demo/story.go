@@ -43,7 +43,7 @@ type story struct {
 
 // tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
 func (s *story) tell(e *store.Entry) (lines []string) {
-	for _, event := range e.Events {
+	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
 			lines = append(lines, s.at(e, line))
 		}
@@ -51,7 +51,7 @@ func (s *story) tell(e *store.Entry) (lines []string) {
 	return lines
 }
 
-func (s *story) event(entry *store.Entry, event store.Event) string {
+func (s *story) event(entry *store.Entry, event store.Change) string {
 	switch e := event.(type) {
 	case *store.CaseOpened:
 		s.begun, s.state = entry.At, store.CaseStarted

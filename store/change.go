@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Event is one thing that happened to a case. The set is closed: see the types that implement it. Events are what the
+// Change is one thing that happened to a case. The set is closed: see the types that implement it. Changes are what the
 // journal holds, so their JSON form is stable.
-type Event interface {
+type Change interface {
 	of() workitem.CaseID // the case that it happened to
 }
 
@@ -34,7 +34,7 @@ type CaseEnded struct {
 }
 
 // CaseRemoved says that a root case that has ended is forgotten, with its descendants and everything that they had: the
-// tables and the journal, this entry included, hold nothing of it any more. It is the last event of its tree.
+// tables and the journal, this entry included, hold nothing of it any more. It is the last change of its tree.
 type CaseRemoved struct{ Case workitem.CaseID }
 
 // TaskMoved says that a task changed its state. An enabling carries the new generation, a start the conditions that a
