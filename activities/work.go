@@ -43,7 +43,7 @@ func (e *OutputError) Error() string { return "output: " + e.Err.Error() }
 // Unwrap returns why it was refused.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Work is what a worker is told of the job that it does.
+// Work describes a job to the worker that does it.
 type Work struct {
 	Case    CaseInfo
 	Job     workitem.JobID

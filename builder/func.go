@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What a function does unless it is told otherwise.
+// The defaults of a function.
 const (
 	DefaultAttempts  = 4                      // in all, the first included
 	DefaultFirstWait = 250 * time.Millisecond // before the second attempt; each further one doubles it

@@ -81,8 +81,10 @@ func (tx *Tx) execute(c *workflow.Command) (workflow.Result, error) {
 		return tx.remove(c, o)
 	case workflow.KindReclaim:
 		return tx.reclaim(c, o)
+	case workflow.KindCancel:
+		return tx.cancel(c, o)
 	}
-	return tx.cancel(c, o)
+	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
 }
 
 // checkSizes refuses what is larger than the configuration allows, or is no JSON that every database keeps as it is.

@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/tasq-dev/tasq/"
 
-// layers is the order of the house: a package may import those of lower layers. A new package fails until it has a place
+// layers is the order of the packages: each may import those of lower layers. A new package fails until it has a place
 // here; see layerOf for the recipes.
 var layers = map[string]int{
 	"internal/spelling": -1, "internal/printable": -1, // text, for every package
