@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -258,15 +259,22 @@ func TestRandomNetsAgreeWithTheReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { require.Empty(rt, play(rt, "")) })
 }
 
-// The comparison sees each fault of a reference.
+// found are the seeds of nets by which the slowest faults to find are seen.
+var found = map[string]int{"withdraws nothing": 65, "keeps private tokens": 198}
+
+// The comparison sees each fault of a reference. It begins with the net that is known to show the fault; the nightly form, and the
+// others if that net shows it no more, search from the first net.
 func TestAWrongReferenceDisagrees(t *testing.T) {
 	for _, wrong := range faults {
 		played := rapid.Custom(func(rt *rapid.T) string { return play(rt, wrong) })
-		found := ""
-		for seed := 0; seed < 300 && found == ""; seed++ {
-			found = played.Example(seed)
+		difference := ""
+		if os.Getenv("TASQ_NIGHTLY") == "" {
+			difference = played.Example(found[wrong])
 		}
-		require.NotEmpty(t, found, wrong)
+		for seed := 0; seed < 300 && difference == ""; seed++ {
+			difference = played.Example(seed)
+		}
+		require.NotEmpty(t, difference, wrong)
 	}
 }
 

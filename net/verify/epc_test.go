@@ -143,6 +143,9 @@ func (e *epc) place(name string) int {
 // Chains of SAP's kind are all unsound: an end may be passed over that is reached later. That is found within a moderate
 // number of states, however many there are, and mostly by a shortest run.
 func TestUnfoldedChainsAreDecided(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its shares are of sixty nets, which take a minute with the race detector; run without -short")
+	}
 	rng := rand.New(rand.NewSource(590))
 	nets, long, many := 60, 0, 0
 	if nightly() {

@@ -142,8 +142,11 @@ func disagreement(rep verify.Report, want decided) string {
 func TestMutantsAgainstExhaustiveWalk(t *testing.T) {
 	l := ibmLibrary(t)
 	mutants, most := 25, 4000
-	if nightly() {
+	switch {
+	case nightly():
 		mutants, most = 1500, 50_000
+	case testing.Short():
+		mutants = 5
 	}
 	tally := map[string]int{}
 	for seed := range mutants {

@@ -236,12 +236,12 @@ func (g *grower) compile() *net.Net {
 	return n
 }
 
-// rounds is how many random nets a test tries.
+// rounds is how many random nets a test tries: 20,000 in the nightly form.
 func rounds() int {
 	if nightly() {
 		return 20_000
 	}
-	return 500
+	return 400
 }
 
 func nightly() bool { return os.Getenv("TASQ_NIGHTLY") != "" }

@@ -55,6 +55,9 @@ func (s *laggingStore) Kill() error { return errors.Join(s.reader.Close(), s.Sto
 
 // Everything that holds for a store holds for a reader beside an owner whose tables lag.
 func TestAReaderBesideALaggingOwner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each read lays the whole log over the tables, which takes minutes with the race detector; run without -short")
+	}
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Opener { return lagging{filepath.Join(t.TempDir(), "cases.db")} })
 }
