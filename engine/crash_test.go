@@ -31,7 +31,7 @@ const cuts = 100
 // TestKillAtEveryCommit runs a random history in a child process that kills itself, with SIGKILL, at its n-th commit: for
 // every n, once inside the transaction and once between the commit and its acknowledgement. Whatever the moment, the file
 // is whole, every command that was acknowledged is there, and every case can be brought to its end. Each seventh commit is
-// cut by default, and each one in the nightly form: the history is random, so no kind of commit falls on a multiple of 7 alone.
+// cut by default, and each one in the nightly form, which CI runs of these tests.
 func TestKillAtEveryCommit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts thirty processes; run without -short")
