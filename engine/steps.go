@@ -41,6 +41,8 @@ type journal struct {
 
 func (e *Engine) newJournal(n entry, w *activities.Work) *journal {
 	j := &journal{e: e, n: n, w: w, steps: relevant(w), waits: make(map[workitem.StepID]*workitem.Step)}
+	j.mu.Lock() // an alarm for a time that is over rings at once
+	defer j.mu.Unlock()
 	for _, s := range j.steps {
 		if s.State == workitem.StepWaiting {
 			j.keep(s)
@@ -248,7 +250,7 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 	return stored
 }
 
-// keep remembers a waiting step, and has the clock look at it when its time is over.
+// keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
 func (j *journal) keep(s *workitem.Step) {
 	j.waits[s.ID] = s
 	if !s.Due.IsZero() && !j.over {
