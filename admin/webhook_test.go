@@ -22,6 +22,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -75,7 +76,7 @@ func (b *bench) output(id workitem.CaseID) string {
 	b.e.Drain()
 	c, err := b.e.Case(context.Background(), id)
 	require.NoError(b.t, err)
-	require.Equal(b.t, store.CaseCompleted, c.State)
+	require.Equal(b.t, state.CaseCompleted, c.State)
 	return string(c.Output)
 }
 

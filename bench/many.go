@@ -9,7 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // crowds are the numbers of work items, or of child cases, in one task: what one costs should not depend on it.
@@ -73,7 +73,7 @@ func crowd(r job, n int, w *builder.Workflow[order]) (metrics, error) {
 	}
 	m := metrics{"start": time.Since(at).Seconds() * 1e6 / float64(n)}
 	c, err := e.Wait(noTimeout, id)
-	if err == nil && c.State != store.CaseCompleted {
+	if err == nil && c.State != state.CaseCompleted {
 		err = fmt.Errorf("case %s is %s", id, c.State)
 	}
 	m["all"] = time.Since(at).Seconds() * 1e6 / float64(n)

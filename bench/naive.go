@@ -28,16 +28,16 @@ type marking []uint32
 // search is one on a plain net.
 type search struct {
 	p       *net.Petri
-	sink    int     // the only one; -1 if there are several
-	ignored []bool  // by place: one of several sinks, whose tokens do not matter
-	states  []state // in the order in which they were found
+	sink    int       // the only one; -1 if there are several
+	ignored []bool    // by place: one of several sinks, whose tokens do not matter
+	states  []reached // in the order in which they were found
 	index   map[string]int
 	fired   []bool
 	bad     bool // work is left over in a final marking, or a place of a net with several sinks got a second token
 	key     []byte
 }
 
-type state struct {
+type reached struct {
 	tokens marking
 	final  bool
 	before []int // those that lead here
@@ -150,7 +150,7 @@ func (s *search) visit(m marking, from int) {
 	if !known {
 		at = len(s.states)
 		s.index[string(s.key)] = at
-		s.states = append(s.states, state{tokens: m})
+		s.states = append(s.states, reached{tokens: m})
 	}
 	if from >= 0 {
 		s.states[at].before = append(s.states[at].before, from)

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -87,7 +88,7 @@ func cases(r job, callers int, w *builder.Workflow[order], opts ...sqlite.Option
 			return err
 		}
 		c, err := e.Wait(noTimeout, id)
-		if err == nil && c.State != store.CaseCompleted {
+		if err == nil && c.State != state.CaseCompleted {
 			err = fmt.Errorf("case %s is %s", id, c.State)
 		}
 		return err
@@ -243,7 +244,7 @@ type countedTx struct {
 	commands *int
 }
 
-func (t *countedTx) Append(ctx context.Context, e *store.Entry, tree *store.Tree) error {
+func (t *countedTx) Append(ctx context.Context, e *store.Entry, tree *state.Tree) error {
 	*t.commands++
 	return t.Tx.Append(ctx, e, tree)
 }

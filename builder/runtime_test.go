@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -86,7 +87,7 @@ func (r *process) work(ctx context.Context) error {
 func (r *process) advance(d time.Duration) { r.clock.Set(r.clock.Now().Add(d)) }
 
 // trees lists the root cases with all that is theirs.
-func (r *process) trees() (all []*store.Tree) {
+func (r *process) trees() (all []*state.Tree) {
 	ctx := context.Background()
 	err := r.with(ctx, -1, func(e *engine.Engine) error {
 		for c, err := range store.AllCases(ctx, e, store.CaseFilter{RootOnly: true}) {
@@ -108,7 +109,7 @@ func (r *process) trees() (all []*store.Tree) {
 }
 
 // root is the root case that was started last.
-func (r *process) root() *store.Case {
+func (r *process) root() *state.Case {
 	trees := r.trees()
 	tree := trees[len(trees)-1]
 	return tree.Case(tree.Root)
@@ -118,7 +119,7 @@ func (r *process) root() *store.Case {
 func (r *process) item(task string) *workitem.Item {
 	var found *workitem.Item
 	for _, tree := range r.trees() {
-		tree.Each(func(c *store.Case) {
+		tree.Each(func(c *state.Case) {
 			for _, it := range c.Items.Slice() {
 				if it.Task == task && it.State.Live() {
 					found = it
@@ -148,7 +149,7 @@ func doing[In, Out any](r *process, t *builder.TaskRef[In, Out], out Out, opts .
 func (r *process) show() string {
 	var b strings.Builder
 	for _, tree := range r.trees() {
-		tree.Each(func(c *store.Case) {
+		tree.Each(func(c *state.Case) {
 			fmt.Fprintf(&b, "%s %s", c.Workflow, c.State)
 			for _, it := range c.Items.Slice() {
 				if it.State.Live() {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -19,18 +19,18 @@ type attemptLog struct {
 
 // Committed implements observer. It logs one line for each attempt of a work item that a command has ended, for attempts of people
 // as well as of workers.
-func (l *attemptLog) Committed(tree *store.Tree, changes []store.Change) {
+func (l *attemptLog) Committed(tree *state.Tree, changes []state.Change) {
 	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	due := make(map[workitem.ID]time.Time) // of what replaces an item, by that item
 	for _, ev := range changes {
-		if opened, ok := ev.(*store.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
+		if opened, ok := ev.(*state.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
 			due[opened.Item.Predecessor] = opened.Item.Due
 		}
 	}
 	for _, ev := range changes {
-		moved, ok := ev.(*store.ItemMoved)
+		moved, ok := ev.(*state.ItemMoved)
 		if !ok || moved.To != workitem.Completed && moved.To != workitem.Failed {
 			continue
 		}
@@ -43,7 +43,7 @@ func (l *attemptLog) Committed(tree *store.Tree, changes []store.Change) {
 	}
 }
 
-func (l *attemptLog) item(c *store.Case, it *workitem.Item, moved *store.ItemMoved, wait time.Duration, again bool) {
+func (l *attemptLog) item(c *state.Case, it *workitem.Item, moved *state.ItemMoved, wait time.Duration, again bool) {
 	if it == nil {
 		return
 	}
@@ -61,14 +61,14 @@ func (l *attemptLog) item(c *store.Case, it *workitem.Item, moved *store.ItemMov
 }
 
 // call logs one line for an attempt of a function that a job has called, once its end is committed.
-func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, changes []store.Change) {
+func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, changes []state.Change) {
 	if w.Name == "" || !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	var wait time.Duration
 	again := false
 	for _, ev := range changes {
-		if moved, ok := ev.(*store.JobMoved); ok && moved.Job == w.Job && moved.To == store.JobPending {
+		if moved, ok := ev.(*state.JobMoved); ok && moved.Job == w.Job && moved.To == state.JobPending {
 			wait, again = max(moved.Due.Sub(moved.At), 0), true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -167,5 +168,5 @@ func TestEveryWorkflowHasRuns(t *testing.T) {
 	}))
 	c, err := e.Case(t.Context(), tx.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseStarted, c.State)
+	require.Equal(t, state.CaseStarted, c.State)
 }

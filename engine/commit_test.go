@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 var errDisk = errors.New("the disk is full")
@@ -57,7 +58,7 @@ type brokenTx struct {
 }
 
 // Append implements store.Tx.
-func (b *brokenTx) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (b *brokenTx) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	b.met = b.met || e.Command == b.command
 	return b.Tx.Append(ctx, e, t)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -22,9 +23,9 @@ var errLate = errors.New("a completion handler took its transaction with it")
 const maxNesting = 20
 
 // complete tells the completion handlers of a root case that the command has ended.
-func (tx *Tx) complete(u *treeWrite, changes []store.Change) error {
+func (tx *Tx) complete(u *treeWrite, changes []state.Change) error {
 	for _, e := range changes {
-		if end, ok := e.(*store.CaseEnded); ok && end.Case == u.tree.Root {
+		if end, ok := e.(*state.CaseEnded); ok && end.Case == u.tree.Root {
 			return tx.callHandlers(u)
 		}
 	}
@@ -126,7 +127,7 @@ func (tx *Tx) callHandler(d *workflow.Definition, c activities.CaseInfo, t workf
 
 // callDue does what a job that calls a handler is for. The job is done already, in this transaction: so the handler may
 // remove the case.
-func (tx *Tx) callDue(u *treeWrite, j *store.Job) error {
+func (tx *Tx) callDue(u *treeWrite, j *state.Job) error {
 	c := kernel.Info(u.tree.Case(u.tree.Root))
 	d := tx.e.byPrint[c.Fingerprint]
 	if d == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -118,7 +119,7 @@ func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
 	t.Helper()
 	for j, err := range store.AllJobs(t.Context(), x.e, f) {
 		require.NoError(t, err)
-		if j.Kind != store.JobRun {
+		if j.Kind != state.JobRun {
 			list = append(list, fmt.Sprintf("%s %s %s %d", j.Kind, j.Name, j.State, j.Attempt))
 		}
 	}
@@ -190,7 +191,7 @@ func TestHandlersChooseOutcomes(t *testing.T) {
 	}
 	x.e.Drain()
 	require.Equal(t, before, x.count())
-	for c, err := range store.AllCases(t.Context(), x.e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+	for c, err := range store.AllCases(t.Context(), x.e, store.CaseFilter{States: []state.CaseState{state.CaseStarted}}) {
 		require.NoError(t, err)
 		require.Fail(t, "nothing may be stored", "%s", c.ID)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -97,7 +98,7 @@ func TestAnUncaughtFailureOfAChildFailsItsParent(t *testing.T) {
 	id := start(t, e, parent, 0)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, "no-stock", c.Failure.Code)
 	require.Regexp(t, `^step "ship": case \S+ of child failed: none left$`, c.Failure.Message)
 }
@@ -126,7 +127,7 @@ func TestAChildInAnotherQueue(t *testing.T) {
 		require.EqualValues(t, limit, ran.Load())
 		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "child"}) {
 			require.NoError(t, err)
-			require.Equal(t, limit == 0, c.State == store.CaseCanceled)
+			require.Equal(t, limit == 0, c.State == state.CaseCanceled)
 		}
 	}
 }
@@ -161,7 +162,7 @@ func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
 	canceled := 0
 	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
-		require.Equal(t, store.CaseCanceled, c.State, c.Workflow)
+		require.Equal(t, state.CaseCanceled, c.State, c.Workflow)
 		canceled++
 	}
 	require.Equal(t, 3, canceled)

@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -82,7 +83,7 @@ func finishAll(t *testing.T, e *engine.Engine) {
 	for {
 		require.NoError(t, e.Drain(ctx))
 		left := 0
-		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}, RootOnly: true}) {
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []state.CaseState{state.CaseStarted}, RootOnly: true}) {
 			require.NoError(t, err)
 			left++
 			for row, err := range store.AllItems(ctx, e, store.ItemFilter{Root: c.ID, States: []workitem.State{

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -131,7 +132,7 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 				continue
 			}
 			running, err := r.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
-				States: []store.CaseState{store.CaseStarted}, Page: store.Page{Limit: 1}})
+				States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
 			if err != nil {
 				return err
 			}
@@ -143,7 +144,7 @@ func (e *Engine) checkDrift(ctx context.Context) error {
 	})
 }
 
-func drift(old *store.Definition, d *workflow.Definition, c *store.Case) error {
+func drift(old *store.Definition, d *workflow.Definition, c *state.Case) error {
 	version := ""
 	if d.Version != "" {
 		version = " version " + d.Version

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -131,7 +131,7 @@ func (tx *Tx) start(c *workflow.Command, o operation) (workflow.Result, error) {
 	if err := c.Options.Check(d); err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	fresh := &store.Case{Priority: c.Priority}
+	fresh := &state.Case{Priority: c.Priority}
 	if fresh.Options, err = c.Options.Encode(); err == nil {
 		err = tx.e.checkPayload("options", fresh.Options)
 	}
@@ -144,14 +144,14 @@ func (tx *Tx) start(c *workflow.Command, o operation) (workflow.Result, error) {
 // begin starts a root case. The case given holds what it is to have beyond its input; the steps are those of a case that it
 // restarts.
 func (tx *Tx) begin(
-	fresh *store.Case, d *workflow.Definition, c *workflow.Command, o operation, steps []*workitem.Step,
+	fresh *state.Case, d *workflow.Definition, c *workflow.Command, o operation, steps []*workitem.Step,
 ) (workflow.Result, error) {
 	due, err := c.Due(tx.now)
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
 	fresh.ID = tx.e.ids.NewCaseID(tx.now)
-	tree := store.NewTree()
+	tree := state.NewTree()
 	tree.Root = fresh.ID
 	result := workflow.Result{Case: fresh.ID}
 	return tx.on(tx.newWrite(tree), o, result, func(m *kernel.Machine) error { return m.Start(fresh, d, c.Payload, due, steps) })

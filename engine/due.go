@@ -6,7 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,7 +23,7 @@ func (e *Engine) fire(n entry) {
 			return err
 		}
 		_, j := u.tree.Job(n.job)
-		if err := fire(tx); err != nil || j.Kind != store.JobTell {
+		if err := fire(tx); err != nil || j.Kind != state.JobTell {
 			return err
 		}
 		return tx.callDue(u, j)
@@ -84,7 +84,7 @@ func (e *Engine) putOffBut(n entry, cause error, insist kernel.Insist) {
 // lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
 // job was woken and suspended anew.
 func (e *Engine) lookAgain(n entry) {
-	var j *store.Job
+	var j *state.Job
 	r := &request{reads: true, run: func(tx *Tx) error {
 		u, err := tx.open(n.root)
 		if err == nil {

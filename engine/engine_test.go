@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -99,7 +100,7 @@ func TestACaseFromStartToEnd(t *testing.T) {
 	require.NoError(t, a.review.Complete(t.Context(), e, review.ID, verdict{OK: true}))
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 completed 1"}, items(t, e, id))
 }
 
@@ -313,7 +314,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 						break
 					}
 				}
-				if c, err := e.Wait(context.Background(), id); err != nil || c.State != store.CaseCompleted {
+				if c, err := e.Wait(context.Background(), id); err != nil || c.State != state.CaseCompleted {
 					t.Errorf("case %s: %v", id, err)
 				}
 			}
@@ -333,7 +334,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 // reviewIn finds the review item that an entry created; zero if it did not.
 func reviewIn(entry *store.Entry) workitem.ID {
 	for _, event := range entry.Changes {
-		if opened, ok := event.(*store.ItemOpened); ok && opened.Item.Task == "review" {
+		if opened, ok := event.(*state.ItemOpened); ok && opened.Item.Task == "review" {
 			return opened.Item.ID
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -22,8 +22,8 @@ func (tx *Tx) send(c *workflow.Command, o operation) (workflow.Result, error) {
 }
 
 // message is what a command sends.
-func message(c *workflow.Command) *store.Message {
-	return &store.Message{Name: c.Event, Value: c.Payload, By: c.Actor}
+func message(c *workflow.Command) *state.Message {
+	return &state.Message{Name: c.Event, Value: c.Payload, By: c.Actor}
 }
 
 func (tx *Tx) sendToken(c *workflow.Command, o operation) (workflow.Result, error) {

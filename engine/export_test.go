@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,7 +24,7 @@ func CheckRecalled(ctx context.Context, e *Engine) (n int, err error) {
 				continue
 			}
 			owner := [16]byte(j.ID)
-			if j.Kind == store.JobRun {
+			if j.Kind == state.JobRun {
 				owner = j.Item
 			}
 			stored, err := tx.s.Steps(tx.ctx, owner)
@@ -95,14 +96,14 @@ func (q *queue) len() int {
 }
 
 // Observe has f called with the events of each command that is committed from now on, by the writer.
-func Observe(ctx context.Context, e *Engine, f func(root workitem.CaseID, events []store.Change)) error {
+func Observe(ctx context.Context, e *Engine, f func(root workitem.CaseID, events []state.Change)) error {
 	return e.submit(ctx, &request{run: func(*Tx) error {
 		e.observers = append(e.observers, observerFunc(f))
 		return nil
 	}})
 }
 
-type observerFunc func(root workitem.CaseID, events []store.Change)
+type observerFunc func(root workitem.CaseID, events []state.Change)
 
 // Committed implements observer.
-func (f observerFunc) Committed(tree *store.Tree, events []store.Change) { f(tree.Root, events) }
+func (f observerFunc) Committed(tree *state.Tree, events []state.Change) { f(tree.Root, events) }

@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -109,9 +110,9 @@ func noTrace(t *testing.T, e *enginetest.Engine) {
 		require.NotEqual(t, "job put off", entry.Command)
 		for _, event := range entry.Changes {
 			switch event := event.(type) {
-			case *store.Noted:
-				require.NotEqual(t, store.NoteIncident, event.Code, event.Text)
-			case *store.JobMoved:
+			case *state.Noted:
+				require.NotEqual(t, state.NoteIncident, event.Code, event.Text)
+			case *state.JobMoved:
 				require.Nil(t, event.Failure)
 				require.LessOrEqual(t, event.Attempt, 2, "a call, and one after its sleep")
 				require.Zero(t, event.Crashes)

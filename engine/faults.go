@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -146,7 +147,7 @@ func asFault(err error) error {
 }
 
 // Load implements store.Tx.
-func (p port) Load(ctx context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (p port) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
 	t, err := p.Tx.Load(ctx, root)
 	return t, asFault(err)
 }
@@ -170,7 +171,7 @@ func (p port) Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, erro
 }
 
 // Append implements store.Tx.
-func (p port) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (p port) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	return asFault(p.Tx.Append(ctx, e, t))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -81,7 +82,7 @@ func (t *faultyTx) Savepoint(ctx context.Context, f func() error) error {
 }
 
 // Load implements store.Tx.
-func (t *faultyTx) Load(ctx context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (t *faultyTx) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := t.f.fail(&t.f.load); err != nil {
 		return nil, err
 	}
@@ -89,9 +90,9 @@ func (t *faultyTx) Load(ctx context.Context, root workitem.CaseID) (*store.Tree,
 }
 
 // Append implements store.Tx.
-func (t *faultyTx) Append(ctx context.Context, e *store.Entry, tree *store.Tree) error {
+func (t *faultyTx) Append(ctx context.Context, e *store.Entry, tree *state.Tree) error {
 	for _, event := range e.Changes {
-		if opened, ok := event.(*store.CaseOpened); ok {
+		if opened, ok := event.(*state.CaseOpened); ok {
 			if _, lost := t.f.lost.Load(string(opened.Case.Input)); lost {
 				return fmt.Errorf("%w: %s", store.ErrUnavailable, t.f.kind)
 			}
@@ -218,7 +219,7 @@ func testFaultOfWhatIsDue(t *testing.T, f *faulty, of func(*faulty) *atomic.Int3
 	c, err := e.Case(ctx, last)
 	require.NoError(t, err)
 	after, _ := c.Net.TaskByName("after")
-	require.Equal(t, store.TaskEnabled, c.Tasks[after].State)
+	require.Equal(t, state.TaskEnabled, c.Tasks[after].State)
 	require.Empty(t, e.Overdue())
 	noTrace(t, e)
 

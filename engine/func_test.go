@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -482,7 +483,7 @@ func TestRunsAreListed(t *testing.T) {
 	for i, id := range backwards {
 		require.Equal(t, all[len(all)-1-i], id)
 	}
-	require.Len(t, list(store.CaseFilter{States: []store.CaseState{store.CaseFailed}}), 10)
+	require.Len(t, list(store.CaseFilter{States: []state.CaseState{state.CaseFailed}}), 10)
 	require.Equal(t, all[10:], list(store.CaseFilter{Since: c.e.Now().Add(-20 * time.Second)}))
 	require.Equal(t, all[:10], list(store.CaseFilter{Before: c.e.Now().Add(-20 * time.Second)}))
 	for _, desc := range []bool{false, true} {

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -153,7 +154,7 @@ func TestGarbageOfWorkIsAFailure(t *testing.T) {
 			id := start(t, e, w, "x")
 			c, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseFailed, c.State)
+			require.Equal(t, state.CaseFailed, c.State)
 			text, err := json.Marshal(c.Failure)
 			require.NoError(t, err)
 			require.NoError(t, domain.CheckJSON(text))

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -56,8 +57,8 @@ func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"now": 10, "later": 3}, counts)
 	require.ElementsMatch(t, []string{"tell now failed 10", "call later failed 3"},
-		x.jobs(t, store.JobFilter{States: []store.JobState{store.JobFailed}}))
-	for j, err := range store.AllJobs(t.Context(), x.e, store.JobFilter{States: []store.JobState{store.JobFailed}}) {
+		x.jobs(t, store.JobFilter{States: []state.JobState{state.JobFailed}}))
+	for j, err := range store.AllJobs(t.Context(), x.e, store.JobFilter{States: []state.JobState{state.JobFailed}}) {
 		require.NoError(t, err)
 		require.Contains(t, j.Failure.Message, "the handler is ill")
 		require.JSONEq(t, map[string]string{"now": `{"for":"ann"}`, "later": `{"for":"bob"}`}[j.Name], string(j.Input))
@@ -99,9 +100,9 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		e.Drain()
 		mode.Store("fine")
 		e.Advance(time.Minute)
-		for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID, Kind: store.JobTell}) {
+		for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID, Kind: state.JobTell}) {
 			require.NoError(t, err)
-			require.Equal(t, store.JobDone, j.State, m)
+			require.Equal(t, state.JobDone, j.State, m)
 		}
 		require.GreaterOrEqual(t, calls.Load(), int32(2))
 	}
@@ -196,7 +197,7 @@ func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 	var ended int
 	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
-		require.Equal(t, store.CaseCompleted, c.State)
+		require.Equal(t, state.CaseCompleted, c.State)
 		ended++
 	}
 	require.Greater(t, ended, 2)
@@ -252,7 +253,7 @@ func TestARunThatCannotBegin(t *testing.T) {
 	e.Advance(24 * time.Hour)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, 10, tries)
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], "failed")

@@ -3,7 +3,7 @@ package engine
 import (
 	"sync"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -29,10 +29,10 @@ func (x *index) put(id workitem.ID, root workitem.CaseID) {
 }
 
 // drop forgets the items of a tree that leaves memory.
-func (x *index) drop(tree *store.Tree) {
+func (x *index) drop(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		for it := range c.Items.All() {
 			delete(x.roots, it.ID)
 		}

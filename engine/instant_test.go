@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -107,10 +108,10 @@ func TestTheFirstOfEqualTimeoutsFailsTheCase(t *testing.T) {
 			e.Advance(time.Hour)
 			c, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseFailed, c.State)
+			require.Equal(t, state.CaseFailed, c.State)
 			for i := range 40 {
 				task, _ := c.Net.TaskByName(fmt.Sprintf("t%d", i))
-				require.Equal(t, i == 0, c.Tasks[task].State == store.TaskFailed, "t%d", i)
+				require.Equal(t, i == 0, c.Tasks[task].State == state.TaskFailed, "t%d", i)
 			}
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -43,7 +44,7 @@ func TestAFailedItemIsTriedAgainWithBackoffUntilThePolicyGivesUp(t *testing.T) {
 	}
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State, "a failed item without a successor fails the task, and the case")
+	require.Equal(t, state.CaseFailed, c.State, "a failed item without a successor fails the task, and the case")
 	require.Equal(t, "error: overloaded", c.Failure.String())
 	require.Equal(t, []string{
 		"draft.1.1 failed 1 error", "draft.1.2 failed 2 error", "draft.1.3 failed 3 error", "draft.1.4 failed 4 error",
@@ -126,7 +127,7 @@ func TestAJobThatKillsItsWorkerIsGivenUp(t *testing.T) {
 	e.Drain()
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
-		require.Equal(t, store.JobFailed, j.State)
+		require.Equal(t, state.JobFailed, j.State)
 		require.Equal(t, workitem.CodeCrash, j.Failure.Code)
 	}
 	require.Equal(t, []string{"draft.1.1 started 1"}, items(t, e, id), "a person has to look")

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -18,7 +18,7 @@ func TestTheEndOfAStepIsToldBeforeItsRecordIsAnswered(t *testing.T) {
 	j.Watch(func(s *workitem.Step) { told = append(told, s.State) })
 
 	j.opened(s)
-	j.moved(&store.StepMoved{Step: s.ID, To: workitem.StepDone})
+	j.moved(&state.StepMoved{Step: s.ID, To: workitem.StepDone})
 	require.Equal(t, []workitem.StepState{workitem.StepDone}, told)
 	j.keepAll([]*workitem.Step{s})
 	require.Empty(t, j.known(), "nothing is left to wait for")

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -30,7 +31,7 @@ func late(t *testing.T, w builder.Work[any, any]) (*enginetest.Engine, workitem.
 	return e, id
 }
 
-func state(t *testing.T, e *enginetest.Engine, id workitem.CaseID) store.CaseState {
+func stateOf(t *testing.T, e *enginetest.Engine, id workitem.CaseID) state.CaseState {
 	t.Helper()
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestATimeoutDoesNotAskStart(t *testing.T) {
 			e, id := late(t, builder.Work[any, any]{Start: named, Timers: []activities.Timer{timer}})
 			e.Advance(time.Hour)
 			require.Equal(t, []string{"t.1.1 failed 1 timeout"}, items(t, e, id))
-			require.Equal(t, store.CaseFailed, state(t, e, id))
+			require.Equal(t, state.CaseFailed, stateOf(t, e, id))
 		})
 	}
 }
@@ -85,43 +86,43 @@ func TestATimerThatIsRefusedEndsItsItemsAllTheSame(t *testing.T) {
 		work  func(r *refusal) builder.Work[any, any]
 		items []string
 		calls int
-		state store.CaseState
+		state state.CaseState
 	}{
 		"Fail": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, Fail: r.action}
-		}, []string{"t.1.1 failed 1 timeout"}, 10, store.CaseFailed},
+		}, []string{"t.1.1 failed 1 timeout"}, 10, state.CaseFailed},
 		"Fail, and the policy goes on": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, Fail: r.action, Policy: workitem.ContinueOnFailure()}
-		}, []string{"t.1.1 failed 1 timeout"}, 10, store.CaseCompleted},
+		}, []string{"t.1.1 failed 1 timeout"}, 10, state.CaseCompleted},
 		"Fail, and it is tried again": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, Fail: r.action, OnWorkItemStateChanged: again}
-		}, []string{"t.1.1 failed 1 timeout", "t.1.2 failed 2 timeout"}, 20, store.CaseFailed},
+		}, []string{"t.1.1 failed 1 timeout", "t.1.2 failed 2 timeout"}, 20, state.CaseFailed},
 		"Cancel": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{CancelAfter: time.Hour, Cancel: r.action}
-		}, []string{"t.1.1 canceled 1 timeout"}, 10, store.CaseCompleted},
+		}, []string{"t.1.1 canceled 1 timeout"}, 10, state.CaseCompleted},
 		"Cancel, of a task": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timers: []activities.Timer{activities.CancelTaskAfter(time.Hour)}, Cancel: r.action}
-		}, []string{"t.1.1 canceled 1 timeout"}, 10, store.CaseCompleted},
+		}, []string{"t.1.1 canceled 1 timeout"}, 10, state.CaseCompleted},
 		"OnStarted": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, Item: activities.ItemHooks{OnStarted: r.item}}
-		}, []string{"t.1.1 failed 1 timeout"}, 10, store.CaseFailed},
+		}, []string{"t.1.1 failed 1 timeout"}, 10, state.CaseFailed},
 		"OnFailed": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, Item: activities.ItemHooks{OnFailed: r.item}}
-		}, []string{"t.1.1 failed 1 timeout"}, 10, store.CaseFailed},
+		}, []string{"t.1.1 failed 1 timeout"}, 10, state.CaseFailed},
 		"OnWorkItemStateChanged": {func(r *refusal) builder.Work[any, any] {
 			return builder.Work[any, any]{Timeout: time.Hour, OnWorkItemStateChanged: r.change}
-		}, []string{"t.1.1 failed 1 timeout"}, 11, store.CaseFailed},
+		}, []string{"t.1.1 failed 1 timeout"}, 11, state.CaseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := new(refusal)
 			e, id := late(t, c.work(r))
 			e.Advance(time.Hour)
 			require.Equal(t, 1, r.calls)
-			require.Equal(t, store.CaseStarted, state(t, e, id), "it may be accepted the next time")
+			require.Equal(t, state.CaseStarted, stateOf(t, e, id), "it may be accepted the next time")
 			e.Advance(4 * time.Hour)
 			require.Equal(t, c.calls, r.calls)
 			require.Equal(t, c.items, items(t, e, id))
-			require.Equal(t, c.state, state(t, e, id))
+			require.Equal(t, c.state, stateOf(t, e, id))
 			for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
 				require.NoError(t, err)
 				require.Contains(t, string(it.Failure.Details), "the office is closed")
@@ -165,7 +166,7 @@ func incidents(t *testing.T, e *enginetest.Engine, id workitem.CaseID) string {
 	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: id}) {
 		require.NoError(t, err)
 		for _, event := range entry.Changes {
-			if n, ok := event.(*store.Noted); ok && n.Code == store.NoteIncident {
+			if n, ok := event.(*state.Noted); ok && n.Code == state.NoteIncident {
 				text += n.Text + "\n"
 			}
 		}

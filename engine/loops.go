@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -20,7 +20,7 @@ type loopGuard struct {
 	at    int64           // the moment, in microseconds since 1970
 	since map[roundOf]int // the generation of each task when it was first enabled at that moment
 	last  map[roundOf]int
-	held  []*store.Job
+	held  []*state.Job
 	err   error
 }
 
@@ -36,7 +36,7 @@ const (
 )
 
 // holds takes note of a job that was opened, and reports whether it is held back.
-func (s *loopGuard) holds(j *store.Job) bool {
+func (s *loopGuard) holds(j *state.Job) bool {
 	if j.Generation < someRounds || j.Due.After(j.Created) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (s *loopGuard) rounds(id workitem.CaseID) string {
 }
 
 // release returns what was held back at another moment than now.
-func (s *loopGuard) release(now int64) []*store.Job {
+func (s *loopGuard) release(now int64) []*state.Job {
 	if len(s.held) == 0 || now == s.at {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (s *loopGuard) release(now int64) []*store.Job {
 
 // forget drops a job that was canceled while it was held back.
 func (s *loopGuard) forget(id workitem.JobID) {
-	s.held = slices.DeleteFunc(s.held, func(j *store.Job) bool { return j.ID == id })
+	s.held = slices.DeleteFunc(s.held, func(j *state.Job) bool { return j.ID == id })
 	if len(s.held) == 0 {
 		s.err = nil
 	}

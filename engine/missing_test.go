@@ -8,7 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -31,7 +31,7 @@ func TestAReviewThatTimesOutEndsTheCase(t *testing.T) {
 	e.Advance(time.Hour)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, workitem.CodeTimeout, c.Failure.Code)
 	require.Equal(t, []string{"review.1.1 failed 1 timeout"}, items(t, e, id))
 	require.Empty(t, incidents(t, e, id))

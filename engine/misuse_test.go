@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -43,7 +44,7 @@ func TestOpenSaysWhatIsNil(t *testing.T) {
 }
 
 // ended starts a case of an article whose draft is made by run, and returns it when it has ended.
-func ended(t *testing.T, run func(context.Context, prompt) (draft, error)) *store.Case {
+func ended(t *testing.T, run func(context.Context, prompt) (draft, error)) *state.Case {
 	t.Helper()
 	b := builder.New[prompt]("one")
 	task := builder.Task(b, "draft", builder.Work[prompt, draft]{Input: builder.CaseInput(b), Run: run})
@@ -64,7 +65,7 @@ func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 		runtime.Goexit()
 		return draft{}, nil
 	})
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, workitem.CodePanic, c.Failure.Code)
 	require.Contains(t, c.Failure.Message, "ended its goroutine")
 }
@@ -76,7 +77,7 @@ func TestAFailureIsKeptWhateverItHolds(t *testing.T) {
 		"torn": &workitem.Failure{Message: "torn", Details: []byte("{")},
 	} {
 		c := ended(t, func(context.Context, prompt) (draft, error) { return draft{}, err })
-		require.Equal(t, store.CaseFailed, c.State)
+		require.Equal(t, state.CaseFailed, c.State)
 		require.Truef(t, strings.HasSuffix(c.Failure.Message, want), "%.99s", c.Failure.Message)
 		require.LessOrEqual(t, len(c.Failure.Message), workitem.MaxMessage)
 		require.Equal(t, c.Failure, workitem.FailureOf(c.Failure), "made of itself it is the same")
@@ -179,7 +180,7 @@ func TestWaitingForAChildCase(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() {
 		c, err := e.Wait(t.Context(), id)
-		if err == nil && c.State != store.CaseCanceled {
+		if err == nil && c.State != state.CaseCanceled {
 			err = errors.New(c.State.String())
 		}
 		waited <- err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -58,7 +58,7 @@ func (tx *Tx) notLoaded(c *workflow.Command) error {
 	if err != nil {
 		return nil
 	}
-	u.tree.Each(func(c *store.Case) {
+	u.tree.Each(func(c *state.Case) {
 		if err == nil && !c.State.Final() && tx.e.byPrint[c.Fingerprint] == nil {
 			err = &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
 		}

@@ -1,6 +1,8 @@
 package engine
 
-import "github.com/tasq-dev/tasq/store"
+import (
+	"github.com/tasq-dev/tasq/store/state"
+)
 
 // observer learns of each command that changed a tree of cases, once the command is durable. The writer calls it, in the order of
 // the commits, so what it does is short, does not block, and sends no command that it waits for.
@@ -13,11 +15,11 @@ import "github.com/tasq-dev/tasq/store"
 type observer interface {
 	// Committed takes the changes of a command in their order, with the tree as they have left it. The tree is the writer's: it is
 	// read during the call and not kept.
-	Committed(tree *store.Tree, changes []store.Change)
+	Committed(tree *state.Tree, changes []state.Change)
 }
 
 // observe reports what a committed request did to all observers.
-func (e *Engine) observe(tree *store.Tree, changes []store.Change) {
+func (e *Engine) observe(tree *state.Tree, changes []state.Change) {
 	for _, o := range e.observers {
 		o.Committed(tree, changes)
 	}

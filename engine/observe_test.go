@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -24,7 +25,7 @@ func TestAnObserverLearnsOfEveryCommit(t *testing.T) {
 	w := oneTask("observed")
 	e := enginetest.New(t, w)
 	var observed []change
-	require.NoError(t, engine.Observe(ctx, e.Engine, func(root workitem.CaseID, events []store.Change) {
+	require.NoError(t, engine.Observe(ctx, e.Engine, func(root workitem.CaseID, events []state.Change) {
 		for _, event := range events {
 			observed = append(observed, change{root, fmt.Sprintf("%T", event)})
 		}

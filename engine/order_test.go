@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -260,6 +261,6 @@ func TestAPolicyThatFailsAtTheStartFailsTheCase(t *testing.T) {
 	do(t, e, "t.1.1", workitem.Start)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, []string{"t.1.1 canceled 1"}, items(t, e, id))
 }

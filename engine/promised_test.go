@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -45,13 +46,13 @@ func TestAnItemsJobIsMadeWithIt(t *testing.T) {
 	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, w) // no job is run
 	id := start(t, e, w, page{})
 	it := itemsOf(t, e, id)[0]
-	made := listed(t, e, func(r store.Reader) ([]*store.Job, error) { return r.Jobs(t.Context(), store.JobFilter{Item: it.ID}) })
+	made := listed(t, e, func(r store.Reader) ([]*state.Job, error) { return r.Jobs(t.Context(), store.JobFilter{Item: it.ID}) })
 	require.Len(t, made, 1)
-	require.Equal(t, store.JobRun, made[0].Kind)
+	require.Equal(t, state.JobRun, made[0].Kind)
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Start, nil)))
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil)))
 	again := itemsOf(t, e, id)[1]
-	made = listed(t, e, func(r store.Reader) ([]*store.Job, error) {
+	made = listed(t, e, func(r store.Reader) ([]*state.Job, error) {
 		return r.Jobs(t.Context(), store.JobFilter{Item: again.ID})
 	})
 	require.Len(t, made, 1)
@@ -94,8 +95,8 @@ func TestAQueueKeepsThePolicy(t *testing.T) {
 func TestAfterTheLastAttemptThePolicyDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy workitem.Policy
-		want   store.CaseState
-	}{"default": {workitem.Default(), store.CaseFailed}, "continue": {workitem.ContinueOnFailure(), store.CaseCompleted}} {
+		want   state.CaseState
+	}{"default": {workitem.Default(), state.CaseFailed}, "continue": {workitem.ContinueOnFailure(), state.CaseCompleted}} {
 		t.Run(name, func(t *testing.T) {
 			w := single(t, builder.Work[int, int]{
 				Run:                    func(context.Context, int) (int, error) { return 0, errBusy },
@@ -106,7 +107,7 @@ func TestAfterTheLastAttemptThePolicyDecides(t *testing.T) {
 			e.Advance(time.Second)
 			there, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseStarted, there.State, "an attempt is left")
+			require.Equal(t, state.CaseStarted, there.State, "an attempt is left")
 			e.Advance(time.Second)
 			there, err = e.Case(t.Context(), id)
 			require.NoError(t, err)

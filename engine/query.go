@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -36,7 +37,7 @@ func (e *Engine) isClosing() bool {
 }
 
 // Case returns a case of any state. The error wraps [ErrNotFound] if there is none.
-func (e *Engine) Case(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
+func (e *Engine) Case(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
 	tree, err := store.TreeOf(ctx, e, id)
 	if err != nil {
 		return nil, err

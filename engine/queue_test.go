@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -62,12 +63,12 @@ func runsThreeAtATime(t *testing.T, cfg engine.Config) {
 	for range 3 {
 		<-started
 	}
-	states := map[store.JobState]int{}
+	states := map[state.JobState]int{}
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{}) {
 		require.NoError(t, err)
 		states[j.State]++
 	}
-	require.Equal(t, map[store.JobState]int{store.JobRunning: 3, store.JobPending: 37}, states)
+	require.Equal(t, map[state.JobState]int{state.JobRunning: 3, state.JobPending: 37}, states)
 	close(release)
 	e.Drain()
 	require.LessOrEqual(t, peak.Load(), int32(3))
@@ -132,7 +133,7 @@ func TestAClockThatJumps(t *testing.T) {
 	for _, id := range []workitem.CaseID{first, second} {
 		c, err := e.Case(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, store.CaseFailed, c.State, "every attempt was made")
+		require.Equal(t, state.CaseFailed, c.State, "every attempt was made")
 	}
 }
 
@@ -182,7 +183,7 @@ func TestAHeartbeatKeepsTheLease(t *testing.T) {
 	var lease time.Time
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
-		require.Equal(t, store.JobRunning, j.State)
+		require.Equal(t, state.JobRunning, j.State)
 		lease = j.Lease
 	}
 	require.Greater(t, lease.Sub(before), 60*time.Second)
@@ -210,7 +211,7 @@ func TestAWorkflowThatIsNotThereIsLeftAlone(t *testing.T) {
 	again.Drain()
 	c, err := again.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 // counted reads the numbers of cases, items and jobs.

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -37,7 +38,7 @@ func TestCancelTaskAfterCancelsWhatIsLive(t *testing.T) {
 	require.Equal(t, []string{"t.1.1 completed 1", "t.1.2 canceled 1 timeout"}, items(t, e, id))
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 func TestATimeoutFails(t *testing.T) {
@@ -50,7 +51,7 @@ func TestATimeoutFails(t *testing.T) {
 			e.Advance(time.Hour)
 			c, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseFailed, c.State)
+			require.Equal(t, state.CaseFailed, c.State)
 			require.Equal(t, workitem.CodeTimeout, c.Failure.Code)
 			require.Equal(t, []string{"t.1.1 completed 1", "t.1.2 failed 1 timeout"}, items(t, e, id))
 		})
@@ -63,7 +64,7 @@ func TestCancelAfterCancels(t *testing.T) {
 	require.Equal(t, []string{"t.1.1 canceled 1 timeout", "t.1.2 canceled 1 timeout"}, items(t, e, id))
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 func TestAnEscalationIsCalledOncePerItem(t *testing.T) {
@@ -88,7 +89,7 @@ func TestATimerThatFailsIsPutOffAndThenGivenUp(t *testing.T) {
 	require.Equal(t, 10, calls)
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
-		require.Equal(t, store.JobFailed, j.State)
+		require.Equal(t, state.JobFailed, j.State)
 		require.Contains(t, j.Failure.Message, "no connection")
 	}
 }

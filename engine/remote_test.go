@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -70,7 +71,7 @@ func TestTheOwnerDoesTheCommandsOfOtherProcesses(t *testing.T) {
 
 	c, err := e.Case(t.Context(), started.Case)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	_, err = post(t, path, workflow.Command{Kind: workflow.KindCancel, Case: started.Case})
 	require.ErrorIs(t, err, engine.ErrInactive, "an error has the same kind on both sides")
 	_, err = post(t, path, workflow.Command{Kind: workflow.KindStart, Workflow: "artcle"})
@@ -112,8 +113,8 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
-	var jobs []*store.Job
-	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{States: []store.JobState{store.JobPending}}) {
+	var jobs []*state.Job
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{States: []state.JobState{state.JobPending}}) {
 		require.NoError(t, err)
 		jobs = append(jobs, j)
 	}
@@ -130,7 +131,7 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	require.Equal(t, 2, cases(t, stranger))
 	for j, err := range store.AllJobs(t.Context(), stranger, store.JobFilter{}) {
 		require.NoError(t, err)
-		require.Equal(t, store.JobPending, j.State)
+		require.Equal(t, state.JobPending, j.State)
 		require.Zero(t, j.Attempt)
 	}
 	stranger.Crash(a)
@@ -138,10 +139,10 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 	require.Equal(t, 3, cases(t, stranger))
 	c, err := stranger.Case(t.Context(), later)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCanceled, c.State)
+	require.Equal(t, state.CaseCanceled, c.State)
 	c, err = stranger.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State, "its timeout was over first")
+	require.Equal(t, state.CaseFailed, c.State, "its timeout was over first")
 }
 
 // A command that is not to stay is refused at once by an owner that lacks the case's version, with what to do.

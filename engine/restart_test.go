@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -255,7 +256,7 @@ func TestCancelSettlesSteps(t *testing.T) {
 	e.Drain()
 	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
 		require.NoError(t, err)
-		require.Equal(t, store.CaseCanceled, c.State)
+		require.Equal(t, state.CaseCanceled, c.State)
 	}
 	_, err = run.Result(t.Context(), e)
 	require.ErrorIs(t, err, builder.ErrCanceled)

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -35,7 +36,7 @@ func (e *Engine) newCleaner() *retention.Cleaner {
 type expired struct{ e *Engine }
 
 // Find implements retention.Cases.
-func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*store.Case, err error) {
+func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*state.Case, err error) {
 	err = x.e.store.View(ctx, func(r store.Reader) (err error) {
 		cases, err = r.Cases(ctx, f)
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -272,11 +273,11 @@ func hostJob(t *testing.T, p retry.Policy, work attempt) retryOutcome {
 	_, err := w.Start(t.Context(), e, page{})
 	require.NoError(t, err)
 	e.Advance(time.Hour)
-	jobs := listed(t, e, func(r store.Reader) ([]*store.Job, error) {
-		return r.Jobs(t.Context(), store.JobFilter{Kind: store.JobCall})
+	jobs := listed(t, e, func(r store.Reader) ([]*state.Job, error) {
+		return r.Jobs(t.Context(), store.JobFilter{Kind: state.JobCall})
 	})
 	require.Len(t, jobs, 1)
-	if jobs[0].State == store.JobDone {
+	if jobs[0].State == state.JobDone {
 		return m.outcome(nil)
 	}
 	return m.outcome(jobs[0].Failure)

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -78,7 +78,7 @@ func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
 	require.NoError(t, err)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 // A loop in which each round is a command, and takes no time, ends on a clock that stands still: the tests would hang otherwise.

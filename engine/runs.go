@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -25,7 +25,7 @@ func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunI
 
 // run is what a look at a root case finds.
 type run struct {
-	c    *store.Case
+	c    *state.Case
 	info workflow.RunInfo
 	item workitem.ID // a started item whose job may have been given up; zero if there is none
 }
@@ -70,7 +70,7 @@ func (tx *Tx) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo
 func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	var info workflow.RunInfo
 	describe := e.lookAtRun(id)
-	c, err := e.notifier.Wait(ctx, id, func(ctx context.Context) (*store.Case, bool, error) {
+	c, err := e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
 		r, done, err := describe(ctx)
 		info = r.info
 		return r.c, done, err
@@ -85,7 +85,7 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 }
 
 // runInfo says where a root case stands.
-func runInfo(c *store.Case, now time.Time) workflow.RunInfo {
+func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	info := workflow.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}
 	var last *workitem.Item
 	for it := range c.Items.All() {
@@ -109,13 +109,13 @@ func runInfo(c *store.Case, now time.Time) workflow.RunInfo {
 	switch {
 	case job == nil:
 		info.State = workflow.RunWaiting
-	case job.State == store.JobWaiting:
+	case job.State == state.JobWaiting:
 		info.State, info.Next = workflow.RunWaiting, job.Due
-	case job.State == store.JobPending && !job.Due.After(now):
+	case job.State == state.JobPending && !job.Due.After(now):
 		info.State = workflow.RunPending
-	case job.State == store.JobPending && (job.Kind == store.JobStart || action && info.Attempt == 0):
+	case job.State == state.JobPending && (job.Kind == state.JobStart || action && info.Attempt == 0):
 		info.State, info.Next = workflow.RunScheduled, job.Due
-	case job.State == store.JobPending:
+	case job.State == state.JobPending:
 		info.State, info.Next = workflow.RunWaiting, job.Due
 	}
 	return info
@@ -130,23 +130,23 @@ func attemptOf(it *workitem.Item) int {
 }
 
 // soonest chooses the job that says most of a case that goes on: a running one, or else the one that is due first.
-func soonest(c *store.Case) *store.Job {
-	rank := func(j *store.Job) int {
-		if j.State == store.JobRunning {
+func soonest(c *state.Case) *state.Job {
+	rank := func(j *state.Job) int {
+		if j.State == state.JobRunning {
 			return 0
 		}
 		return 1
 	}
-	var jobs []*store.Job
+	var jobs []*state.Job
 	for j := range c.Jobs.All() {
-		if j.Kind == store.JobRun || j.Kind == store.JobStart || j.Kind == store.JobWake {
+		if j.Kind == state.JobRun || j.Kind == state.JobStart || j.Kind == state.JobWake {
 			jobs = append(jobs, j)
 		}
 	}
 	if len(jobs) == 0 {
 		return nil
 	}
-	return slices.MinFunc(jobs, func(a, b *store.Job) int {
+	return slices.MinFunc(jobs, func(a, b *state.Job) int {
 		return cmp.Or(rank(a)-rank(b), a.Due.Compare(b.Due))
 	})
 }
@@ -180,12 +180,12 @@ func (tx *Tx) restart(c *workflow.Command, o operation) (workflow.Result, error)
 	if err != nil {
 		return none, err
 	}
-	fresh := &store.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
+	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
 	return tx.begin(fresh, d, &again, o, steps)
 }
 
 // optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
-func optionsAgain(old *store.Case) (json.RawMessage, error) {
+func optionsAgain(old *state.Case) (json.RawMessage, error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil || !oneJob(old) || !o.Work.IsZero() {
 		return old.Options, err
@@ -195,10 +195,10 @@ func optionsAgain(old *store.Case) (json.RawMessage, error) {
 }
 
 // oneJob reports whether a case is that of a single function: only that has one job to speak of.
-func oneJob(c *store.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
+func oneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
 
 // stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
-func (tx *Tx) stepsOf(old *store.Case, from string) ([]*workitem.Step, error) {
+func (tx *Tx) stepsOf(old *state.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
 	if oneJob(old) {
 		var last *workitem.Item

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // A transaction can undo a part of itself: a command of an Update whose function goes on after its error, or a completion
@@ -17,7 +18,7 @@ type savepoint struct {
 // point is where a unit stood when a level first touched it.
 type point struct {
 	unit  *treeWrite
-	mark  store.Mark
+	mark  state.Mark
 	done  int
 	entry store.Entry // with its events
 	also  []string

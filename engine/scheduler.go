@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -123,23 +123,23 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 }
 
 // Committed implements observer: it takes up what a command did to jobs.
-func (s *scheduler) Committed(tree *store.Tree, changes []store.Change) {
+func (s *scheduler) Committed(tree *state.Tree, changes []state.Change) {
 	changed := false
 	s.mu.Lock()
 	for _, e := range changes {
 		switch e := e.(type) {
-		case *store.JobOpened:
+		case *state.JobOpened:
 			changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
-		case *store.JobMoved:
+		case *state.JobMoved:
 			s.woken(e.Job)
-			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != store.JobRunning {
+			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
 				r.steps.end() // what comes after this is for the next run
-				if e.To == store.JobPending {
+				if e.To == state.JobPending {
 					r.cancel() // it was taken from its worker, or its worker is done with it
 				}
 			}
 			switch {
-			case e.To == store.JobPending || e.To == store.JobWaiting:
+			case e.To == state.JobPending || e.To == state.JobWaiting:
 				if c := tree.Case(e.Case); c != nil {
 					if j := c.Job(e.Job); j != nil && j.State == e.To {
 						changed = s.add(j, false) || changed
@@ -148,11 +148,11 @@ func (s *scheduler) Committed(tree *store.Tree, changes []store.Change) {
 			case !e.To.Live():
 				s.drop(e)
 			}
-		case *store.StepOpened:
+		case *state.StepOpened:
 			if r := s.running[e.Step.Job]; r != nil {
 				r.steps.opened(e.Step)
 			}
-		case *store.StepMoved:
+		case *state.StepMoved:
 			if r := s.running[e.Job]; r != nil {
 				r.steps.moved(e)
 			}
@@ -165,19 +165,19 @@ func (s *scheduler) Committed(tree *store.Tree, changes []store.Change) {
 }
 
 // add takes up one pending job. Jobs of workflows that this engine was not opened with are left for one that was.
-func (s *scheduler) add(j *store.Job, cautious bool) bool {
-	if s.stopping || j.State != store.JobPending && (j.State != store.JobWaiting || j.Due.IsZero()) {
+func (s *scheduler) add(j *state.Job, cautious bool) bool {
+	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
-	if j.Kind == store.JobRun || j.Kind == store.JobCall {
+	if j.Kind == state.JobRun || j.Kind == state.JobCall {
 		n.queue = s.queueOf(j.Queue)
 		if n.queue.limit <= 0 {
 			return false
 		}
 	}
 	delete(s.dropped, n.key())
-	if j.State == store.JobWaiting {
+	if j.State == state.JobWaiting {
 		s.asleep[j.ID] = n.due
 	}
 	s.waiting.push(n, byDue)
@@ -188,7 +188,7 @@ func (s *scheduler) add(j *store.Job, cautious bool) bool {
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
 // takeUp is add for one job that nothing else tells of.
-func (s *scheduler) takeUp(j *store.Job) {
+func (s *scheduler) takeUp(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(j, false)
 	s.mu.Unlock()
@@ -218,14 +218,14 @@ func (s *scheduler) passOver(n dueJob) {
 }
 
 // drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
-func (s *scheduler) drop(e *store.JobMoved) {
+func (s *scheduler) drop(e *state.JobMoved) {
 	if r := s.running[e.Job]; r != nil {
-		if e.To == store.JobCanceled {
+		if e.To == state.JobCanceled {
 			r.cancel()
 		}
 		return
 	}
-	if e.To != store.JobCanceled {
+	if e.To != state.JobCanceled {
 		return
 	}
 	s.loops.forget(e.Job)

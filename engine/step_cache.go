@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -55,15 +56,15 @@ func (e *Engine) applySteps(c *cached, entry *store.Entry) {
 	before := len(r.steps)
 	for _, change := range entry.Changes {
 		switch change := change.(type) {
-		case *store.StepOpened:
+		case *state.StepOpened:
 			if change.Step.Job == r.job {
 				r.put(change.Step)
 			}
-		case *store.StepMoved:
+		case *state.StepMoved:
 			if i, ok := r.find(change.Step); ok && change.Job == r.job {
 				r.steps[i] = change.Move(r.steps[i])
 			}
-		case *store.JobMoved:
+		case *state.JobMoved:
 			if change.Job == r.job && !change.To.Live() {
 				e.cachedSteps += len(r.steps) - before
 				e.dropSteps(c)
@@ -126,16 +127,16 @@ const longSleep = time.Minute
 // One that waits for a change may get it a moment later, so it stays. Only small cases are looked at.
 func sleepsLong(u *treeWrite) bool {
 	root := u.tree.Case(u.tree.Root)
-	suspended := func(e store.Change) bool {
-		m, ok := e.(*store.JobMoved)
-		return ok && m.To == store.JobWaiting
+	suspended := func(e state.Change) bool {
+		m, ok := e.(*state.JobMoved)
+		return ok && m.To == state.JobWaiting
 	}
 	if u.tree.Len() != 1 || root.Jobs.Len() > 8 || root.Steps.Len() > 8 || !slices.ContainsFunc(u.changes(), suspended) {
 		return false
 	}
 	until := u.entry.At.Add(longSleep)
 	for j := range root.Jobs.All() {
-		if j.State != store.JobWaiting || j.Due.Before(until) {
+		if j.State != state.JobWaiting || j.Due.Before(until) {
 			return false
 		}
 	}

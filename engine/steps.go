@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -312,7 +313,7 @@ func (j *journal) opened(s *workitem.Step) {
 }
 
 // moved takes the news of a step that ended. The scheduler calls it, locked, so it does not block.
-func (j *journal) moved(e *store.StepMoved) {
+func (j *journal) moved(e *state.StepMoved) {
 	j.mu.Lock()
 	s := j.waits[e.Step]
 	if s == nil || !e.To.Final() || j.over {

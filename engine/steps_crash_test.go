@@ -27,6 +27,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -102,7 +103,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 	for i := 0; ; i++ {
 		require.NoError(t, e.Drain(ctx))
 		left := 0
-		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []state.CaseState{state.CaseStarted}}) {
 			require.NoError(t, err)
 			left++
 			for _, s := range stepsOf(t, e, store.StepFilter{Case: c.ID, States: []workitem.StepState{workitem.StepWaiting}}) {
@@ -123,7 +124,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 func stuck(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var b strings.Builder
-	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{States: []store.CaseState{store.CaseStarted}}) {
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{States: []state.CaseState{state.CaseStarted}}) {
 		require.NoError(t, err)
 		full, err := e.Case(t.Context(), c.ID)
 		require.NoError(t, err)
@@ -173,7 +174,7 @@ func checkCalls(t *testing.T, e *engine.Engine, path string) {
 	canceled := make(map[string]bool) // a call that was under way when its case was canceled is not recorded
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{}) {
 		require.NoError(t, err)
-		canceled[j.ID.String()] = j.State == store.JobCanceled
+		canceled[j.ID.String()] = j.State == state.JobCanceled
 	}
 	extra := 0
 	for name, n := range recorded {
@@ -194,7 +195,7 @@ func checkChanges(t *testing.T, e *engine.Engine, sent []string) {
 	ctx := t.Context()
 	there := make(map[string]bool)
 	taken := make(map[workitem.StepID]bool)
-	var messages []*store.Message
+	var messages []*state.Message
 	require.NoError(t, e.View(ctx, func(r store.Reader) (err error) {
 		messages, err = r.Messages(ctx, store.MessageFilter{Page: store.Page{Limit: 1 << 20}})
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -220,7 +221,7 @@ func TestAChildCaseIsAValueOrAnError(t *testing.T) {
 	tree, err := store.TreeOf(t.Context(), e, gone)
 	require.NoError(t, err)
 	require.Equal(t, 2, tree.Len())
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		if !c.Caller.IsZero() {
 			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(c.ID, nil)))
 		}
@@ -249,7 +250,7 @@ func TestCancelingAWaitingParentCancelsItsChild(t *testing.T) {
 	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	require.Equal(t, 3, tree.Len())
-	tree.Each(func(c *store.Case) { require.Equal(t, store.CaseCanceled, c.State) })
+	tree.Each(func(c *state.Case) { require.Equal(t, state.CaseCanceled, c.State) })
 }
 
 func TestWhatWasPaidIsNotPaidAgainByTheNextAttempt(t *testing.T) {

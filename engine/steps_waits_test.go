@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -137,9 +138,9 @@ func TestAChildThatTakesTooLongLeavesTheParentFree(t *testing.T) {
 	require.Equal(t, `completed: "done"`, outcome(t, e, id))
 	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
-	states := map[store.CaseState]int{}
-	tree.Each(func(c *store.Case) { states[c.State]++ })
-	require.Equal(t, map[store.CaseState]int{store.CaseCompleted: 2, store.CaseCanceled: 1}, states)
+	states := map[state.CaseState]int{}
+	tree.Each(func(c *state.Case) { states[c.State]++ })
+	require.Equal(t, map[state.CaseState]int{state.CaseCompleted: 2, state.CaseCanceled: 1}, states)
 }
 
 func TestAChildThatCannotBeStartedIsAnError(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -19,7 +20,7 @@ func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
 		return found
 	}
 	moves := false
-	u.tree.Each(func(c *store.Case) {
+	u.tree.Each(func(c *state.Case) {
 		d := tx.e.byPrint[c.Fingerprint]
 		moves = moves || d == nil || c.Jobs.Len() > 0
 		if moves {
@@ -50,8 +51,8 @@ func (e *Engine) markStuck(ctx context.Context, info *workflow.RunInfo, item wor
 		return nil
 	}
 	return e.View(ctx, func(r store.Reader) error {
-		jobs, err := r.Jobs(ctx, store.JobFilter{Item: item, Kind: store.JobRun, Page: store.Page{Desc: true, Limit: 1}})
-		if err == nil && len(jobs) == 1 && jobs[0].State == store.JobFailed {
+		jobs, err := r.Jobs(ctx, store.JobFilter{Item: item, Kind: state.JobRun, Page: store.Page{Desc: true, Limit: 1}})
+		if err == nil && len(jobs) == 1 && jobs[0].State == state.JobFailed {
 			info.State, info.Stuck, info.Failure = workflow.RunStuck, item, jobs[0].Failure
 		}
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -71,7 +72,7 @@ func TestRunsAreKeptForAWeek(t *testing.T) {
 	e.Advance(50 * day)
 	c, err := e.Case(t.Context(), running)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseStarted, c.State)
+	require.Equal(t, state.CaseStarted, c.State)
 	s, err := scheduled.Status(t.Context(), e)
 	require.NoError(t, err)
 	require.Equal(t, workflow.RunScheduled, s.State)
@@ -202,7 +203,7 @@ func TestACaseGoesWithEverything(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrNotFound)
 	c, err := e.Case(t.Context(), other)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(other)))
 	nothingLeft(t, e)
 }
@@ -253,7 +254,7 @@ type stubbornTx struct {
 	o *stubborn
 }
 
-func (tx *stubbornTx) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx *stubbornTx) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	if e.Root == tx.o.keep && t.Removed() {
 		return errors.New("no")
 	}
@@ -281,7 +282,7 @@ func TestAHandlerThatKillsItsProcess(t *testing.T) {
 	_, err = run.Status(t.Context(), e)
 	require.NoError(t, err, "what could not be told stays until somebody has looked")
 	var states []string
-	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Kind: store.JobCall}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Kind: state.JobCall}) {
 		require.NoError(t, err)
 		states = append(states, fmt.Sprintf("%s %s", j.State, j.Failure.Code))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -16,7 +17,7 @@ import (
 // idempotency key, of which each has an entry of its own, with its key, its answer, and its very command. So the key is known
 // again by what it was used for, whatever else the transaction did.
 type treeWrite struct {
-	tree  *store.Tree
+	tree  *state.Tree
 	done  []store.Entry // those before the one that is written now
 	entry store.Entry
 	also  []string // the commands of the entry after its first
@@ -24,7 +25,7 @@ type treeWrite struct {
 	touched int // how many of the transaction's levels, from the outermost, know where it stood
 }
 
-func (tx *Tx) newWrite(tree *store.Tree) *treeWrite {
+func (tx *Tx) newWrite(tree *state.Tree) *treeWrite {
 	tree.Begin()
 	u := &tx.first
 	if len(tx.writes) > 0 {
@@ -122,11 +123,11 @@ func (u *treeWrite) entries() iter.Seq[*store.Entry] {
 }
 
 // changes lists what happened to the tree, in order.
-func (u *treeWrite) changes() []store.Change {
+func (u *treeWrite) changes() []state.Change {
 	if len(u.done) == 0 {
 		return u.entry.Changes
 	}
-	var all []store.Change
+	var all []state.Change
 	for e := range u.entries() {
 		all = append(all, e.Changes...)
 	}
@@ -195,7 +196,7 @@ func (tx *Tx) append() error {
 			tx.e.cache(u.tree)
 		}
 		for _, change := range u.changes() {
-			if opened, ok := change.(*store.ItemOpened); ok {
+			if opened, ok := change.(*state.ItemOpened); ok {
 				tx.e.index.put(opened.Item.ID, u.tree.Root)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -90,7 +91,7 @@ func (tx *Tx) DB() domain.DB {
 func (tx *Tx) Now() time.Time { return tx.now }
 
 // Case returns the state of a case as the transaction sees it.
-func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*store.Case, error) {
+func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*state.Case, error) {
 	leave, err := tx.enter()
 	if err != nil {
 		return nil, err

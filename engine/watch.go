@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -27,8 +28,8 @@ func look[T any](e *Engine, query func(*Tx) (value T, done bool, err error)) not
 }
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
-func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*store.Case, error) {
-	return e.notifier.Wait(ctx, id, look(e, func(tx *Tx) (*store.Case, bool, error) {
+func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
+	return e.notifier.Wait(ctx, id, look(e, func(tx *Tx) (*state.Case, bool, error) {
 		c, err := tx.Case(tx.ctx, id)
 		return c, err == nil && c.State.Final(), err
 	}))

@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // A composite task may begin with tens of thousands of child cases in one command, whatever tasks they have: with six automatic
@@ -47,5 +47,5 @@ func TestAWideCompositeIsNoRunaway(t *testing.T) {
 	require.NoError(t, err)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -162,9 +163,9 @@ func (e *Engine) submitSettle(
 func (e *Engine) recover(ctx context.Context) error {
 	page := store.Page{Limit: 10_000}
 	for {
-		var jobs []*store.Job
+		var jobs []*state.Job
 		err := e.store.View(ctx, func(r store.Reader) (err error) {
-			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobRunning}, Page: page})
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobRunning}, Page: page})
 			return err
 		})
 		if err != nil {
@@ -193,9 +194,9 @@ func (e *Engine) takeUp(ctx context.Context) error {
 	e.sched.mu.Unlock()
 	page := store.Page{Limit: 10_000}
 	for {
-		var jobs []*store.Job
+		var jobs []*state.Job
 		err := e.store.View(ctx, func(r store.Reader) (err error) {
-			jobs, err = r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending, store.JobWaiting}, Page: page})
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Page: page})
 			return err
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -282,13 +283,13 @@ func (e *Engine) forget(tx *Tx) {
 
 // cached is a tree in memory between commands.
 type cached struct {
-	tree  *store.Tree
+	tree  *state.Tree
 	used  uint64
 	steps stepCache
 }
 
 // load finds a tree in memory, or has the store read it.
-func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
+func (e *Engine) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 	e.uses++
 	if c := e.trees[root]; c != nil {
 		c.used = e.uses
@@ -302,7 +303,7 @@ func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
 		return tree, nil // nobody will change it, and most likely nobody will ask again
 	}
 	e.trees[root] = &cached{tree: tree, used: e.uses}
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		for it := range c.Items.All() {
 			e.index.put(it.ID, root)
 		}
@@ -311,7 +312,7 @@ func (e *Engine) load(tx *Tx, root workitem.CaseID) (*store.Tree, error) {
 }
 
 // cache puts a new tree into memory.
-func (e *Engine) cache(tree *store.Tree) {
+func (e *Engine) cache(tree *state.Tree) {
 	e.uses++
 	e.trees[tree.Root] = &cached{tree: tree, used: e.uses}
 }

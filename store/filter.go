@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -25,7 +26,7 @@ type CaseFilter struct {
 	Workflow string
 	// Fingerprint selects the cases that run on exactly this definition.
 	Fingerprint string
-	States      []CaseState
+	States      []state.CaseState
 	RootOnly    bool
 	Before      time.Time // created before
 	Since       time.Time // created at or after
@@ -68,7 +69,7 @@ type JobFilter struct {
 	Root   workitem.CaseID
 	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Item   workitem.ID
-	States []JobState
+	States []state.JobState
 
 	Workflow string // of the job's case
 	Task     string // that owns the job, or whose item does

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -16,9 +17,9 @@ type Viewer interface {
 }
 
 // AllCases lists the cases that match, in the order of their creation, or the newest first.
-func AllCases(ctx context.Context, v Viewer, f CaseFilter) iter.Seq2[*Case, error] {
-	return pages(ctx, v, &f.Page, func(r Reader) ([]*Case, error) { return r.Cases(ctx, f) },
-		func(c *Case) string { return c.ID.String() })
+func AllCases(ctx context.Context, v Viewer, f CaseFilter) iter.Seq2[*state.Case, error] {
+	return pages(ctx, v, &f.Page, func(r Reader) ([]*state.Case, error) { return r.Cases(ctx, f) },
+		func(c *state.Case) string { return c.ID.String() })
 }
 
 // AllItems lists the work items that match, in the order of their creation, or the newest first; those of one queue by
@@ -29,9 +30,9 @@ func AllItems(ctx context.Context, v Viewer, f ItemFilter) iter.Seq2[*ItemRow, e
 }
 
 // AllJobs lists the jobs that match, in the order of their creation, or the newest first.
-func AllJobs(ctx context.Context, v Viewer, f JobFilter) iter.Seq2[*Job, error] {
-	return pages(ctx, v, &f.Page, func(r Reader) ([]*Job, error) { return r.Jobs(ctx, f) },
-		func(j *Job) string { return j.ID.String() })
+func AllJobs(ctx context.Context, v Viewer, f JobFilter) iter.Seq2[*state.Job, error] {
+	return pages(ctx, v, &f.Page, func(r Reader) ([]*state.Job, error) { return r.Jobs(ctx, f) },
+		func(j *state.Job) string { return j.ID.String() })
 }
 
 // AllEntries lists the entries of the journal that match, oldest first.
@@ -65,8 +66,8 @@ func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry
 
 // TreeOf returns the whole tree that a case belongs to, as it is now. It is the caller's own. The error wraps [ErrNotFound] if
 // there is no such case.
-func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*Tree, error) {
-	var tree *Tree
+func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*state.Tree, error) {
+	var tree *state.Tree
 	err := v.View(ctx, func(r Reader) error {
 		root, err := r.Root(ctx, id)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -19,7 +20,7 @@ var (
 	ErrConflict = errors.New("changed by somebody else in the meantime")
 	ErrOwned    = errors.New("the database is owned already")
 	ErrReadOnly = errors.New("the database can only be read")
-	ErrCorrupt  = errors.New("the database is damaged, or is not one of Tasq's")
+	ErrCorrupt  = state.ErrCorrupt
 	ErrNewer    = errors.New("the database was written by a newer version")
 
 	// ErrLost is for a database that was taken from the process that owns it: its files were removed, moved, replaced
@@ -75,7 +76,7 @@ type Store interface {
 type Tx interface {
 	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and
 	// may keep it for later transactions as long as it applies every event itself.
-	Load(ctx context.Context, root workitem.CaseID) (*Tree, error)
+	Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
 	// Root finds the root case of any case, item or job by its id, also of one that this transaction appended;
 	// ErrNotFound if there is none.
@@ -88,8 +89,8 @@ type Tx interface {
 	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
 	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
 
-	// Append ends the tree's command (see [Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
-	Append(ctx context.Context, e *Entry, t *Tree) error
+	// Append ends the tree's command (see [state.Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
+	Append(ctx context.Context, e *Entry, t *state.Tree) error
 
 	// Answered returns the entry that was committed, or appended, with the idempotency key; ErrNotFound if there is
 	// none.
@@ -114,25 +115,25 @@ type Tx interface {
 // Reader answers queries on one consistent state.
 type Reader interface {
 	// Tree returns a root case with its descendants; ErrNotFound if there is none. Ended ones can be read, too.
-	Tree(ctx context.Context, root workitem.CaseID) (*Tree, error)
+	Tree(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
 	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
 	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
 
 	// Cases lists cases without their Items, Jobs and Children; Tree has those.
-	Cases(ctx context.Context, f CaseFilter) ([]*Case, error)
+	Cases(ctx context.Context, f CaseFilter) ([]*state.Case, error)
 
 	// Items lists work items of all activations, also the final ones.
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
 
 	// Jobs lists jobs, also those that have ended.
-	Jobs(ctx context.Context, f JobFilter) ([]*Job, error)
+	Jobs(ctx context.Context, f JobFilter) ([]*state.Job, error)
 
 	// Steps lists what jobs recorded, also in earlier attempts.
 	Steps(ctx context.Context, f StepFilter) ([]*workitem.Step, error)
 
 	// Messages lists the events that were sent to cases, also those that a step has taken.
-	Messages(ctx context.Context, f MessageFilter) ([]*Message, error)
+	Messages(ctx context.Context, f MessageFilter) ([]*state.Message, error)
 
 	// Journal lists entries, oldest first.
 	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)
@@ -157,7 +158,7 @@ type Entry struct {
 	By      string          // who asked, as the caller named itself
 	Key     string          // idempotency key; "" if none was given
 	Answer  json.RawMessage // what the first caller was told; kept with a key only
-	Changes []Change
+	Changes []state.Change
 }
 
 // Definition is a workflow as the database keeps it.

@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Explain says what a case waits for. The case must be in the tree.
 func Explain(in Input) *Answer {
 	c := in.Tree.Case(in.Case)
-	x := &explainer{in: in, givenUp: make(map[workitem.ID]*store.Job), answer: &Answer{
+	x := &explainer{in: in, givenUp: make(map[workitem.ID]*state.Job), answer: &Answer{
 		Case: c.ID, Workflow: c.Workflow, Version: c.Version, State: c.State, Word: c.State.String(), Failure: c.Failure,
 		Since: c.Created, At: in.Now, Waits: []Wait{},
 	}}
@@ -22,7 +22,7 @@ func Explain(in Input) *Answer {
 		x.answer.Tasks = append(x.answer.Tasks, taskOf(c, net.TaskID(t)))
 	}
 	for _, j := range in.Failed {
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			x.givenUp[j.Item] = j
 		}
 	}
@@ -34,7 +34,7 @@ func Explain(in Input) *Answer {
 type explainer struct {
 	in      Input
 	answer  *Answer
-	givenUp map[workitem.ID]*store.Job // the latest run of each item that was
+	givenUp map[workitem.ID]*state.Job // the latest run of each item that was
 	acting  int                        // how many waits were found but joins, which wait for others
 }
 
@@ -42,7 +42,7 @@ type explainer struct {
 func (x *explainer) full() bool { return len(x.answer.Waits) >= MaxWaits }
 
 // walk collects the waits of a case, and then those of its children that go on.
-func (x *explainer) walk(c *store.Case, path string) {
+func (x *explainer) walk(c *state.Case, path string) {
 	v := &visit{explainer: x, c: c, path: path, steps: make(map[workitem.JobID][]*workitem.Step)}
 	for s := range c.Steps.All() {
 		v.steps[s.Job] = append(v.steps[s.Job], s)
@@ -83,7 +83,7 @@ func (x *explainer) add(w Wait) {
 // visit is the explanation of one case of the tree.
 type visit struct {
 	*explainer
-	c     *store.Case
+	c     *state.Case
 	path  string
 	steps map[workitem.JobID][]*workitem.Step // the waiting ones
 }
@@ -104,7 +104,7 @@ func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
 }
 
 // ofJob is a wait for a job, which is that for its item if it has one.
-func (v *visit) ofJob(kind Kind, j *store.Job) Wait {
+func (v *visit) ofJob(kind Kind, j *state.Job) Wait {
 	w := v.wait(kind)
 	if it := v.c.Item(j.Item); it != nil {
 		w = v.ofItem(kind, it)
@@ -142,7 +142,7 @@ func (v *visit) items() {
 // hasJob reports whether a job does an item, or has it wait for its time.
 func (v *visit) hasJob(it *workitem.Item) bool {
 	for _, j := range v.c.Jobs.Of(it.ID) {
-		if j.Kind == store.JobRun || j.Kind == store.JobWake {
+		if j.Kind == state.JobRun || j.Kind == state.JobWake {
 			return true
 		}
 	}
@@ -184,18 +184,18 @@ func (v *visit) incidents() {
 }
 
 // open reports whether what a job was for still waits for it.
-func (v *visit) open(j *store.Job) bool {
+func (v *visit) open(j *state.Job) bool {
 	switch {
 	case j.Detached:
 		return true
 	case !j.Item.IsZero():
 		it := v.c.Item(j.Item)
-		return it != nil && it.State.Live() && !v.hasJob(it) && (j.Kind != store.JobRun || v.givenUp[it.ID] == j)
+		return it != nil && it.State.Live() && !v.hasJob(it) && (j.Kind != state.JobRun || v.givenUp[it.ID] == j)
 	case j.Task != "":
 		t, ok := v.c.Net.TaskByName(j.Task)
 		return ok && v.c.Tasks[t].State.Active() && v.c.Tasks[t].Generation == j.Generation
 	}
-	return j.Kind == store.JobTell || !v.c.State.Final()
+	return j.Kind == state.JobTell || !v.c.State.Final()
 }
 
 // joins collects the tasks that have some of their tokens, but cannot start.
@@ -215,7 +215,7 @@ func (v *visit) joins() {
 	}
 }
 
-func taskOf(c *store.Case, t net.TaskID) Task {
+func taskOf(c *state.Case, t net.TaskID) Task {
 	e := c.Net.Explain(t, c.Marking, c.Busy())
 	task := Task{Task: e.Task, State: c.Tasks[t].State.String(), Generation: c.Tasks[t].Generation, Tokens: tokensOf(e),
 		Text: e.String()}
@@ -237,7 +237,7 @@ func tokensOf(e net.Explanation) Tokens {
 }
 
 // tokens lists the conditions of a case that hold tokens.
-func tokens(c *store.Case) string {
+func tokens(c *state.Case) string {
 	var names []string
 	for p, n := range c.Marking {
 		if n > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -27,14 +27,14 @@ var (
 )
 
 // treeOf is a case that began an hour ago and whose task a is enabled, with what the events add.
-func treeOf(t *testing.T, events ...store.Change) *store.Tree {
+func treeOf(t *testing.T, events ...state.Change) *state.Tree {
 	t.Helper()
-	tree := store.NewTree()
+	tree := state.NewTree()
 	tree.Root = root
 	tree.Begin()
-	opened := &store.Case{ID: root, Root: root, Number: 1, Workflow: "w", Fingerprint: "fp", Net: work, State: store.CaseStarted,
+	opened := &state.Case{ID: root, Root: root, Number: 1, Workflow: "w", Fingerprint: "fp", Net: work, State: state.CaseStarted,
 		Created: now.Add(-time.Hour)}
-	first := []store.Change{&store.CaseOpened{Case: opened}, &store.TaskMoved{Case: root, Task: 0, To: store.TaskEnabled, Generation: 1}}
+	first := []state.Change{&state.CaseOpened{Case: opened}, &state.TaskMoved{Case: root, Task: 0, To: state.TaskEnabled, Generation: 1}}
 	for _, e := range append(first, events...) {
 		require.NoError(t, tree.Apply(e))
 	}
@@ -55,17 +55,17 @@ func itemOf(id byte) *workitem.Item {
 }
 
 // jobOf is a pending job of an item.
-func jobOf(id byte, item byte) *store.Job {
-	return &store.Job{ID: workitem.JobID{id}, Case: root, Root: root, Task: "a", Generation: 1, Item: workitem.ID{item},
-		Kind: store.JobRun, State: store.JobPending, Due: now.Add(-time.Minute), Created: now.Add(-time.Hour)}
+func jobOf(id byte, item byte) *state.Job {
+	return &state.Job{ID: workitem.JobID{id}, Case: root, Root: root, Task: "a", Generation: 1, Item: workitem.ID{item},
+		Kind: state.JobRun, State: state.JobPending, Due: now.Add(-time.Minute), Created: now.Add(-time.Hour)}
 }
 
 // running are the events of an item that a worker has since half an hour, and of its job.
-func running(lease time.Time) []store.Change {
-	return []store.Change{&store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)},
-		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
-		&store.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Start, To: workitem.Started, At: now.Add(-30 * time.Minute)},
-		&store.JobMoved{Case: root, Job: workitem.JobID{1}, To: store.JobRunning, Attempt: 1, Fence: 1, Owner: "host/1", Lease: lease,
+func running(lease time.Time) []state.Change {
+	return []state.Change{&state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: jobOf(1, 1)},
+		&state.TaskMoved{Case: root, Task: 0, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+		&state.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Start, To: workitem.Started, At: now.Add(-30 * time.Minute)},
+		&state.JobMoved{Case: root, Job: workitem.JobID{1}, To: state.JobRunning, Attempt: 1, Fence: 1, Owner: "host/1", Lease: lease,
 			At: now.Add(-30 * time.Minute)}}
 }
 
@@ -82,7 +82,7 @@ func TestALeaseThatRanOut(t *testing.T) {
 }
 
 func TestWhatKeepsADueJobFromAWorker(t *testing.T) {
-	tree := treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: jobOf(1, 1)})
+	tree := treeOf(t, &state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: jobOf(1, 1)})
 	at := func(n int) func(string) int { return func(string) int { return n } }
 	for _, c := range []struct {
 		here why.Here
@@ -107,20 +107,20 @@ func TestWhatKeepsADueJobFromAWorker(t *testing.T) {
 // Jobs of a queue go by priority, then by the time at which they are due, then by their creation.
 func TestWhichJobsGoFirst(t *testing.T) {
 	j := jobOf(5, 1)
-	other := func(id byte, priority int, due time.Duration) *store.Job {
+	other := func(id byte, priority int, due time.Duration) *state.Job {
 		o := jobOf(id, 9)
 		o.Priority, o.Due = priority, j.Due.Add(due)
 		return o
 	}
-	tree := treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: j})
+	tree := treeOf(t, &state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: j})
 	for _, c := range []struct {
-		other *store.Job
+		other *state.Job
 		first bool
 	}{
 		{other(9, 1, time.Second), true}, {other(1, -1, -time.Second), false}, {other(9, 0, -time.Second), true},
 		{other(1, 0, time.Second), false}, {other(1, 0, 0), true}, {other(9, 0, 0), false},
 	} {
-		w := only(t, explain(why.Input{Tree: tree, Due: map[string][]*store.Job{"": {j, c.other}}}))
+		w := only(t, explain(why.Input{Tree: tree, Due: map[string][]*state.Job{"": {j, c.other}}}))
 		require.Equal(t, c.first, w.Ahead == 1, "%+v", c.other)
 		require.Equal(t, c.first, w.Blocked == why.Behind)
 	}
@@ -128,14 +128,14 @@ func TestWhichJobsGoFirst(t *testing.T) {
 
 func TestTheWaitsOfSteps(t *testing.T) {
 	failure := &workitem.Failure{Code: "busy"}
-	step := func(id byte, kind workitem.StepKind, topic bool) store.Change {
-		return &store.StepOpened{Step: &workitem.Step{ID: workitem.StepID{id}, Job: workitem.JobID{1}, Item: workitem.ID{1}, Case: root,
+	step := func(id byte, kind workitem.StepKind, topic bool) state.Change {
+		return &state.StepOpened{Step: &workitem.Step{ID: workitem.StepID{id}, Job: workitem.JobID{1}, Item: workitem.ID{1}, Case: root,
 			Name: string(kind), Kind: kind, Target: "paid", Topic: topic, State: workitem.StepWaiting, Attempt: 2, Failure: failure,
 			Created: now, Due: now.Add(time.Hour)}}
 	}
 	events := append(running(now), step(1, workitem.StepEvent, false), step(2, workitem.StepEvent, true), step(3, workitem.StepDo, false),
 		step(4, workitem.StepSleep, false), step(5, workitem.StepToken, false),
-		&store.JobMoved{Case: root, Job: workitem.JobID{1}, To: store.JobWaiting, Fence: 1, At: now})
+		&state.JobMoved{Case: root, Job: workitem.JobID{1}, To: state.JobWaiting, Fence: 1, At: now})
 	waits := explain(why.Input{Tree: treeOf(t, events...)}).Waits
 	require.Len(t, waits, 4)
 	require.Equal(t, []why.Kind{why.Event, why.Topic, why.Retry, why.Delay}, []why.Kind{waits[0].Kind, waits[1].Kind, waits[2].Kind, waits[3].Kind})
@@ -151,16 +151,16 @@ func TestTheWaitsOfSteps(t *testing.T) {
 
 func TestTriesOfTimersAndFunctions(t *testing.T) {
 	timer := jobOf(1, 1)
-	timer.Kind, timer.Name, timer.Failure, timer.Attempt, timer.Due = store.JobTimer, "late", &workitem.Failure{Code: "busy"}, 1, now.Add(time.Hour)
-	w := explain(why.Input{Tree: treeOf(t, &store.ItemOpened{Item: itemOf(1)}, &store.JobOpened{Job: timer})}).Waits[1]
+	timer.Kind, timer.Name, timer.Failure, timer.Attempt, timer.Due = state.JobTimer, "late", &workitem.Failure{Code: "busy"}, 1, now.Add(time.Hour)
+	w := explain(why.Input{Tree: treeOf(t, &state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: timer})}).Waits[1]
 	require.Equal(t, why.Timer, w.Kind)
 	require.Equal(t, 2, w.Attempt, "of the timer, and not of its item")
 	require.Contains(t, w.Text, "try 2: the last one failed with busy")
 
 	call := jobOf(2, 0)
-	call.Kind, call.Name, call.Task, call.Input = store.JobCall, "notify", "", json.RawMessage(`1`)
+	call.Kind, call.Name, call.Task, call.Input = state.JobCall, "notify", "", json.RawMessage(`1`)
 	d := &workflow.Definition{Tasks: make([]workflow.Task, 2), Calls: map[string]*workflow.Call{"notify": {Retry: retry.Constant(4, 0)}}}
-	w = explain(why.Input{Tree: treeOf(t, &store.JobOpened{Job: call}),
+	w = explain(why.Input{Tree: treeOf(t, &state.JobOpened{Job: call}),
 		Here: why.Here{Definition: func(string) *workflow.Definition { return d }}}).Waits[0]
 	require.Equal(t, why.Worker, w.Kind)
 	require.Equal(t, 4, w.Attempts)
@@ -168,35 +168,35 @@ func TestTriesOfTimersAndFunctions(t *testing.T) {
 
 // A job that was given up is an incident as long as what it was for waits.
 func TestWhichFailedJobsAreIncidents(t *testing.T) {
-	failed := func(change func(*store.Job)) *store.Job {
+	failed := func(change func(*state.Job)) *state.Job {
 		j := jobOf(7, 1)
-		j.State, j.Failure, j.Ended = store.JobFailed, &workitem.Failure{Code: "crash"}, now
+		j.State, j.Failure, j.Ended = state.JobFailed, &workitem.Failure{Code: "crash"}, now
 		change(j)
 		return j
 	}
-	open := &store.ItemOpened{Item: itemOf(1)}
-	ended := &store.CaseEnded{Case: root, State: store.CaseCanceled, At: now}
-	canceled := &store.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Cancel, To: workitem.Canceled, At: now}
-	of := func(kind, task string) func(*store.Job) {
-		return func(j *store.Job) { j.Kind, j.Task, j.Item = kind, task, workitem.ID{} }
+	open := &state.ItemOpened{Item: itemOf(1)}
+	ended := &state.CaseEnded{Case: root, State: state.CaseCanceled, At: now}
+	canceled := &state.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Cancel, To: workitem.Canceled, At: now}
+	of := func(kind, task string) func(*state.Job) {
+		return func(j *state.Job) { j.Kind, j.Task, j.Item = kind, task, workitem.ID{} }
 	}
 	for name, c := range map[string]struct {
-		tree   *store.Tree
-		failed []*store.Job
+		tree   *state.Tree
+		failed []*state.Job
 		want   int
 	}{
-		"of an item":                    {treeOf(t, open), []*store.Job{failed(func(*store.Job) {})}, 1},
-		"of an item that has ended":     {treeOf(t, open, canceled), []*store.Job{failed(func(*store.Job) {})}, 0},
-		"of an item that is done again": {treeOf(t, open, &store.JobOpened{Job: jobOf(8, 1)}), []*store.Job{failed(func(*store.Job) {})}, 0},
-		"of an item twice":              {treeOf(t, open), []*store.Job{failed(func(*store.Job) {}), failed(func(j *store.Job) { j.ID = workitem.JobID{8} })}, 1},
-		"of another case":               {treeOf(t, open), []*store.Job{failed(func(j *store.Job) { j.Case = workitem.CaseID{9} })}, 0},
-		"of an activation":              {treeOf(t), []*store.Job{failed(of(store.JobTimer, "a"))}, 1},
-		"of an earlier activation":      {treeOf(t), []*store.Job{failed(func(j *store.Job) { of(store.JobTimer, "a")(j); j.Generation = 0 })}, 0},
-		"of a task that is over":        {treeOf(t), []*store.Job{failed(of(store.JobTimer, "j"))}, 0},
-		"of the case":                   {treeOf(t), []*store.Job{failed(of(store.JobCall, ""))}, 1},
-		"of a case that has ended":      {treeOf(t, ended), []*store.Job{failed(of(store.JobCall, ""))}, 0},
-		"left behind":                   {treeOf(t, ended), []*store.Job{failed(func(j *store.Job) { of(store.JobCall, "")(j); j.Detached = true })}, 1},
-		"that tells of the end":         {treeOf(t, ended), []*store.Job{failed(of(store.JobTell, ""))}, 1},
+		"of an item":                    {treeOf(t, open), []*state.Job{failed(func(*state.Job) {})}, 1},
+		"of an item that has ended":     {treeOf(t, open, canceled), []*state.Job{failed(func(*state.Job) {})}, 0},
+		"of an item that is done again": {treeOf(t, open, &state.JobOpened{Job: jobOf(8, 1)}), []*state.Job{failed(func(*state.Job) {})}, 0},
+		"of an item twice":              {treeOf(t, open), []*state.Job{failed(func(*state.Job) {}), failed(func(j *state.Job) { j.ID = workitem.JobID{8} })}, 1},
+		"of another case":               {treeOf(t, open), []*state.Job{failed(func(j *state.Job) { j.Case = workitem.CaseID{9} })}, 0},
+		"of an activation":              {treeOf(t), []*state.Job{failed(of(state.JobTimer, "a"))}, 1},
+		"of an earlier activation":      {treeOf(t), []*state.Job{failed(func(j *state.Job) { of(state.JobTimer, "a")(j); j.Generation = 0 })}, 0},
+		"of a task that is over":        {treeOf(t), []*state.Job{failed(of(state.JobTimer, "j"))}, 0},
+		"of the case":                   {treeOf(t), []*state.Job{failed(of(state.JobCall, ""))}, 1},
+		"of a case that has ended":      {treeOf(t, ended), []*state.Job{failed(of(state.JobCall, ""))}, 0},
+		"left behind":                   {treeOf(t, ended), []*state.Job{failed(func(j *state.Job) { of(state.JobCall, "")(j); j.Detached = true })}, 1},
+		"that tells of the end":         {treeOf(t, ended), []*state.Job{failed(of(state.JobTell, ""))}, 1},
 	} {
 		found := 0
 		for _, w := range explain(why.Input{Tree: c.tree, Failed: c.failed}).Waits {
@@ -211,22 +211,22 @@ func TestWhichFailedJobsAreIncidents(t *testing.T) {
 
 // A task that is under way waits for no tokens, and each task says what it is.
 func TestWhatIsSaidOfTasks(t *testing.T) {
-	produced := []store.Change{
-		&store.TaskMoved{Case: root, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
-		&store.TaskMoved{Case: root, Task: 0, To: store.TaskCompleted, Generation: 1},
-		&store.Produced{Case: root, Task: 0, Into: []net.ConditionID{2}},
+	produced := []state.Change{
+		&state.TaskMoved{Case: root, Task: 0, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+		&state.TaskMoved{Case: root, Task: 0, To: state.TaskCompleted, Generation: 1},
+		&state.Produced{Case: root, Task: 0, Into: []net.ConditionID{2}},
 	}
 	answer := explain(why.Input{Tree: treeOf(t, produced...)})
 	require.Equal(t, []why.Kind{why.Join, why.Stuck}, []why.Kind{answer.Waits[0].Kind, answer.Waits[1].Kind})
 
-	busy := explain(why.Input{Tree: treeOf(t, append(produced, &store.TaskMoved{Case: root, Task: 1, To: store.TaskEnabled, Generation: 1})...)})
+	busy := explain(why.Input{Tree: treeOf(t, append(produced, &state.TaskMoved{Case: root, Task: 1, To: state.TaskEnabled, Generation: 1})...)})
 	for _, w := range busy.Waits {
 		require.NotEqual(t, why.Join, w.Kind)
 	}
 	task, ok := busy.Task("j")
 	require.True(t, ok)
 	require.Equal(t, "it is under way", task.Text)
-	over := explain(why.Input{Tree: treeOf(t, &store.CaseEnded{Case: root, State: store.CaseCanceled, At: now})})
+	over := explain(why.Input{Tree: treeOf(t, &state.CaseEnded{Case: root, State: state.CaseCanceled, At: now})})
 	task, ok = over.Task("j")
 	require.True(t, ok)
 	require.Equal(t, "the case is canceled", task.Text)

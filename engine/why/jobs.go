@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -14,12 +15,12 @@ func (v *visit) jobs() {
 	for j := range v.c.Jobs.All() {
 		v.waiting(j)
 		switch {
-		case j.State == store.JobRunning:
+		case j.State == state.JobRunning:
 			v.running(j)
-		case j.State == store.JobWaiting: // for its steps
+		case j.State == state.JobWaiting: // for its steps
 		case byWorker(j):
 			v.pending(j)
-		case j.Kind == store.JobTimer, j.Kind == store.JobTell:
+		case j.Kind == state.JobTimer, j.Kind == state.JobTell:
 			v.timer(j)
 		default:
 			v.delay(j)
@@ -27,7 +28,7 @@ func (v *visit) jobs() {
 	}
 }
 
-func (v *visit) running(j *store.Job) {
+func (v *visit) running(j *state.Job) {
 	w := v.ofJob(Running, j)
 	w.By, w.Since = j.Owner, v.begun(j)
 	if !j.Lease.IsZero() && j.Lease.Before(v.in.Now) {
@@ -37,7 +38,7 @@ func (v *visit) running(j *store.Job) {
 }
 
 // begun is when the work that a job does began.
-func (v *visit) begun(j *store.Job) time.Time {
+func (v *visit) begun(j *state.Job) time.Time {
 	if it := v.c.Item(j.Item); it != nil && !it.Started.IsZero() {
 		return it.Started
 	}
@@ -45,7 +46,7 @@ func (v *visit) begun(j *store.Job) time.Time {
 }
 
 // pending is a job that waits for its time, or for a worker.
-func (v *visit) pending(j *store.Job) {
+func (v *visit) pending(j *state.Job) {
 	if j.Due.After(v.in.Now) {
 		w := v.ofJob(Delay, j)
 		if w.Failure != nil {
@@ -75,7 +76,7 @@ func (v *visit) pending(j *store.Job) {
 }
 
 // failing notes that a job cannot begin because the store fails.
-func (v *visit) failing(w *Wait, j *store.Job) bool {
+func (v *visit) failing(w *Wait, j *state.Job) bool {
 	if v.in.Failing == nil {
 		return false
 	}
@@ -105,7 +106,7 @@ func (v *visit) blocked(queue string) Block {
 }
 
 // timer is what the engine itself does at a time; a failing one is put off.
-func (v *visit) timer(j *store.Job) {
+func (v *visit) timer(j *state.Job) {
 	w := v.ofJob(Timer, j)
 	w.Failure, w.Attempt = j.Failure, j.Attempt+1
 	w.Since, w.Until = j.Created, j.Due
@@ -113,7 +114,7 @@ func (v *visit) timer(j *store.Job) {
 }
 
 // byEngine adds a wait for what the engine itself does at a time.
-func (v *visit) byEngine(w *Wait, j *store.Job) {
+func (v *visit) byEngine(w *Wait, j *state.Job) {
 	if !v.loaded() {
 		w.Blocked = NotLoaded
 	} else {
@@ -123,9 +124,9 @@ func (v *visit) byEngine(w *Wait, j *store.Job) {
 }
 
 // delay is a time that was asked for: the begin of a case, or of a person's next attempt.
-func (v *visit) delay(j *store.Job) {
+func (v *visit) delay(j *state.Job) {
 	w := v.ofJob(Delay, j)
-	if j.Kind == store.JobWake && w.Failure != nil {
+	if j.Kind == state.JobWake && w.Failure != nil {
 		w.Kind = Retry
 	}
 	w.Since, w.Until = j.Created, j.Due
@@ -139,7 +140,7 @@ var stepKinds = map[workitem.StepKind]Kind{
 }
 
 // waiting collects what the steps of a job wait for.
-func (v *visit) waiting(j *store.Job) {
+func (v *visit) waiting(j *state.Job) {
 	for _, s := range v.steps[j.ID] {
 		kind, waits := stepKinds[s.Kind]
 		if !waits {
@@ -162,7 +163,7 @@ func (v *visit) waiting(j *store.Job) {
 }
 
 // jobsAhead counts the jobs of a queue that go before one.
-func jobsAhead(due []*store.Job, j *store.Job) int {
+func jobsAhead(due []*state.Job, j *state.Job) int {
 	n := 0
 	for _, other := range due {
 		order := cmp.Or(cmp.Compare(j.Priority, other.Priority), other.Due.Compare(j.Due), bytes.Compare(other.ID[:], j.ID[:]))

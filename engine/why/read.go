@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -27,12 +28,12 @@ type Here struct {
 // Input is what an answer is made of.
 type Input struct {
 	Here
-	Tree *store.Tree
+	Tree *state.Tree
 	Case workitem.CaseID
 	Now  time.Time
 
-	Failed []*store.Job                // the jobs of the tree that were given up
-	Due    map[string][]*store.Job     // of each queue in which a job of the tree is due: those that are, of all cases
+	Failed []*state.Job                // the jobs of the tree that were given up
+	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 }
 
@@ -50,8 +51,8 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
 	}
 	in := Input{Here: here, Tree: tree, Case: id, Now: now,
-		Due: make(map[string][]*store.Job), Open: make(map[string][]*store.ItemRow)}
-	in.Failed, err = r.Jobs(ctx, store.JobFilter{Root: root, States: []store.JobState{store.JobFailed}})
+		Due: make(map[string][]*state.Job), Open: make(map[string][]*store.ItemRow)}
+	in.Failed, err = r.Jobs(ctx, store.JobFilter{Root: root, States: []state.JobState{state.JobFailed}})
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +64,11 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 
 // readQueues reads who else waits in the queues that work of the tree waits in.
 func (in *Input) readQueues(ctx context.Context, r store.Reader) (err error) {
-	pending := []store.JobState{store.JobPending}
+	pending := []state.JobState{state.JobPending}
 	fresh := []workitem.State{workitem.Initialized}
-	in.Tree.Each(func(c *store.Case) {
+	in.Tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
-			if _, read := in.Due[j.Queue]; read || err != nil || !byWorker(j) || j.State != store.JobPending || j.Due.After(in.Now) {
+			if _, read := in.Due[j.Queue]; read || err != nil || !byWorker(j) || j.State != state.JobPending || j.Due.After(in.Now) {
 				continue
 			}
 			in.Due[j.Queue], err = r.Jobs(ctx, store.JobFilter{Queue: &j.Queue, States: pending, Due: in.Now})
@@ -83,12 +84,12 @@ func (in *Input) readQueues(ctx context.Context, r store.Reader) (err error) {
 }
 
 // byWorker reports whether a job is done by a worker, and not by the engine itself.
-func byWorker(j *store.Job) bool { return j.Kind == store.JobRun || j.Kind == store.JobCall }
+func byWorker(j *state.Job) bool { return j.Kind == state.JobRun || j.Kind == state.JobCall }
 
 // hasRun reports whether an item is done by a job.
-func hasRun(c *store.Case, it *workitem.Item) bool {
+func hasRun(c *state.Case, it *workitem.Item) bool {
 	for _, j := range c.Jobs.Of(it.ID) {
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			return true
 		}
 	}

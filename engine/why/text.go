@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -102,11 +102,11 @@ func subject(w *Wait) string {
 	switch {
 	case w.Step != "":
 		return "step " + w.Step + " of " + strings.TrimPrefix(owner, "item ")
-	case w.Work == store.JobTimer:
+	case w.Work == state.JobTimer:
 		return "timer " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
-	case w.Work == store.JobCall:
+	case w.Work == state.JobCall:
 		return "function " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
-	case w.Work == store.JobTell:
+	case w.Work == state.JobTell:
 		return "completion handler " + w.Name
 	}
 	return owner
@@ -182,7 +182,7 @@ func until(t, now time.Time) string {
 
 func incident(w *Wait) string {
 	what := fmt.Sprintf("%s was given up: %s; ", subject(w), w.Failure)
-	if w.Work != store.JobRun {
+	if w.Work != state.JobRun {
 		return what + "a person has to look"
 	}
 	return what + "a person decides: reset, complete, fail or cancel the item"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -49,7 +50,7 @@ type Answer struct {
 	Case     workitem.CaseID   `json:"case"`
 	Workflow string            `json:"workflow"`
 	Version  string            `json:"version,omitempty"`
-	State    store.CaseState   `json:"-"`
+	State    state.CaseState   `json:"-"`
 	Word     string            `json:"state"` // of State
 	Failure  *workitem.Failure `json:"failure,omitempty"`
 	Since    time.Time         `json:"since"` // when the case was created, or ended

@@ -32,6 +32,8 @@ var layers = map[string]int{
 
 	"net/verify": 3,
 
+	"store/state": 1,
+
 	"workflow": 4,
 
 	"store": 5,
@@ -66,7 +68,7 @@ func layerOf(pkg string) (int, bool) {
 
 // pure packages do no I/O and read no clock.
 var pure = []string{
-	"net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
+	"store/state", "net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
 	"engine/internal/kernel",
 }
 

@@ -30,6 +30,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -138,7 +139,7 @@ func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progres
 }
 
 // batch checks some root cases.
-func (c *checker) batch(ctx context.Context, r store.Reader, roots []*store.Case) error {
+func (c *checker) batch(ctx context.Context, r store.Reader, roots []*state.Case) error {
 	if len(roots) == 0 {
 		return nil
 	}

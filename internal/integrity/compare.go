@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -17,10 +17,10 @@ func (c *checker) compare(f *family) {
 	}
 	c.compareCases(f)
 	compareRows(c, f, "item", f.stored.items, f.items, func(it *workitem.Item) workitem.ID { return it.ID }, sameItem)
-	compareRows(c, f, "job", f.stored.jobs, f.jobs, func(j *store.Job) workitem.JobID { return j.ID }, sameJob)
+	compareRows(c, f, "job", f.stored.jobs, f.jobs, func(j *state.Job) workitem.JobID { return j.ID }, sameJob)
 	compareRows(c, f, "step", f.stored.steps, f.steps, func(s *workitem.Step) workitem.StepID { return s.ID }, sameStep)
 	compareRows(c, f, "event", f.stored.messages, f.messages,
-		func(m *store.Message) workitem.MessageID { return m.ID }, sameMessage)
+		func(m *state.Message) workitem.MessageID { return m.ID }, sameMessage)
 	c.steps(f)
 	c.messages(f)
 	c.count(f)
@@ -40,7 +40,7 @@ func (c *checker) compareCases(f *family) {
 	}
 }
 
-func (c *checker) compareCase(got, want *store.Case) {
+func (c *checker) compareCase(got, want *state.Case) {
 	if got.State != want.State || got.Begun != want.Begun || !slices.Equal(got.Marking, want.Marking) {
 		c.breach("I7", "case %s is %s with %s in the tables, and %s with %s in the journal",
 			want.ID, got.State, marking(got), want.State, marking(want))
@@ -66,19 +66,19 @@ func (c *checker) compareCase(got, want *store.Case) {
 }
 
 // samePlace compares where cases belong.
-func samePlace(got, want *store.Case) bool {
+func samePlace(got, want *state.Case) bool {
 	return got.Root == want.Root && got.Parent == want.Parent && got.ParentTask == want.ParentTask &&
 		got.Generation == want.Generation && got.Number == want.Number && got.Caller == want.Caller
 }
 
 // sameStart compares what cases were started with.
-func sameStart(got, want *store.Case) bool {
+func sameStart(got, want *state.Case) bool {
 	return got.Workflow == want.Workflow && got.Version == want.Version && string(got.Input) == string(want.Input) &&
 		string(got.Options) == string(want.Options) && got.Priority == want.Priority && got.Predecessor == want.Predecessor &&
 		got.Created.Equal(want.Created)
 }
 
-func marking(c *store.Case) string {
+func marking(c *state.Case) string {
 	s := "{"
 	for p, n := range c.Marking {
 		if n > 0 {
@@ -114,7 +114,7 @@ func sameItem(got, want *workitem.Item) bool {
 		got.Started.Equal(want.Started) && got.Ended.Equal(want.Ended)
 }
 
-func sameJob(got, want *store.Job) bool {
+func sameJob(got, want *state.Job) bool {
 	return got.Case == want.Case && got.Root == want.Root && got.Task == want.Task && got.Generation == want.Generation &&
 		got.Item == want.Item && got.Kind == want.Kind && got.Name == want.Name && got.Queue == want.Queue &&
 		got.Priority == want.Priority && string(got.Input) == string(want.Input) && got.Detached == want.Detached &&
@@ -131,7 +131,7 @@ func sameStep(got, want *workitem.Step) bool {
 		got.Due.Equal(want.Due) && got.Created.Equal(want.Created) && got.Ended.Equal(want.Ended)
 }
 
-func sameMessage(got, want *store.Message) bool {
+func sameMessage(got, want *state.Message) bool {
 	return got.Case == want.Case && got.Name == want.Name && got.Topic == want.Topic && string(got.Value) == string(want.Value) &&
 		got.By == want.By && got.Sent.Equal(want.Sent) && got.Step == want.Step && got.Taken.Equal(want.Taken)
 }

@@ -4,38 +4,39 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // family is a root case with its descendants: as the journal yields them, and as the tables hold them.
 type family struct {
-	tree     *store.Tree
+	tree     *state.Tree
 	last     int64 // position of the last entry
 	removed  bool  // by an entry
 	items    map[workitem.ID]*workitem.Item
-	jobs     map[workitem.JobID]*store.Job
+	jobs     map[workitem.JobID]*state.Job
 	steps    map[workitem.StepID]*workitem.Step
-	messages map[workitem.MessageID]*store.Message
+	messages map[workitem.MessageID]*state.Message
 
 	stored struct {
-		cases    []*store.Case
+		cases    []*state.Case
 		items    []*workitem.Item
-		jobs     []*store.Job
+		jobs     []*state.Job
 		steps    []*workitem.Step
-		messages []*store.Message
+		messages []*state.Message
 	}
 }
 
 func newFamily(root workitem.CaseID) *family {
-	f := &family{tree: store.NewTree(), items: make(map[workitem.ID]*workitem.Item),
-		jobs: make(map[workitem.JobID]*store.Job), steps: make(map[workitem.StepID]*workitem.Step),
-		messages: make(map[workitem.MessageID]*store.Message)}
+	f := &family{tree: state.NewTree(), items: make(map[workitem.ID]*workitem.Item),
+		jobs: make(map[workitem.JobID]*state.Job), steps: make(map[workitem.StepID]*workitem.Step),
+		messages: make(map[workitem.MessageID]*state.Message)}
 	f.tree.Root = root
 	return f
 }
 
 // add takes what an entry changed.
-func (f *family) add(d store.Dirty) {
+func (f *family) add(d state.Dirty) {
 	for _, it := range d.Items {
 		f.items[it.ID] = it
 	}
@@ -76,9 +77,9 @@ func readStored(
 		}
 		return &family{} // a row may name any case; what belongs to none is a stray
 	}
-	err := readAll(func(p store.Page) ([]*store.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
-		func(k *store.Case) string { return k.ID.String() },
-		func(k *store.Case) {
+	err := readAll(func(p store.Page) ([]*state.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
+		func(k *state.Case) string { return k.ID.String() },
+		func(k *state.Case) {
 			if f := families[k.Root]; f != nil {
 				f.stored.cases, root[k.ID] = append(f.stored.cases, k), f
 			}
@@ -94,9 +95,9 @@ func readStored(
 	if err != nil {
 		return err
 	}
-	err = readAll(func(p store.Page) ([]*store.Job, error) { return r.Jobs(ctx, store.JobFilter{Roots: ids, Page: p}) },
-		func(j *store.Job) string { return j.ID.String() },
-		func(j *store.Job) { f := of(j.Case); f.stored.jobs = append(f.stored.jobs, j) })
+	err = readAll(func(p store.Page) ([]*state.Job, error) { return r.Jobs(ctx, store.JobFilter{Roots: ids, Page: p}) },
+		func(j *state.Job) string { return j.ID.String() },
+		func(j *state.Job) { f := of(j.Case); f.stored.jobs = append(f.stored.jobs, j) })
 	if err != nil {
 		return err
 	}
@@ -108,9 +109,9 @@ func readStored(
 	if err != nil {
 		return err
 	}
-	return readAll(func(p store.Page) ([]*store.Message, error) {
+	return readAll(func(p store.Page) ([]*state.Message, error) {
 		return r.Messages(ctx, store.MessageFilter{Roots: ids, Page: p})
 	},
-		func(m *store.Message) string { return m.ID.String() },
-		func(m *store.Message) { f := of(m.Case); f.stored.messages = append(f.stored.messages, m) })
+		func(m *state.Message) string { return m.ID.String() },
+		func(m *state.Message) { f := of(m.Case); f.stored.messages = append(f.stored.messages, m) })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -267,7 +268,7 @@ func (s strange) Journal(ctx context.Context, f store.JournalFilter) ([]*store.E
 type fewer struct{ store.Reader }
 
 // Cases implements store.Reader.
-func (s fewer) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (s fewer) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	cases, err := s.Reader.Cases(ctx, f)
 	if f.Roots != nil {
 		last := 0

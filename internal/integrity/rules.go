@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // rules checks what an event may do, before it is applied.
-func (c *checker) rules(f *family, e *store.Entry, event store.Change) {
+func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 	switch event := event.(type) {
-	case *store.TaskMoved:
+	case *state.TaskMoved:
 		k := f.tree.Case(event.Case)
 		if k == nil {
 			c.breach("J2", "journal entry %d moves a task of case %s, which is not there", e.Seq, event.Case)
@@ -21,12 +22,12 @@ func (c *checker) rules(f *family, e *store.Entry, event store.Change) {
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.State)
 		}
 		c.taskMove(e, k, event)
-	case *store.Produced:
-		if k := f.tree.Case(event.Case); k != nil && k.Tasks[event.Task].State != store.TaskCompleted {
+	case *state.Produced:
+		if k := f.tree.Case(event.Case); k != nil && k.Tasks[event.Task].State != state.TaskCompleted {
 			c.breach("I6", "journal entry %d: task %s of case %s produces tokens, and is %s",
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.Tasks[event.Task].State)
 		}
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		_, it := f.tree.Item(event.Item) // as an earlier event of the same entry left it
 		if it == nil {
 			it = f.items[event.Item]
@@ -38,9 +39,9 @@ func (c *checker) rules(f *family, e *store.Entry, event store.Change) {
 }
 
 // taskMove checks one change of a task's state.
-func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
+func (c *checker) taskMove(e *store.Entry, k *state.Case, m *state.TaskMoved) {
 	task, name := k.Tasks[m.Task], k.Net.TaskName(m.Task)
-	if m.To == store.TaskEnabled {
+	if m.To == state.TaskEnabled {
 		if m.Generation != task.Generation+1 {
 			c.breach("I2", "journal entry %d: task %s of case %s is enabled as %d after %d",
 				e.Seq, name, k.ID, m.Generation, task.Generation)
@@ -54,17 +55,17 @@ func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
 		c.breach("I4", "journal entry %d: activation %d of task %s of case %s moves during %d",
 			e.Seq, m.Generation, name, k.ID, task.Generation)
 	}
-	from := map[store.TaskState][]store.TaskState{
-		store.TaskStarted:   {store.TaskEnabled},
-		store.TaskDisabled:  {store.TaskEnabled},
-		store.TaskCompleted: {store.TaskStarted},
-		store.TaskFailed:    {store.TaskStarted},
-		store.TaskCanceled:  {store.TaskEnabled, store.TaskStarted},
+	from := map[state.TaskState][]state.TaskState{
+		state.TaskStarted:   {state.TaskEnabled},
+		state.TaskDisabled:  {state.TaskEnabled},
+		state.TaskCompleted: {state.TaskStarted},
+		state.TaskFailed:    {state.TaskStarted},
+		state.TaskCanceled:  {state.TaskEnabled, state.TaskStarted},
 	}[m.To]
 	if !slices.Contains(from, task.State) {
 		c.breach("I4", "journal entry %d: task %s of case %s goes from %s to %s", e.Seq, name, k.ID, task.State, m.To)
 	}
-	if m.To == store.TaskStarted {
+	if m.To == state.TaskStarted {
 		want := k.Net.Consumes(nil, m.Task, k.Marking)
 		if !slices.Equal(want, m.Consumed) {
 			c.breach("I6", "journal entry %d: task %s of case %s consumes %v instead of %v", e.Seq, name, k.ID, m.Consumed, want)
@@ -73,7 +74,7 @@ func (c *checker) taskMove(e *store.Entry, k *store.Case, m *store.TaskMoved) {
 }
 
 // states checks what must hold between two commands of the cases that the last one changed, and of their children.
-func (c *checker) states(e *store.Entry, tree *store.Tree, d store.Dirty) {
+func (c *checker) states(e *store.Entry, tree *state.Tree, d state.Dirty) {
 	for _, k := range d.Cases {
 		c.state(e, k)
 		c.under(e, tree, k)
@@ -86,7 +87,7 @@ func (c *checker) states(e *store.Entry, tree *store.Tree, d store.Dirty) {
 }
 
 // state checks what must hold of a case by itself.
-func (c *checker) state(e *store.Entry, k *store.Case) {
+func (c *checker) state(e *store.Entry, k *state.Case) {
 	for it := range k.Items.All() {
 		t, _ := k.Net.TaskByName(it.Task) // a tree takes no item of an unknown task
 		task := k.Tasks[t]
@@ -95,7 +96,7 @@ func (c *checker) state(e *store.Entry, k *store.Case) {
 			c.breach("I5", "journal entry %d: item %s (%s) of case %s is %s, its task is %s in activation %d, its case %s",
 				e.Seq, it.Label(), it.ID, k.ID, it.State, task.State, task.Generation, k.State)
 		}
-		if it.State == workitem.Started && (task.State != store.TaskStarted || !k.Begun) {
+		if it.State == workitem.Started && (task.State != state.TaskStarted || !k.Begun) {
 			c.breach("I10", "journal entry %d: item %s of case %s is started, its task is %s", e.Seq, it.Label(), k.ID, task.State)
 		}
 	}
@@ -111,7 +112,7 @@ func (c *checker) state(e *store.Entry, k *store.Case) {
 }
 
 // under checks what must hold of a child case and the one above it.
-func (c *checker) under(e *store.Entry, tree *store.Tree, k *store.Case) {
+func (c *checker) under(e *store.Entry, tree *state.Tree, k *state.Case) {
 	parent := tree.Case(k.Parent)
 	if parent == nil {
 		return
@@ -121,7 +122,7 @@ func (c *checker) under(e *store.Entry, tree *store.Tree, k *store.Case) {
 		return
 	}
 	t, _ := parent.Net.TaskByName(k.ParentTask)
-	if k.State == store.CaseStarted && (!parent.Tasks[t].State.Active() || parent.Tasks[t].Generation != k.Generation) {
+	if k.State == state.CaseStarted && (!parent.Tasks[t].State.Active() || parent.Tasks[t].Generation != k.Generation) {
 		c.breach("I5", "journal entry %d: case %s is started, and its task %s is %s in activation %d",
 			e.Seq, k.ID, k.ParentTask, parent.Tasks[t].State, parent.Tasks[t].Generation)
 	}
@@ -131,7 +132,7 @@ func (c *checker) under(e *store.Entry, tree *store.Tree, k *store.Case) {
 }
 
 // waits checks what must hold of steps between two commands.
-func (c *checker) waits(e *store.Entry, k *store.Case) {
+func (c *checker) waits(e *store.Entry, k *state.Case) {
 	waiting := make(map[workitem.JobID]bool)
 	for s := range k.Steps.All() {
 		waiting[s.Job] = true
@@ -140,14 +141,14 @@ func (c *checker) waits(e *store.Entry, k *store.Case) {
 		}
 	}
 	for j := range k.Jobs.All() {
-		if j.State == store.JobWaiting && !waiting[j.ID] {
+		if j.State == state.JobWaiting && !waiting[j.ID] {
 			c.breach("S1", "journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
 		}
 	}
 }
 
 // called checks a child case that a step runs.
-func (c *checker) called(e *store.Entry, parent, k *store.Case) {
+func (c *checker) called(e *store.Entry, parent, k *state.Case) {
 	if k.State.Final() {
 		return
 	}

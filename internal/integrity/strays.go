@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -25,7 +26,7 @@ func (c *checker) strays(audit store.Audit) {
 // count adds what there should be of a family.
 func (c *checker) count(f *family) {
 	workflows := make(map[workitem.CaseID]string)
-	f.tree.Each(func(k *store.Case) {
+	f.tree.Each(func(k *state.Case) {
 		workflows[k.ID] = k.Workflow
 		c.counts[store.Count{What: "case", Workflow: k.Workflow, State: k.State.String()}]++
 	})

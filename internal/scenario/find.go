@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -45,7 +46,7 @@ func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, er
 }
 
 // view reads the case that a command addresses, with its tree and the name of its root.
-func (r *runner) view(ctx context.Context, path CasePath) (*store.Tree, *store.Case, error) {
+func (r *runner) view(ctx context.Context, path CasePath) (*state.Tree, *state.Case, error) {
 	id, err := r.caseAt(ctx, path)
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +92,7 @@ func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 }
 
 // noItem says why a case has not the item that a command names.
-func noItem(c *store.Case, item ItemRef) string {
+func noItem(c *state.Case, item ItemRef) string {
 	if _, ok := c.Net.TaskByName(item.Task); !ok {
 		return fmt.Sprintf("workflow %s has no task %s; %s", c.Workflow, quote(item.Task),
 			hint(item.Task, c.Net.TaskNames()))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -44,7 +45,7 @@ func or(lines []string, nothing string) []string {
 	return lines
 }
 
-func showTasks(c *store.Case) []string {
+func showTasks(c *state.Case) []string {
 	var lines []string
 	for t, task := range c.Tasks {
 		lines = append(lines, fmt.Sprintf("%s %s %d", c.Net.TaskName(net.TaskID(t)), task.State, task.Generation))
@@ -52,7 +53,7 @@ func showTasks(c *store.Case) []string {
 	return lines
 }
 
-func showMarking(c *store.Case) []string {
+func showMarking(c *state.Case) []string {
 	var lines []string
 	for p, n := range c.Marking {
 		if n > 0 {
@@ -62,7 +63,7 @@ func showMarking(c *store.Case) []string {
 	return lines
 }
 
-func showEnabled(c *store.Case) []string {
+func showEnabled(c *state.Case) []string {
 	var lines []string
 	for t, task := range c.Tasks {
 		if task.State.Active() {
@@ -72,7 +73,7 @@ func showEnabled(c *store.Case) []string {
 	return lines
 }
 
-func (r *runner) showItems(ctx context.Context, c *store.Case) ([]string, error) {
+func (r *runner) showItems(ctx context.Context, c *state.Case) ([]string, error) {
 	var lines []string
 	for row, err := range store.AllItems(ctx, r.engine, store.ItemFilter{Case: c.ID}) {
 		if err != nil {
@@ -83,13 +84,13 @@ func (r *runner) showItems(ctx context.Context, c *store.Case) ([]string, error)
 	return lines, nil
 }
 
-func (r *runner) showCases(tree *store.Tree) []string {
+func (r *runner) showCases(tree *state.Tree) []string {
 	paths := make(map[workitem.CaseID]string)
 	for name, id := range r.roots {
 		paths[id] = name
 	}
 	var lines []string
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		if !c.Parent.IsZero() {
 			paths[c.ID] = paths[c.Parent] + "/" + c.Label()
 		}
@@ -98,9 +99,9 @@ func (r *runner) showCases(tree *store.Tree) []string {
 	return lines
 }
 
-func (r *runner) showJobs(c *store.Case) []string {
-	jobs := slices.DeleteFunc(c.Jobs.Slice(), func(j *store.Job) bool { return j.State != store.JobPending })
-	slices.SortStableFunc(jobs, func(a, b *store.Job) int {
+func (r *runner) showJobs(c *state.Case) []string {
+	jobs := slices.DeleteFunc(c.Jobs.Slice(), func(j *state.Job) bool { return j.State != state.JobPending })
+	slices.SortStableFunc(jobs, func(a, b *state.Job) int {
 		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	var lines []string

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -71,7 +72,7 @@ func (b *bench) items() (lines []string) {
 // jobs lists the pending jobs: kind and time left.
 func (b *bench) jobs() (lines []string) {
 	b.t.Helper()
-	for j, err := range store.AllJobs(b.t.Context(), b.e, store.JobFilter{Root: b.id, States: []store.JobState{store.JobPending}}) {
+	for j, err := range store.AllJobs(b.t.Context(), b.e, store.JobFilter{Root: b.id, States: []state.JobState{state.JobPending}}) {
 		require.NoError(b.t, err)
 		lines = append(lines, fmt.Sprintf("%s +%v", j.Kind, j.Due.Sub(b.e.Now())))
 	}
@@ -93,7 +94,7 @@ func (b *bench) records() (lines []string) {
 	return lines
 }
 
-func (b *bench) state() store.CaseState {
+func (b *bench) state() state.CaseState {
 	b.t.Helper()
 	c, err := b.e.Case(b.t.Context(), b.id)
 	require.NoError(b.t, err)
@@ -116,7 +117,7 @@ func TestEachAttemptIsAFreshItemDueAfterItsBackoff(t *testing.T) {
 		require.Equal(t, attempt+1, b.server.Count(), "attempts so far")
 		require.Len(t, b.items(), attempt+2, "the fresh item is there at once")
 		require.Equal(t, []string{"run +" + wait.String()}, b.jobs(), "scheduled once, and not at once")
-		require.Equal(t, store.CaseStarted, b.state(), "a failed item with a successor fails nothing")
+		require.Equal(t, state.CaseStarted, b.state(), "a failed item with a successor fails nothing")
 		b.e.Advance(wait - time.Millisecond)
 		require.Equal(t, attempt+1, b.server.Count(), "not before its time")
 		b.e.Advance(time.Millisecond)
@@ -139,7 +140,7 @@ func TestTheLastFailureFailsTheCase(t *testing.T) {
 	}, b.items())
 	c, err := b.e.Wait(t.Context(), b.id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, "empty_reply", c.Failure.Code)
 	require.Equal(t, []string{"1 failed", "2 failed", "3 failed", "4 failed", "5 failed"}, b.records())
 	require.Empty(t, b.jobs())
@@ -166,7 +167,7 @@ func TestEveryFaultIsAnsweredAsItDeserves(t *testing.T) {
 				require.Equal(t, []string{"generate.1.1 completed", "review.1.1 initialized"}, b.items())
 			case c.next == "":
 				require.Equal(t, []string{"generate.1.1 failed " + c.code}, b.items())
-				require.Equal(t, store.CaseFailed, b.state(), "no further attempt can mend it")
+				require.Equal(t, state.CaseFailed, b.state(), "no further attempt can mend it")
 			default:
 				require.Equal(t, []string{"generate.1.1 failed " + c.code, "generate.1.2 initialized"}, b.items())
 				require.Equal(t, []string{c.next}, b.jobs())
@@ -202,7 +203,7 @@ func TestWhatAPersonHasToMendIsNotTriedAgain(t *testing.T) {
 			spoil(client)
 			b := (&bench{t: t}).with(client, "On rabbits.")
 			require.Equal(t, []string{"generate.1.1 failed " + code}, b.items())
-			require.Equal(t, store.CaseFailed, b.state())
+			require.Equal(t, state.CaseFailed, b.state())
 		})
 	}
 }
@@ -221,7 +222,7 @@ func TestADraftThatBreaksItsRulesIsAFailedAttempt(t *testing.T) {
 	b := (&bench{t: t}).with(says("Too short."), "On rabbits.")
 	require.Equal(t, []string{"generate.1.1 failed invalid", "generate.1.2 initialized"}, b.items())
 	b.e.Advance(time.Hour)
-	require.Equal(t, store.CaseFailed, b.state())
+	require.Equal(t, state.CaseFailed, b.state())
 }
 
 func TestAnErrorOfAnotherKindIsTriedAgain(t *testing.T) {
@@ -244,7 +245,7 @@ func TestARejectedDraftGoesBackWithANote(t *testing.T) {
 	require.NoError(t, b.review(airetry.Verdict{Approved: true}))
 	c, err := b.e.Wait(t.Context(), b.id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	require.Contains(t, string(c.Output), b.server.Text(b.server.Requests()[3].Prompt))
 	require.Equal(t, []string{"1 failed", "2 completed", "1 failed", "2 completed"}, b.records())
 }

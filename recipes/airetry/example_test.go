@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -74,7 +75,7 @@ func opened(ctx context.Context, e *engine.Engine, id workitem.CaseID, task stri
 			return nil, err
 		}
 		for _, event := range entry.Changes {
-			if o, ok := event.(*store.ItemOpened); ok && o.Item.Task == task {
+			if o, ok := event.(*state.ItemOpened); ok && o.Item.Task == task {
 				return o.Item, nil
 			}
 		}

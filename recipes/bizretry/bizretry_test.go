@@ -16,8 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/recipes/bizretry"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -103,7 +103,7 @@ func Example() {
 }
 
 // charge runs a renewal for a while, and returns its work items.
-func charge(t *testing.T, d time.Duration, answers ...error) ([]string, store.CaseState) {
+func charge(t *testing.T, d time.Duration, answers ...error) ([]string, state.CaseState) {
 	t.Helper()
 	c := &company{answers: answers}
 	recipe, err := bizretry.New(c)
@@ -120,25 +120,25 @@ func charge(t *testing.T, d time.Duration, answers ...error) ([]string, store.Ca
 }
 
 func TestACustomerWhoPaysLaterKeepsTheSubscription(t *testing.T) {
-	items, state := charge(t, 72*time.Hour, noFunds, nil)
+	items, ended := charge(t, 72*time.Hour, noFunds, nil)
 	require.Equal(t, []string{"charge.1.1 failed", "charge.1.2 completed"}, items)
-	require.Equal(t, store.CaseCompleted, state)
+	require.Equal(t, state.CaseCompleted, ended)
 }
 
 func TestABankThatCannotBeReachedIsAskedAgainAfterSeconds(t *testing.T) {
-	items, state := charge(t, 3*time.Second, errors.New("no line"), errors.New("no line"), nil)
+	items, ended := charge(t, 3*time.Second, errors.New("no line"), errors.New("no line"), nil)
 	require.Equal(t, []string{"charge.1.1 failed", "charge.1.2 failed", "charge.1.3 completed"}, items)
-	require.Equal(t, store.CaseCompleted, state)
+	require.Equal(t, state.CaseCompleted, ended)
 }
 
 func TestARefusalIsNotHurried(t *testing.T) {
-	items, state := charge(t, 71*time.Hour, noFunds)
+	items, ended := charge(t, 71*time.Hour, noFunds)
 	require.Equal(t, []string{"charge.1.1 failed", "charge.1.2 initialized"}, items)
-	require.Equal(t, store.CaseStarted, state, "a refusal with a further attempt ahead ends nothing")
+	require.Equal(t, state.CaseStarted, ended, "a refusal with a further attempt ahead ends nothing")
 }
 
 func TestAStolenCardIsNotChargedAgain(t *testing.T) {
-	items, state := charge(t, time.Hour, workitem.Fatal(workitem.Failf(bizretry.Declined, "card stolen")))
+	items, ended := charge(t, time.Hour, workitem.Fatal(workitem.Failf(bizretry.Declined, "card stolen")))
 	require.Equal(t, []string{"charge.1.1 failed", "suspend.1.1 completed"}, items)
-	require.Equal(t, store.CaseCompleted, state)
+	require.Equal(t, state.CaseCompleted, ended)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/recipes/compensate"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -105,7 +105,7 @@ func TestEveryStepThatFailsUndoesThoseBefore(t *testing.T) {
 			e.Advance(c.after)
 			k, err := e.Case(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, store.CaseCompleted, k.State)
+			require.Equal(t, state.CaseCompleted, k.State)
 			require.JSONEq(t, `{"booked":`+c.wantOutput+`}`, string(k.Output))
 			require.Equal(t, c.want, e.States(id))
 		})

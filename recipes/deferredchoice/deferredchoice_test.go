@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/deferredchoice"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -83,7 +84,7 @@ func TestAnOfferLapses(t *testing.T) {
 	}, e.States(id))
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 func TestAWithdrawnOfferDoesNotLapse(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/fanout"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -99,7 +100,7 @@ func TestEveryChoiceOfReportsIsGathered(t *testing.T) {
 		enginetest.CompleteItem(e, id, "decide", fanout.Decision{Cents: 50})
 		c, err := e.Wait(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, store.CaseCompleted, c.State)
+		require.Equal(t, state.CaseCompleted, c.State)
 		require.JSONEq(t, `{"cents": 50}`, string(c.Output))
 	}
 }

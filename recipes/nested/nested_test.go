@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/nested"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -67,7 +68,7 @@ func Example() {
 		}
 	}
 	tree := must(store.TreeOf(ctx, e, id))
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		if c.ParentTask == "" {
 			fmt.Println(c.Workflow, c.State)
 		} else {
@@ -112,12 +113,12 @@ func TestAnOrderIsBilledWhenAllParcelsHaveEnded(t *testing.T) {
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "warehouse", ""))
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseStarted, c.State)
+	require.Equal(t, state.CaseStarted, c.State)
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "carrier", ""))
 	require.NoError(t, work(t.Context(), e.Engine, recipe, id, "accounts", ""))
 	c, err = e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 // The order reads what its parcels gave: the one that was lost gave nothing.
@@ -147,7 +148,7 @@ func TestACanceledOrderCancelsItsParcels(t *testing.T) {
 	tree, err := store.TreeOf(t.Context(), e, id)
 	require.NoError(t, err)
 	require.Equal(t, 4, tree.Len())
-	tree.Each(func(c *store.Case) { require.Equal(t, store.CaseCanceled, c.State, c.Workflow) })
+	tree.Each(func(c *state.Case) { require.Equal(t, state.CaseCanceled, c.State, c.Workflow) })
 }
 
 func TestAnOrderWithoutParcelsIsRefused(t *testing.T) {

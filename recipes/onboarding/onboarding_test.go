@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -122,7 +123,7 @@ func TestWhoeverIsLateIsNotVerified(t *testing.T) {
 	e.Advance(24 * time.Hour)
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, "not-verified", c.Failure.Code)
 	letter := <-w.letters
 	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(letter.Token, nil)), engine.ErrNotFound, "the link is dead")

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -130,7 +131,7 @@ func TestTheKeyOfACallIsTheSameInEveryProcess(t *testing.T) {
 	e.Advance(time.Second)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	require.Len(t, s.keys, 2, "a crash between two attempts repeats nothing")
 	require.NotEqual(t, s.keys[0], s.keys[1], "each step has its own")
 
@@ -153,7 +154,7 @@ func TestACallThatWasCutOffIsMadeAgainWithItsKey(t *testing.T) {
 	e.Drain()
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	require.Len(t, s.keys, 3)
 	require.Equal(t, s.keys[0], s.keys[1], "by which the bank knows that it has been paid")
 }
@@ -163,7 +164,7 @@ func TestADeclinedCardEndsIt(t *testing.T) {
 	e, _, id := run(t, s)
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, "declined", c.Failure.Code)
 	require.Len(t, s.keys, 1, "no mail")
 	require.Zero(t, saved(t, e))
@@ -175,7 +176,7 @@ func TestTheLastFailureFailsTheCase(t *testing.T) {
 	e.Advance(time.Hour)
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseFailed, c.State)
+	require.Equal(t, state.CaseFailed, c.State)
 	require.Equal(t, 9-3, s.failures, "three attempts in all")
 	require.Len(t, s.keys, 2, "one charge and one mail all the same")
 }

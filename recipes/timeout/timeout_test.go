@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/recipes/timeout"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 var question = timeout.Question{Customer: "Ann", Text: "Where is my parcel?"}
@@ -78,7 +79,7 @@ func answered(t *testing.T, after time.Duration, n int) []string {
 	e.Advance(24 * time.Hour)
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 	return e.States(id)
 }
 
@@ -102,7 +103,7 @@ func TestTimersOutliveTheProcess(t *testing.T) {
 	e.Advance(90 * time.Minute)
 	c, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 func TestLimitsMustLeaveTimeToAnswer(t *testing.T) {

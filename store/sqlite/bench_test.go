@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -38,7 +39,7 @@ type driver struct {
 }
 
 type life struct {
-	tree  *store.Tree
+	tree  *state.Tree
 	id    workitem.CaseID
 	stage int
 }
@@ -55,48 +56,48 @@ func (d *driver) step(tx store.Tx) error {
 	l := d.live[d.next%len(d.live)]
 	d.next++
 	d.now = d.now.Add(time.Microsecond * 50)
-	var events []store.Change
+	var events []state.Change
 	command := "start one"
 	switch l.stage {
 	case 0:
 		l.id = d.ids.NewCaseID(d.now)
-		l.tree = store.NewTree()
+		l.tree = state.NewTree()
 		l.tree.Root = l.id
 		it := &workitem.Item{ID: d.ids.NewID(d.now), Case: l.id, Task: "work", Generation: 1, Number: 1,
 			State: workitem.Initialized, Attempt: 1, Input: benchInput, Created: d.now}
-		events = []store.Change{
-			&store.CaseOpened{Case: &store.Case{ID: l.id, Root: l.id, Number: 1, Workflow: "one", Fingerprint: "one",
+		events = []state.Change{
+			&state.CaseOpened{Case: &state.Case{ID: l.id, Root: l.id, Number: 1, Workflow: "one", Fingerprint: "one",
 				Net:   oneTask,
-				State: store.CaseStarted, Input: benchInput, Created: d.now}},
-			&store.TaskMoved{Case: l.id, To: store.TaskEnabled, Generation: 1},
-			&store.ItemOpened{Item: it},
-			&store.JobOpened{Job: &store.Job{ID: d.ids.NewJobID(d.now), Case: l.id, Root: l.id, Task: "work",
+				State: state.CaseStarted, Input: benchInput, Created: d.now}},
+			&state.TaskMoved{Case: l.id, To: state.TaskEnabled, Generation: 1},
+			&state.ItemOpened{Item: it},
+			&state.JobOpened{Job: &state.Job{ID: d.ids.NewJobID(d.now), Case: l.id, Root: l.id, Task: "work",
 				Generation: 1,
-				Item:       it.ID, Kind: store.JobRun, State: store.JobPending, Due: d.now, Created: d.now}},
+				Item:       it.ID, Kind: state.JobRun, State: state.JobPending, Due: d.now, Created: d.now}},
 		}
 	case 1:
 		c := l.tree.Case(l.id)
 		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job claim"
-		events = []store.Change{
-			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: 1,
+		events = []state.Change{
+			&state.JobMoved{Case: l.id, Job: j.ID, To: state.JobRunning, Due: j.Due, Attempt: 1, Fence: 1,
 				Owner: "host/1",
 				Lease: d.now.Add(time.Minute), At: d.now},
-			&store.TaskMoved{Case: l.id, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
-			&store.CaseBegun{Case: l.id},
-			&store.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Start, To: workitem.Started, At: d.now},
+			&state.TaskMoved{Case: l.id, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+			&state.CaseBegun{Case: l.id},
+			&state.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Start, To: workitem.Started, At: d.now},
 		}
 	default:
 		c := l.tree.Case(l.id)
 		j, it := c.Jobs.Slice()[0], c.Items.Slice()[0]
 		command = "job done"
-		events = []store.Change{
-			&store.JobMoved{Case: l.id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: 1, Fence: 1, At: d.now},
-			&store.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
+		events = []state.Change{
+			&state.JobMoved{Case: l.id, Job: j.ID, To: state.JobDone, Due: j.Due, Attempt: 1, Fence: 1, At: d.now},
+			&state.ItemMoved{Case: l.id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
 				Output: benchOutput, At: d.now},
-			&store.TaskMoved{Case: l.id, To: store.TaskCompleted, Generation: 1},
-			&store.Produced{Case: l.id, Into: []net.ConditionID{1}},
-			&store.CaseEnded{Case: l.id, State: store.CaseCompleted, Output: benchOutput, At: d.now},
+			&state.TaskMoved{Case: l.id, To: state.TaskCompleted, Generation: 1},
+			&state.Produced{Case: l.id, Into: []net.ConditionID{1}},
+			&state.CaseEnded{Case: l.id, State: state.CaseCompleted, Output: benchOutput, At: d.now},
 		}
 	}
 	l.stage = (l.stage + 1) % 3

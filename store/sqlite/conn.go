@@ -14,6 +14,7 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -283,7 +284,7 @@ func (r *row) failure() *workitem.Failure {
 	if data == nil {
 		return nil
 	}
-	f, err := store.DecodeFailure(data)
+	f, err := state.DecodeFailure(data)
 	if err != nil {
 		r.bad("failure", err)
 	}
@@ -296,7 +297,7 @@ func (r *row) time() time.Time {
 		r.next++
 		return time.Time{}
 	}
-	return store.FromMicros(r.number())
+	return state.FromMicros(r.number())
 }
 
 func parsed[T any](r *row, what string, parse func(string) (T, error)) T {
@@ -349,14 +350,14 @@ func failureOf(f *workitem.Failure) driver.Value {
 	if f == nil {
 		return nil
 	}
-	return string(store.AppendFailure(nil, f))
+	return string(state.AppendFailure(nil, f))
 }
 
 func timeOf(t time.Time) driver.Value {
 	if t.IsZero() {
 		return nil
 	}
-	return store.Micros(t)
+	return state.Micros(t)
 }
 
 func boolOf(b bool) driver.Value {

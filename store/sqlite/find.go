@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Load implements [store.Tx]. What is newer than the tables is taken from memory.
-func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
@@ -23,9 +24,9 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*store.Tre
 }
 
 // newer finds a case that the tables do not show as it is now; nil if there is none.
-func (tx *transaction) newer(id workitem.CaseID) *store.Case {
-	c := lastOf(tx, func(d *store.Dirty) []*store.Case { return d.Cases },
-		func(c *store.Case) bool { return c.ID == id })
+func (tx *transaction) newer(id workitem.CaseID) *state.Case {
+	c := lastOf(tx, func(d *state.Dirty) []*state.Case { return d.Cases },
+		func(c *state.Case) bool { return c.ID == id })
 	if c == nil {
 		c = tx.s.window.cases[id]
 	}
@@ -34,7 +35,7 @@ func (tx *transaction) newer(id workitem.CaseID) *store.Case {
 
 // newerItem is like newer for an item.
 func (tx *transaction) newerItem(id workitem.ID) *workitem.Item {
-	it := lastOf(tx, func(d *store.Dirty) []*workitem.Item { return d.Items },
+	it := lastOf(tx, func(d *state.Dirty) []*workitem.Item { return d.Items },
 		func(it *workitem.Item) bool { return it.ID == id })
 	if it == nil {
 		it = tx.s.window.items[id]
@@ -43,8 +44,8 @@ func (tx *transaction) newerItem(id workitem.ID) *workitem.Item {
 }
 
 // newerJob is like newer for a job.
-func (tx *transaction) newerJob(id workitem.JobID) *store.Job {
-	j := lastOf(tx, func(d *store.Dirty) []*store.Job { return d.Jobs }, func(j *store.Job) bool { return j.ID == id })
+func (tx *transaction) newerJob(id workitem.JobID) *state.Job {
+	j := lastOf(tx, func(d *state.Dirty) []*state.Job { return d.Jobs }, func(j *state.Job) bool { return j.ID == id })
 	if j == nil {
 		j = tx.s.window.jobs[id]
 	}
@@ -52,7 +53,7 @@ func (tx *transaction) newerJob(id workitem.JobID) *store.Job {
 }
 
 // lastOf finds the newest value that the transaction has appended of something; nil if it has not.
-func lastOf[T any](tx *transaction, list func(*store.Dirty) []*T, is func(*T) bool) *T {
+func lastOf[T any](tx *transaction, list func(*state.Dirty) []*T, is func(*T) bool) *T {
 	for i := len(tx.appended) - 1; i >= 0; i-- {
 		all := list(&tx.appended[i].dirty)
 		if at := slices.IndexFunc(all, is); at >= 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // Requests implements [store.Tx].
@@ -51,7 +52,7 @@ func (tx *transaction) writeReplies() error {
 	for _, r := range tx.replies {
 		a := r.answer
 		err := tx.s.w.run("UPDATE requests SET replied = ?, result = ?, code = ?, error = ? WHERE id = ?",
-			store.Micros(tx.s.now()), jsonOf(a.Result), a.Code, a.Error, r.id)
+			state.Micros(tx.s.now()), jsonOf(a.Result), a.Code, a.Error, r.id)
 		if err != nil {
 			return err
 		}

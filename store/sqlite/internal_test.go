@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -173,17 +174,17 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	id := workitem.CaseID{1}
 	for index, filters := range map[string][]any{
 		"cases_children": {store.CaseFilter{Root: id}},
-		"cases_live": {store.CaseFilter{States: []store.CaseState{store.CaseStarted}, Fingerprint: "x"},
-			store.CaseFilter{Page: store.Page{Desc: true}, States: []store.CaseState{store.CaseStarted}}},
-		"cases_failed":      {store.CaseFilter{Page: page, States: []store.CaseState{store.CaseFailed}}},
+		"cases_live": {store.CaseFilter{States: []state.CaseState{state.CaseStarted}, Fingerprint: "x"},
+			store.CaseFilter{Page: store.Page{Desc: true}, States: []state.CaseState{state.CaseStarted}}},
+		"cases_failed":      {store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}},
 		"work_items_live":   {store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
 		"work_items_queue":  {store.ItemFilter{Page: page, Queue: &queue, States: []workitem.State{workitem.Initialized}}},
 		"work_items_failed": {store.ItemFilter{Page: page, States: failed}},
 		"work_items_case":   {store.ItemFilter{Case: id, States: []workitem.State{workitem.Completed, workitem.Failed}}},
 		"PRIMARY KEY":       {store.ItemFilter{Page: store.Page{After: "x", Limit: 5}}},
-		"jobs_live":         {store.JobFilter{Case: id, States: []store.JobState{store.JobPending}}},
-		"jobs_due":          {store.JobFilter{Due: time.Now(), States: []store.JobState{store.JobPending}}},
-		"jobs_failed":       {store.JobFilter{Page: page, States: []store.JobState{store.JobFailed}}},
+		"jobs_live":         {store.JobFilter{Case: id, States: []state.JobState{state.JobPending}}},
+		"jobs_due":          {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
+		"jobs_failed":       {store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}},
 		"jobs_case":         {store.JobFilter{Case: id}},
 		"steps_owner":       {store.StepFilter{Case: id}, store.StepFilter{Root: id}, store.StepFilter{Roots: []workitem.CaseID{id}}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -63,7 +64,7 @@ func definitions(c *conn) ([]*store.Definition, error) {
 			return row.err
 		}
 		var err error
-		d.Net, err = store.DecodeNet([]byte(doc))
+		d.Net, err = state.DecodeNet([]byte(doc))
 		all = append(all, d)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,12 +24,12 @@ const (
 type loader struct {
 	c     *conn
 	nets  *netCache
-	newer func(workitem.CaseID) *store.Case
+	newer func(workitem.CaseID) *state.Case
 }
 
 func loadTree(
-	c *conn, nets *netCache, root workitem.CaseID, newer func(workitem.CaseID) *store.Case,
-) (*store.Tree, error) {
+	c *conn, nets *netCache, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
+) (*state.Tree, error) {
 	l := loader{c: c, nets: nets, newer: newer}
 	first := newer(root)
 	fresh := first != nil
@@ -46,7 +47,7 @@ func loadTree(
 }
 
 // stored reads a case with its items and jobs from the tables; its children are still missing.
-func (l *loader) stored(id workitem.CaseID) (*store.Case, error) {
+func (l *loader) stored(id workitem.CaseID) (*state.Case, error) {
 	c, err := loadCase(l.c, l.nets, id)
 	if err != nil {
 		return nil, err
@@ -55,8 +56,8 @@ func (l *loader) stored(id workitem.CaseID) (*store.Case, error) {
 }
 
 // loadCase reads the row of a case.
-func loadCase(c *conn, nets *netCache, id workitem.CaseID) (*store.Case, error) {
-	var found *store.Case
+func loadCase(c *conn, nets *netCache, id workitem.CaseID) (*state.Case, error) {
+	var found *state.Case
 	err := c.each("SELECT "+casesTable.list("")+" FROM cases WHERE id = ?", args(textOf(id)), func(r *row) (err error) {
 		found, err = readCase(r, func(f string) (*net.Net, error) { return nets.get(c, f) })
 		return err
@@ -68,12 +69,12 @@ func loadCase(c *conn, nets *netCache, id workitem.CaseID) (*store.Case, error) 
 }
 
 // descendants adds the child cases of a root case to it.
-func (l *loader) descendants(root *store.Case, fresh bool) (*store.Tree, error) {
+func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) {
 	all, err := l.children(root.ID)
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[workitem.CaseID]*store.Case, len(all)+1)
+	byID := make(map[workitem.CaseID]*state.Case, len(all)+1)
 	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children the tables know
 	byID[root.ID], stored[root.ID] = root, !fresh
 	for _, c := range all {
@@ -96,8 +97,8 @@ func (l *loader) descendants(root *store.Case, fresh bool) (*store.Tree, error) 
 }
 
 // assemble walks down from the root; a child that no table knows yet is in memory.
-func (l *loader) assemble(root *store.Case, byID map[workitem.CaseID]*store.Case) (*store.Tree, error) {
-	cases := []*store.Case{root}
+func (l *loader) assemble(root *state.Case, byID map[workitem.CaseID]*state.Case) (*state.Tree, error) {
+	cases := []*state.Case{root}
 	for i := 0; i < len(cases); i++ {
 		for _, id := range cases[i].Children {
 			child := byID[id]
@@ -111,12 +112,12 @@ func (l *loader) assemble(root *store.Case, byID map[workitem.CaseID]*store.Case
 			cases = append(cases, child)
 		}
 	}
-	return store.NewTree(cases...), nil
+	return state.NewTree(cases...), nil
 }
 
 // children reads all descendants of a root case, oldest first, without their items and jobs.
-func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
-	var all []*store.Case
+func (l *loader) children(root workitem.CaseID) ([]*state.Case, error) {
+	var all []*state.Case
 	err := l.c.each("SELECT "+casesTable.list("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
 		args(textOf(root)), func(r *row) error {
 			c, err := readCase(r, func(f string) (*net.Net, error) { return l.nets.get(l.c, f) })
@@ -127,7 +128,7 @@ func (l *loader) children(root workitem.CaseID) ([]*store.Case, error) {
 }
 
 // fill reads the items of each task's latest activation, and the live jobs. No item of an older activation is live.
-func (l *loader) fill(c *store.Case) error {
+func (l *loader) fill(c *state.Case) error {
 	latest, err := latestActivations(c)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (l *loader) fill(c *store.Case) error {
 			return err
 		}
 	}
-	var jobs []*store.Job
+	var jobs []*state.Job
 	err = l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
 		args(textOf(c.ID)), func(r *row) error {
 			j, err := readJob(r)
@@ -161,7 +162,7 @@ func (l *loader) fill(c *store.Case) error {
 }
 
 // fillWaits reads what a case waits for, and what waits for it.
-func (l *loader) fillWaits(c *store.Case) error {
+func (l *loader) fillWaits(c *state.Case) error {
 	var steps []*workitem.Step
 	err := l.c.each("SELECT "+stepsTable.list("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
 		args(textOf(c.ID)), func(r *row) error {
@@ -172,7 +173,7 @@ func (l *loader) fillWaits(c *store.Case) error {
 	if err != nil {
 		return err
 	}
-	var mail []*store.Message
+	var mail []*state.Message
 	err = l.c.each("SELECT "+messagesTable.list("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id",
 		args(textOf(c.ID)), func(r *row) error {
 			m, err := readMessage(r)
@@ -196,7 +197,7 @@ func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.
-func latestActivations(c *store.Case) (string, error) {
+func latestActivations(c *state.Case) (string, error) {
 	latest := make(map[string]int)
 	for t := range c.Tasks {
 		if c.Tasks[t].Generation > 0 && c.Net.Task(net.TaskID(t)).Kind == net.Atomic {
@@ -284,7 +285,7 @@ func decodeEntries(all []storedEntry, nets *entryNets) ([]*store.Entry, error) {
 
 // findEntry reads one entry of the journal.
 func findEntry(
-	c *conn, nets *netCache, seq int64, newer func(workitem.CaseID) *store.Case,
+	c *conn, nets *netCache, seq int64, newer func(workitem.CaseID) *state.Case,
 ) (*store.Entry, error) {
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq = ?", seq)
 	if err != nil {

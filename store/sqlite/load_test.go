@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // The port leaves it to others how a task may be called: every name has a JSON form, and not all have that of a Go
@@ -20,7 +20,7 @@ func TestLatestActivationsAreJSON(t *testing.T) {
 		Tasks:      []net.Task{{Name: odd}},
 		Flows:      []net.Flow{{From: "start", To: odd}, {From: odd, To: "end"}},
 	})
-	text, err := latestActivations(&store.Case{Net: n, Tasks: []store.Task{{Generation: 3}}})
+	text, err := latestActivations(&state.Case{Net: n, Tasks: []state.Task{{Generation: 3}}})
 	require.NoError(t, err)
 	var got map[string]int
 	require.NoError(t, json.Unmarshal([]byte(text), &got))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -44,7 +45,7 @@ func (n *netCache) get(c *conn, fingerprint string) (*net.Net, error) {
 }
 
 func compile(doc string) (*net.Net, error) {
-	def, err := store.DecodeNet([]byte(doc))
+	def, err := state.DecodeNet([]byte(doc))
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +60,12 @@ func compile(doc string) (*net.Net, error) {
 type entryNets struct {
 	c     *conn
 	nets  *netCache
-	newer func(workitem.CaseID) *store.Case
+	newer func(workitem.CaseID) *state.Case
 	known map[workitem.CaseID]*net.Net
 	err   error
 }
 
-func newEntryNets(c *conn, nets *netCache, newer func(workitem.CaseID) *store.Case) *entryNets {
+func newEntryNets(c *conn, nets *netCache, newer func(workitem.CaseID) *state.Case) *entryNets {
 	return &entryNets{c: c, nets: nets, newer: newer, known: make(map[workitem.CaseID]*net.Net)}
 }
 
@@ -105,8 +106,8 @@ func (e *entryNets) find(id workitem.CaseID) *net.Net {
 	return e.definition(fingerprint)
 }
 
-func (e *entryNets) decode(root workitem.CaseID, events string) ([]store.Change, error) {
-	list, err := store.DecodeChanges([]byte(events), root, store.Nets{Definition: e.definition, Case: e.byCase})
+func (e *entryNets) decode(root workitem.CaseID, events string) ([]state.Change, error) {
+	list, err := state.DecodeChanges([]byte(events), root, state.Nets{Definition: e.definition, Case: e.byCase})
 	if err != nil && e.err != nil {
 		err = fmt.Errorf("%w: %w", err, e.err)
 	}
@@ -114,4 +115,4 @@ func (e *entryNets) decode(root workitem.CaseID, events string) ([]store.Change,
 }
 
 // nothingNewer is for connections whose tables show everything.
-func nothingNewer(workitem.CaseID) *store.Case { return nil }
+func nothingNewer(workitem.CaseID) *state.Case { return nil }

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // What an Opener uses unless an option says otherwise.
@@ -216,7 +217,7 @@ func applyMigrations(c *conn, known []sqlkit.Migration, now time.Time) (bool, er
 			return false, fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
 		}
 		if err := c.run("INSERT INTO migrations (version, name, checksum, applied) VALUES (?, ?, ?, ?)",
-			int64(m.Version), m.Name, m.Checksum, store.Micros(now)); err != nil {
+			int64(m.Version), m.Name, m.Checksum, state.Micros(now)); err != nil {
 			return false, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -25,7 +26,7 @@ type reader struct {
 }
 
 // Tree implements [store.Reader].
-func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	return loadTree(r.c, r.nets, root, nothingNewer)
 }
 
@@ -142,12 +143,12 @@ const (
 )
 
 // Cases implements [store.Reader].
-func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	var w conditions
 	addID(&w, "c.id = ?", f.ID)
 	addID(&w, "c.id"+ofTree, f.Root)
 	w.addRoots("c.id"+ofTrees, f.Roots)
-	addStates(&w, "c.state", f.States, func(s store.CaseState) bool { return s == store.CaseStarted },
+	addStates(&w, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted },
 		"c.state = 'started'")
 	w.addText("c.workflow = ?", f.Workflow)
 	w.addText("c.fingerprint = ?", f.Fingerprint)
@@ -155,10 +156,10 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 		w.add("c.parent IS NULL")
 	}
 	if !f.Before.IsZero() {
-		w.add("c.created < ?", store.Micros(f.Before))
+		w.add("c.created < ?", state.Micros(f.Before))
 	}
 	if !f.Since.IsZero() {
-		w.add("c.created >= ?", store.Micros(f.Since))
+		w.add("c.created >= ?", state.Micros(f.Since))
 	}
 	end := ""
 	if f.Removable.IsZero() {
@@ -166,7 +167,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 	} else {
 		end = w.removable(f)
 	}
-	var all []*store.Case
+	var all []*state.Case
 	err := r.c.each("SELECT "+casesTable.list("c.")+" FROM cases c"+w.where()+end, w.args, func(row *row) error {
 		c, err := readCase(row, func(fp string) (*net.Net, error) { return r.nets.get(r.c, fp) })
 		all = append(all, c)
@@ -178,7 +179,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*store.Case, er
 // removable selects what may be removed, and returns the end of the statement for the order in which it should be.
 func (w *conditions) removable(f store.CaseFilter) string {
 	const undone = " AND (j." + liveJob + " OR j.state = 'failed' AND j.detached = 1))"
-	w.add("c.keep_until <= ?", store.Micros(f.Removable))
+	w.add("c.keep_until <= ?", state.Micros(f.Removable))
 	w.add("NOT EXISTS (SELECT 1 FROM jobs j WHERE j.case_id = c.id" + undone)
 	w.add("NOT EXISTS (SELECT 1 FROM cases k CROSS JOIN jobs j ON j.case_id = k.id " +
 		"WHERE k.root = c.id AND k.parent IS NOT NULL" + undone)
@@ -222,10 +223,10 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	}
 	w.addText("i.failure ->> '$.code' = ?", f.Code)
 	if !f.Before.IsZero() {
-		w.add("i.created < ?", store.Micros(f.Before))
+		w.add("i.created < ?", state.Micros(f.Before))
 	}
 	if !f.Since.IsZero() {
-		w.add("i.created >= ?", store.Micros(f.Since))
+		w.add("i.created >= ?", state.Micros(f.Since))
 	}
 	end, order := "", ""
 	if f.ByPriority() {
@@ -269,14 +270,14 @@ func (w *conditions) queueOrder(c *conn, f store.ItemFilter) (string, error) {
 }
 
 // Jobs implements [store.Reader].
-func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error) {
+func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error) {
 	var w conditions
 	addID(&w, "j.id = ?", f.ID)
 	addID(&w, "j.case_id = ?", f.Case)
 	addID(&w, "j.case_id"+ofTree, f.Root)
 	w.addRoots("j.case_id"+ofTrees, f.Roots)
 	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
-	onlyLive := addStates(&w, "j.state", f.States, store.JobState.Live, "j."+liveJob)
+	onlyLive := addStates(&w, "j.state", f.States, state.JobState.Live, "j."+liveJob)
 	w.addText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
 	w.addText("j.task = ?", f.Task)
 	w.addText("j.kind = ?", f.Kind)
@@ -284,7 +285,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 		w.add("j.queue = ?", *f.Queue)
 	}
 	if !f.Due.IsZero() {
-		w.add("j.due <= ? AND j.due > ?", store.Micros(f.Due), store.Micros(time.Time{}))
+		w.add("j.due <= ? AND j.due > ?", state.Micros(f.Due), state.Micros(time.Time{}))
 	}
 	var end string
 	if onlyLive {
@@ -292,7 +293,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*store.Job, error
 	} else {
 		end = w.page(f.Page, "j.id")
 	}
-	var all []*store.Job
+	var all []*state.Job
 	err := r.c.each("SELECT "+jobsTable.list("j.")+" FROM jobs j"+w.where()+end, w.args, func(row *row) error {
 		j, err := readJob(row)
 		all = append(all, j)
@@ -332,7 +333,7 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 }
 
 // Messages implements [store.Reader].
-func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*store.Message, error) {
+func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*state.Message, error) {
 	var w conditions
 	addID(&w, "m.case_id = ?", f.Case)
 	addID(&w, "m.case_id"+ofTree, f.Root)
@@ -342,7 +343,7 @@ func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*store.Me
 		w.add("m." + unread)
 	}
 	end := w.page(f.Page, "m.id")
-	var all []*store.Message
+	var all []*state.Message
 	err := r.c.each("SELECT "+messagesTable.list("m.")+" FROM messages m"+w.where()+end, w.args, func(row *row) error {
 		m, err := readMessage(row)
 		all = append(all, m)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -43,9 +44,9 @@ func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	newer := func(id workitem.CaseID) *store.Case { return w.cases[id] }
+	newer := func(id workitem.CaseID) *state.Case { return w.cases[id] }
 	r := replayer{c: c, nets: nets, window: w, names: newEntryNets(c, nets, newer),
-		trees: map[workitem.CaseID]*store.Tree{}}
+		trees: map[workitem.CaseID]*state.Tree{}}
 	for i := range rows {
 		if err := r.apply(&rows[i]); err != nil {
 			return 0, fmt.Errorf("journal entry %d: %w", rows[i].Seq, err)
@@ -60,7 +61,7 @@ type replayer struct {
 	nets   *netCache
 	window *window
 	names  *entryNets
-	trees  map[workitem.CaseID]*store.Tree
+	trees  map[workitem.CaseID]*state.Tree
 }
 
 func (r *replayer) apply(row *storedEntry) error {
@@ -86,14 +87,14 @@ func (r *replayer) apply(row *storedEntry) error {
 }
 
 // tree finds what an entry changes. The first entry of a root case begins with an empty tree.
-func (r *replayer) tree(row *storedEntry) (*store.Tree, error) {
+func (r *replayer) tree(row *storedEntry) (*state.Tree, error) {
 	t := r.trees[row.Root]
 	if t == nil && row.Prev == 0 {
-		t = store.NewTree()
+		t = state.NewTree()
 		t.Root = row.Root
 	} else if t == nil {
 		var err error
-		t, err = loadTree(r.c, r.nets, row.Root, func(id workitem.CaseID) *store.Case { return r.window.cases[id] })
+		t, err = loadTree(r.c, r.nets, row.Root, func(id workitem.CaseID) *state.Case { return r.window.cases[id] })
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is
@@ -30,7 +31,7 @@ func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 
 func (s *Store) register(defs []*store.Definition) error {
 	for _, d := range defs {
-		doc, err := store.EncodeNet(d.Net)
+		doc, err := state.EncodeNet(d.Net)
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (s *Store) register(defs []*store.Definition) error {
 		if err := s.w.run("INSERT INTO definitions (fingerprint, name, version, net, document, code, created) "+
 			"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING", d.Fingerprint, d.Name, d.Version,
 			string(doc),
-			jsonOf(d.Document), boolOf(d.Code), store.Micros(created)); err != nil {
+			jsonOf(d.Document), boolOf(d.Code), state.Micros(created)); err != nil {
 			return err
 		}
 	}

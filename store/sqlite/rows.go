@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -84,13 +85,13 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 	}
 }
 
-func (w *rowWriter) writeCase(c *store.Case) error {
-	w.buf = store.AppendMarking(w.buf[:0], c.Net, c.Marking)
+func (w *rowWriter) writeCase(c *state.Case) error {
+	w.buf = state.AppendMarking(w.buf[:0], c.Net, c.Marking)
 	marking := string(w.buf)
-	w.buf = store.AppendTasks(w.buf[:0], c.Net, c.Tasks)
+	w.buf = state.AppendTasks(w.buf[:0], c.Net, c.Tasks)
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
-		c.Version, c.Fingerprint, store.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller), jsonOf(c.Options),
+		c.Version, c.Fingerprint, state.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller), jsonOf(c.Options),
 		int64(c.Priority), textOf(c.Predecessor),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
 		timeOf(c.Ended), timeOf(c.KeepUntil),
@@ -100,18 +101,18 @@ func (w *rowWriter) writeCase(c *store.Case) error {
 func (w *rowWriter) writeItem(it *workitem.Item) error {
 	return w.c.run(w.items,
 		textOf(it.ID), textOf(it.Case), it.Task, int64(it.Generation), int64(it.Number), int64(it.Attempt),
-		textOf(it.Predecessor), store.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue,
+		textOf(it.Predecessor), state.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue,
 		int64(it.Priority),
 		it.State.String(), textOf(it.Successor), jsonOf(it.Output), failureOf(it.Failure), it.By, timeOf(it.Started),
 		timeOf(it.Ended))
 }
 
-func (w *rowWriter) writeJob(j *store.Job) error {
+func (w *rowWriter) writeJob(j *state.Job) error {
 	return w.c.run(w.jobs,
 		textOf(j.ID), textOf(j.Case), textOf(j.Root), j.Task, int64(j.Generation), textOf(j.Item), j.Kind, j.Name,
 		j.Queue,
-		int64(j.Priority), jsonOf(j.Input), boolOf(j.Detached), store.Micros(j.Created),
-		j.State.String(), store.Micros(j.Due), int64(j.Attempt), int64(j.Crashes), j.Fence, j.Owner, timeOf(j.Lease),
+		int64(j.Priority), jsonOf(j.Input), boolOf(j.Detached), state.Micros(j.Created),
+		j.State.String(), state.Micros(j.Due), int64(j.Attempt), int64(j.Crashes), j.Fence, j.Owner, timeOf(j.Lease),
 		failureOf(j.Failure), timeOf(j.Ended))
 }
 
@@ -119,13 +120,13 @@ func (w *rowWriter) writeStep(s *workitem.Step) error {
 	return w.c.run(w.steps,
 		textOf(s.ID), textOf(workitem.ID(s.Owner())), textOf(s.Job), textOf(s.Item), textOf(s.Case), s.Name, string(s.Kind),
 		s.Target, boolOf(s.Topic), jsonOf(s.Input), int64(s.Run), textOf(s.Child), boolOf(s.Copied),
-		store.Micros(s.Created),
+		state.Micros(s.Created),
 		s.State.String(), int64(s.Attempt), timeOf(s.Due), jsonOf(s.Result), failureOf(s.Failure), timeOf(s.Ended))
 }
 
-func (w *rowWriter) writeMessage(m *store.Message) error {
+func (w *rowWriter) writeMessage(m *state.Message) error {
 	return w.c.run(w.messages,
-		textOf(m.ID), textOf(m.Case), m.Name, boolOf(m.Topic), jsonOf(m.Value), m.By, store.Micros(m.Sent),
+		textOf(m.ID), textOf(m.Case), m.Name, boolOf(m.Topic), jsonOf(m.Value), m.By, state.Micros(m.Sent),
 		textOf(m.Step), timeOf(m.Taken))
 }
 
@@ -134,15 +135,15 @@ func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 }
 
 // readCase reads a row of cases; items, jobs and children are not part of it.
-func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.Case, error) {
-	c := &store.Case{
+func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*state.Case, error) {
+	c := &state.Case{
 		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
 		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(),
 		Fingerprint: r.text(),
 		Created:     r.time(), Input: r.json(), Caller: id[workitem.JobID](r), Options: r.json(),
 		Priority: int(r.number()), Predecessor: id[workitem.CaseID](r),
 
-		State: parsed(r, "state of a case", store.ParseCaseState), Begun: r.number() != 0,
+		State: parsed(r, "state of a case", state.ParseCaseState), Begun: r.number() != 0,
 	}
 	marking, tasks := r.json(), r.json()
 	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.json(), r.failure(), r.time(), r.time(), r.number()
@@ -153,10 +154,10 @@ func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*store.
 	if c.Net, err = netOf(c.Fingerprint); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	if c.Marking, err = store.DecodeMarking(marking, c.Net); err != nil {
+	if c.Marking, err = state.DecodeMarking(marking, c.Net); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	if c.Tasks, err = store.DecodeTasks(tasks, c.Net); err != nil {
+	if c.Tasks, err = state.DecodeTasks(tasks, c.Net); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
 	return c, nil
@@ -174,12 +175,12 @@ func readItem(r *row) (*workitem.Item, error) {
 	return it, r.err
 }
 
-func readJob(r *row) (*store.Job, error) {
-	j := &store.Job{
+func readJob(r *row) (*state.Job, error) {
+	j := &state.Job{
 		ID: id[workitem.JobID](r), Case: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Task: r.text(),
 		Generation: int(r.number()), Item: id[workitem.ID](r), Kind: r.text(), Name: r.text(), Queue: r.text(),
 		Priority: int(r.number()), Input: r.json(), Detached: r.number() != 0, Created: r.time(),
-		State: parsed(r, "state of a job", store.ParseJobState), Due: r.time(), Attempt: int(r.number()),
+		State: parsed(r, "state of a job", state.ParseJobState), Due: r.time(), Attempt: int(r.number()),
 		Crashes: int(r.number()), Fence: r.number(), Owner: r.text(), Lease: r.time(), Failure: r.failure(),
 		Ended: r.time(),
 	}
@@ -199,8 +200,8 @@ func readStep(r *row) (*workitem.Step, error) {
 	return s, r.err
 }
 
-func readMessage(r *row) (*store.Message, error) {
-	m := &store.Message{
+func readMessage(r *row) (*state.Message, error) {
+	m := &state.Message{
 		ID: id[workitem.MessageID](r), Case: id[workitem.CaseID](r), Name: r.text(), Topic: r.number() != 0, Value: r.json(),
 		By: r.text(), Sent: r.time(), Step: id[workitem.StepID](r), Taken: r.time(),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // transaction implements [store.Tx]. What the engine appends stays in memory until the commit, so that undoing one
@@ -30,7 +31,7 @@ type transaction struct {
 
 type appended struct {
 	entry      *store.Entry
-	dirty      store.Dirty
+	dirty      state.Dirty
 	start, end int // of its events in buf
 }
 
@@ -55,7 +56,7 @@ func (tx *transaction) usableLocked() error {
 }
 
 // Append implements [store.Tx].
-func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) error {
+func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) error {
 	if err := tx.usable(); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) 
 		return fmt.Errorf("append %q: the tree of case %s is empty", e.Command, t.Root)
 	}
 	for _, event := range e.Changes {
-		opened, ok := event.(*store.CaseOpened)
+		opened, ok := event.(*state.CaseOpened)
 		if !ok {
 			continue
 		}
@@ -80,7 +81,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *store.Tree) 
 	tx.seq++
 	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
 	start := len(tx.buf)
-	tx.buf = store.AppendChanges(tx.buf, e.Changes, t)
+	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
 	tx.appended = append(tx.appended, appended{entry: e, dirty: t.End(e.Seq), start: start, end: len(tx.buf)})
 	return nil
 }
@@ -120,7 +121,7 @@ func (tx *transaction) write() error {
 		a := &tx.appended[i]
 		e := a.entry
 		if err := w.run("INSERT INTO journal (seq, prev, root, at, command, actor, key, answer, events) "+
-			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), store.Micros(e.At), e.Command, e.By,
+			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), state.Micros(e.At), e.Command, e.By,
 			nullable(e.Key), jsonOf(e.Answer), textIn(tx.buf[a.start:a.end])); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -16,41 +17,41 @@ type window struct {
 	commands int
 	seq      int64                 // journal position of the newest command; 0 if there is none
 	born     map[[16]byte]struct{} // ids of what the tables do not know at all
-	cases    map[workitem.CaseID]*store.Case
+	cases    map[workitem.CaseID]*state.Case
 	items    map[workitem.ID]*workitem.Item
-	jobs     map[workitem.JobID]*store.Job
+	jobs     map[workitem.JobID]*state.Job
 	steps    map[workitem.StepID]*workitem.Step
 	owned    map[[16]byte][]workitem.StepID // the steps, by their owners
-	messages map[workitem.MessageID]*store.Message
+	messages map[workitem.MessageID]*state.Message
 	removed  map[workitem.CaseID]int64 // root cases that are gone, each with the position of its last entry
 }
 
 func newWindow() window {
 	return window{
 		born:  make(map[[16]byte]struct{}),
-		cases: make(map[workitem.CaseID]*store.Case),
+		cases: make(map[workitem.CaseID]*state.Case),
 		items: make(map[workitem.ID]*workitem.Item),
-		jobs:  make(map[workitem.JobID]*store.Job),
+		jobs:  make(map[workitem.JobID]*state.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
-		messages: make(map[workitem.MessageID]*store.Message),
+		messages: make(map[workitem.MessageID]*state.Message),
 
 		removed: make(map[workitem.CaseID]int64),
 	}
 }
 
 // add takes the changes of a command that has been committed.
-func (w *window) add(seq int64, events []store.Change, d store.Dirty) {
+func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	w.commands++
 	w.seq = seq
 	for _, e := range events {
 		switch e := e.(type) {
-		case *store.CaseOpened:
+		case *state.CaseOpened:
 			w.born[e.Case.ID] = struct{}{}
-		case *store.ItemOpened:
+		case *state.ItemOpened:
 			w.born[e.Item.ID] = struct{}{}
-		case *store.JobOpened:
+		case *state.JobOpened:
 			w.born[e.Job.ID] = struct{}{}
-		case *store.CaseRemoved:
+		case *state.CaseRemoved:
 			w.remove(e.Case, seq)
 		}
 	}

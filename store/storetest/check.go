@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -90,35 +91,35 @@ func (m *Model) checkJournal(ctx context.Context, t testing.TB, r store.Reader) 
 func withoutState(e store.Entry) store.Entry {
 	e.Changes = slices.Clone(e.Changes)
 	for i, event := range e.Changes {
-		if opened, ok := event.(*store.CaseOpened); ok {
+		if opened, ok := event.(*state.CaseOpened); ok {
 			c := *opened.Case
 			c.Net = netOf(c.Workflow)
-			e.Changes[i] = &store.CaseOpened{Case: &c}
+			e.Changes[i] = &state.CaseOpened{Case: &c}
 		}
 	}
 	return e
 }
 
 // row is a case as a listing shows it: without its net, which is a pointer, and without what hangs on it.
-func row(c *store.Case) store.Case {
+func row(c *state.Case) state.Case {
 	if c == nil {
-		return store.Case{}
+		return state.Case{}
 	}
 	n := *c
-	n.Net, n.Items, n.Jobs, n.Children = nil, store.Items{}, store.Jobs{}, nil
-	n.Steps, n.Mail = store.Steps{}, store.Mail{}
+	n.Net, n.Items, n.Jobs, n.Children = nil, state.Items{}, state.Jobs{}, nil
+	n.Steps, n.Mail = state.Steps{}, state.Mail{}
 	return n
 }
 
 // EqualTrees compares two trees case by case.
-func EqualTrees(t testing.TB, want, got *store.Tree) {
+func EqualTrees(t testing.TB, want, got *state.Tree) {
 	t.Helper()
 	require.Equal(t, describe(t, want), describe(t, got))
 }
 
-func describe(t testing.TB, tree *store.Tree) string {
+func describe(t testing.TB, tree *state.Tree) string {
 	var b strings.Builder
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		b.WriteString(c.ID.String() + " " + c.Label() + "\n")
 		for _, part := range []any{row(c), c.Items.Slice(), c.Jobs.Slice(), c.Children, c.Steps.Slice(), c.Mail.Slice()} {
 			b.WriteString("  " + asJSON(t, part) + "\n")
@@ -134,7 +135,7 @@ func asJSON(t testing.TB, v any) string {
 		if len(list) == 0 {
 			return "none"
 		}
-	case []*store.Job:
+	case []*state.Job:
 		if len(list) == 0 {
 			return "none"
 		}
@@ -142,7 +143,7 @@ func asJSON(t testing.TB, v any) string {
 		if len(list) == 0 {
 			return "none"
 		}
-	case []*store.Message:
+	case []*state.Message:
 		if len(list) == 0 {
 			return "none"
 		}

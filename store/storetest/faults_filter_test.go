@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -61,7 +62,7 @@ func without[F any](d deaf, f F) F {
 }
 
 // Cases implements store.Reader, as do the methods below.
-func (d deaf) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (d deaf) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	return d.Reader.Cases(ctx, without(d, f))
 }
 
@@ -69,7 +70,7 @@ func (d deaf) Items(ctx context.Context, f store.ItemFilter) ([]*store.ItemRow, 
 	return d.Reader.Items(ctx, without(d, f))
 }
 
-func (d deaf) Jobs(ctx context.Context, f store.JobFilter) ([]*store.Job, error) {
+func (d deaf) Jobs(ctx context.Context, f store.JobFilter) ([]*state.Job, error) {
 	return d.Reader.Jobs(ctx, without(d, f))
 }
 
@@ -77,7 +78,7 @@ func (d deaf) Steps(ctx context.Context, f store.StepFilter) ([]*workitem.Step, 
 	return d.Reader.Steps(ctx, without(d, f))
 }
 
-func (d deaf) Messages(ctx context.Context, f store.MessageFilter) ([]*store.Message, error) {
+func (d deaf) Messages(ctx context.Context, f store.MessageFilter) ([]*state.Message, error) {
 	return d.Reader.Messages(ctx, without(d, f))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // faultsOfReading are faults of views.
@@ -99,7 +100,7 @@ func (s *stale) Close() error {
 // lagging does not list the newest root case.
 type lagging struct{ store.Reader }
 
-func (r lagging) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (r lagging) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	cases, err := r.Reader.Cases(ctx, f)
 	if f.RootOnly && len(cases) > 0 {
 		cases = cases[:len(cases)-1]
@@ -110,15 +111,15 @@ func (r lagging) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, 
 // unordered lists live jobs like all others.
 type unordered struct{ store.Reader }
 
-func (r unordered) Jobs(ctx context.Context, f store.JobFilter) ([]*store.Job, error) {
+func (r unordered) Jobs(ctx context.Context, f store.JobFilter) ([]*state.Job, error) {
 	all := f
 	all.Page = store.Page{Limit: 1 << 20}
 	jobs, err := r.Reader.Jobs(ctx, all)
-	slices.SortFunc(jobs, func(a, b *store.Job) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	if f.Desc {
 		slices.Reverse(jobs)
 	}
-	if i := slices.IndexFunc(jobs, func(j *store.Job) bool { return j.ID.String() == f.After }); i >= 0 {
+	if i := slices.IndexFunc(jobs, func(j *state.Job) bool { return j.ID.String() == f.After }); i >= 0 {
 		jobs = jobs[i+1:]
 	}
 	if f.Limit > 0 {
@@ -129,7 +130,7 @@ func (r unordered) Jobs(ctx context.Context, f store.JobFilter) ([]*store.Job, e
 
 type coarse struct{ store.Reader }
 
-func (r coarse) Jobs(ctx context.Context, f store.JobFilter) ([]*store.Job, error) {
+func (r coarse) Jobs(ctx context.Context, f store.JobFilter) ([]*state.Job, error) {
 	if !f.Due.IsZero() {
 		f.Due = f.Due.Add(time.Second).Truncate(time.Second)
 	}
@@ -149,14 +150,14 @@ func (r rotated) Items(ctx context.Context, f store.ItemFilter) ([]*store.ItemRo
 // careless lists every case that is to be removed by its time.
 type careless struct{ store.Reader }
 
-func (r careless) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (r careless) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	if f.Removable.IsZero() {
 		return r.Reader.Cases(ctx, f)
 	}
 	until := f.Removable
 	f.Removable, f.RootOnly, f.Page = time.Time{}, true, store.Page{Limit: 1 << 20}
 	cases, err := r.Reader.Cases(ctx, f)
-	return slices.DeleteFunc(cases, func(c *store.Case) bool { return c.KeepUntil.IsZero() || c.KeepUntil.After(until) }), err
+	return slices.DeleteFunc(cases, func(c *state.Case) bool { return c.KeepUntil.IsZero() || c.KeepUntil.After(until) }), err
 }
 
 type miscounting struct {
@@ -230,7 +231,7 @@ func (r doubling) Definitions(ctx context.Context) ([]*store.Definition, error) 
 
 type cutting struct{ store.Reader }
 
-func (r cutting) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (r cutting) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	cases, err := r.Reader.Cases(ctx, f)
 	for _, c := range cases {
 		c.Input = c.Input[:min(len(c.Input), 1<<16)]
@@ -240,7 +241,7 @@ func (r cutting) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, 
 
 type slow struct{ store.Reader }
 
-func (r slow) Cases(ctx context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (r slow) Cases(ctx context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	cases, err := r.Reader.Cases(ctx, f)
 	for _, c := range cases {
 		c.Created = c.Created.Truncate(time.Second)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -21,14 +22,14 @@ var faultsOfWriting = []fault{
 		wrap: func(s *faulty) store.Store { return &deafToContexts{s} }},
 	{name: "an entry does not lead to the one before", rule: "chained", wrap: inTx(func(tx store.Tx) store.Tx { return unchained{tx} })},
 	{name: "positions do not rise", rule: "chained", wrap: inTx(func(tx store.Tx) store.Tx { return sinking{tx} })},
-	{name: "a tree is loaded without its waiting steps", rule: "load", wrap: loading(func(t *store.Tree) {
-		t.Each(func(c *store.Case) { c.Steps = store.Steps{} })
+	{name: "a tree is loaded without its waiting steps", rule: "load", wrap: loading(func(t *state.Tree) {
+		t.Each(func(c *state.Case) { c.Steps = state.Steps{} })
 	})},
 	{name: "a tree that is not there is empty", rule: "load", wrap: inTx(func(tx store.Tx) store.Tx { return inventing{tx} })},
 	{name: "the steps of the transaction are not listed", rule: "waits",
 		wrap: inTx(func(tx store.Tx) store.Tx { return &lateSteps{Tx: tx, opened: make(map[workitem.StepID]bool)} })},
-	{name: "child cases come in no order", rule: "children", wrap: loading(func(t *store.Tree) {
-		t.Each(func(c *store.Case) { c.Children = reversed(c.Children) })
+	{name: "child cases come in no order", rule: "children", wrap: loading(func(t *state.Tree) {
+		t.Each(func(c *state.Case) { c.Children = reversed(c.Children) })
 	})},
 	{name: "a child case is loaded as a root case", rule: "children", wrap: inTx(func(tx store.Tx) store.Tx { return climbing{tx} })},
 	{name: "an item is not found in its own transaction", rule: "find",
@@ -101,7 +102,7 @@ func (s *deafToContexts) Update(ctx context.Context, f func(store.Tx) error) err
 
 type unchained struct{ store.Tx }
 
-func (tx unchained) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx unchained) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	err := tx.Tx.Append(ctx, e, t)
 	e.Prev = 0
 	return err
@@ -109,7 +110,7 @@ func (tx unchained) Append(ctx context.Context, e *store.Entry, t *store.Tree) e
 
 type sinking struct{ store.Tx }
 
-func (tx sinking) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx sinking) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	err := tx.Tx.Append(ctx, e, t)
 	e.Seq = 1000 - e.Seq
 	return err
@@ -118,14 +119,14 @@ func (tx sinking) Append(ctx context.Context, e *store.Entry, t *store.Tree) err
 // loaded changes each tree that is loaded.
 type loaded struct {
 	store.Tx
-	change func(*store.Tree)
+	change func(*state.Tree)
 }
 
-func loading(change func(*store.Tree)) func(*faulty) store.Store {
+func loading(change func(*state.Tree)) func(*faulty) store.Store {
 	return inTx(func(tx store.Tx) store.Tx { return loaded{tx, change} })
 }
 
-func (tx loaded) Load(ctx context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (tx loaded) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
 	t, err := tx.Tx.Load(ctx, root)
 	if err == nil {
 		tx.change(t)
@@ -143,16 +144,16 @@ func reversed[T any](list []T) []T {
 
 type inventing struct{ store.Tx }
 
-func (tx inventing) Load(ctx context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (tx inventing) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if t, err := tx.Tx.Load(ctx, root); err == nil {
 		return t, nil
 	}
-	return store.NewTree(), nil
+	return state.NewTree(), nil
 }
 
 type climbing struct{ store.Tx }
 
-func (tx climbing) Load(ctx context.Context, id workitem.CaseID) (*store.Tree, error) {
+func (tx climbing) Load(ctx context.Context, id workitem.CaseID) (*state.Tree, error) {
 	root, err := tx.Root(ctx, id)
 	if err != nil {
 		return nil, err
@@ -166,9 +167,9 @@ type late struct {
 	opened map[workitem.ID]bool
 }
 
-func (tx *late) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx *late) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	for _, event := range e.Changes {
-		if o, ok := event.(*store.ItemOpened); ok {
+		if o, ok := event.(*state.ItemOpened); ok {
 			tx.opened[o.Item.ID] = true
 		}
 	}
@@ -188,9 +189,9 @@ type lateSteps struct {
 	opened map[workitem.StepID]bool
 }
 
-func (tx *lateSteps) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx *lateSteps) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	for _, event := range e.Changes {
-		if o, ok := event.(*store.StepOpened); ok {
+		if o, ok := event.(*state.StepOpened); ok {
 			tx.opened[o.Step.ID] = true
 		}
 	}
@@ -226,7 +227,7 @@ func keeping(set func(keeper) keeper) func(*faulty) store.Store {
 	}
 }
 
-func (tx keeper) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx keeper) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	if e.Key != "" {
 		tx.keys[e.Key] = e
 	}
@@ -248,16 +249,16 @@ type stubborn struct {
 	removed map[workitem.CaseID]bool
 }
 
-func (tx *stubborn) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx *stubborn) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	for _, event := range e.Changes {
-		if r, ok := event.(*store.CaseRemoved); ok {
+		if r, ok := event.(*state.CaseRemoved); ok {
 			tx.removed[r.Case] = true
 		}
 	}
 	return tx.Tx.Append(ctx, e, t)
 }
 
-func (tx *stubborn) Load(ctx context.Context, root workitem.CaseID) (*store.Tree, error) {
+func (tx *stubborn) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if tx.removed[root] {
 		return nil, store.ErrNotFound
 	}
@@ -280,7 +281,7 @@ func (tx forgetting) Answered(context.Context, string) (*store.Entry, error) {
 
 type lenient struct{ store.Tx }
 
-func (tx lenient) Append(ctx context.Context, e *store.Entry, t *store.Tree) error {
+func (tx lenient) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
 	if _, err := tx.Answered(ctx, e.Key); e.Key != "" && err == nil {
 		e.Key = ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -68,7 +69,7 @@ type Batch struct {
 
 // do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and
 // appends.
-func (b *Batch) do(root workitem.CaseID, command string, events ...store.Change) *store.Entry {
+func (b *Batch) do(root workitem.CaseID, command string, events ...state.Change) *store.Entry {
 	b.T.Helper()
 	tree := b.tree(root)
 	tree.Begin()
@@ -83,7 +84,7 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...store.Change)
 	return entry
 }
 
-func (b *Batch) tree(root workitem.CaseID) *store.Tree {
+func (b *Batch) tree(root workitem.CaseID) *state.Tree {
 	b.T.Helper()
 	if t := b.trees[root]; t != nil {
 		return t
@@ -99,10 +100,10 @@ func (b *Batch) Start(input string) workitem.CaseID {
 	b.T.Helper()
 	now := b.Now()
 	id := b.ids.NewCaseID(now)
-	t := store.NewTree()
+	t := state.NewTree()
 	t.Root = id
 	b.trees[id] = t
-	c := &store.Case{ID: id, Root: id, Number: 1}
+	c := &state.Case{ID: id, Root: id, Number: 1}
 	if n := len(input); n%2 == 0 {
 		c.Options, c.Priority, c.Predecessor = json.RawMessage(`{"asked": ["for", 1]}`), n, workitem.CaseID{byte(n)}
 	}
@@ -110,26 +111,26 @@ func (b *Batch) Start(input string) workitem.CaseID {
 	return id
 }
 
-func (b *Batch) openArticle(c *store.Case, input string) []store.Change {
+func (b *Batch) openArticle(c *state.Case, input string) []state.Change {
 	c.Workflow, c.Version, c.Fingerprint, c.Net = "article", "1", "fp-article", article
-	c.State, c.Input, c.Created = store.CaseStarted, json.RawMessage(input), b.clock
-	return append([]store.Change{&store.CaseOpened{Case: c}}, b.enable(c.ID, c.Root, "draft", 1, input)...)
+	c.State, c.Input, c.Created = state.CaseStarted, json.RawMessage(input), b.clock
+	return append([]state.Change{&state.CaseOpened{Case: c}}, b.enable(c.ID, c.Root, "draft", 1, input)...)
 }
 
 // enable enables a task of an article, with one item and the job that does it.
-func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []store.Change {
+func (b *Batch) enable(id, root workitem.CaseID, task string, gen int, input string) []state.Change {
 	t, _ := article.TaskByName(task)
 	it := &workitem.Item{ID: b.ids.NewID(b.clock), Case: id, Task: task, Generation: gen, Number: 1,
 		State: workitem.Initialized, Attempt: 1, Input: json.RawMessage(input), Queue: "editors", Priority: gen,
 		Created: b.clock}
-	job := &store.Job{ID: b.ids.NewJobID(b.clock), Case: id, Root: root, Task: task, Generation: gen, Item: it.ID,
-		Kind: store.JobRun, Queue: "editors", State: store.JobPending, Due: b.clock, Created: b.clock}
-	return []store.Change{&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: gen},
-		&store.ItemOpened{Item: it}, &store.JobOpened{Job: job}}
+	job := &state.Job{ID: b.ids.NewJobID(b.clock), Case: id, Root: root, Task: task, Generation: gen, Item: it.ID,
+		Kind: state.JobRun, Queue: "editors", State: state.JobPending, Due: b.clock, Created: b.clock}
+	return []state.Change{&state.TaskMoved{Case: id, Task: t, To: state.TaskEnabled, Generation: gen},
+		&state.ItemOpened{Item: it}, &state.JobOpened{Job: job}}
 }
 
 // live finds the item and the job of a case that are under way.
-func (b *Batch) live(root, id workitem.CaseID) (*store.Case, *workitem.Item, *store.Job) {
+func (b *Batch) live(root, id workitem.CaseID) (*state.Case, *workitem.Item, *state.Job) {
 	b.T.Helper()
 	c := b.tree(root).Case(id)
 	require.NotNil(b.T, c, "case %s", id)
@@ -150,19 +151,19 @@ func (b *Batch) Claim(root, id workitem.CaseID) {
 	now := b.Now()
 	c, it, j := b.live(root, id)
 	t, _ := article.TaskByName(it.Task)
-	events := []store.Change{
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
+	events := []state.Change{
+		&state.JobMoved{Case: id, Job: j.ID, To: state.JobRunning, Due: j.Due, Attempt: 1, Fence: j.Fence + 1,
 			Owner: "worker/1", Lease: now.Add(time.Minute), At: now},
 	}
-	if c.Tasks[t].State == store.TaskEnabled {
-		events = append(events, &store.TaskMoved{Case: id, Task: t, To: store.TaskStarted, Generation: it.Generation,
+	if c.Tasks[t].State == state.TaskEnabled {
+		events = append(events, &state.TaskMoved{Case: id, Task: t, To: state.TaskStarted, Generation: it.Generation,
 			Consumed: article.Consumes(nil, t, c.Marking)})
 	}
 	if !c.Begun {
-		events = append(events, &store.CaseBegun{Case: id})
+		events = append(events, &state.CaseBegun{Case: id})
 	}
 	b.do(root, "job claim", append(events,
-		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Start, To: workitem.Started, By: "worker/1",
+		&state.ItemMoved{Case: id, Item: it.ID, Action: workitem.Start, To: workitem.Started, By: "worker/1",
 			At: now})...)
 }
 
@@ -178,20 +179,20 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 		next = "draft"
 	}
 	events := append(b.endSteps(c),
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+		&state.JobMoved{Case: id, Job: j.ID, To: state.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
 			At: now},
-		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
+		&state.ItemMoved{Case: id, Item: it.ID, Action: workitem.Complete, To: workitem.Completed,
 			Output: json.RawMessage(output), By: "worker/1", At: now},
-		&store.TaskMoved{Case: id, Task: t, To: store.TaskCompleted, Generation: it.Generation})
+		&state.TaskMoved{Case: id, Task: t, To: state.TaskCompleted, Generation: it.Generation})
 	target := next
 	if it.Task == "review" && !again {
 		target = "done"
 	}
 	into, ok := article.Target(t, target)
 	require.True(b.T, ok)
-	events = append(events, &store.Produced{Case: id, Task: t, Into: []net.ConditionID{into}})
+	events = append(events, &state.Produced{Case: id, Task: t, Into: []net.ConditionID{into}})
 	if target == "done" {
-		end := &store.CaseEnded{Case: id, State: store.CaseCompleted, Output: json.RawMessage(output), At: now}
+		end := &state.CaseEnded{Case: id, State: state.CaseCompleted, Output: json.RawMessage(output), At: now}
 		if id == root {
 			end.KeepUntil = now.Add(time.Hour)
 		}
@@ -211,15 +212,15 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
 		Number: it.Number + 1, State: workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID,
 		Input: it.Input, Queue: it.Queue, Created: now, Due: now.Add(time.Hour)}
-	job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
-		Item: again.ID, Kind: store.JobRun, State: store.JobPending, Due: again.Due, Created: now}
+	job := &state.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
+		Item: again.ID, Kind: state.JobRun, State: state.JobPending, Due: again.Due, Created: now}
 	b.do(root, "item fail", append(b.endSteps(c),
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
+		&state.JobMoved{Case: id, Job: j.ID, To: state.JobDone, Due: j.Due, Attempt: j.Attempt, Fence: j.Fence,
 			Failure: f, At: now},
-		&store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
+		&state.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
 			At: now},
-		&store.ItemOpened{Item: again}, &store.JobOpened{Job: job},
-		&store.Noted{Case: id, Task: -1, Code: store.NoteIncident, Text: "a \"failure\" was\nnoted"})...)
+		&state.ItemOpened{Item: again}, &state.JobOpened{Job: job},
+		&state.Noted{Case: id, Task: -1, Code: state.NoteIncident, Text: "a \"failure\" was\nnoted"})...)
 }
 
 // Cancel cancels a case with all that is live in it.
@@ -229,16 +230,16 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	c := b.tree(root).Case(id)
 	events := b.endSteps(c)
 	for j := range c.Jobs.All() {
-		events = append(events, &store.JobMoved{Case: id, Job: j.ID, To: store.JobCanceled, Due: j.Due,
+		events = append(events, &state.JobMoved{Case: id, Job: j.ID, To: state.JobCanceled, Due: j.Due,
 			Attempt: j.Attempt, Fence: j.Fence, At: now})
 	}
 	for it := range c.Items.All() {
 		if it.State.Live() {
-			events = append(events, &store.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
+			events = append(events, &state.ItemMoved{Case: id, Item: it.ID, Action: workitem.Cancel,
 				To: workitem.Canceled, Failure: reason, At: now})
 		}
 	}
-	b.do(root, "case cancel", append(events, &store.CaseEnded{Case: id, State: store.CaseCanceled, Failure: reason,
+	b.do(root, "case cancel", append(events, &state.CaseEnded{Case: id, State: state.CaseCanceled, Failure: reason,
 		At: now})...)
 }
 
@@ -246,7 +247,7 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 func (b *Batch) Remove(root workitem.CaseID) {
 	b.T.Helper()
 	b.tree(root)
-	b.do(root, "case remove", &store.CaseRemoved{Case: root})
+	b.do(root, "case remove", &state.CaseRemoved{Case: root})
 	delete(b.trees, root)
 	b.removed = append(b.removed, root)
 }
@@ -256,20 +257,20 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 	b.T.Helper()
 	now := b.Now()
 	root = b.ids.NewCaseID(now)
-	t := store.NewTree()
+	t := state.NewTree()
 	t.Root = root
 	b.trees[root] = t
 	articles, _ := issue.TaskByName("articles")
-	events := []store.Change{
-		&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
-			Net: issue, State: store.CaseStarted, Created: now}},
-		&store.TaskMoved{Case: root, Task: articles, To: store.TaskEnabled, Generation: 1},
-		&store.JobOpened{Job: &store.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: store.JobCall,
-			Name: "clean up", Input: json.RawMessage(`[1, 2]`), Detached: true, State: store.JobPending,
+	events := []state.Change{
+		&state.CaseOpened{Case: &state.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
+			Net: issue, State: state.CaseStarted, Created: now}},
+		&state.TaskMoved{Case: root, Task: articles, To: state.TaskEnabled, Generation: 1},
+		&state.JobOpened{Job: &state.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: state.JobCall,
+			Name: "clean up", Input: json.RawMessage(`[1, 2]`), Detached: true, State: state.JobPending,
 			Due: now.AddDate(100, 0, 0), Created: now}},
 	}
 	for i := range 2 {
-		child := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
+		child := &state.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
 			Number: i + 1}
 		children = append(children, child.ID)
 		events = append(events, b.openArticle(child, `{"n":1}`)...)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -18,8 +18,8 @@ func (b *Batch) Random(rng *rand.Rand) {
 		if b.tree(root).Ended() && !pending(b.tree(root)) {
 			ended = root
 		}
-		b.tree(root).Each(func(c *store.Case) {
-			if c.Workflow == "article" && c.State == store.CaseStarted {
+		b.tree(root).Each(func(c *state.Case) {
+			if c.Workflow == "article" && c.State == state.CaseStarted {
 				live = append(live, [2]workitem.CaseID{root, c.ID})
 			}
 		})
@@ -67,8 +67,8 @@ func (b *Batch) known() []workitem.CaseID {
 }
 
 // pending reports whether a tree has a job that is still to be done.
-func pending(tree *store.Tree) bool {
+func pending(tree *state.Tree) bool {
 	found := false
-	tree.Each(func(c *store.Case) { found = found || c.Jobs.Len() > 0 })
+	tree.Each(func(c *state.Case) { found = found || c.Jobs.Len() > 0 })
 	return found
 }

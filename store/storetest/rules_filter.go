@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -27,38 +28,38 @@ func caseFilter(w *World) {
 	w.history()
 	all := byID(w.Want.Cases)
 	sample := all[len(all)/2]
-	child := all[slices.IndexFunc(all, func(c *store.Case) bool { return !c.Parent.IsZero() })]
+	child := all[slices.IndexFunc(all, func(c *state.Case) bool { return !c.Parent.IsZero() })]
 	two := w.twoRoots()
 	for _, q := range []struct {
 		name   string
 		filter store.CaseFilter
-		holds  func(*store.Case) bool
+		holds  func(*state.Case) bool
 	}{
-		{"everything", store.CaseFilter{}, func(*store.Case) bool { return true }},
-		{"id", store.CaseFilter{ID: sample.ID}, func(c *store.Case) bool { return c.ID == sample.ID }},
-		{"root", store.CaseFilter{Root: child.Root}, func(c *store.Case) bool { return c.Root == child.Root }},
-		{"two roots", store.CaseFilter{Roots: two}, func(c *store.Case) bool { return slices.Contains(two, c.Root) }},
-		{"no roots", store.CaseFilter{Roots: []workitem.CaseID{}}, func(*store.Case) bool { return false }},
-		{"workflow", store.CaseFilter{Workflow: "issue"}, func(c *store.Case) bool { return c.Workflow == "issue" }},
-		{"unknown workflow", store.CaseFilter{Workflow: "x"}, func(*store.Case) bool { return false }},
+		{"everything", store.CaseFilter{}, func(*state.Case) bool { return true }},
+		{"id", store.CaseFilter{ID: sample.ID}, func(c *state.Case) bool { return c.ID == sample.ID }},
+		{"root", store.CaseFilter{Root: child.Root}, func(c *state.Case) bool { return c.Root == child.Root }},
+		{"two roots", store.CaseFilter{Roots: two}, func(c *state.Case) bool { return slices.Contains(two, c.Root) }},
+		{"no roots", store.CaseFilter{Roots: []workitem.CaseID{}}, func(*state.Case) bool { return false }},
+		{"workflow", store.CaseFilter{Workflow: "issue"}, func(c *state.Case) bool { return c.Workflow == "issue" }},
+		{"unknown workflow", store.CaseFilter{Workflow: "x"}, func(*state.Case) bool { return false }},
 		{"fingerprint", store.CaseFilter{Fingerprint: "fp-issue"},
-			func(c *store.Case) bool { return c.Fingerprint == "fp-issue" }},
-		{"live", store.CaseFilter{States: []store.CaseState{store.CaseStarted}, Workflow: "article"},
-			func(c *store.Case) bool { return c.State == store.CaseStarted && c.Workflow == "article" }},
-		{"states", store.CaseFilter{States: []store.CaseState{store.CaseCompleted, store.CaseCanceled}},
-			func(c *store.Case) bool { return c.State == store.CaseCompleted || c.State == store.CaseCanceled }},
-		{"roots", store.CaseFilter{RootOnly: true}, func(c *store.Case) bool { return c.Parent.IsZero() }},
+			func(c *state.Case) bool { return c.Fingerprint == "fp-issue" }},
+		{"live", store.CaseFilter{States: []state.CaseState{state.CaseStarted}, Workflow: "article"},
+			func(c *state.Case) bool { return c.State == state.CaseStarted && c.Workflow == "article" }},
+		{"states", store.CaseFilter{States: []state.CaseState{state.CaseCompleted, state.CaseCanceled}},
+			func(c *state.Case) bool { return c.State == state.CaseCompleted || c.State == state.CaseCanceled }},
+		{"roots", store.CaseFilter{RootOnly: true}, func(c *state.Case) bool { return c.Parent.IsZero() }},
 		{"before", store.CaseFilter{Before: sample.Created},
-			func(c *store.Case) bool { return c.Created.Before(sample.Created) }},
+			func(c *state.Case) bool { return c.Created.Before(sample.Created) }},
 		{"since", store.CaseFilter{Since: sample.Created},
-			func(c *store.Case) bool { return !c.Created.Before(sample.Created) }},
+			func(c *state.Case) bool { return !c.Created.Before(sample.Created) }},
 		{"all at once", store.CaseFilter{Root: child.Root, Workflow: "article", Since: child.Created, RootOnly: true},
-			func(*store.Case) bool { return false }},
+			func(*state.Case) bool { return false }},
 	} {
 		w.View(func(ctx context.Context, r store.Reader) {
 			got, err := r.Cases(ctx, q.filter)
 			require.NoError(w.T, err)
-			sameIDs(w, q.name, all, got, q.holds, func(c *store.Case) string { return c.ID.String() })
+			sameIDs(w, q.name, all, got, q.holds, func(c *state.Case) string { return c.ID.String() })
 		})
 	}
 }
@@ -116,40 +117,40 @@ func jobFilter(w *World) {
 	all := byID(w.Want.Jobs)
 	sample := all[len(all)/2]
 	ofItem := all[slices.IndexFunc(all,
-		func(j *store.Job) bool { return !j.Item.IsZero() && j.State == store.JobDone })]
+		func(j *state.Job) bool { return !j.Item.IsZero() && j.State == state.JobDone })]
 	none, editors, two := "", "editors", w.twoRoots()
-	workflow := func(j *store.Job) string { return w.Want.Cases[j.Case].Workflow }
+	workflow := func(j *state.Job) string { return w.Want.Cases[j.Case].Workflow }
 	for _, q := range []struct {
 		name   string
 		filter store.JobFilter
-		holds  func(*store.Job) bool
+		holds  func(*state.Job) bool
 	}{
-		{"everything", store.JobFilter{}, func(*store.Job) bool { return true }},
-		{"id", store.JobFilter{ID: sample.ID}, func(j *store.Job) bool { return j.ID == sample.ID }},
-		{"case", store.JobFilter{Case: sample.Case}, func(j *store.Job) bool { return j.Case == sample.Case }},
-		{"root", store.JobFilter{Root: sample.Root}, func(j *store.Job) bool { return j.Root == sample.Root }},
-		{"two roots", store.JobFilter{Roots: two}, func(j *store.Job) bool { return slices.Contains(two, j.Root) }},
-		{"item", store.JobFilter{Item: ofItem.Item}, func(j *store.Job) bool { return j.Item == ofItem.Item }},
-		{"done", store.JobFilter{States: []store.JobState{store.JobDone}},
-			func(j *store.Job) bool { return j.State == store.JobDone }},
-		{"mixed states", store.JobFilter{States: []store.JobState{store.JobDone, store.JobPending}},
-			func(j *store.Job) bool { return j.State == store.JobDone || j.State == store.JobPending }},
-		{"workflow", store.JobFilter{Workflow: workflow(sample)}, func(j *store.Job) bool {
+		{"everything", store.JobFilter{}, func(*state.Job) bool { return true }},
+		{"id", store.JobFilter{ID: sample.ID}, func(j *state.Job) bool { return j.ID == sample.ID }},
+		{"case", store.JobFilter{Case: sample.Case}, func(j *state.Job) bool { return j.Case == sample.Case }},
+		{"root", store.JobFilter{Root: sample.Root}, func(j *state.Job) bool { return j.Root == sample.Root }},
+		{"two roots", store.JobFilter{Roots: two}, func(j *state.Job) bool { return slices.Contains(two, j.Root) }},
+		{"item", store.JobFilter{Item: ofItem.Item}, func(j *state.Job) bool { return j.Item == ofItem.Item }},
+		{"done", store.JobFilter{States: []state.JobState{state.JobDone}},
+			func(j *state.Job) bool { return j.State == state.JobDone }},
+		{"mixed states", store.JobFilter{States: []state.JobState{state.JobDone, state.JobPending}},
+			func(j *state.Job) bool { return j.State == state.JobDone || j.State == state.JobPending }},
+		{"workflow", store.JobFilter{Workflow: workflow(sample)}, func(j *state.Job) bool {
 			return workflow(j) == workflow(sample)
 		}},
-		{"no such workflow", store.JobFilter{Workflow: "nowhere"}, func(*store.Job) bool { return false }},
-		{"task", store.JobFilter{Task: ofItem.Task}, func(j *store.Job) bool { return j.Task == ofItem.Task }},
-		{"kind", store.JobFilter{Kind: store.JobCall}, func(j *store.Job) bool { return j.Kind == store.JobCall }},
-		{"queue", store.JobFilter{Queue: &editors}, func(j *store.Job) bool { return j.Queue == "editors" }},
-		{"default queue", store.JobFilter{Queue: &none}, func(j *store.Job) bool { return j.Queue == "" }},
-		{"due", store.JobFilter{Due: sample.Due}, func(j *store.Job) bool {
+		{"no such workflow", store.JobFilter{Workflow: "nowhere"}, func(*state.Job) bool { return false }},
+		{"task", store.JobFilter{Task: ofItem.Task}, func(j *state.Job) bool { return j.Task == ofItem.Task }},
+		{"kind", store.JobFilter{Kind: state.JobCall}, func(j *state.Job) bool { return j.Kind == state.JobCall }},
+		{"queue", store.JobFilter{Queue: &editors}, func(j *state.Job) bool { return j.Queue == "editors" }},
+		{"default queue", store.JobFilter{Queue: &none}, func(j *state.Job) bool { return j.Queue == "" }},
+		{"due", store.JobFilter{Due: sample.Due}, func(j *state.Job) bool {
 			return !j.Due.IsZero() && !j.Due.After(sample.Due)
 		}},
 	} {
 		w.View(func(ctx context.Context, r store.Reader) {
 			got, err := r.Jobs(ctx, q.filter)
 			require.NoError(w.T, err)
-			sameIDs(w, q.name, all, got, q.holds, func(j *store.Job) string { return j.ID.String() })
+			sameIDs(w, q.name, all, got, q.holds, func(j *state.Job) string { return j.ID.String() })
 		})
 	}
 }
@@ -225,26 +226,26 @@ func messageFilter(w *World) {
 		b.Send(id, id, `2`, b.Record(id, id, "await", workitem.StepEvent, workitem.StepWaiting))
 	})
 	all := byID(w.Want.Mail)
-	sample := all[slices.IndexFunc(all, func(m *store.Message) bool { return !w.Want.Cases[m.Case].Parent.IsZero() })]
-	rootOf := func(m *store.Message) workitem.CaseID { return w.Want.Cases[m.Case].Root }
+	sample := all[slices.IndexFunc(all, func(m *state.Message) bool { return !w.Want.Cases[m.Case].Parent.IsZero() })]
+	rootOf := func(m *state.Message) workitem.CaseID { return w.Want.Cases[m.Case].Root }
 	two := []workitem.CaseID{rootOf(all[0]), rootOf(sample)}
 	for _, q := range []struct {
 		name   string
 		filter store.MessageFilter
-		holds  func(*store.Message) bool
+		holds  func(*state.Message) bool
 	}{
-		{"everything", store.MessageFilter{}, func(*store.Message) bool { return true }},
-		{"case", store.MessageFilter{Case: sample.Case}, func(m *store.Message) bool { return m.Case == sample.Case }},
-		{"root", store.MessageFilter{Root: rootOf(sample)}, func(m *store.Message) bool { return rootOf(m) == rootOf(sample) }},
-		{"two roots", store.MessageFilter{Roots: two}, func(m *store.Message) bool { return slices.Contains(two, rootOf(m)) }},
-		{"name", store.MessageFilter{Name: "paid"}, func(*store.Message) bool { return true }},
-		{"other name", store.MessageFilter{Name: "late"}, func(*store.Message) bool { return false }},
-		{"unread", store.MessageFilter{Unread: true}, func(m *store.Message) bool { return m.Step.IsZero() }},
+		{"everything", store.MessageFilter{}, func(*state.Message) bool { return true }},
+		{"case", store.MessageFilter{Case: sample.Case}, func(m *state.Message) bool { return m.Case == sample.Case }},
+		{"root", store.MessageFilter{Root: rootOf(sample)}, func(m *state.Message) bool { return rootOf(m) == rootOf(sample) }},
+		{"two roots", store.MessageFilter{Roots: two}, func(m *state.Message) bool { return slices.Contains(two, rootOf(m)) }},
+		{"name", store.MessageFilter{Name: "paid"}, func(*state.Message) bool { return true }},
+		{"other name", store.MessageFilter{Name: "late"}, func(*state.Message) bool { return false }},
+		{"unread", store.MessageFilter{Unread: true}, func(m *state.Message) bool { return m.Step.IsZero() }},
 	} {
 		w.View(func(ctx context.Context, r store.Reader) {
 			got, err := r.Messages(ctx, q.filter)
 			require.NoError(w.T, err)
-			sameIDs(w, q.name, all, got, q.holds, func(m *store.Message) string { return m.ID.String() })
+			sameIDs(w, q.name, all, got, q.holds, func(m *state.Message) string { return m.ID.String() })
 		})
 	}
 }

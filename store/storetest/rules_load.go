@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -83,7 +84,7 @@ func children(w *World) {
 	})
 	w.Update(func(b *Batch) {
 		now := b.Now()
-		third := &store.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
+		third := &state.Case{ID: b.ids.NewCaseID(now), Root: root, Parent: root, ParentTask: "articles", Generation: 1,
 			Number: 3}
 		b.do(root, "case new", b.openArticle(third, `{}`)...)
 		kids = append(kids, third.ID)
@@ -190,13 +191,13 @@ func definitions(w *World) {
 	check()
 	err := w.Store.Update(context.Background(), func(tx store.Tx) error {
 		id := w.ids.NewCaseID(w.Now())
-		tree := store.NewTree()
+		tree := state.NewTree()
 		tree.Root = id
 		tree.Begin()
-		opened := &store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "stranger", Fingerprint: "?",
+		opened := &state.CaseOpened{Case: &state.Case{ID: id, Root: id, Workflow: "stranger", Fingerprint: "?",
 			Net: article}}
 		require.NoError(w.T, tree.Apply(opened))
-		return tx.Append(context.Background(), &store.Entry{Root: id, Changes: []store.Change{opened}}, tree)
+		return tx.Append(context.Background(), &store.Entry{Root: id, Changes: []state.Change{opened}}, tree)
 	})
 	require.ErrorIs(w.T, err, store.ErrNotFound)
 	bad := &store.Definition{Name: "bad", Fingerprint: "bad", Net: &net.Definition{Name: "bad"}}

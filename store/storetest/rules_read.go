@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -107,8 +108,8 @@ func pages(w *World) {
 	w.history()
 	for _, desc := range []bool{false, true} {
 		w.View(func(ctx context.Context, r store.Reader) {
-			idOf := func(c *store.Case) string { return c.ID.String() }
-			cases := paged(w, 3, func(p store.Page) ([]*store.Case, error) {
+			idOf := func(c *state.Case) string { return c.ID.String() }
+			cases := paged(w, 3, func(p store.Page) ([]*state.Case, error) {
 				return r.Cases(ctx, store.CaseFilter{Page: p})
 			}, desc, idOf)
 			require.Equal(w.T, ids(byID(w.Want.Cases), desc, idOf), cases)
@@ -129,8 +130,8 @@ func pages(w *World) {
 				}), "the order is that of the ids too, and shows nothing")
 			}
 			require.Equal(w.T, ids(want, desc, func(it *workitem.Item) string { return it.ID.String() }), items)
-			idOfJob := func(j *store.Job) string { return j.ID.String() }
-			jobs := paged(w, 3, func(p store.Page) ([]*store.Job, error) {
+			idOfJob := func(j *state.Job) string { return j.ID.String() }
+			jobs := paged(w, 3, func(p store.Page) ([]*state.Job, error) {
 				return r.Jobs(ctx, store.JobFilter{Page: p})
 			}, desc, idOfJob)
 			require.Equal(w.T, ids(byID(w.Want.Jobs), desc, idOfJob), jobs)
@@ -139,8 +140,8 @@ func pages(w *World) {
 				return r.Steps(ctx, store.StepFilter{Page: p})
 			}, desc, idOfStep)
 			require.Equal(w.T, ids(byID(w.Want.Steps), desc, idOfStep), steps)
-			idOfMessage := func(m *store.Message) string { return m.ID.String() }
-			messages := paged(w, 3, func(p store.Page) ([]*store.Message, error) {
+			idOfMessage := func(m *state.Message) string { return m.ID.String() }
+			messages := paged(w, 3, func(p store.Page) ([]*state.Message, error) {
 				return r.Messages(ctx, store.MessageFilter{Page: p})
 			}, desc, idOfMessage)
 			require.Equal(w.T, ids(byID(w.Want.Mail), desc, idOfMessage), messages)
@@ -150,23 +151,23 @@ func pages(w *World) {
 
 func dueOrder(w *World) {
 	w.history()
-	var want []*store.Job
+	var want []*state.Job
 	for _, j := range byID(w.Want.Jobs) {
-		if j.State == store.JobPending {
+		if j.State == state.JobPending {
 			want = append(want, j)
 		}
 	}
 	require.Greater(w.T, len(want), 6)
-	slices.SortStableFunc(want, func(a, b *store.Job) int {
+	slices.SortStableFunc(want, func(a, b *state.Job) int {
 		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	for _, desc := range []bool{false, true} {
 		w.View(func(ctx context.Context, r store.Reader) {
-			got := paged(w, 2, func(p store.Page) ([]*store.Job, error) {
-				return r.Jobs(ctx, store.JobFilter{Page: p, States: []store.JobState{store.JobPending}})
-			}, desc, func(j *store.Job) string { return j.ID.String() })
-			require.Equal(w.T, ids(want, desc, func(j *store.Job) string { return j.ID.String() }), got)
-			due, err := r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending},
+			got := paged(w, 2, func(p store.Page) ([]*state.Job, error) {
+				return r.Jobs(ctx, store.JobFilter{Page: p, States: []state.JobState{state.JobPending}})
+			}, desc, func(j *state.Job) string { return j.ID.String() })
+			require.Equal(w.T, ids(want, desc, func(j *state.Job) string { return j.ID.String() }), got)
+			due, err := r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobPending},
 				Due: want[2].Due.Add(-time.Microsecond)})
 			require.NoError(w.T, err)
 			for _, j := range due {

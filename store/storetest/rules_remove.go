@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -141,29 +142,29 @@ func removable(w *World) {
 			b.ended("")
 		}
 		// A job that is left behind holds a case back, and so does one that failed.
-		for i, state := range []store.JobState{store.JobPending, store.JobFailed, store.JobDone} {
+		for i, to := range []state.JobState{state.JobPending, state.JobFailed, state.JobDone} {
 			id := b.ended("")
 			now := b.Now()
-			job := &store.Job{ID: b.ids.NewJobID(now), Case: id, Root: id, Kind: store.JobCall, Name: "tell",
-				Input: json.RawMessage(`1`), Detached: true, State: store.JobPending, Due: now, Created: now}
-			events := []store.Change{&store.JobOpened{Job: job}}
+			job := &state.Job{ID: b.ids.NewJobID(now), Case: id, Root: id, Kind: state.JobCall, Name: "tell",
+				Input: json.RawMessage(`1`), Detached: true, State: state.JobPending, Due: now, Created: now}
+			events := []state.Change{&state.JobOpened{Job: job}}
 			if i > 0 {
-				events = append(events, &store.JobMoved{Case: id, Job: job.ID, To: state, Due: now, At: now})
+				events = append(events, &state.JobMoved{Case: id, Job: job.ID, To: to, Due: now, At: now})
 			}
 			b.do(id, "tell", events...)
 		}
 	})
 	held := make(map[workitem.CaseID]bool)
 	for _, j := range w.Want.Jobs {
-		held[j.Root] = held[j.Root] || j.State.Live() || j.State == store.JobFailed && j.Detached
+		held[j.Root] = held[j.Root] || j.State.Live() || j.State == state.JobFailed && j.Detached
 	}
-	var want []*store.Case
+	var want []*state.Case
 	for _, c := range byID(w.Want.Cases) {
 		if !c.KeepUntil.IsZero() && !held[c.ID] {
 			want = append(want, c)
 		}
 	}
-	slices.SortStableFunc(want, func(a, b *store.Case) int {
+	slices.SortStableFunc(want, func(a, b *state.Case) int {
 		return cmp.Or(a.KeepUntil.Compare(b.KeepUntil), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	require.Greater(w.T, len(want), 4)
@@ -171,10 +172,10 @@ func removable(w *World) {
 	want = want[:len(want)-1]
 	for _, desc := range []bool{false, true} {
 		w.View(func(ctx context.Context, r store.Reader) {
-			got := paged(w, 2, func(p store.Page) ([]*store.Case, error) {
+			got := paged(w, 2, func(p store.Page) ([]*state.Case, error) {
 				return r.Cases(ctx, store.CaseFilter{Page: p, Removable: until})
-			}, desc, func(c *store.Case) string { return c.ID.String() })
-			require.Equal(w.T, ids(want, desc, func(c *store.Case) string { return c.ID.String() }), got)
+			}, desc, func(c *state.Case) string { return c.ID.String() })
+			require.Equal(w.T, ids(want, desc, func(c *state.Case) string { return c.ID.String() }), got)
 			none, err := r.Cases(ctx, store.CaseFilter{Removable: epoch.Add(-time.Hour)})
 			require.NoError(w.T, err)
 			require.Empty(w.T, none)

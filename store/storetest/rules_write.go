@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -214,5 +215,5 @@ func closed(w *World) {
 	w.Update(func(b *Batch) { kept = b.Tx })
 	_, err := kept.Load(ctx, w.Want.Roots[0])
 	require.Error(w.T, err, "a transaction is over when its function has returned")
-	require.Error(w.T, kept.Append(ctx, &store.Entry{}, store.NewTree()))
+	require.Error(w.T, kept.Append(ctx, &store.Entry{}, state.NewTree()))
 }

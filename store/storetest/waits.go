@@ -11,27 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Record records a step of the live item's job of a case: done at once, or waiting.
 func (b *Batch) Record(
-	root, id workitem.CaseID, name string, kind workitem.StepKind, state workitem.StepState,
+	root, id workitem.CaseID, name string, kind workitem.StepKind, to workitem.StepState,
 ) *workitem.Step {
 	b.T.Helper()
 	now := b.Now()
 	_, it, j := b.live(root, id)
-	s := &workitem.Step{ID: b.ids.NewStepID(now), Job: j.ID, Item: it.ID, Case: id, Name: name, Kind: kind, State: state,
+	s := &workitem.Step{ID: b.ids.NewStepID(now), Job: j.ID, Item: it.ID, Case: id, Name: name, Kind: kind, State: to,
 		Run: 1, Attempt: 1, Created: now}
 	switch {
-	case state == workitem.StepDone:
+	case to == workitem.StepDone:
 		s.Result, s.Ended = json.RawMessage(`{"n": 1}`), now
 	case kind == workitem.StepEvent:
 		s.Target, s.Topic, s.Due = "paid", len(name)%2 == 0, now.Add(time.Hour)
 	case kind == workitem.StepDo:
 		s.Failure, s.Due = &workitem.Failure{Code: "io", Retryable: true}, now.AddDate(100, 0, 0)
 	}
-	b.do(root, "step "+name, &store.StepOpened{Step: s})
+	b.do(root, "step "+name, &state.StepOpened{Step: s})
 	return s
 }
 
@@ -41,19 +42,19 @@ func (b *Batch) Suspend(root, id workitem.CaseID, due time.Time) {
 	now := b.Now()
 	_, _, j := b.live(root, id)
 	b.do(root, "job suspend",
-		&store.JobMoved{Case: id, Job: j.ID, To: store.JobWaiting, Due: due, Fence: j.Fence, At: now})
+		&state.JobMoved{Case: id, Job: j.ID, To: state.JobWaiting, Due: due, Fence: j.Fence, At: now})
 }
 
 // Send sends an event to a case: into its mail, or to a step that waits.
-func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) *store.Message {
+func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) *state.Message {
 	b.T.Helper()
 	now := b.Now()
-	m := &store.Message{ID: b.ids.NewMessageID(now), Case: id, Name: "paid", Value: json.RawMessage(value), By: "bank",
+	m := &state.Message{ID: b.ids.NewMessageID(now), Case: id, Name: "paid", Value: json.RawMessage(value), By: "bank",
 		Sent: now}
-	events := []store.Change{&store.MessageSent{Message: m}}
+	events := []state.Change{&state.MessageSent{Message: m}}
 	if to != nil {
-		events = append(events, &store.MessageTaken{Case: id, Message: m.ID, Step: to.ID, At: now},
-			&store.StepMoved{Case: id, Job: to.Job, Step: to.ID, To: workitem.StepDone, Attempt: to.Attempt, Due: to.Due,
+		events = append(events, &state.MessageTaken{Case: id, Message: m.ID, Step: to.ID, At: now},
+			&state.StepMoved{Case: id, Job: to.Job, Step: to.ID, To: workitem.StepDone, Attempt: to.Attempt, Due: to.Due,
 				Result: m.Value, At: now})
 	}
 	b.do(root, "event paid", events...)
@@ -61,10 +62,10 @@ func (b *Batch) Send(root, id workitem.CaseID, value string, to *workitem.Step) 
 }
 
 // endSteps ends the waits of a case whose job ends.
-func (b *Batch) endSteps(c *store.Case) []store.Change {
-	var events []store.Change
+func (b *Batch) endSteps(c *state.Case) []state.Change {
+	var events []state.Change
 	for s := range c.Steps.All() {
-		events = append(events, &store.StepMoved{Case: c.ID, Job: s.Job, Step: s.ID, To: workitem.StepCanceled,
+		events = append(events, &state.StepMoved{Case: c.ID, Job: s.Job, Step: s.ID, To: workitem.StepCanceled,
 			Attempt: s.Attempt, Due: s.Due, At: b.clock})
 	}
 	return events
@@ -77,7 +78,7 @@ func (b *Batch) randomStep(root, id workitem.CaseID, rng *rand.Rand) {
 	name := fmt.Sprintf("step %d", rng.IntN(1<<30))
 	kinds := []workitem.StepKind{workitem.StepEvent, workitem.StepDo, workitem.StepSleep}
 	switch n := rng.IntN(6); {
-	case n == 0 && j.State == store.JobRunning:
+	case n == 0 && j.State == state.JobRunning:
 		b.Suspend(root, id, []time.Time{{}, b.clock.Add(time.Hour)}[rng.IntN(2)])
 	case n <= 2:
 		b.Record(root, id, name, workitem.StepDo, workitem.StepDone)
@@ -163,7 +164,7 @@ func waits(w *World) {
 		unread, err := r.Messages(ctx, store.MessageFilter{Case: root, Name: "paid", Unread: true})
 		require.NoError(w.T, err)
 		require.Len(w.T, unread, 1)
-		jobs, err := r.Jobs(ctx, store.JobFilter{Due: w.clock.AddDate(200, 0, 0), States: []store.JobState{store.JobWaiting}})
+		jobs, err := r.Jobs(ctx, store.JobFilter{Due: w.clock.AddDate(200, 0, 0), States: []state.JobState{state.JobWaiting}})
 		require.NoError(w.T, err)
 		require.Empty(w.T, jobs, "a job that waits for an event alone is not due")
 	})

@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // World drives a store with small histories made of events, and keeps what the store should hold: a shadow of every
-// tree and the newest value of every case, item and job, folded from the same events by [store.Tree.Apply].
+// tree and the newest value of every case, item and job, folded from the same events by [state.Tree.Apply].
 type World struct {
 	T      testing.TB
 	Opener store.Opener
@@ -21,7 +22,7 @@ type World struct {
 
 	ids   *workitem.Generator
 	clock time.Time
-	trees map[workitem.CaseID]*store.Tree // what the engine would hold
+	trees map[workitem.CaseID]*state.Tree // what the engine would hold
 	Want  *Model
 
 	Acknowledged []*store.Entry // every entry that this World wrote, also those that were removed since
@@ -33,7 +34,7 @@ func NewWorld(t testing.TB, o store.Opener, seed uint64) *World {
 	var key [32]byte
 	key[0], key[1] = byte(seed), byte(seed>>8)
 	w := &World{T: t, Opener: o, ids: workitem.NewGenerator(rand.NewChaCha8(key)), clock: epoch,
-		trees: make(map[workitem.CaseID]*store.Tree), Want: newModel()}
+		trees: make(map[workitem.CaseID]*state.Tree), Want: newModel()}
 	w.Open()
 	t.Cleanup(func() { _ = w.Store.Close() })
 	return w

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -15,7 +15,7 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 		return fmt.Errorf("steps of %s: %w", predecessor.Label(), err)
 	}
 	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			return m.copySteps(id, j, Finished(steps))
 		}
 	}
@@ -38,14 +38,14 @@ func Finished(steps []*workitem.Step) []*workitem.Step {
 }
 
 // copySteps takes the finished steps of an earlier run over into a new job, so that it does not do them again.
-func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workitem.Step) error {
+func (m *Machine) copySteps(id workitem.CaseID, j *state.Job, finished []*workitem.Step) error {
 	for _, old := range finished {
 		s := *old
 		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.host.NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			s.Item = j.Item
 		}
-		if err := m.emit(&store.StepOpened{Step: &s}); err != nil {
+		if err := m.emit(&state.StepOpened{Step: &s}); err != nil {
 			return err
 		}
 	}
@@ -54,14 +54,14 @@ func (m *Machine) copySteps(id workitem.CaseID, j *store.Job, finished []*workit
 
 // recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall,
 // unless it took steps over.
-func (m *Machine) recalled(c *store.Case, j *store.Job, it *workitem.Item) ([]*workitem.Step, error) {
+func (m *Machine) recalled(c *state.Case, j *state.Job, it *workitem.Item) ([]*workitem.Step, error) {
 	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil
 	}
 	steps, known := m.host.CachedSteps(m.tree.Root, j.ID)
 	if !known {
 		owner := [16]byte(j.ID)
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			owner = j.Item
 		}
 		var err error

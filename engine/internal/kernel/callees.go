@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // openCallee starts the child case of a step.
-func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step) (*workitem.Step, error) {
+func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	if c.State.Final() {
 		return nil, fmt.Errorf("a job that outlives its case cannot run a child case: case %s %w", id, activities.ErrInactive)
@@ -24,12 +24,12 @@ func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step)
 			return m.refuseCallee(s, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err))
 		}
 	}
-	child := &store.Case{
+	child := &state.Case{
 		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
 		Priority: c.Priority,
 	}
 	s.Child = child.ID
-	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+	if err := m.emit(&state.StepOpened{Step: s}); err != nil {
 		return nil, err
 	}
 	begin, err := m.openCase(child, d, s.Input)
@@ -43,7 +43,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *store.Job, s *workitem.Step)
 // refuseCallee records that a child case cannot be started, which is for the function to answer.
 func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
 	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
-	return s, m.emit(&store.StepOpened{Step: s})
+	return s, m.emit(&state.StepOpened{Step: s})
 }
 
 // calleeEnded tells the step that ran a child case how it ended.
@@ -60,11 +60,11 @@ func (m *Machine) calleeEnded(id workitem.CaseID) step {
 		if s == nil {
 			return nil // nobody waits for it any more
 		}
-		err := m.moveStep(s, func(e *store.StepMoved) {
+		err := m.moveStep(s, func(e *state.StepMoved) {
 			switch child.State {
-			case store.CaseCompleted:
+			case state.CaseCompleted:
 				e.To, e.Result = workitem.StepDone, orNull(child.Output)
-			case store.CaseFailed:
+			case state.CaseFailed:
 				e.To, e.Failure = workitem.StepFailed, child.Failure
 			default:
 				e.To, e.Failure = workitem.StepCanceled, child.Failure

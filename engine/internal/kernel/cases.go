@@ -10,19 +10,19 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
-func (m *Machine) openCase(c *store.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
+func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	begin, err := m.createCase(c, d, input)
 	return append(begin, m.firstTasks(c.ID)), err
 }
 
 // createCase creates a case and returns its own onInitialized.
-func (m *Machine) createCase(c *store.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
+func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
 		accepted, err := d.Accept(input)
 		if err != nil {
@@ -31,8 +31,8 @@ func (m *Machine) createCase(c *store.Case, d *workflow.Definition, input json.R
 		input = accepted
 	}
 	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
-	c.State, c.Input, c.Created = store.CaseStarted, input, m.now
-	if err := m.emit(&store.CaseOpened{Case: c}); err != nil {
+	c.State, c.Input, c.Created = state.CaseStarted, input, m.now
+	if err := m.emit(&state.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}
 	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.letGo}, nil
@@ -58,7 +58,7 @@ func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
 		if c.State.Final() {
 			return nil // its onInitialized had it so
 		}
-		return m.addJob(id, &store.Job{Kind: store.JobStart, Due: due, Priority: c.Priority})
+		return m.addJob(id, &state.Job{Kind: state.JobStart, Due: due, Priority: c.Priority})
 	}
 }
 
@@ -85,7 +85,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 		return none, nil, fmt.Errorf("task %s of workflow %s does not run workflow %q: %w",
 			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
 	}
-	child := &store.Case{
+	child := &state.Case{
 		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
 		Generation: generation, Number: c.Tasks[t].Created + 1, Priority: c.Priority,
 	}
@@ -104,7 +104,7 @@ func (m *Machine) begin(id workitem.CaseID) step {
 			if m.tree.Case(id).State.Final() {
 				return nil
 			}
-			return m.emit(&store.CaseBegun{Case: id})
+			return m.emit(&state.CaseBegun{Case: id})
 		}
 		d, err := m.definition(c)
 		if err != nil {
@@ -153,7 +153,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 
 // endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves,
 // then its parent is told. A teardown comes from above, so the parent's policy is not asked.
-func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *workitem.Failure, teardown bool) step {
+func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *workitem.Failure, teardown bool) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.State.Final() || m.ending[id] {
@@ -167,9 +167,9 @@ func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *worki
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
 			switch c.Tasks[t].State {
-			case store.TaskEnabled:
+			case state.TaskEnabled:
 				steps = append(steps, m.withdraw(id, net.TaskID(t)))
-			case store.TaskStarted:
+			case state.TaskStarted:
 				steps = append(steps, m.cancelTask(id, net.TaskID(t)))
 			}
 		}
@@ -181,7 +181,7 @@ func (m *Machine) endCase(id workitem.CaseID, to store.CaseState, failure *worki
 
 // closeCase is the last part of endCase.
 func (m *Machine) closeCase(
-	id workitem.CaseID, to store.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
+	id workitem.CaseID, to state.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
 ) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -189,13 +189,13 @@ func (m *Machine) closeCase(
 		if err != nil {
 			return err
 		}
-		end := &store.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
+		end := &state.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
 		if d.Sweep && c.Parent.IsZero() {
 			end.KeepUntil = m.now.Add(d.Keep)
 		}
 		hook := m.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
 		switch to {
-		case store.CaseCompleted:
+		case state.CaseCompleted:
 			hook = m.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
 			end.Leftover = leftover(c)
 			if d.Output != nil {
@@ -205,14 +205,14 @@ func (m *Machine) closeCase(
 					return err
 				})
 				if errors.Is(err, activities.ErrNoOutput) {
-					m.then(m.closeCase(id, store.CaseFailed, noOutput(err), before, teardown))
+					m.then(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
 					return nil
 				}
 				if err != nil {
 					return err
 				}
 			}
-		case store.CaseFailed:
+		case state.CaseFailed:
 			hook = m.caseHook(id, "onFailed", d.Hooks.OnFailed)
 		}
 		if err := m.emit(end); err != nil {
@@ -229,12 +229,12 @@ func (m *Machine) closeCase(
 }
 
 // attached lists the live jobs that end with their case.
-func attached(c *store.Case) []*store.Job {
-	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *store.Job) bool { return j.Detached })
+func attached(c *state.Case) []*state.Job {
+	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *state.Job) bool { return j.Detached })
 }
 
 // leftover lists the marked conditions of a completed case, other than its end.
-func leftover(c *store.Case) []net.ConditionID {
+func leftover(c *state.Case) []net.ConditionID {
 	var left []net.ConditionID
 	for p, tokens := range c.Marking {
 		if tokens > 0 && (net.ConditionID(p) != c.Net.End() || tokens > 1) {
@@ -244,7 +244,7 @@ func leftover(c *store.Case) []net.ConditionID {
 	return left
 }
 
-func (m *Machine) mustBeActive(c *store.Case, t net.TaskID, generation int) error {
+func (m *Machine) mustBeActive(c *state.Case, t net.TaskID, generation int) error {
 	task := c.Tasks[t]
 	if c.State.Final() || !task.State.Active() || task.Generation != generation {
 		return fmt.Errorf("activation %d of task %s of workflow %s %w: the task is %s in activation %d, the case is %s",

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -50,7 +50,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	return it, m.run(0)
 }
 
-func noItems(c *store.Case, task string) error {
+func noItems(c *state.Case, task string) error {
 	return fmt.Errorf("work items of task %q of workflow %s, which is a composite or routing task: %w", task, c.Workflow,
 		ErrNotFound)
 }
@@ -64,6 +64,6 @@ func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
-	m.then(m.endCase(id, store.CaseCanceled, reason, false))
+	m.then(m.endCase(id, state.CaseCanceled, reason, false))
 	return m.run(0)
 }

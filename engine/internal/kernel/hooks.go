@@ -5,12 +5,12 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-func (m *Machine) activation(c *store.Case, t net.TaskID, generation int) *activities.Activation {
+func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
 }
@@ -78,7 +78,7 @@ func hookOf(h *activities.ItemHooks, a workitem.Action) (
 
 // callItem runs a callback that is about a work item.
 func (m *Machine) callItem(
-	c *store.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
+	c *state.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
 ) error {
 	s := activities.NewItemScope(m.effects(), placeOf(it), m.now, m.info(c), it)
 	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
@@ -96,6 +96,6 @@ func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Co
 	}
 }
 
-func (m *Machine) caseScope(c *store.Case) *activities.Case {
+func (m *Machine) caseScope(c *state.Case) *activities.Case {
 	return activities.NewCaseScope(m.effects(), activities.Place{Case: c.ID}, m.now, m.info(c))
 }

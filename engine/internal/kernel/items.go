@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -30,7 +30,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if it.Input, err = accept(spec, workitem.Initialize, n.Input); err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
 	}
-	if err := m.emit(&store.ItemOpened{Item: it}); err != nil {
+	if err := m.emit(&state.ItemOpened{Item: it}); err != nil {
 		return nil, err
 	}
 	if err := m.openItemJobs(c.ID, spec, it); err != nil {
@@ -56,7 +56,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 }
 
 // tellInitialized runs the initialize action of a fresh item, and tells its onInitialized.
-func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
+func (m *Machine) tellInitialized(c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
 	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (m *Machine) tellInitialized(c *store.Case, t net.TaskID, spec *workflow.Ta
 
 // runAction runs what the task does when an action is asked of an item, if anything.
 func (m *Machine) runAction(
-	c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
+	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
 ) error {
 	action := spec.Actions[a]
 	if action == nil {
@@ -80,7 +80,7 @@ func (m *Machine) runAction(
 }
 
 func (m *Machine) newItem(
-	c *store.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
+	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
 	it := &workitem.Item{
 		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
@@ -114,17 +114,17 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 	}
 	switch {
 	case spec.Run != nil:
-		if err := m.openJob(id, &store.Job{Kind: store.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
+		if err := m.openJob(id, &state.Job{Kind: state.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
 			return err
 		}
 	case due.After(m.now):
-		if err := m.openJob(id, &store.Job{Kind: store.JobWake, Due: due}, it); err != nil {
+		if err := m.openJob(id, &state.Job{Kind: state.JobWake, Due: due}, it); err != nil {
 			return err
 		}
 	}
 	for i := range spec.Timers {
 		if timer := &spec.Timers[i]; timer.Item != nil {
-			job := &store.Job{Kind: store.JobTimer, Name: timer.Name, Due: due.Add(timer.After)}
+			job := &state.Job{Kind: state.JobTimer, Name: timer.Name, Due: due.Add(timer.After)}
 			if err := m.openJob(id, job, it); err != nil {
 				return err
 			}
@@ -241,11 +241,11 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
 
 // moved is what every change of an item ends with.
 func (m *Machine) moved(
-	c *store.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
+	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
 	from, a := it.State, mv.do
 	to, _ := workitem.Next(from, a)
-	e := &store.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: m.by, At: m.now}
+	e := &state.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: m.by, At: m.now}
 	switch a {
 	case workitem.Complete:
 		e.Output = mv.payload
@@ -308,7 +308,7 @@ func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task
 		if it == nil || it.State != workitem.Initialized {
 			return nil
 		}
-		return m.openJob(id, &store.Job{Kind: store.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
+		return m.openJob(id, &state.Job{Kind: state.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
 	}
 }
 

@@ -5,24 +5,24 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // openJob creates a job of an item.
-func (m *Machine) openJob(id workitem.CaseID, j *store.Job, it *workitem.Item) error {
+func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) error {
 	j.Task, j.Generation, j.Item = it.Task, it.Generation, it.ID
 	return m.addJob(id, j)
 }
 
-func (m *Machine) addJob(id workitem.CaseID, j *store.Job) error {
+func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
-	j.ID, j.Case, j.Root, j.State, j.Created = m.host.NewJobID(m.now), id, c.Root, store.JobPending, m.now
-	return m.emit(&store.JobOpened{Job: j})
+	j.ID, j.Case, j.Root, j.State, j.Created = m.host.NewJobID(m.now), id, c.Root, state.JobPending, m.now
+	return m.emit(&state.JobOpened{Job: j})
 }
 
 // taskOf is the task that owns a job, itself or by an item of it; -1 if the case does.
-func taskOf(c *store.Case, j *store.Job) net.TaskID {
+func taskOf(c *state.Case, j *state.Job) net.TaskID {
 	if t, ok := c.Net.TaskByName(j.Task); ok {
 		return t
 	}
@@ -30,8 +30,8 @@ func taskOf(c *store.Case, j *store.Job) net.TaskID {
 }
 
 // moveJob changes a job; fields that the caller does not set stay as they are.
-func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobMoved)) error {
-	e := &store.JobMoved{
+func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
+	e := &state.JobMoved{
 		Case: id, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes, Fence: j.Fence,
 		Owner: j.Owner, Lease: j.Lease, Failure: j.Failure, At: m.now,
 	}
@@ -40,7 +40,7 @@ func (m *Machine) moveJob(id workitem.CaseID, j *store.Job, set func(*store.JobM
 }
 
 // endJob moves a job to a final state, and ends what its steps still wait for.
-func (m *Machine) endJob(id workitem.CaseID, j *store.Job, set func(*store.JobMoved)) error {
+func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	if err := m.moveJob(id, j, set); err != nil {
 		return err
 	}
@@ -48,9 +48,9 @@ func (m *Machine) endJob(id workitem.CaseID, j *store.Job, set func(*store.JobMo
 }
 
 // cancelJobs cancels live jobs of a case.
-func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*store.Job) error {
+func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*state.Job) error {
 	for _, j := range jobs {
-		if err := m.endJob(id, j, func(e *store.JobMoved) { e.To = store.JobCanceled }); err != nil {
+		if err := m.endJob(id, j, func(e *state.JobMoved) { e.To = state.JobCanceled }); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	if n.After < 0 {
 		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
 	}
-	j := &store.Job{Kind: store.JobCall, Name: n.Name, Queue: call.Queue, Priority: c.Priority, Input: n.Input,
+	j := &state.Job{Kind: state.JobCall, Name: n.Name, Queue: call.Queue, Priority: c.Priority, Input: n.Input,
 		Due: m.now.Add(n.After), Detached: n.Detached || c.State.Final()}
 	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
 		j.Task, j.Generation = at.Task, at.Generation

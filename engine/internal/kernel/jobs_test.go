@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -26,8 +26,8 @@ func (w *world) must(text string) string {
 }
 
 // jobs lists the live jobs of the tree, oldest first.
-func (w *world) jobs() (list []*store.Job) {
-	w.tree.Each(func(c *store.Case) {
+func (w *world) jobs() (list []*state.Job) {
+	w.tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
 			list = append(list, j)
 		}
@@ -181,6 +181,6 @@ func TestRule24ATimeoutCountsFromWhenTheItemIsDue(t *testing.T) {
 	for _, j := range w.jobs() {
 		due[j.Kind] = j.Due.Sub(w.now)
 	}
-	require.Equal(t, map[string]time.Duration{store.JobWake: time.Hour, store.JobTimer: time.Hour + time.Minute}, due)
+	require.Equal(t, map[string]time.Duration{state.JobWake: time.Hour, state.JobTimer: time.Hour + time.Minute}, due)
 	require.Equal(t, "a.1.2=started", w.must("begin a.1.2"), "it is tried now")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -88,11 +89,11 @@ type Host interface {
 type Machine struct {
 	ctx     context.Context
 	host    Host
-	tree    *store.Tree
+	tree    *state.Tree
 	now     time.Time
 	by      string
 	cause   activities.Cause
-	changes []store.Change
+	changes []state.Change
 
 	agenda  []step
 	asked   []step // actions that callbacks asked for, in order
@@ -131,15 +132,15 @@ type touched struct {
 }
 
 // New makes a machine for one command. The tree must be between Begin and End.
-func New(ctx context.Context, host Host, tree *store.Tree, now time.Time, by string) *Machine {
+func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by, cause: activities.CauseCaller,
-		changes: make([]store.Change, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
+		changes: make([]state.Change, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
 	m.letGo = m.release
 	return m
 }
 
 // Changes lists what the command did.
-func (m *Machine) Changes() []store.Change { return m.changes }
+func (m *Machine) Changes() []state.Change { return m.changes }
 
 // run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
 // touched.
@@ -164,7 +165,7 @@ func (m *Machine) run(base int) error {
 
 // mayEnable refuses an activation that can only be one of a loop. A case may well have gone round as often in its life:
 // what counts is this command, and only a task with so many generations can have met the bound in it.
-func (m *Machine) mayEnable(c *store.Case, t net.TaskID, generation int) error {
+func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 	if generation <= MaxActivations {
 		return nil
 	}
@@ -188,7 +189,7 @@ func (m *Machine) then(steps ...step) {
 	}
 }
 
-func (m *Machine) emit(e store.Change) error {
+func (m *Machine) emit(e state.Change) error {
 	if err := m.tree.Apply(e); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 	}
@@ -205,7 +206,7 @@ func (m *Machine) release() error {
 }
 
 // definition finds what a case runs on.
-func (m *Machine) definition(c *store.Case) (*workflow.Definition, error) {
+func (m *Machine) definition(c *state.Case) (*workflow.Definition, error) {
 	if d := m.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
 	}
@@ -235,7 +236,7 @@ func versioned(name, version string) string {
 	return "workflow " + name + " version " + version
 }
 
-func (m *Machine) spec(c *store.Case, t net.TaskID) (*workflow.Task, error) {
+func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 	d, err := m.definition(c)
 	if err != nil {
 		return nil, err
@@ -244,7 +245,7 @@ func (m *Machine) spec(c *store.Case, t net.TaskID) (*workflow.Task, error) {
 }
 
 // call runs a callback, and says in its error which one it was and where its task was declared.
-func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.Context) error) error {
+func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	gate := m.host.Gate()
 	gate.Out()
 	err := m.host.Call(m.ctx, func(ctx context.Context) error {
@@ -273,14 +274,14 @@ func (m *Machine) call(c *store.Case, t net.TaskID, what string, f func(context.
 }
 
 // info is [Info] with what only the tree knows, for callbacks in the transaction.
-func (m *Machine) info(c *store.Case) activities.CaseInfo {
+func (m *Machine) info(c *state.Case) activities.CaseInfo {
 	info := Info(c)
 	info.Children = func(task string) []activities.ChildOutput { return m.childOutputs(c, task) }
 	return info
 }
 
 // childOutputs lists what the completed child cases of the latest activation of a composite task gave, oldest first.
-func (m *Machine) childOutputs(c *store.Case, task string) []activities.ChildOutput {
+func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOutput {
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
 		return nil
@@ -294,7 +295,7 @@ func (m *Machine) childOutputs(c *store.Case, task string) []activities.ChildOut
 		if child.Generation < c.Tasks[t].Generation {
 			break // what is older is of earlier activations
 		}
-		if child.State == store.CaseCompleted {
+		if child.State == state.CaseCompleted {
 			list = append(list, activities.ChildOutput{Case: id, Workflow: child.Workflow, Output: child.Output})
 		}
 	}
@@ -303,7 +304,7 @@ func (m *Machine) childOutputs(c *store.Case, task string) []activities.ChildOut
 }
 
 // Info says what a case is, as callbacks are told.
-func Info(c *store.Case) activities.CaseInfo {
+func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
 		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, State: c.Stands(),

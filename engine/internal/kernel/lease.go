@@ -7,7 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -27,8 +27,8 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if err := m.stepsDue(c.ID, id); err != nil {
 		return nil, err
 	}
-	err := m.moveJob(c.ID, j, func(e *store.JobMoved) {
-		e.To, e.Owner, e.Lease, e.Fence, e.Attempt = store.JobRunning, owner, lease, j.Fence+1, j.Attempt+1
+	err := m.moveJob(c.ID, j, func(e *state.JobMoved) {
+		e.To, e.Owner, e.Lease, e.Fence, e.Attempt = state.JobRunning, owner, lease, j.Fence+1, j.Attempt+1
 	})
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if err != nil {
 		return nil, err
 	}
-	if it == nil || j.Kind != store.JobRun || it.State != workitem.Initialized {
+	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
 		return w, m.run(0)
 	}
 	m.then(m.act(c.ID, it.ID, move{do: workitem.Start}))
@@ -51,11 +51,11 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	return w, nil
 }
 
-func (m *Machine) mayClaim(j *store.Job) error {
+func (m *Machine) mayClaim(j *state.Job) error {
 	switch {
-	case j.State == store.JobPending:
+	case j.State == state.JobPending:
 		return nil
-	case j.State != store.JobWaiting:
+	case j.State != state.JobWaiting:
 		return fmt.Errorf("job %s is %s: %w", j.ID, j.State, ErrLeaseLost)
 	case j.Due.IsZero() || j.Due.After(m.now):
 		return fmt.Errorf("job %s: %w", j.ID, ErrNotDue)
@@ -64,7 +64,7 @@ func (m *Machine) mayClaim(j *store.Job) error {
 }
 
 // work is what the worker that claims a job is told. The item is nil for a job that has none.
-func (m *Machine) work(c *store.Case, j *store.Job, it *workitem.Item) (*activities.Work, error) {
+func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
 		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created}
 	if it != nil {
@@ -73,7 +73,7 @@ func (m *Machine) work(c *store.Case, j *store.Job, it *workitem.Item) (*activit
 			w.Began = oldest.Created
 		}
 	}
-	if it != nil && j.Kind == store.JobRun {
+	if it != nil && j.Kind == state.JobRun {
 		w.Input = it.Input
 	}
 	if err := restarted(c, w); err != nil {
@@ -85,7 +85,7 @@ func (m *Machine) work(c *store.Case, j *store.Job, it *workitem.Item) (*activit
 }
 
 // first finds the attempt that an item goes back to.
-func first(c *store.Case, it *workitem.Item) workitem.ID {
+func first(c *state.Case, it *workitem.Item) workitem.ID {
 	for !it.Predecessor.IsZero() {
 		before := c.Item(it.Predecessor)
 		if before == nil {
@@ -98,7 +98,7 @@ func first(c *store.Case, it *workitem.Item) workitem.ID {
 
 // restarted has the first item of a case that restarts another go on with the work of that one: what is told to the world by
 // a key of it is told by the same key again. A person may have added further items; they are work of their own.
-func restarted(c *store.Case, w *activities.Work) error {
+func restarted(c *state.Case, w *activities.Work) error {
 	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func restarted(c *store.Case, w *activities.Work) error {
 }
 
 // FirstItem is the first work item that a case had; zero if it had none.
-func FirstItem(c *store.Case) workitem.ID {
+func FirstItem(c *state.Case) workitem.ID {
 	for it := range c.Items.All() {
 		return it.ID
 	}
@@ -123,7 +123,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	if err != nil {
 		return err
 	}
-	if j.Kind == store.JobCall {
+	if j.Kind == state.JobCall {
 		return m.settleCall(c, j, failure)
 	}
 	action, payload := workitem.Complete, output
@@ -134,7 +134,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 		}
 	}
 	m.then(m.act(c.ID, j.Item, move{do: action, payload: payload})) // after the child cases of its steps have ended
-	err = m.endJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobDone, failure })
+	err = m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 }
 
 // settleCall ends a call, or puts it off until its next attempt.
-func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Failure) error {
+func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
-		if err := m.endJob(c.ID, j, func(e *store.JobMoved) { e.To = store.JobDone }); err != nil {
+		if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
 			return err
 		}
 		return m.run(0)
@@ -157,8 +157,8 @@ func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Fail
 		p := call.Retry
 		p.Filters = nil // the worker has asked them; the answer is in the failure
 		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
-			return m.moveJob(c.ID, j, func(e *store.JobMoved) {
-				e.To, e.Due, e.Failure, e.Owner = store.JobPending, m.now.Add(wait), failure, ""
+			return m.moveJob(c.ID, j, func(e *state.JobMoved) {
+				e.To, e.Due, e.Failure, e.Owner = state.JobPending, m.now.Add(wait), failure, ""
 			})
 		}
 	}
@@ -166,21 +166,21 @@ func (m *Machine) settleCall(c *store.Case, j *store.Job, failure *workitem.Fail
 }
 
 // giveUp fails a job for good and leaves a note for the operator.
-func (m *Machine) giveUp(c *store.Case, j *store.Job, failure *workitem.Failure) error {
-	if err := m.endJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Failure = store.JobFailed, failure }); err != nil {
+func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
+	if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
 		return err
 	}
 	what := j.Name
 	if what == "" {
 		what = j.Kind
 	}
-	err := m.emit(&store.Noted{Case: c.ID, Task: taskOf(c, j), Code: store.NoteIncident,
+	err := m.emit(&state.Noted{Case: c.ID, Task: taskOf(c, j), Code: state.NoteIncident,
 		Text: fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure)})
 	if err != nil {
 		return err
 	}
-	if j.Kind == store.JobStart { // nothing else would ever happen to the case
-		m.then(m.endCase(c.ID, store.CaseFailed, failure, false))
+	if j.Kind == state.JobStart { // nothing else would ever happen to the case
+		m.then(m.endCase(c.ID, state.CaseFailed, failure, false))
 	}
 	return m.run(0)
 }
@@ -200,8 +200,8 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 		return m.giveUp(c, j, &workitem.Failure{Code: workitem.CodeCrash,
 			Message: fmt.Sprintf("its worker died %d times while it ran", crashes)})
 	}
-	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
-		e.To, e.Crashes, e.Owner, e.Lease, e.Attempt = store.JobPending, crashes, "", time.Time{}, j.Attempt-1
+	return m.moveJob(c.ID, j, func(e *state.JobMoved) {
+		e.To, e.Crashes, e.Owner, e.Lease, e.Attempt = state.JobPending, crashes, "", time.Time{}, j.Attempt-1
 	})
 }
 
@@ -209,20 +209,20 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 // refused. The error wraps [ErrLeaseLost] if no worker holds the job.
 func (m *Machine) Reclaim(id workitem.JobID) error {
 	_, j := m.tree.Job(id)
-	if j == nil || j.State != store.JobRunning {
+	if j == nil || j.State != state.JobRunning {
 		return fmt.Errorf("job %s is not running: %w", id, ErrLeaseLost)
 	}
 	return m.Release(id, j.Fence, false)
 }
 
 // held finds a job that a worker holds, and makes it the cause of what follows.
-func (m *Machine) held(id workitem.JobID, fence int64) (*store.Case, *store.Job, error) {
+func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
 	m.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
 	if j == nil {
 		return nil, nil, fmt.Errorf("job %s has ended: %w", id, ErrLeaseLost)
 	}
-	if j.State != store.JobRunning || j.Fence != fence {
+	if j.State != state.JobRunning || j.Fence != fence {
 		return nil, nil, fmt.Errorf("job %s is %s with fence %d, and the worker holds fence %d: %w",
 			id, j.State, j.Fence, fence, ErrLeaseLost)
 	}
@@ -253,9 +253,9 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	if err != nil {
 		return err
 	}
-	return m.moveJob(c.ID, j, func(e *store.JobMoved) { e.Lease = lease })
+	return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
-func callFailure(j *store.Job, f *workitem.Failure, now time.Time) retry.Failure {
+func callFailure(j *state.Job, f *workitem.Failure, now time.Time) retry.Failure {
 	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -18,13 +18,13 @@ func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	}
 	s.State = workitem.StepWaiting
 	s.Result, _ = json.Marshal(text) // a string always has a JSON form
-	return s, m.emit(&store.StepOpened{Step: s})
+	return s, m.emit(&state.StepOpened{Step: s})
 }
 
 // openWait has a step wait for an event, or take the oldest one that was sent before.
 func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
-	var mail *store.Message
+	var mail *state.Message
 	for sent := range c.Mail.All() {
 		if sent.Name == s.Target && !s.Topic {
 			mail = sent
@@ -32,17 +32,17 @@ func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step
 		}
 	}
 	if mail == nil {
-		return s, m.emit(&store.StepOpened{Step: s})
+		return s, m.emit(&state.StepOpened{Step: s})
 	}
 	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), m.now, time.Time{}
-	if err := m.emit(&store.StepOpened{Step: s}); err != nil {
+	if err := m.emit(&state.StepOpened{Step: s}); err != nil {
 		return nil, err
 	}
-	return s, m.emit(&store.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
+	return s, m.emit(&state.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
 }
 
 // Send gives a case an event: to the step that has waited for it longest, or, if none waits, to the first that will.
-func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
+func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 	c := m.tree.Case(id)
 	if c == nil {
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
@@ -52,7 +52,7 @@ func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
 	}
 	mail := *message
 	mail.ID, mail.Case, mail.Sent = m.host.NewMessageID(m.now), id, m.now
-	if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+	if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
 		return err
 	}
 	for s := range m.tree.Case(id).Steps.All() {
@@ -64,12 +64,12 @@ func (m *Machine) Send(id workitem.CaseID, message *store.Message) error {
 }
 
 // deliver ends the wait of a step.
-func (m *Machine) deliver(s *workitem.Step, mail *store.Message) error {
-	err := m.emit(&store.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
+func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
+	err := m.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
 	if err != nil {
 		return err
 	}
-	err = m.moveStep(s, func(e *store.StepMoved) {
+	err = m.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
 	})
 	if err != nil {
@@ -87,9 +87,9 @@ func orNull(value json.RawMessage) json.RawMessage {
 
 // Publish gives everybody in the tree who waits for a topic its value, once each, and says how many there were. Nothing
 // is kept for those who will wait for it later.
-func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
+func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	var waits []*workitem.Step
-	m.tree.Each(func(c *store.Case) {
+	m.tree.Each(func(c *state.Case) {
 		for s := range c.Steps.All() {
 			if s.Kind == workitem.StepEvent && s.Topic && s.Target == topic {
 				waits = append(waits, s)
@@ -99,7 +99,7 @@ func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
 	for _, s := range waits {
 		mail := *message
 		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.NewMessageID(m.now), s.Case, topic, true, m.now
-		if err := m.emit(&store.MessageSent{Message: &mail}); err != nil {
+		if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
 			return 0, err
 		}
 		if err := m.deliver(s, &mail); err != nil {
@@ -111,13 +111,13 @@ func (m *Machine) Publish(topic string, message *store.Message) (int, error) {
 
 // Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it
 // was used, or its job has ended.
-func (m *Machine) Redeem(token string, message *store.Message) error {
+func (m *Machine) Redeem(token string, message *state.Message) error {
 	text, err := json.Marshal(token)
 	if err != nil {
 		return err
 	}
 	var found *workitem.Step
-	m.tree.Each(func(c *store.Case) {
+	m.tree.Each(func(c *state.Case) {
 		for s := range c.Steps.All() {
 			if s.Kind == workitem.StepToken && string(s.Result) == string(text) {
 				found = s
@@ -127,7 +127,7 @@ func (m *Machine) Redeem(token string, message *store.Message) error {
 	if found == nil {
 		return fmt.Errorf("token: %w: it was never made, was used before, or the job that made it has ended", ErrNotFound)
 	}
-	if err := m.moveStep(found, func(e *store.StepMoved) { e.To = workitem.StepDone }); err != nil {
+	if err := m.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
 		return err
 	}
 	mail := *message

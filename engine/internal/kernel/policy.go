@@ -7,7 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -43,7 +43,7 @@ func (m *Machine) judge(
 }
 
 // decide asks a policy. One that the user wrote is a callback like any other.
-func (m *Machine) decide(c *store.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
+func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
 	if p.BuiltIn() {
 		return p.Decide(o)
 	}
@@ -63,7 +63,7 @@ func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err e
 	}
 	failure := noOutput(err)
 	m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
-		m.endCase(id, store.CaseFailed, failure, false)) // where the task has completed already
+		m.endCase(id, state.CaseFailed, failure, false)) // where the task has completed already
 	return nil
 }
 
@@ -72,7 +72,7 @@ func noOutput(err error) *workitem.Failure {
 }
 
 // tally counts the items, or the child cases, of an activation.
-func (m *Machine) tally(c *store.Case, t net.TaskID, generation int) workitem.Tally {
+func (m *Machine) tally(c *state.Case, t net.TaskID, generation int) workitem.Tally {
 	if c.Net.Task(t).Kind == net.Composite {
 		return m.tree.Children(c.ID, c.Net.TaskName(t), generation)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -14,7 +14,7 @@ import (
 // time, at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those
 // of a run that it restarts; the first item that a worker does takes them over.
 func (m *Machine) Start(
-	c *store.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
+	c *state.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
 	c.Root, c.Number = c.ID, 1
 	begin, err := m.createCase(c, d, input)
@@ -35,7 +35,7 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	steps := m.copied
 	m.copied = nil
 	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
-		if j.Kind == store.JobRun {
+		if j.Kind == state.JobRun {
 			return m.copySteps(id, j, steps)
 		}
 	}
@@ -51,13 +51,13 @@ func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait t
 	if err != nil {
 		return err
 	}
-	j := &store.Job{Kind: store.JobTell, Name: t.Handler, Input: t.Value, Due: m.now.Add(wait), Failure: failure,
+	j := &state.Job{Kind: state.JobTell, Name: t.Handler, Input: t.Value, Due: m.now.Add(wait), Failure: failure,
 		Priority: c.Priority, Detached: true}
 	if failure != nil {
 		j.Attempt = 1
 	}
 	if h := d.Handlers[t.Handler]; h != nil && h.Run == nil && d.Calls[t.Handler] != nil {
-		j.Kind, j.Queue = store.JobCall, d.Calls[t.Handler].Queue
+		j.Kind, j.Queue = state.JobCall, d.Calls[t.Handler].Queue
 	}
 	return m.addJob(c.ID, j)
 }
@@ -69,8 +69,8 @@ func (m *Machine) Remove() error {
 	if !root.State.Final() {
 		return fmt.Errorf("case %s cannot be removed: it %w; it is %s", root.ID, ErrUnfinished, root.State)
 	}
-	var left *store.Job
-	m.tree.Each(func(c *store.Case) {
+	var left *state.Job
+	m.tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
 			left = j
 		}
@@ -79,5 +79,5 @@ func (m *Machine) Remove() error {
 		return fmt.Errorf("case %s cannot be removed: it %w; job %s (%s %s) is %s",
 			root.ID, ErrUnfinished, left.ID, left.Kind, left.Name, left.State)
 	}
-	return m.emit(&store.CaseRemoved{Case: root.ID})
+	return m.emit(&state.CaseRemoved{Case: root.ID})
 }

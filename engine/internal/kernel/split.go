@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -26,11 +26,11 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 		var steps []step
 		for _, u := range tasks {
 			switch c.Tasks[u].State {
-			case store.TaskStarted:
+			case state.TaskStarted:
 				steps = append(steps, m.cancelTask(id, u))
 				m.touchedOf(c).retry.Add(int(u))
-			case store.TaskEnabled:
-				steps = append(steps, m.drop(id, u, store.TaskEnabled, store.TaskCanceled))
+			case state.TaskEnabled:
+				steps = append(steps, m.drop(id, u, state.TaskEnabled, state.TaskCanceled))
 				emptied = append(emptied, c.Net.PrivateInputs(u)...)
 				m.touchedOf(c).retry.Add(int(u))
 			}
@@ -49,7 +49,7 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 		if tokens == 0 {
 			continue
 		}
-		if err := m.emit(&store.Removed{Case: id, Task: t, From: p, Tokens: tokens}); err != nil {
+		if err := m.emit(&state.Removed{Case: id, Task: t, From: p, Tokens: tokens}); err != nil {
 			return err
 		}
 		emptied = append(emptied, p)
@@ -70,7 +70,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 		if err != nil {
 			return m.unread(id, t, generation, err)
 		}
-		if err := m.emit(&store.Produced{Case: id, Task: t, Into: into}); err != nil {
+		if err := m.emit(&state.Produced{Case: id, Task: t, Into: into}); err != nil {
 			return err
 		}
 		for _, p := range into {
@@ -96,14 +96,14 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.Marking[c.Net.End()] > 0 {
-			m.then(m.endCase(id, store.CaseCompleted, nil, false))
+			m.then(m.endCase(id, state.CaseCompleted, nil, false))
 		}
 		return nil
 	}
 }
 
 // route says which outputs of a completed task get a token, in flow order.
-func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *workflow.Task) ([]net.ConditionID, error) {
+func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) ([]net.ConditionID, error) {
 	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
 	if gate == net.And {
 		return outputs, m.checkChoice(c, t)
@@ -132,7 +132,7 @@ func (m *Machine) route(c *store.Case, t net.TaskID, generation int, spec *workf
 }
 
 // checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow.
-func (m *Machine) checkChoice(c *store.Case, t net.TaskID) error {
+func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 	ch := m.choice
 	if ch == nil || ch.at != c.ID || ch.t != t {
 		return nil
@@ -142,7 +142,7 @@ func (m *Machine) checkChoice(c *store.Case, t net.TaskID) error {
 		ErrBadRoute, c.Net.TaskName(t), c.Workflow, flowsOf(c, t))
 }
 
-func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
+func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
 	chosen := make(map[net.ConditionID]bool, len(names))
 	for _, name := range names {
 		p, ok := c.Net.Target(t, name)
@@ -166,7 +166,7 @@ func targetsOf(c *store.Case, t net.TaskID, gate net.Gate, names []string) ([]ne
 }
 
 // flowsOf names what a task flows to as an author would: the task behind an implicit condition.
-func flowsOf(c *store.Case, t net.TaskID) string {
+func flowsOf(c *state.Case, t net.TaskID) string {
 	var names []string
 	for _, p := range c.Net.Outputs(t) {
 		name := c.Net.ConditionName(p)

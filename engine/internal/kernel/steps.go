@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -20,7 +20,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 		return nil, err
 	}
 	if j.Crashes > 0 && len(steps) > 0 {
-		if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.Crashes = 0 }); err != nil {
+		if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
 			return nil, err
 		}
 	}
@@ -51,7 +51,7 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 			continue
 		}
 		for _, e := range m.changes {
-			if moved, ok := e.(*store.StepMoved); ok && moved.Step == s.ID {
+			if moved, ok := e.(*state.StepMoved); ok && moved.Step == s.ID {
 				now := *s
 				now.State, now.Result, now.Failure, now.Ended = moved.To, moved.Result, moved.Failure, moved.At
 				stored[i] = &now
@@ -61,13 +61,13 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 }
 
 // openStep records a new step.
-func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Step) (*workitem.Step, error) {
+func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
 	s.ID, s.Job, s.Case = m.host.NewStepID(m.now), j.ID, id
 	if s.Created.IsZero() || s.Created.After(m.now) { // otherwise the run says when it began, from which a deadline counts
 		s.Created = m.now
 	}
-	if j.Kind == store.JobRun {
+	if j.Kind == state.JobRun {
 		s.Item = j.Item
 	}
 	if s.Run == 0 {
@@ -83,7 +83,7 @@ func (m *Machine) openStep(id workitem.CaseID, j *store.Job, given *workitem.Ste
 	case s.Kind == workitem.StepCase:
 		return m.openCallee(id, j, &s)
 	}
-	return &s, m.emit(&store.StepOpened{Step: &s})
+	return &s, m.emit(&state.StepOpened{Step: &s})
 }
 
 // stepMoved writes what a run says of one of its waiting steps.
@@ -93,14 +93,14 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 	if s == nil {
 		return m.endedStep(given)
 	}
-	err := m.moveStep(s, func(e *store.StepMoved) {
+	err := m.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Attempt, e.Due, e.Result, e.Failure = given.State, given.Attempt, given.Due, given.Result, given.Failure
 	})
 	if err != nil {
 		return nil, err
 	}
 	if given.State.Final() && !s.Child.IsZero() {
-		m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+		m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
 	}
 	now := *given
 	if given.State.Final() {
@@ -124,8 +124,8 @@ func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
 }
 
 // moveStep changes a waiting step; what the caller does not set stays as it is.
-func (m *Machine) moveStep(s *workitem.Step, set func(*store.StepMoved)) error {
-	e := &store.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
+func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
+	e := &state.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
 		Failure: s.Failure, At: m.now}
 	set(e)
 	return m.emit(e)
@@ -166,15 +166,15 @@ func (m *Machine) Suspend(
 	if waits == 0 || !allWait(c, steps, stored, known) {
 		return stored, false, nil
 	}
-	err = m.moveJob(c.ID, j, func(e *store.JobMoved) {
-		e.To, e.Due, e.Owner, e.Lease, e.Attempt = store.JobWaiting, due, "", time.Time{}, j.Attempt-1
+	err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
+		e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobWaiting, due, "", time.Time{}, j.Attempt-1
 	})
 	return stored, err == nil, err
 }
 
 // allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
 // does not wait for.
-func allWait(c *store.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
+func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
 	for i, s := range given {
 		if s.State == workitem.StepWaiting && c.Step(stored[i].ID) == nil {
 			return false
@@ -213,16 +213,16 @@ func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 		var err error
 		switch s.Kind {
 		case workitem.StepSleep:
-			err = m.moveStep(s, func(e *store.StepMoved) { e.To = workitem.StepDone })
+			err = m.moveStep(s, func(e *state.StepMoved) { e.To = workitem.StepDone })
 		case workitem.StepEvent:
-			err = m.moveStep(s, func(e *store.StepMoved) {
+			err = m.moveStep(s, func(e *state.StepMoved) {
 				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("event %q did not come", s.Target))
 			})
 		case workitem.StepCase:
-			err = m.moveStep(s, func(e *store.StepMoved) {
+			err = m.moveStep(s, func(e *state.StepMoved) {
 				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("case %s of %s did not end", s.Child, s.Target))
 			})
-			m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+			m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 		if err != nil {
 			return err
@@ -240,10 +240,10 @@ func tooLong(s *workitem.Step, what string) *workitem.Failure {
 // wake has a job that waits go on.
 func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	j := m.tree.Case(id).Job(job)
-	if j == nil || j.State != store.JobWaiting {
+	if j == nil || j.State != state.JobWaiting {
 		return nil
 	}
-	return m.moveJob(id, j, func(e *store.JobMoved) { e.To, e.Due = store.JobPending, m.now })
+	return m.moveJob(id, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
 // endSteps ends what a job that has ended still waited for.
@@ -252,11 +252,11 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 		if s.Job != job {
 			continue
 		}
-		if err := m.moveStep(s, func(e *store.StepMoved) { e.To = workitem.StepCanceled }); err != nil {
+		if err := m.moveStep(s, func(e *state.StepMoved) { e.To = workitem.StepCanceled }); err != nil {
 			return err
 		}
 		if !s.Child.IsZero() {
-			m.then(m.endCase(s.Child, store.CaseCanceled, nil, true))
+			m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 	}
 	return nil

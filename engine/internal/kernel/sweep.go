@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -19,7 +19,7 @@ func newTouched(conditions, tasks int) *touched {
 }
 
 // touchedOf returns the collection of what changed in a case.
-func (m *Machine) touchedOf(c *store.Case) *touched {
+func (m *Machine) touchedOf(c *state.Case) *touched {
 	if m.touched == nil {
 		m.touched = make(map[workitem.CaseID]*touched, 1)
 	}
@@ -30,10 +30,10 @@ func (m *Machine) touchedOf(c *store.Case) *touched {
 }
 
 // touch notes that the tokens of a condition changed.
-func (m *Machine) touch(c *store.Case, p net.ConditionID) { m.touchedOf(c).conditions.Add(int(p)) }
+func (m *Machine) touch(c *state.Case, p net.ConditionID) { m.touchedOf(c).conditions.Add(int(p)) }
 
 // touchBusy notes that a task became busy or idle.
-func (m *Machine) touchBusy(c *store.Case, t net.TaskID) { m.touchedOf(c).busy.Add(int(t)) }
+func (m *Machine) touchBusy(c *state.Case, t net.TaskID) { m.touchedOf(c).busy.Add(int(t)) }
 
 // takeTouched takes what changed in a case so far: the completion of a task, which looks again at its joins when the
 // tasks behind it have been tried. What runs to its end on the way collects its own changes, so that it does not get

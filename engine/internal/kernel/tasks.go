@@ -8,7 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -18,8 +18,8 @@ import (
 func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
-		state := c.Tasks[t].State
-		if c.State.Final() || m.ending[id] || state == store.TaskStarted {
+		task := c.Tasks[t]
+		if c.State.Final() || m.ending[id] || task.State == state.TaskStarted {
 			return nil
 		}
 		var busy net.Bits
@@ -29,11 +29,11 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 		d := c.Net.Enabled(t, c.Marking, busy)
 		switch {
 		case d.Undecided:
-			return m.emit(&store.Noted{Case: id, Task: t, Code: store.NoteUndecided,
+			return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteUndecided,
 				Text: fmt.Sprintf("or-join %s waits: its search ran out of its budget", c.Net.TaskName(t))})
-		case d.Enabled && state != store.TaskEnabled:
+		case d.Enabled && task.State != state.TaskEnabled:
 			return m.enable(c, t)
-		case !d.Enabled && state == store.TaskEnabled:
+		case !d.Enabled && task.State == state.TaskEnabled:
 			m.then(m.withdraw(id, t))
 		}
 		return nil
@@ -41,7 +41,7 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 }
 
 // enable begins a new activation. No token is consumed.
-func (m *Machine) enable(c *store.Case, t net.TaskID) error {
+func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	spec, err := m.spec(c, t)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (m *Machine) enable(c *store.Case, t net.TaskID) error {
 	if err := m.mayEnable(c, t, generation); err != nil {
 		return err
 	}
-	if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: store.TaskEnabled, Generation: generation}); err != nil {
+	if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: state.TaskEnabled, Generation: generation}); err != nil {
 		return err
 	}
 	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
@@ -94,7 +94,7 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 
 // populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at
 // once sees its siblings.
-func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spec *workflow.Task) error {
+func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
 		a := m.activation(c, t, generation)
@@ -123,7 +123,7 @@ func (m *Machine) populateCases(c *store.Case, t net.TaskID, generation int, spe
 func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step {
 	return func() error {
 		c := m.tree.Case(id)
-		if c.Tasks[t].State != store.TaskEnabled || c.Tasks[t].Generation != generation {
+		if c.Tasks[t].State != state.TaskEnabled || c.Tasks[t].Generation != generation {
 			return nil
 		}
 		m.then(m.begin(id), m.start(id, t, generation))
@@ -136,7 +136,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 	return func() error {
 		c := m.tree.Case(id)
 		task := c.Tasks[t]
-		if c.State.Final() || task.State != store.TaskEnabled || task.Generation != generation {
+		if c.State.Final() || task.State != state.TaskEnabled || task.Generation != generation {
 			return nil
 		}
 		spec, err := m.spec(c, t)
@@ -144,8 +144,8 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 			return err
 		}
 		consumed := c.Net.Consumes(nil, t, c.Marking)
-		err = m.emit(&store.TaskMoved{
-			Case: id, Task: t, To: store.TaskStarted, Generation: generation, Consumed: consumed,
+		err = m.emit(&state.TaskMoved{
+			Case: id, Task: t, To: state.TaskStarted, Generation: generation, Consumed: consumed,
 		})
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 
 // withdrawals lists steps that withdraw the enabled tasks next to the conditions, if their joins are satisfied no
 // longer.
-func (m *Machine) withdrawals(c *store.Case, conditions []net.ConditionID) []step {
+func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []step {
 	var steps []step
 	seen := net.NewBits(len(c.Tasks))
 	for _, p := range conditions {
@@ -179,7 +179,7 @@ func (m *Machine) withdrawals(c *store.Case, conditions []net.ConditionID) []ste
 // retire is the half of try that only withdraws.
 func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
-		if m.tree.Case(id).Tasks[t].State != store.TaskEnabled {
+		if m.tree.Case(id).Tasks[t].State != state.TaskEnabled {
 			return nil
 		}
 		return m.try(id, t)()
@@ -188,7 +188,7 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 
 // complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
-	return m.leave(id, t, generation, store.TaskCompleted, func(c *store.Case, spec *workflow.Task) []step {
+	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
 			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.letGo,
 			m.region(id, t), m.split(id, t, generation, spec),
@@ -198,10 +198,10 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 
 // fail ends an activation badly, and its case with it.
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
-	return m.leave(id, t, generation, store.TaskFailed, func(c *store.Case, spec *workflow.Task) []step {
+	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
 			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.letGo,
-			m.endCase(id, store.CaseFailed, failure, false),
+			m.endCase(id, state.CaseFailed, failure, false),
 		}
 	})
 }
@@ -209,19 +209,19 @@ func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure
 // leave moves a started task to a final state and cancels what it still owns. Every way out checks state and
 // generation, so an activation ends once, and a late verdict is ignored.
 func (m *Machine) leave(
-	id workitem.CaseID, t net.TaskID, generation int, to store.TaskState, rest func(*store.Case, *workflow.Task) []step,
+	id workitem.CaseID, t net.TaskID, generation int, to state.TaskState, rest func(*state.Case, *workflow.Task) []step,
 ) step {
 	return func() error {
 		c := m.tree.Case(id)
 		task := c.Tasks[t]
-		if c.State.Final() || task.State != store.TaskStarted || task.Generation != generation {
+		if c.State.Final() || task.State != state.TaskStarted || task.Generation != generation {
 			return nil
 		}
 		spec, err := m.spec(c, t)
 		if err != nil {
 			return err
 		}
-		if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: to, Generation: generation}); err != nil {
+		if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: to, Generation: generation}); err != nil {
 			return err
 		}
 		m.touchBusy(c, t)
@@ -233,16 +233,16 @@ func (m *Machine) leave(
 
 // withdraw takes an enabling back.
 func (m *Machine) withdraw(id workitem.CaseID, t net.TaskID) step {
-	return m.drop(id, t, store.TaskEnabled, store.TaskDisabled)
+	return m.drop(id, t, state.TaskEnabled, state.TaskDisabled)
 }
 
 // cancelTask cancels a started task.
 func (m *Machine) cancelTask(id workitem.CaseID, t net.TaskID) step {
-	return m.drop(id, t, store.TaskStarted, store.TaskCanceled)
+	return m.drop(id, t, state.TaskStarted, state.TaskCanceled)
 }
 
 // drop ends an activation from outside, with all that it owns; no policy is asked.
-func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to store.TaskState) step {
+func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskState) step {
 	return func() error {
 		c := m.tree.Case(id)
 		task := c.Tasks[t]
@@ -253,14 +253,14 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to store.TaskStat
 		if err != nil {
 			return err
 		}
-		if err := m.emit(&store.TaskMoved{Case: id, Task: t, To: to, Generation: task.Generation}); err != nil {
+		if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: to, Generation: task.Generation}); err != nil {
 			return err
 		}
 		hook := m.taskHook(id, t, task.Generation, "onCanceled", spec.Hooks.OnCanceled)
-		if to == store.TaskDisabled {
+		if to == state.TaskDisabled {
 			hook = m.taskHook(id, t, task.Generation, "onDisabled", spec.Hooks.OnDisabled)
 		}
-		if from == store.TaskStarted {
+		if from == state.TaskStarted {
 			m.touchBusy(c, t)
 		}
 		m.then(m.disown(id, t, task.Generation), hook, m.letGo)
@@ -282,11 +282,11 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step 
 		if c.Net.Task(t).Kind == net.Composite {
 			children := slices.Collect(m.tree.Brood(id, name, generation))
 			for _, child := range slices.Backward(children) {
-				steps = append(steps, m.endCase(child.ID, store.CaseCanceled, nil, true))
+				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, nil, true))
 			}
 		}
 		m.then(steps...)
-		var jobs []*store.Job
+		var jobs []*state.Job
 		for j := range c.Jobs.All() {
 			if j.Item.IsZero() && j.Owned(name, generation) {
 				jobs = append(jobs, j)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -28,7 +28,7 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 			if timer.Task == nil {
 				continue
 			}
-			err := m.addJob(id, &store.Job{Kind: store.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
+			err := m.addJob(id, &state.Job{Kind: state.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
 				Generation: generation, Due: m.now.Add(timer.After)})
 			if err != nil {
 				return err
@@ -39,7 +39,7 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 }
 
 // fireTimer calls what a timer is for.
-func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *store.Job) step {
+func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *state.Job) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if timer.Task != nil {
@@ -75,17 +75,17 @@ func (m *Machine) late(it *workitem.Item, a workitem.Action, reason *workitem.Fa
 // Fire does what a due timer, or the end of a wait, is for.
 func (m *Machine) Fire(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
-	if j == nil || j.State != store.JobPending {
+	if j == nil || j.State != state.JobPending {
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
 	m.cause = activities.CauseTimer
-	if err := m.moveJob(c.ID, j, func(e *store.JobMoved) { e.To, e.Attempt = store.JobDone, j.Attempt+1 }); err != nil {
+	if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
 		return err
 	}
 	switch j.Kind {
-	case store.JobStart:
+	case state.JobStart:
 		m.then(m.firstTasks(c.ID))
-	case store.JobTimer:
+	case state.JobTimer:
 		t, timer, err := m.timerOf(c, j)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 }
 
 // timerOf finds what the definition says of the timer that a job is for; nil if nothing.
-func (m *Machine) timerOf(c *store.Case, j *store.Job) (net.TaskID, *activities.Timer, error) {
+func (m *Machine) timerOf(c *state.Case, j *state.Job) (net.TaskID, *activities.Timer, error) {
 	t, _ := c.Net.TaskByName(j.Task)
 	spec, err := m.spec(c, t)
 	if err != nil {
@@ -136,27 +136,27 @@ func (m *Machine) PutOff(
 	id workitem.JobID, wait time.Duration, maxAttempts int, failure *workitem.Failure, insist Insist,
 ) error {
 	c, j := m.tree.Job(id)
-	if j == nil || j.State != store.JobPending {
+	if j == nil || j.State != state.JobPending {
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
 	m.cause = activities.CauseTimer
 	if j.Attempt+1 >= maxAttempts {
 		last := *j
 		last.Attempt++
-		if j.Kind == store.JobTimer && insist < NotAtAll {
+		if j.Kind == state.JobTimer && insist < NotAtAll {
 			if err := m.endAnyway(c, &last, failure, insist.calls()); err != nil {
 				return err
 			}
 		}
 		return m.giveUp(c, &last, failure)
 	}
-	return m.moveJob(c.ID, j, func(e *store.JobMoved) {
+	return m.moveJob(c.ID, j, func(e *state.JobMoved) {
 		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure
 	})
 }
 
 // endAnyway ends the items that a timer was to end, and notes an incident for each.
-func (m *Machine) endAnyway(c *store.Case, j *store.Job, cause *workitem.Failure, calls calls) error {
+func (m *Machine) endAnyway(c *state.Case, j *state.Job, cause *workitem.Failure, calls calls) error {
 	t, timer, err := m.timerOf(c, j)
 	if err != nil || timer == nil || timer.Does != workitem.Fail && timer.Does != workitem.Cancel {
 		return err
@@ -175,7 +175,7 @@ func (m *Machine) endAnyway(c *store.Case, j *store.Job, cause *workitem.Failure
 			return err
 		}
 		steps = append(steps, end)
-		err = m.emit(&store.Noted{Case: c.ID, Task: t, Code: store.NoteIncident, Text: fmt.Sprintf(
+		err = m.emit(&state.Noted{Case: c.ID, Task: t, Code: state.NoteIncident, Text: fmt.Sprintf(
 			"timer %s: %s of work item %s without its callbacks, which refused it %d times: %s",
 			timer.Name, timer.Does, it.Label(), j.Attempt, cause)})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -61,7 +61,7 @@ func (h *host) next() (id workitem.ID) {
 type world struct {
 	t    *testing.T
 	host *host
-	tree *store.Tree
+	tree *state.Tree
 	now  time.Time
 	log  []string // of callbacks
 	seq  int64
@@ -69,7 +69,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, defs ...*workflow.Definition) *world {
-	return &world{t: t, host: &host{defs: defs}, tree: store.NewTree(),
+	return &world{t: t, host: &host{defs: defs}, tree: state.NewTree(),
 		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: make(map[workitem.ID]string)}
 }
 
@@ -141,7 +141,7 @@ func (w *world) do(text string) (string, error) {
 		id := w.host.NewCaseID(w.now)
 		w.tree.Root = id
 		return w.command(func(m *kernel.Machine) error {
-			return m.Start(&store.Case{ID: id}, d, json.RawMessage(`1`), w.now, nil)
+			return m.Start(&state.Case{ID: id}, d, json.RawMessage(`1`), w.now, nil)
 		})
 	}
 	if text == "cancel" {
@@ -174,7 +174,7 @@ func (w *world) item(label string) (id workitem.ID) {
 }
 
 // path names a child case: "a.1.2/", "" for the root.
-func (w *world) path(c *store.Case) string {
+func (w *world) path(c *state.Case) string {
 	if c == nil || c.Parent.IsZero() {
 		return ""
 	}
@@ -184,8 +184,8 @@ func (w *world) path(c *store.Case) string {
 // word is an event in short: "a+2" for the second enabling of task a, "a*p,q" for a start that consumes from p and q, "a!" for a
 // completion, "a-" for a withdrawal, "ax" and "af" for a canceled and a failed task, "a>p" for what it produces, "~p" for what
 // a region empties, "a.1.1=started" for an item, "case=completed" for the end of a case, with what is left over.
-func (w *world) word(event store.Change) string {
-	conditions := func(c *store.Case, list []net.ConditionID) string {
+func (w *world) word(event state.Change) string {
+	conditions := func(c *state.Case, list []net.ConditionID) string {
 		var names []string
 		for _, p := range list {
 			names = append(names, c.Net.ConditionName(p))
@@ -193,36 +193,36 @@ func (w *world) word(event store.Change) string {
 		return strings.Join(names, ",")
 	}
 	switch e := event.(type) {
-	case *store.TaskMoved:
+	case *state.TaskMoved:
 		c := w.tree.Case(e.Case)
 		name := w.path(c) + c.Net.TaskName(e.Task)
 		switch e.To {
-		case store.TaskEnabled:
+		case state.TaskEnabled:
 			return fmt.Sprintf("%s+%d", name, e.Generation)
-		case store.TaskStarted:
+		case state.TaskStarted:
 			return name + "*" + conditions(c, e.Consumed)
 		}
-		return name + map[store.TaskState]string{store.TaskCompleted: "!", store.TaskDisabled: "-", store.TaskCanceled: "x",
-			store.TaskFailed: "f"}[e.To]
-	case *store.Produced:
+		return name + map[state.TaskState]string{state.TaskCompleted: "!", state.TaskDisabled: "-", state.TaskCanceled: "x",
+			state.TaskFailed: "f"}[e.To]
+	case *state.Produced:
 		c := w.tree.Case(e.Case)
 		return w.path(c) + c.Net.TaskName(e.Task) + ">" + conditions(c, e.Into)
-	case *store.Removed:
+	case *state.Removed:
 		c := w.tree.Case(e.Case)
 		return "~" + w.path(c) + c.Net.ConditionName(e.From)
-	case *store.ItemOpened:
+	case *state.ItemOpened:
 		w.ids[e.Item.ID] = w.path(w.tree.Case(e.Item.Case)) + e.Item.Label()
 		return w.ids[e.Item.ID] + "=" + e.Item.State.String()
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		return w.ids[e.Item] + "=" + e.To.String()
-	case *store.CaseEnded:
+	case *state.CaseEnded:
 		c := w.tree.Case(e.Case)
 		left := ""
 		if len(e.Leftover) > 0 {
 			left = "(" + conditions(c, e.Leftover) + ")"
 		}
 		return w.path(c) + "case=" + e.State.String() + left
-	case *store.Noted:
+	case *state.Noted:
 		return "note:" + e.Code
 	}
 	return ""

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -19,7 +19,7 @@ type Notifier struct {
 
 // subscription is what a wait for the end of a root case gets.
 type subscription struct {
-	ended    chan *store.Case // has room for the one case that it gets
+	ended    chan *state.Case // has room for the one case that it gets
 	incident chan struct{}
 }
 
@@ -32,7 +32,7 @@ func New() *Notifier {
 }
 
 // Committed signals a change of the root case. If the case has ended, those that wait for that get it.
-func (n *Notifier) Committed(tree *store.Tree, changes []store.Change) {
+func (n *Notifier) Committed(tree *state.Tree, changes []state.Change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, root := range []workitem.CaseID{tree.Root, {}} {
@@ -56,9 +56,9 @@ func (n *Notifier) Committed(tree *store.Tree, changes []store.Change) {
 }
 
 // isIncident reports whether a change says that a job was given up, and a person has to decide.
-func isIncident(e store.Change) bool {
-	n, ok := e.(*store.Noted)
-	return ok && n.Code == store.NoteIncident
+func isIncident(e state.Change) bool {
+	n, ok := e.(*state.Noted)
+	return ok && n.Code == state.NoteIncident
 }
 
 // signal signals a channel with room for one signal, unless that one is still there.
@@ -117,7 +117,7 @@ func (n *Notifier) subscribe(root workitem.CaseID) (changed chan struct{}, unsub
 
 // subscribeEnd is like subscribe for the end and the incidents of a root case.
 func (n *Notifier) subscribeEnd(root workitem.CaseID) (s *subscription, unsubscribe func()) {
-	s = &subscription{ended: make(chan *store.Case, 1), incident: make(chan struct{}, 1)}
+	s = &subscription{ended: make(chan *state.Case, 1), incident: make(chan struct{}, 1)}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -67,15 +68,15 @@ func (t *Topics) Waiting(topic string) []workitem.CaseID {
 }
 
 // Committed adds the steps that wait from now on, and removes the topics that no step of the tree waits for any longer.
-func (t *Topics) Committed(tree *store.Tree, changes []store.Change) {
+func (t *Topics) Committed(tree *state.Tree, changes []state.Change) {
 	moved := false
 	for _, e := range changes {
 		switch e := e.(type) {
-		case *store.StepOpened:
+		case *state.StepOpened:
 			if e.Step.Topic && e.Step.State == workitem.StepWaiting {
 				t.add(e.Step.Target, tree.Root)
 			}
-		case *store.StepMoved:
+		case *state.StepMoved:
 			moved = true
 		}
 	}
@@ -92,14 +93,14 @@ func (t *Topics) add(topic string, root workitem.CaseID) {
 }
 
 // prune removes the topics that no step of the tree waits for.
-func (t *Topics) prune(tree *store.Tree) {
+func (t *Topics) prune(tree *state.Tree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.topics[tree.Root]) == 0 {
 		return
 	}
 	awaited := make(map[string]bool)
-	tree.Each(func(c *store.Case) {
+	tree.Each(func(c *state.Case) {
 		for s := range c.Steps.All() {
 			awaited[s.Target] = awaited[s.Target] || s.Topic
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,13 +24,13 @@ var empty = net.MustCompile(&net.Definition{
 type committer struct {
 	testing.TB
 	topics *notify.Topics
-	trees  map[workitem.CaseID]*store.Tree
+	trees  map[workitem.CaseID]*state.Tree
 }
 
-func (c *committer) commit(root workitem.CaseID, changes ...store.Change) {
+func (c *committer) commit(root workitem.CaseID, changes ...state.Change) {
 	if c.trees[root] == nil {
-		c.trees[root] = store.NewTree()
-		require.NoError(c, c.trees[root].Apply(&store.CaseOpened{Case: &store.Case{ID: root, Root: root, Net: empty}}))
+		c.trees[root] = state.NewTree()
+		require.NoError(c, c.trees[root].Apply(&state.CaseOpened{Case: &state.Case{ID: root, Root: root, Net: empty}}))
 	}
 	for _, e := range changes {
 		require.NoError(c, c.trees[root].Apply(e))
@@ -41,14 +42,14 @@ func waitingStep(id byte, root workitem.CaseID, topic string) *workitem.Step {
 	return &workitem.Step{ID: workitem.StepID{id}, Case: root, Target: topic, Topic: true, State: workitem.StepWaiting}
 }
 
-func opened(s *workitem.Step) store.Change { return &store.StepOpened{Step: s} }
+func opened(s *workitem.Step) state.Change { return &state.StepOpened{Step: s} }
 
-func ended(s *workitem.Step) store.Change {
-	return &store.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: workitem.StepDone}
+func ended(s *workitem.Step) state.Change {
+	return &state.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: workitem.StepDone}
 }
 
 func TestTopicsOfCommits(t *testing.T) {
-	c := &committer{t, notify.NewTopics(), make(map[workitem.CaseID]*store.Tree)}
+	c := &committer{t, notify.NewTopics(), make(map[workitem.CaseID]*state.Tree)}
 	first, second := waitingStep(1, two, "news"), waitingStep(2, two, "news")
 	c.commit(two, opened(first), opened(second), opened(waitingStep(3, two, "other")))
 	c.commit(one, opened(waitingStep(4, one, "news")))

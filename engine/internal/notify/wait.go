@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -36,7 +37,7 @@ func Until[T any](ctx context.Context, n *Notifier, root workitem.CaseID, look L
 // Wait waits until a case has ended, or until look ends the wait, and returns the case. A root case is looked at once, and again
 // after each incident: a job of it was given up, so its end may not come. It is returned also if it is removed as it ends. The end
 // of a child case is found by looking after every change of its root case.
-func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*store.Case]) (*store.Case, error) {
+func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*state.Case]) (*state.Case, error) {
 	s, unsubscribe := n.subscribeEnd(id)
 	defer unsubscribe()
 	for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -18,19 +19,19 @@ var (
 	errGone   = errors.New("gone")
 	errClosed = errors.New("closed")
 	one, two  = workitem.CaseID{1}, workitem.CaseID{2}
-	incident  = &store.Noted{Case: one, Task: -1, Code: store.NoteIncident}
+	incident  = &state.Noted{Case: one, Task: -1, Code: state.NoteIncident}
 )
 
 // tree is a tree of one case.
-func tree(root workitem.CaseID, state store.CaseState) *store.Tree {
-	return store.NewTree(&store.Case{ID: root, Root: root, State: state})
+func tree(root workitem.CaseID, is state.CaseState) *state.Tree {
+	return state.NewTree(&state.Case{ID: root, Root: root, State: is})
 }
 
 // running is a look at a root case that goes on, and counts how often it is called.
-func running(calls *int) notify.Look[*store.Case] {
-	return func(context.Context) (*store.Case, bool, error) {
+func running(calls *int) notify.Look[*state.Case] {
+	return func(context.Context) (*state.Case, bool, error) {
 		*calls++
-		return &store.Case{ID: one, Root: one}, false, nil
+		return &state.Case{ID: one, Root: one}, false, nil
 	}
 }
 
@@ -52,16 +53,16 @@ func waiting[T any](wait func() (T, error)) func() (done bool, value T, err erro
 func TestWaitEndsWithTheCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, calls := notify.New(), 0
-		got := waiting(func() (*store.Case, error) { return n.Wait(t.Context(), one, running(&calls)) })
-		n.Committed(tree(one, store.CaseStarted), nil)
-		n.Committed(tree(two, store.CaseCompleted), nil)
+		got := waiting(func() (*state.Case, error) { return n.Wait(t.Context(), one, running(&calls)) })
+		n.Committed(tree(one, state.CaseStarted), nil)
+		n.Committed(tree(two, state.CaseCompleted), nil)
 		done, _, _ := got()
 		require.False(t, done, "neither a change of the case nor the end of another one ends the wait")
-		n.Committed(tree(one, store.CaseFailed), nil)
+		n.Committed(tree(one, state.CaseFailed), nil)
 		done, c, err := got()
 		require.True(t, done)
 		require.NoError(t, err)
-		require.Equal(t, store.CaseFailed, c.State)
+		require.Equal(t, state.CaseFailed, c.State)
 		require.Equal(t, 1, calls, "the end comes with the case: nothing is looked at again")
 	})
 }
@@ -69,23 +70,23 @@ func TestWaitEndsWithTheCase(t *testing.T) {
 // A case may end, and be removed, between the subscription and the first look, which then finds nothing.
 func TestWaitForACaseThatIsRemovedBeforeTheLook(t *testing.T) {
 	n := notify.New()
-	c, err := n.Wait(t.Context(), one, func(context.Context) (*store.Case, bool, error) {
-		n.Committed(tree(one, store.CaseCompleted), nil)
+	c, err := n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) {
+		n.Committed(tree(one, state.CaseCompleted), nil)
 		return nil, false, errGone
 	})
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCompleted, c.State)
+	require.Equal(t, state.CaseCompleted, c.State)
 }
 
 func TestWaitEndsWithTheLook(t *testing.T) {
 	n := notify.New()
-	c, err := n.Wait(t.Context(), one, func(context.Context) (*store.Case, bool, error) {
-		return &store.Case{ID: one, State: store.CaseCanceled}, true, nil
+	c, err := n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) {
+		return &state.Case{ID: one, State: state.CaseCanceled}, true, nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, store.CaseCanceled, c.State)
+	require.Equal(t, state.CaseCanceled, c.State)
 
-	_, err = n.Wait(t.Context(), one, func(context.Context) (*store.Case, bool, error) { return nil, false, errGone })
+	_, err = n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) { return nil, false, errGone })
 	require.ErrorIs(t, err, errGone)
 }
 
@@ -93,21 +94,21 @@ func TestWaitEndsWithTheLook(t *testing.T) {
 func TestWaitLooksAgainAfterAnIncident(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, calls := notify.New(), 0
-		got := waiting(func() (*store.Case, error) {
-			return n.Wait(t.Context(), one, func(context.Context) (*store.Case, bool, error) {
+		got := waiting(func() (*state.Case, error) {
+			return n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) {
 				calls++
-				return &store.Case{ID: one, Root: one}, calls == 3, nil
+				return &state.Case{ID: one, Root: one}, calls == 3, nil
 			})
 		})
-		n.Committed(tree(one, store.CaseStarted), []store.Change{&store.Noted{Case: one, Code: "other"}})
-		n.Committed(tree(two, store.CaseStarted), []store.Change{incident})
+		n.Committed(tree(one, state.CaseStarted), []state.Change{&state.Noted{Case: one, Code: "other"}})
+		n.Committed(tree(two, state.CaseStarted), []state.Change{incident})
 		synctest.Wait()
 		require.Equal(t, 1, calls)
-		n.Committed(tree(one, store.CaseStarted), []store.Change{&store.CaseBegun{Case: one}, incident})
+		n.Committed(tree(one, state.CaseStarted), []state.Change{&state.CaseBegun{Case: one}, incident})
 		done, _, _ := got()
 		require.False(t, done)
 		require.Equal(t, 2, calls)
-		n.Committed(tree(one, store.CaseStarted), []store.Change{incident})
+		n.Committed(tree(one, state.CaseStarted), []state.Change{incident})
 		done, _, err := got()
 		require.True(t, done)
 		require.NoError(t, err)
@@ -117,21 +118,21 @@ func TestWaitLooksAgainAfterAnIncident(t *testing.T) {
 // The end of a child case is not announced: it is looked for after every change of its tree.
 func TestWaitForAChildCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, state := notify.New(), store.CaseStarted
-		got := waiting(func() (*store.Case, error) {
-			return n.Wait(t.Context(), two, func(context.Context) (*store.Case, bool, error) {
-				return &store.Case{ID: two, Root: one, Parent: one, State: state}, state.Final(), nil
+		n, is := notify.New(), state.CaseStarted
+		got := waiting(func() (*state.Case, error) {
+			return n.Wait(t.Context(), two, func(context.Context) (*state.Case, bool, error) {
+				return &state.Case{ID: two, Root: one, Parent: one, State: is}, is.Final(), nil
 			})
 		})
-		n.Committed(tree(one, store.CaseStarted), nil)
+		n.Committed(tree(one, state.CaseStarted), nil)
 		done, _, _ := got()
 		require.False(t, done)
-		state = store.CaseCompleted
-		n.Committed(tree(one, store.CaseStarted), nil)
+		is = state.CaseCompleted
+		n.Committed(tree(one, state.CaseStarted), nil)
 		done, c, err := got()
 		require.True(t, done)
 		require.NoError(t, err)
-		require.Equal(t, store.CaseCompleted, c.State)
+		require.Equal(t, state.CaseCompleted, c.State)
 	})
 }
 
@@ -142,8 +143,8 @@ func TestUntilLooksAgainAfterAChange(t *testing.T) {
 		got := waiting(func() (int, error) {
 			return notify.Until(t.Context(), n, one, func(context.Context) (int, bool, error) {
 				if calls++; calls == 1 {
-					n.Committed(tree(one, store.CaseStarted), nil)
-					n.Committed(tree(one, store.CaseStarted), nil)
+					n.Committed(tree(one, state.CaseStarted), nil)
+					n.Committed(tree(one, state.CaseStarted), nil)
 				}
 				return calls, calls == 3, nil
 			})
@@ -151,10 +152,10 @@ func TestUntilLooksAgainAfterAChange(t *testing.T) {
 		done, _, _ := got()
 		require.False(t, done)
 		require.Equal(t, 2, calls)
-		n.Committed(tree(two, store.CaseStarted), nil)
+		n.Committed(tree(two, state.CaseStarted), nil)
 		synctest.Wait()
 		require.Equal(t, 2, calls, "another case changed")
-		n.Committed(tree(one, store.CaseStarted), nil)
+		n.Committed(tree(one, state.CaseStarted), nil)
 		done, value, err := got()
 		require.True(t, done)
 		require.NoError(t, err)
@@ -199,11 +200,11 @@ func TestFollow(t *testing.T) {
 			require.False(t, done)
 			require.Equal(t, []int64{2, 3}, seen, "what comes after the position")
 			j.seqs = append(j.seqs, 5, 8)
-			n.Committed(tree(one, store.CaseStarted), nil)
+			n.Committed(tree(one, state.CaseStarted), nil)
 			synctest.Wait()
 			require.Equal(t, []int64{2, 3, 5, 8}, seen)
 			j.seqs, j.err = append(j.seqs, 9), errGone
-			n.Committed(tree(one, store.CaseStarted), nil)
+			n.Committed(tree(one, state.CaseStarted), nil)
 			done, _, err := got()
 			require.True(t, done)
 			require.ErrorIs(t, err, errGone)
@@ -240,7 +241,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 				require.False(t, done)
 				n.Close(errClosed)
 				n.Close(errGone)
-				n.Committed(tree(one, store.CaseCompleted), nil)
+				n.Committed(tree(one, state.CaseCompleted), nil)
 				done, _, err := got()
 				require.True(t, done)
 				later := wait(t.Context(), n)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -71,7 +72,7 @@ func (c *Cleaner) removeDue() (next time.Time, refused, err error) {
 	return next, refused, nil
 }
 
-func idsOf(cases []*store.Case) []workitem.CaseID {
+func idsOf(cases []*state.Case) []workitem.CaseID {
 	ids := make([]workitem.CaseID, len(cases))
 	for i, c := range cases {
 		ids[i] = c.ID

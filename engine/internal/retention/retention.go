@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Cases finds and removes root cases.
 type Cases interface {
 	// Find lists the root cases that match, as a store.Reader does.
-	Find(ctx context.Context, f store.CaseFilter) ([]*store.Case, error)
+	Find(ctx context.Context, f store.CaseFilter) ([]*state.Case, error)
 
 	// Remove removes root cases in one transaction, and returns those that it has left because they may not be removed yet. A case
 	// that is not there counts as removed. If there is an error, none was removed.
@@ -87,7 +88,7 @@ func (c *Cleaner) Stop() {
 func (c *Cleaner) Wait() { c.passes.Wait() }
 
 // Committed arranges for the removal of a root case that has ended, or that has no more jobs which kept it.
-func (c *Cleaner) Committed(tree *store.Tree, changes []store.Change) {
+func (c *Cleaner) Committed(tree *state.Tree, changes []state.Change) {
 	if !tree.Ended() || tree.Removed() {
 		return
 	}
@@ -97,11 +98,11 @@ func (c *Cleaner) Committed(tree *store.Tree, changes []store.Change) {
 	}
 	for _, e := range changes {
 		switch e := e.(type) {
-		case *store.CaseEnded:
+		case *state.CaseEnded:
 			if e.Case == tree.Root {
 				c.schedule(until)
 			}
-		case *store.JobMoved:
+		case *state.JobMoved:
 			if !e.To.Live() {
 				c.schedule(until)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -79,11 +80,11 @@ func (s *cases) end(n int, keep time.Duration) {
 	s.mu.Lock()
 	s.kept[id(n)] = until
 	s.mu.Unlock()
-	s.cleaner.Committed(ended(n, until), []store.Change{&store.CaseEnded{Case: id(n)}})
+	s.cleaner.Committed(ended(n, until), []state.Change{&state.CaseEnded{Case: id(n)}})
 }
 
-func ended(n int, until time.Time) *store.Tree {
-	return store.NewTree(&store.Case{ID: id(n), Root: id(n), State: store.CaseCompleted, KeepUntil: until})
+func ended(n int, until time.Time) *state.Tree {
+	return state.NewTree(&state.Case{ID: id(n), Root: id(n), State: state.CaseCompleted, KeepUntil: until})
 }
 
 // left waits for the end of the pass, and lists the cases that are there.
@@ -108,22 +109,22 @@ func (s *cases) after(d time.Duration) []int {
 }
 
 // Find implements retention.Cases.
-func (s *cases) Find(_ context.Context, f store.CaseFilter) ([]*store.Case, error) {
+func (s *cases) Find(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	if s.onFind != nil {
 		s.onFind()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []*store.Case
+	var found []*state.Case
 	for c, until := range s.kept {
 		if !until.After(f.Removable) {
-			found = append(found, &store.Case{ID: c, KeepUntil: until})
+			found = append(found, &state.Case{ID: c, KeepUntil: until})
 		}
 	}
-	slices.SortFunc(found, func(a, b *store.Case) int {
+	slices.SortFunc(found, func(a, b *state.Case) int {
 		return cmp.Or(a.KeepUntil.Compare(b.KeepUntil), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	if i := slices.IndexFunc(found, func(c *store.Case) bool { return c.ID.String() == f.After }); f.After != "" {
+	if i := slices.IndexFunc(found, func(c *state.Case) bool { return c.ID.String() == f.After }); f.After != "" {
 		found = found[i+1:]
 	}
 	return found[:min(len(found), f.Limit)], nil
@@ -184,21 +185,21 @@ func TestWhatArrangesForARemoval(t *testing.T) {
 	now := s.clock.Now()
 	finds := 0
 	s.onFind = func() { finds++ }
-	ends := []store.Change{&store.CaseEnded{Case: id(1)}}
-	passes := func(tree *store.Tree, changes []store.Change) bool {
+	ends := []state.Change{&state.CaseEnded{Case: id(1)}}
+	passes := func(tree *state.Tree, changes []state.Change) bool {
 		finds = 0
 		s.cleaner.Committed(tree, changes)
 		s.left()
 		return finds > 0
 	}
 	require.True(t, passes(ended(1, now), ends))
-	require.True(t, passes(ended(1, now), []store.Change{&store.JobMoved{Case: id(1), To: store.JobDone}}))
-	require.False(t, passes(ended(1, now), []store.Change{&store.JobMoved{Case: id(1), To: store.JobPending}}))
-	require.False(t, passes(ended(1, now), []store.Change{&store.CaseEnded{Case: id(2)}}), "a child case")
+	require.True(t, passes(ended(1, now), []state.Change{&state.JobMoved{Case: id(1), To: state.JobDone}}))
+	require.False(t, passes(ended(1, now), []state.Change{&state.JobMoved{Case: id(1), To: state.JobPending}}))
+	require.False(t, passes(ended(1, now), []state.Change{&state.CaseEnded{Case: id(2)}}), "a child case")
 	require.False(t, passes(ended(1, time.Time{}), ends), "it is kept for all time")
-	require.False(t, passes(store.NewTree(&store.Case{ID: id(1), KeepUntil: now}), ends), "it goes on")
+	require.False(t, passes(state.NewTree(&state.Case{ID: id(1), KeepUntil: now}), ends), "it goes on")
 	removed := ended(1, now)
-	require.NoError(t, removed.Apply(&store.CaseRemoved{Case: id(1)}))
+	require.NoError(t, removed.Apply(&state.CaseRemoved{Case: id(1)}))
 	require.False(t, passes(removed, ends))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 var (
@@ -29,7 +30,7 @@ func (a *app) cases() *cobra.Command {
 	l.flags(cmd)
 	l.ageFlags(cmd)
 	flags := cmd.Flags()
-	flags.Var(words[store.CaseState]{&f.States, store.ParseCaseState, caseWords}, "state",
+	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
 	flags.BoolVar(&f.RootOnly, "root-only", false, "no child cases")
 	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
@@ -51,12 +52,12 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	f.Workflow, f.Before, f.Since = l.workflow, l.older.before(at), l.newer.before(at)
 	names := namer{ctx: ctx, r: r}
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
-	read := func(p store.Page) ([]*store.Case, error) {
+	read := func(p store.Page) ([]*state.Case, error) {
 		f.Page = p
 		return r.Cases(ctx, f)
 	}
-	id := func(c *store.Case) string { return c.ID.String() }
-	return rows(l, t, read, id, rowOfCase, func(c *store.Case) ([]string, error) {
+	id := func(c *state.Case) string { return c.ID.String() }
+	return rows(l, t, read, id, rowOfCase, func(c *state.Case) ([]string, error) {
 		parent, as := "", ""
 		if !c.Parent.IsZero() {
 			parent, as = names.of(c.Parent), c.Label()

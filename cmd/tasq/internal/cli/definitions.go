@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 func (a *app) definitions() *cobra.Command {
@@ -112,14 +113,14 @@ func countCases(ctx context.Context, r store.Reader, byPrint map[string]*definit
 	}
 	defer func() { err = errors.Join(err, found.Err(), found.Close()) }()
 	for found.Next() {
-		var fingerprint, state string
+		var fingerprint, is string
 		var n int64
-		if err := found.Scan(&fingerprint, &state, &n); err != nil {
+		if err := found.Scan(&fingerprint, &is, &n); err != nil {
 			return err
 		}
 		switch d := byPrint[fingerprint]; {
 		case d == nil:
-		case state == store.CaseStarted.String():
+		case is == state.CaseStarted.String():
 			d.Live += n
 		default:
 			d.Ended += n

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // overdueAfter is how late work must be to be reported: an engine that is open does what is due within milliseconds, if
@@ -107,7 +108,7 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	jobs, err := r.Jobs(ctx, store.JobFilter{States: []store.JobState{store.JobPending, store.JobWaiting},
+	jobs, err := r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting},
 		Due: now().Add(-overdueAfter)})
 	for _, j := range jobs {
 		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, j.Name, j.Due})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -44,12 +45,12 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 		return printable.Duration(at.Sub(t)) + " ago"
 	}
 	t := l.a.table("EVENT", "NAME", "CASE", "SENT", "BY", "TAKEN", "VALUE")
-	read := func(p store.Page) ([]*store.Message, error) {
+	read := func(p store.Page) ([]*state.Message, error) {
 		f.Page = p
 		return r.Messages(ctx, f)
 	}
-	id := func(m *store.Message) string { return m.ID.String() }
-	return rows(l, t, read, id, rowOfEvent, func(m *store.Message) ([]string, error) {
+	id := func(m *state.Message) string { return m.ID.String() }
+	return rows(l, t, read, id, rowOfEvent, func(m *state.Message) ([]string, error) {
 		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), brief(m.Value, 40)}
 		return cells, names.err
 	})
@@ -68,7 +69,7 @@ type eventRow struct {
 	Value json.RawMessage    `json:"value,omitempty"`
 }
 
-func rowOfEvent(m *store.Message) eventRow {
+func rowOfEvent(m *state.Message) eventRow {
 	return eventRow{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
 		Taken: m.Taken, Value: m.Value}
 }

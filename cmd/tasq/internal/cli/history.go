@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -96,10 +97,10 @@ func (t *teller) entry(e *store.Entry) error {
 			continue
 		}
 		if t.a.output == "json" {
-			if e, ok := event.(*store.StepOpened); ok {
-				event = &store.StepOpened{Step: withoutSecret(e.Step)}
+			if e, ok := event.(*state.StepOpened); ok {
+				event = &state.StepOpened{Step: withoutSecret(e.Step)}
 			}
-			stored := store.AppendChanges(nil, []store.Change{event}, t.story.tree)
+			stored := state.AppendChanges(nil, []state.Change{event}, t.story.tree)
 			err := t.a.object(historyRow{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: subject(event),
 				Text: line, Event: stored[1 : len(stored)-1]})
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 func (a *app) jobs() *cobra.Command {
@@ -28,7 +29,7 @@ func (a *app) jobs() *cobra.Command {
 	}
 	l.flags(cmd)
 	flags := cmd.Flags()
-	flags.Var(words[store.JobState]{&f.States, store.ParseJobState, jobWords}, "state",
+	flags.Var(words[state.JobState]{&f.States, state.ParseJobState, jobWords}, "state",
 		"only those in these states: pending, running, waiting, done, canceled, failed")
 	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`, and of its work items")
 	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call, start, tell")
@@ -52,7 +53,7 @@ func (a *app) jobs() *cobra.Command {
 	return cmd
 }
 
-var jobKinds = []string{store.JobRun, store.JobTimer, store.JobWake, store.JobCall, store.JobStart, store.JobTell}
+var jobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobTell}
 
 func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (err error) {
 	if err := l.known(ctx, r); err != nil {
@@ -73,12 +74,12 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 	at := now()
 	names := namer{ctx: ctx, r: r}
 	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "TRY", "QUEUE", "OWNER", "FAILURE")
-	read := func(p store.Page) ([]*store.Job, error) {
+	read := func(p store.Page) ([]*state.Job, error) {
 		f.Page = p
 		return r.Jobs(ctx, f)
 	}
-	id := func(j *store.Job) string { return j.ID.String() }
-	return rows(l, t, read, id, rowOfJob, func(j *store.Job) ([]string, error) {
+	id := func(j *state.Job) string { return j.ID.String() }
+	return rows(l, t, read, id, rowOfJob, func(j *state.Job) ([]string, error) {
 		owner, err := ownerOf(ctx, r, j)
 		if err != nil {
 			return nil, err
@@ -98,7 +99,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 }
 
 // ownerOf names what a job belongs to: a work item, an activation of a task, or the case.
-func ownerOf(ctx context.Context, r store.Reader, j *store.Job) (string, error) {
+func ownerOf(ctx context.Context, r store.Reader, j *state.Job) (string, error) {
 	switch {
 	case !j.Item.IsZero():
 		items, err := r.Items(ctx, store.ItemFilter{ID: j.Item})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -61,7 +62,7 @@ func (n *namer) prefix(id workitem.CaseID) string {
 	if n.paths == nil {
 		n.paths = make(map[workitem.CaseID]string)
 	}
-	var found []*store.Case
+	var found []*state.Case
 	found, n.err = n.r.Cases(n.ctx, store.CaseFilter{ID: id})
 	switch {
 	case len(found) == 0:

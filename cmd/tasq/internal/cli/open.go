@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -114,7 +115,7 @@ func (n names) check(workflow, task string) error {
 }
 
 // findCase finds a case by its id. An id of something else gets a hint.
-func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*store.Case, error) {
+func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*state.Case, error) {
 	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
 	if err != nil || len(found) > 0 {
 		return first(found), err
@@ -138,7 +139,7 @@ func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*store.C
 }
 
 // caseByWord is findCase for an id as it was given, or the beginning of one.
-func caseByWord(ctx context.Context, r store.Reader, word string) (*store.Case, error) {
+func caseByWord(ctx context.Context, r store.Reader, word string) (*state.Case, error) {
 	var id workitem.CaseID
 	if err := resolve(ctx, r, caseIDs, word, &id); err != nil {
 		return nil, err
@@ -170,7 +171,7 @@ func first[T any](list []*T) *T {
 }
 
 // findTask finds a task of a case's workflow by its name.
-func findTask(c *store.Case, name string) (net.TaskID, error) {
+func findTask(c *state.Case, name string) (net.TaskID, error) {
 	if t, ok := c.Net.TaskByName(name); ok {
 		return t, nil
 	}

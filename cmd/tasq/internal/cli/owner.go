@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -80,7 +81,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 }
 
 // caseOf finds the case that a command acts on; nil for one that is about no case that is there.
-func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*store.Case, error) {
+func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*state.Case, error) {
 	id := c.Case
 	switch c.Kind {
 	case workflow.KindStart:
@@ -146,7 +147,7 @@ func (o *owning) gatherNew() error {
 
 // gather collects the definitions that this process can run: those that the database holds as text, the code that it has
 // for others, and the one that is to be started.
-func (o *owning) gather(stored []*store.Definition, code []*workflow.Definition, on *store.Case) error {
+func (o *owning) gather(stored []*store.Definition, code []*workflow.Definition, on *state.Case) error {
 	texts, err := rebuild(stored)
 	if err != nil {
 		return err
@@ -208,7 +209,7 @@ func (o *owning) gatherAll(stored []*store.Definition, code []*workflow.Definiti
 			newest[s.Name] = s
 		}
 	}
-	if err := o.gather(stored, code, &store.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
+	if err := o.gather(stored, code, &state.Case{Fingerprint: stored[0].Fingerprint}); err != nil {
 		return err
 	}
 	o.lacks = ""

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -106,58 +107,58 @@ func TestExitCodesOfAnOwner(t *testing.T) {
 // A story with what the scripts do not show.
 func TestTheStoryOfEveryEvent(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	c := &store.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
+	c := &state.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
 	other := workitem.CaseID{2}
-	s := newStory(store.NewTree(c), c.ID)
+	s := newStory(state.NewTree(c), c.ID)
 	draft, _ := c.Net.TaskByName("draft")
 	a, _ := c.Net.ConditionByName("a")
 	first := &workitem.Item{ID: workitem.ID{3}, Case: c.ID, Task: "draft", Generation: 2, Number: 1, Attempt: 1}
-	job := &store.Job{ID: workitem.JobID{4}, Case: c.ID, Task: "draft", Kind: store.JobCall, Name: "notify", Due: at.Add(time.Second)}
+	job := &state.Job{ID: workitem.JobID{4}, Case: c.ID, Task: "draft", Kind: state.JobCall, Name: "notify", Due: at.Add(time.Second)}
 	for _, step := range []struct {
-		event store.Change
+		event state.Change
 		want  string
 	}{
-		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskEnabled, Generation: 2}, "task draft enabled (activation 2)"},
-		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskStarted, Consumed: []net.ConditionID{a}},
+		{&state.TaskMoved{Case: c.ID, Task: draft, To: state.TaskEnabled, Generation: 2}, "task draft enabled (activation 2)"},
+		{&state.TaskMoved{Case: c.ID, Task: draft, To: state.TaskStarted, Consumed: []net.ConditionID{a}},
 			"task draft started, with a token of a"},
-		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskDisabled}, "task draft withdrawn"},
-		{&store.TaskMoved{Case: c.ID, Task: draft, To: store.TaskFailed}, "task draft failed"},
-		{&store.Removed{Case: c.ID, Task: draft, From: a, Tokens: 2}, "task draft emptied a of its cancellation region (2 tokens)"},
-		{&store.ItemOpened{Item: first}, "item draft.2.1 created"},
-		{&store.ItemMoved{Case: c.ID, Item: first.ID, To: workitem.Initialized, By: "ann"}, "item draft.2.1 reset by ann"},
-		{&store.ItemMoved{Case: c.ID, Item: workitem.ID{9}, To: workitem.Canceled},
+		{&state.TaskMoved{Case: c.ID, Task: draft, To: state.TaskDisabled}, "task draft withdrawn"},
+		{&state.TaskMoved{Case: c.ID, Task: draft, To: state.TaskFailed}, "task draft failed"},
+		{&state.Removed{Case: c.ID, Task: draft, From: a, Tokens: 2}, "task draft emptied a of its cancellation region (2 tokens)"},
+		{&state.ItemOpened{Item: first}, "item draft.2.1 created"},
+		{&state.ItemMoved{Case: c.ID, Item: first.ID, To: workitem.Initialized, By: "ann"}, "item draft.2.1 reset by ann"},
+		{&state.ItemMoved{Case: c.ID, Item: workitem.ID{9}, To: workitem.Canceled},
 			"item 09000000-0000-0000-0000-000000000000 canceled"},
-		{&store.JobOpened{Job: job}, "job call notify of draft scheduled, due in 1s"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},
+		{&state.JobOpened{Job: job}, "job call notify of draft scheduled, due in 1s"},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobRunning, Owner: "host/1"},
 			"job call notify of draft claimed by host/1"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/1"},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobRunning, Owner: "host/1"},
 			"job call notify of draft goes on: lease renewed by host/1"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobPending, Due: at, Crashes: 2},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobPending, Due: at, Crashes: 2},
 			"job call notify of draft put back (2 crashes so far)"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Crashes: 2, Owner: "host/2"},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobRunning, Crashes: 2, Owner: "host/2"},
 			"job call notify of draft claimed by host/2"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobRunning, Owner: "host/2"},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobRunning, Owner: "host/2"},
 			"job call notify of draft has come further: its crashes are forgotten"},
-		{&store.JobMoved{Case: c.ID, Job: job.ID, To: store.JobFailed, Failure: &workitem.Failure{Code: "crash"}},
+		{&state.JobMoved{Case: c.ID, Job: job.ID, To: state.JobFailed, Failure: &workitem.Failure{Code: "crash"}},
 			"job call notify of draft failed: crash"},
-		{&store.Noted{Case: c.ID, Task: -1, Code: "incident", Text: "look"}, "note: incident: look"},
-		{&store.Noted{Case: c.ID, Task: draft, Code: "incident", Text: "look"}, "note on task draft: incident: look"},
-		{&store.CaseEnded{Case: c.ID, State: store.CaseCompleted, Leftover: []net.ConditionID{a}, Output: []byte(`{ "n": 1 }`)},
+		{&state.Noted{Case: c.ID, Task: -1, Code: "incident", Text: "look"}, "note: incident: look"},
+		{&state.Noted{Case: c.ID, Task: draft, Code: "incident", Text: "look"}, "note on task draft: incident: look"},
+		{&state.CaseEnded{Case: c.ID, State: state.CaseCompleted, Leftover: []net.ConditionID{a}, Output: []byte(`{ "n": 1 }`)},
 			`case completed with {"n":1}; improper: tokens are left in a`},
-		{&store.CaseEnded{Case: c.ID, State: store.CaseFailed, Failure: &workitem.Failure{Code: "x", Message: "y"}},
+		{&state.CaseEnded{Case: c.ID, State: state.CaseFailed, Failure: &workitem.Failure{Code: "x", Message: "y"}},
 			"case failed: x: y"},
-		{&store.CaseEnded{Case: c.ID, State: store.CaseCanceled, KeepUntil: at.Add(7 * 24 * time.Hour)},
+		{&state.CaseEnded{Case: c.ID, State: state.CaseCanceled, KeepUntil: at.Add(7 * 24 * time.Hour)},
 			"case canceled; kept until 2030-01-08T00:00:00Z"},
-		{&store.CaseOpened{Case: &store.Case{ID: c.ID, Workflow: "w", Input: []byte(`1`), Priority: 3,
+		{&state.CaseOpened{Case: &state.Case{ID: c.ID, Workflow: "w", Input: []byte(`1`), Priority: 3,
 			Predecessor: workitem.CaseID{8}, Options: []byte(`{"retry":{"attempts":2}}`)}},
 			`case of w opened with 1, priority 3, restarts 08000000-0000-0000-0000-000000000000, asked: {"retry":{"attempts":2}}`},
-		{&store.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
+		{&state.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
 	} {
 		line, ours := s.tell(step.event, at)
 		require.True(t, ours)
 		require.Equal(t, step.want, line)
 	}
-	_, ours := s.tell(&store.CaseBegun{Case: other}, at)
+	_, ours := s.tell(&state.CaseBegun{Case: other}, at)
 	require.False(t, ours, "another case's event is not part of the story")
 	require.Equal(t, "item complete draft.2.1, case cancel x", s.naming("item complete "+first.ID.String()+", case cancel x"))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -46,7 +47,7 @@ type taskRow struct {
 	Generation int    `json:"generation"`
 }
 
-func rowOfCase(c *store.Case) caseRow {
+func rowOfCase(c *state.Case) caseRow {
 	row := caseRow{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation,
 		Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
@@ -130,7 +131,7 @@ type jobRow struct {
 	Failure *workitem.Failure `json:"failure,omitempty"`
 }
 
-func rowOfJob(j *store.Job) jobRow {
+func rowOfJob(j *state.Job) jobRow {
 	return jobRow{
 		ID: j.ID, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item, Kind: j.Kind,
 		Name: j.Name, Queue: j.Queue, Priority: j.Priority, State: j.State.String(), Due: j.Due, Attempt: j.Attempt,

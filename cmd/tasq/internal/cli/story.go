@@ -9,61 +9,61 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // story puts the events of a case's journal into words. It is told every event of the tree in order, since later ones
 // name items and jobs by their ids alone.
 type story struct {
-	tree  *store.Tree
+	tree  *state.Tree
 	top   workitem.CaseID // whose story it is; its descendants belong to it
 	items map[workitem.ID]*workitem.Item
-	jobs  map[workitem.JobID]*store.Job
+	jobs  map[workitem.JobID]*state.Job
 	steps map[workitem.StepID]*workitem.Step
-	mail  map[workitem.MessageID]*store.Message
+	mail  map[workitem.MessageID]*state.Message
 }
 
-func newStory(tree *store.Tree, top workitem.CaseID) *story {
+func newStory(tree *state.Tree, top workitem.CaseID) *story {
 	return &story{tree: tree, top: top,
-		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*store.Job),
-		steps: make(map[workitem.StepID]*workitem.Step), mail: make(map[workitem.MessageID]*store.Message)}
+		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*state.Job),
+		steps: make(map[workitem.StepID]*workitem.Step), mail: make(map[workitem.MessageID]*state.Message)}
 }
 
 // subject is the case that an event is about.
-func subject(e store.Change) workitem.CaseID {
+func subject(e state.Change) workitem.CaseID {
 	switch e := e.(type) {
-	case *store.CaseOpened:
+	case *state.CaseOpened:
 		return e.Case.ID
-	case *store.CaseBegun:
+	case *state.CaseBegun:
 		return e.Case
-	case *store.CaseEnded:
+	case *state.CaseEnded:
 		return e.Case
-	case *store.CaseRemoved:
+	case *state.CaseRemoved:
 		return e.Case
-	case *store.TaskMoved:
+	case *state.TaskMoved:
 		return e.Case
-	case *store.Produced:
+	case *state.Produced:
 		return e.Case
-	case *store.Removed:
+	case *state.Removed:
 		return e.Case
-	case *store.ItemOpened:
+	case *state.ItemOpened:
 		return e.Item.Case
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		return e.Case
-	case *store.JobOpened:
+	case *state.JobOpened:
 		return e.Job.Case
-	case *store.JobMoved:
+	case *state.JobMoved:
 		return e.Case
-	case *store.StepOpened:
+	case *state.StepOpened:
 		return e.Step.Case
-	case *store.StepMoved:
+	case *state.StepMoved:
 		return e.Case
-	case *store.MessageSent:
+	case *state.MessageSent:
 		return e.Message.Case
-	case *store.MessageTaken:
+	case *state.MessageTaken:
 		return e.Case
-	case *store.Noted:
+	case *state.Noted:
 		return e.Case
 	}
 	return workitem.CaseID{}
@@ -85,7 +85,7 @@ func (s *story) path(id workitem.CaseID) (string, bool) {
 }
 
 // tell returns one line about an event; false if it belongs to another case.
-func (s *story) tell(e store.Change, at time.Time) (string, bool) {
+func (s *story) tell(e state.Change, at time.Time) (string, bool) {
 	id := subject(e)
 	line := s.words(e, at)
 	path, ours := s.path(id)
@@ -95,44 +95,44 @@ func (s *story) tell(e store.Change, at time.Time) (string, bool) {
 	return line, ours
 }
 
-func (s *story) words(e store.Change, at time.Time) string {
+func (s *story) words(e state.Change, at time.Time) string {
 	switch e := e.(type) {
-	case *store.CaseOpened:
+	case *state.CaseOpened:
 		return caseOpened(e.Case)
-	case *store.CaseBegun:
+	case *state.CaseBegun:
 		return "case begun: its first work has started"
-	case *store.CaseEnded:
+	case *state.CaseEnded:
 		return s.caseEnded(e)
-	case *store.CaseRemoved:
+	case *state.CaseRemoved:
 		return "case removed, with all that it had"
-	case *store.TaskMoved:
+	case *state.TaskMoved:
 		return s.taskMoved(e)
-	case *store.Produced:
+	case *state.Produced:
 		return fmt.Sprintf("%s put a token into %s", s.task(e.Case, e.Task), s.conditions(e.Case, e.Into))
-	case *store.Removed:
+	case *state.Removed:
 		return fmt.Sprintf("%s emptied %s of its cancellation region (%s)", s.task(e.Case, e.Task),
 			s.conditions(e.Case, []net.ConditionID{e.From}), plural(int(e.Tokens), "token"))
-	case *store.ItemOpened:
+	case *state.ItemOpened:
 		s.items[e.Item.ID] = e.Item
 		return s.itemOpened(e.Item, at)
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		return s.itemMoved(e)
-	case *store.JobOpened:
+	case *state.JobOpened:
 		s.jobs[e.Job.ID] = e.Job
 		return s.job(e.Job) + " scheduled" + due(e.Job.Due, at)
-	case *store.JobMoved:
+	case *state.JobMoved:
 		return s.jobMoved(e, at)
-	case *store.StepOpened:
+	case *state.StepOpened:
 		s.steps[e.Step.ID] = e.Step
 		return s.stepOpened(e.Step, at)
-	case *store.StepMoved:
+	case *state.StepMoved:
 		return s.stepMoved(e, at)
-	case *store.MessageSent:
+	case *state.MessageSent:
 		s.mail[e.Message.ID] = e.Message
 		return s.sent(e.Message)
-	case *store.MessageTaken:
+	case *state.MessageTaken:
 		return s.taken(e)
-	case *store.Noted:
+	case *state.Noted:
 		about := "note"
 		if e.Task >= 0 {
 			about = "note on " + s.task(e.Case, e.Task)
@@ -142,7 +142,7 @@ func (s *story) words(e store.Change, at time.Time) string {
 	return fmt.Sprintf("%T", e)
 }
 
-func caseOpened(c *store.Case) string {
+func caseOpened(c *state.Case) string {
 	line := "case of " + c.Workflow + " opened" + showing(" with ", c.Input)
 	if c.Priority != 0 {
 		line += fmt.Sprintf(", priority %d", c.Priority)
@@ -153,7 +153,7 @@ func caseOpened(c *store.Case) string {
 	return line + showing(", asked: ", c.Options)
 }
 
-func (s *story) caseEnded(e *store.CaseEnded) string {
+func (s *story) caseEnded(e *state.CaseEnded) string {
 	line := "case " + e.State.String() + showing(" with ", e.Output)
 	if e.Failure != nil {
 		line += ": " + e.Failure.String()
@@ -167,19 +167,19 @@ func (s *story) caseEnded(e *store.CaseEnded) string {
 	return line
 }
 
-func (s *story) taskMoved(e *store.TaskMoved) string {
+func (s *story) taskMoved(e *state.TaskMoved) string {
 	name := s.task(e.Case, e.Task)
 	switch e.To {
-	case store.TaskEnabled:
+	case state.TaskEnabled:
 		if e.Generation > 1 {
 			return fmt.Sprintf("%s enabled (activation %d)", name, e.Generation)
 		}
 		return name + " enabled"
-	case store.TaskStarted:
+	case state.TaskStarted:
 		if len(e.Consumed) > 0 {
 			return name + " started, with a token of " + s.conditions(e.Case, e.Consumed)
 		}
-	case store.TaskDisabled:
+	case state.TaskDisabled:
 		return name + " withdrawn"
 	}
 	return name + " " + e.To.String()
@@ -202,7 +202,7 @@ func (s *story) itemOpened(it *workitem.Item, at time.Time) string {
 	return line + showing(" with ", it.Input)
 }
 
-func (s *story) itemMoved(e *store.ItemMoved) string {
+func (s *story) itemMoved(e *state.ItemMoved) string {
 	line := "item " + s.item(e.Item) + " " + e.To.String()
 	if e.To == workitem.Initialized {
 		line = "item " + s.item(e.Item) + " reset"
@@ -216,19 +216,19 @@ func (s *story) itemMoved(e *store.ItemMoved) string {
 	return line + showing(" with ", e.Output)
 }
 
-func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
+func (s *story) jobMoved(e *state.JobMoved, at time.Time) string {
 	known := s.jobs[e.Job]
 	line := "job"
 	renewed := false
 	if known != nil {
 		line = s.job(known)
-		renewed = known.State == store.JobRunning && e.To == store.JobRunning
+		renewed = known.State == state.JobRunning && e.To == state.JobRunning
 		next := *known
 		next.State, next.Crashes = e.To, e.Crashes
 		s.jobs[e.Job] = &next
 	}
 	switch e.To {
-	case store.JobRunning:
+	case state.JobRunning:
 		if renewed && e.Crashes < known.Crashes {
 			return line + " has come further: its crashes are forgotten"
 		}
@@ -236,9 +236,9 @@ func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
 			return line + " goes on: lease renewed by " + e.Owner
 		}
 		return fmt.Sprintf("%s claimed by %s", line, e.Owner)
-	case store.JobWaiting:
+	case state.JobWaiting:
 		line += " waits" + due(e.Due, at)
-	case store.JobPending:
+	case state.JobPending:
 		line += " put back" + due(e.Due, at)
 		if e.Crashes > 0 {
 			line += fmt.Sprintf(" (%s so far)", plural(e.Crashes, "crash"))
@@ -246,14 +246,14 @@ func (s *story) jobMoved(e *store.JobMoved, at time.Time) string {
 	default:
 		line += " " + e.To.String()
 	}
-	if e.Failure != nil && e.To != store.JobDone { // the failure of a run that is done is its item's
+	if e.Failure != nil && e.To != state.JobDone { // the failure of a run that is done is its item's
 		line += ": " + e.Failure.String()
 	}
 	return line
 }
 
 // job names a job by what it does and what owns it: "timer timeout of draft.1.1".
-func (s *story) job(j *store.Job) string {
+func (s *story) job(j *state.Job) string {
 	what := j.Kind
 	if j.Name != "" {
 		what += " " + j.Name

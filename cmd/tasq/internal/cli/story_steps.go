@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -52,7 +52,7 @@ func (s *story) awaited(st *workitem.Step) string {
 	return "its time"
 }
 
-func (s *story) stepMoved(e *store.StepMoved, at time.Time) string {
+func (s *story) stepMoved(e *state.StepMoved, at time.Time) string {
 	known := s.steps[e.Step]
 	if known == nil {
 		return "step " + e.To.String()
@@ -71,7 +71,7 @@ func (s *story) stepMoved(e *store.StepMoved, at time.Time) string {
 	return line
 }
 
-func (s *story) sent(m *store.Message) string {
+func (s *story) sent(m *state.Message) string {
 	what := "event "
 	if m.Topic {
 		what = "broadcast "
@@ -83,7 +83,7 @@ func (s *story) sent(m *store.Message) string {
 	return line + showing(" with ", m.Value)
 }
 
-func (s *story) taken(e *store.MessageTaken) string {
+func (s *story) taken(e *state.MessageTaken) string {
 	name, by := "event", "a step"
 	if m := s.mail[e.Message]; m != nil {
 		name += " " + m.Name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -56,7 +57,7 @@ type whyRow struct {
 }
 
 // whyTask says where one task stands.
-func (a *app) whyTask(c *store.Case, answer *why.Answer, name string) error {
+func (a *app) whyTask(c *state.Case, answer *why.Answer, name string) error {
 	if _, err := findTask(c, name); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -168,7 +169,7 @@ func (d *demo) cases(ctx context.Context) error {
 
 // running lists the cases that an earlier run left behind, and notes their prompts.
 func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
-	f := store.CaseFilter{Workflow: d.recipe.Name, States: []store.CaseState{store.CaseStarted}, RootOnly: true}
+	f := store.CaseFilter{Workflow: d.recipe.Name, States: []state.CaseState{state.CaseStarted}, RootOnly: true}
 	for c, err := range store.AllCases(ctx, d.engine, f) {
 		if err != nil {
 			return nil, err

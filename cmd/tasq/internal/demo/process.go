@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -142,7 +143,7 @@ func (p *process) parties() string {
 
 func (p *process) cases(ctx context.Context, workflow string) error {
 	var ids []workitem.CaseID
-	f := store.CaseFilter{Workflow: workflow, States: []store.CaseState{store.CaseStarted}, RootOnly: true}
+	f := store.CaseFilter{Workflow: workflow, States: []state.CaseState{state.CaseStarted}, RootOnly: true}
 	for c, err := range store.AllCases(ctx, p.engine, f) {
 		if err != nil {
 			return err

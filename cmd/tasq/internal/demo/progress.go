@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -40,32 +41,32 @@ func (s *progress) tell(e *store.Entry) (lines []string) {
 	return lines
 }
 
-func (s *progress) event(entry *store.Entry, event store.Change) string {
+func (s *progress) event(entry *store.Entry, event state.Change) string {
 	switch e := event.(type) {
-	case *store.CaseOpened:
-		s.begun, s.state = entry.At, store.CaseStarted
+	case *state.CaseOpened:
+		s.begun, s.state = entry.At, state.CaseStarted
 		return fmt.Sprintf("case %s begins: %s", s.id, s.title)
-	case *store.CaseEnded:
+	case *state.CaseEnded:
 		s.state, s.failure, s.working = e.State, e.Failure, false
 		return s.ended()
-	case *store.ItemOpened:
+	case *state.ItemOpened:
 		return s.opened(entry, e.Item)
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		if e.To == workitem.Started && s.attempt > 1 {
 			return fmt.Sprintf("attempt %d begins", s.attempt)
 		}
-	case *store.JobMoved:
-		s.working = e.To == store.JobRunning
-		if e.To == store.JobPending && e.Crashes > 0 {
+	case *state.JobMoved:
+		s.working = e.To == state.JobRunning
+		if e.To == state.JobPending && e.Crashes > 0 {
 			return died
 		}
-	case *store.StepOpened:
+	case *state.StepOpened:
 		return s.stepOpened(e.Step, entry.At)
-	case *store.StepMoved:
+	case *state.StepMoved:
 		return s.stepMoved(e, entry.At)
-	case *store.MessageSent:
+	case *state.MessageSent:
 		return s.sent(e.Message)
-	case *store.MessageTaken:
+	case *state.MessageTaken:
 		if r := s.byID(e.Step); r != nil {
 			r.by = s.mail[e.Message]
 		}
@@ -82,7 +83,7 @@ func (s *progress) opened(entry *store.Entry, it *workitem.Item) string {
 	line := fmt.Sprintf("attempt %d is due in %s", it.Attempt, span(waitOf(it)))
 	var copied []string
 	for _, event := range entry.Changes {
-		if e, ok := event.(*store.StepOpened); ok && e.Step.Copied {
+		if e, ok := event.(*state.StepOpened); ok && e.Step.Copied {
 			copied = append(copied, e.Step.Name)
 		}
 	}
@@ -108,7 +109,7 @@ func (s *progress) stepOpened(st *workitem.Step, at time.Time) string {
 	return s.line(r, at)
 }
 
-func (s *progress) stepMoved(e *store.StepMoved, at time.Time) string {
+func (s *progress) stepMoved(e *state.StepMoved, at time.Time) string {
 	r := s.byID(e.Step)
 	if r == nil {
 		return ""
@@ -162,7 +163,7 @@ func (p *process) silent(step string) bool {
 	return true
 }
 
-func (s *progress) sent(m *store.Message) string {
+func (s *progress) sent(m *state.Message) string {
 	if s.mail == nil {
 		s.mail = make(map[workitem.MessageID]string)
 	}

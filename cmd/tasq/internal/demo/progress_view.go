@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -24,7 +24,7 @@ func (s *progress) head(now time.Time) string {
 // recorded when it has returned, so what a worker is at is the first step that is not done.
 func (s *progress) rows(now time.Time, frame int) []string {
 	var rows []string
-	busy := s.working && s.state == store.CaseStarted
+	busy := s.working && s.state == state.CaseStarted
 	for _, r := range s.all() {
 		sign, status := s.stand(r, now)
 		if busy && !r.over() {

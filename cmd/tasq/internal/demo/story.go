@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -16,7 +17,7 @@ import (
 type caseStory struct {
 	id      workitem.CaseID
 	begun   time.Time
-	state   store.CaseState
+	state   state.CaseState
 	failure *workitem.Failure
 }
 
@@ -51,22 +52,22 @@ func (s *story) tell(e *store.Entry) (lines []string) {
 	return lines
 }
 
-func (s *story) event(entry *store.Entry, event store.Change) string {
+func (s *story) event(entry *store.Entry, event state.Change) string {
 	switch e := event.(type) {
-	case *store.CaseOpened:
-		s.begun, s.state = entry.At, store.CaseStarted
+	case *state.CaseOpened:
+		s.begun, s.state = entry.At, state.CaseStarted
 		return fmt.Sprintf("case %s begins: %s", s.id, s.promptOf(e.Case.Input))
-	case *store.CaseEnded:
+	case *state.CaseEnded:
 		s.state, s.failure = e.State, e.Failure
 		return s.ended()
-	case *store.ItemOpened:
+	case *state.ItemOpened:
 		it := *e.Item
 		s.items = append(s.items, &it)
 		return s.opened(&it)
-	case *store.ItemMoved:
+	case *state.ItemMoved:
 		return s.moved(e)
-	case *store.JobMoved:
-		if e.To == store.JobPending && e.Crashes > 0 {
+	case *state.JobMoved:
+		if e.To == state.JobPending && e.Crashes > 0 {
 			return died
 		}
 	}
@@ -86,7 +87,7 @@ func (s *story) promptOf(input json.RawMessage) string {
 
 func (s *caseStory) ended() string {
 	line := "the case has " + s.state.String()
-	if s.state == store.CaseCanceled {
+	if s.state == state.CaseCanceled {
 		line = "the case was canceled"
 	}
 	if s.failure != nil {
@@ -99,9 +100,9 @@ func (s *caseStory) ended() string {
 func (s *caseStory) outcome() error {
 	kind := ErrFailed
 	switch s.state {
-	case store.CaseCompleted:
+	case state.CaseCompleted:
 		return nil
-	case store.CaseCanceled:
+	case state.CaseCanceled:
 		kind = ErrCanceled
 	}
 	if s.failure == nil {
@@ -124,7 +125,7 @@ func (s *story) opened(it *workitem.Item) string {
 	return line
 }
 
-func (s *story) moved(e *store.ItemMoved) string {
+func (s *story) moved(e *state.ItemMoved) string {
 	it := s.find(e.Item)
 	if it == nil {
 		return ""
@@ -296,4 +297,4 @@ func brief(text string, most int) string {
 }
 
 // inputOf lets the typed readers of callbacks read a case.
-func inputOf(c *store.Case) activities.CaseInfo { return activities.CaseInfo{ID: c.ID, Input: c.Input} }
+func inputOf(c *state.Case) activities.CaseInfo { return activities.CaseInfo{ID: c.ID, Input: c.Input} }

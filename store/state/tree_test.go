@@ -1,4 +1,4 @@
-package store_test
+package state_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -22,7 +22,7 @@ var holder = net.MustCompile(&net.Definition{
 // forest grows a tree of cases, each with an item, by commands of which some are rolled back.
 type forest struct {
 	*rapid.T
-	tree  *store.Tree
+	tree  *state.Tree
 	cases []workitem.CaseID
 	items []workitem.ID
 	ids   int
@@ -34,21 +34,21 @@ func (f *forest) id() (id [16]byte) {
 	return id
 }
 
-func (f *forest) apply(e store.Change) {
+func (f *forest) apply(e state.Change) {
 	require.NoError(f, f.tree.Apply(e))
 }
 
 // open opens a case with an item below one of those that are there.
 func (f *forest) open() {
-	c := &store.Case{ID: f.id(), ParentTask: "cases", Net: holder, Fingerprint: "h"}
+	c := &state.Case{ID: f.id(), ParentTask: "cases", Net: holder, Fingerprint: "h"}
 	if len(f.cases) > 0 {
 		at := rapid.IntRange(0, min(2, len(f.cases)-1)).Draw(f.T, "parent") // so that a few have many
 		c.Root, c.Parent = f.cases[0], f.cases[at]
 		c.Generation = rapid.IntRange(1, 2).Draw(f.T, "generation")
 	}
 	it := &workitem.Item{ID: f.id(), Case: c.ID, Task: "items", State: workitem.Initialized}
-	f.apply(&store.CaseOpened{Case: c})
-	f.apply(&store.ItemOpened{Item: it})
+	f.apply(&state.CaseOpened{Case: c})
+	f.apply(&state.ItemOpened{Item: it})
 	f.cases, f.items = append(f.cases, c.ID), append(f.items, it.ID)
 }
 
@@ -61,10 +61,10 @@ func (f *forest) command() {
 	for range rapid.IntRange(0, 5).Draw(f.T, "moved") {
 		id := rapid.SampledFrom(f.cases).Draw(f.T, "case")
 		if rapid.Bool().Draw(f.T, "begins") {
-			f.apply(&store.CaseBegun{Case: id})
+			f.apply(&state.CaseBegun{Case: id})
 		} else {
-			state := rapid.SampledFrom([]store.CaseState{store.CaseCompleted, store.CaseFailed, store.CaseCanceled})
-			f.apply(&store.CaseEnded{Case: id, State: state.Draw(f.T, "ends")})
+			end := rapid.SampledFrom([]state.CaseState{state.CaseCompleted, state.CaseFailed, state.CaseCanceled})
+			f.apply(&state.CaseEnded{Case: id, State: end.Draw(f.T, "ends")})
 		}
 	}
 	if cases > 0 && rapid.IntRange(0, 3).Draw(f.T, "rollback") == 0 {
@@ -78,7 +78,7 @@ func (f *forest) command() {
 // What a tree remembers, so that many cases do not cost more each than a few, is what it would find by looking.
 func TestTreeOfManyCases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &forest{T: t, tree: store.NewTree()}
+		f := &forest{T: t, tree: state.NewTree()}
 		f.tree.Begin()
 		f.open()
 		f.tree.End(1)
@@ -90,8 +90,8 @@ func TestTreeOfManyCases(t *testing.T) {
 }
 
 func (f *forest) check() {
-	var all []*store.Case
-	f.tree.Each(func(c *store.Case) { all = append(all, c) })
+	var all []*state.Case
+	f.tree.Each(func(c *state.Case) { all = append(all, c) })
 	require.Len(f, all, len(f.cases))
 	require.True(f, slices.Equal(all, f.tree.InOrder(slices.Values(f.cases))), "order")
 	want := make(map[workitem.CaseID]map[int]workitem.Tally)

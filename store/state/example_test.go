@@ -1,11 +1,11 @@
-package store_test
+package state_test
 
 import (
 	"fmt"
 	"log"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -19,15 +19,15 @@ func ExampleTree_Apply() {
 		Flows:      []net.Flow{{From: "begin", To: "draft"}, {From: "draft", To: "end"}},
 	})
 	id, item := workitem.CaseID{1}, workitem.ID{2}
-	tree := store.NewTree()
+	tree := state.NewTree()
 	tree.Begin()
-	for _, e := range []store.Change{
-		&store.CaseOpened{Case: &store.Case{ID: id, Root: id, Workflow: "article", Net: n}},
-		&store.TaskMoved{Case: id, To: store.TaskEnabled, Generation: 1},
-		&store.ItemOpened{Item: &workitem.Item{ID: item, Case: id, Task: "draft", Generation: 1, Number: 1,
+	for _, e := range []state.Change{
+		&state.CaseOpened{Case: &state.Case{ID: id, Root: id, Workflow: "article", Net: n}},
+		&state.TaskMoved{Case: id, To: state.TaskEnabled, Generation: 1},
+		&state.ItemOpened{Item: &workitem.Item{ID: item, Case: id, Task: "draft", Generation: 1, Number: 1,
 			State: workitem.Initialized}},
-		&store.TaskMoved{Case: id, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{n.Start()}},
-		&store.ItemMoved{Case: id, Item: item, Action: workitem.Start, To: workitem.Started},
+		&state.TaskMoved{Case: id, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{n.Start()}},
+		&state.ItemMoved{Case: id, Item: item, Action: workitem.Start, To: workitem.Started},
 	} {
 		if err := tree.Apply(e); err != nil {
 			log.Fatal(err)

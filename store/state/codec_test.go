@@ -1,4 +1,4 @@
-package store_test
+package state_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -22,7 +23,7 @@ var review = net.MustCompile(&net.Definition{
 		{From: "hä \"?\"", To: "prüfen"}, {From: "prüfen", To: "end"}},
 })
 
-var nets = store.Nets{
+var nets = state.Nets{
 	Definition: func(fingerprint string) *net.Net {
 		if fingerprint == "f" {
 			return review
@@ -39,17 +40,17 @@ var nets = store.Nets{
 
 var (
 	caseID = workitem.CaseID{1, 2, 3}
-	tree   = store.NewTree(&store.Case{ID: caseID, Root: caseID, Net: review})
+	tree   = state.NewTree(&state.Case{ID: caseID, Root: caseID, Net: review})
 )
 
 func TestEventsAreReadable(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
-	got := string(store.AppendChanges(nil, []store.Change{
-		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
-		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at,
+	got := string(state.AppendChanges(nil, []state.Change{
+		&state.TaskMoved{Case: caseID, Task: 0, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
+		&state.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at,
 			By:      "ann",
 			Failure: &workitem.Failure{Code: "timeout", Message: "it took \"too\" long", Retryable: true}},
-		&store.Removed{Case: caseID, Task: 1, From: 2, Tokens: 2},
+		&state.Removed{Case: caseID, Task: 1, From: 2, Tokens: 2},
 	}, tree))
 	require.Equal(t, `[{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]},`+
 		`{"e":"item","item":"09000000-0000-0000-0000-000000000000","action":"fail",`+
@@ -61,9 +62,9 @@ func TestEventsAreReadable(t *testing.T) {
 func TestWhatIsEncodedIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(anEvent), 1, 6).Draw(t, "events")
-		data := store.AppendChanges(nil, events, tree)
+		data := state.AppendChanges(nil, events, tree)
 		require.True(t, json.Valid(data), "%s", data)
-		got, err := store.DecodeChanges(data, caseID, nets)
+		got, err := state.DecodeChanges(data, caseID, nets)
 		require.NoError(t, err)
 		require.Equal(t, events, got)
 	})
@@ -72,14 +73,14 @@ func TestWhatIsEncodedIsDecoded(t *testing.T) {
 // A child case that a command opens gives the names of the command's later events their meaning.
 func TestACommandNamesTheCasesThatItOpens(t *testing.T) {
 	child := workitem.CaseID{7}
-	with := store.NewTree(tree.Case(caseID), &store.Case{ID: child, Net: review})
-	events := []store.Change{
-		&store.CaseOpened{Case: &store.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "x", Fingerprint: "f",
+	with := state.NewTree(tree.Case(caseID), &state.Case{ID: child, Net: review})
+	events := []state.Change{
+		&state.CaseOpened{Case: &state.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "x", Fingerprint: "f",
 			Net:   review,
-			State: store.CaseStarted}},
-		&store.TaskMoved{Case: child, Task: 1, To: store.TaskEnabled, Generation: 1},
+			State: state.CaseStarted}},
+		&state.TaskMoved{Case: child, Task: 1, To: state.TaskEnabled, Generation: 1},
 	}
-	got, err := store.DecodeChanges(store.AppendChanges(nil, events, with), caseID, nets)
+	got, err := state.DecodeChanges(state.AppendChanges(nil, events, with), caseID, nets)
 	require.NoError(t, err)
 	require.Equal(t, events, got)
 }
@@ -97,7 +98,7 @@ func aTime(t *rapid.T) time.Time {
 	if rapid.Bool().Draw(t, "zero") {
 		return time.Time{}
 	}
-	return store.FromMicros(rapid.Int64Range(-5e15, 5e15).Draw(t, "time"))
+	return state.FromMicros(rapid.Int64Range(-5e15, 5e15).Draw(t, "time"))
 }
 
 func anID[K ~[16]byte](t *rapid.T) K {
@@ -124,34 +125,34 @@ func someConditions(t *rapid.T) []net.ConditionID {
 	return list
 }
 
-func anEvent(t *rapid.T) store.Change {
+func anEvent(t *rapid.T) state.Change {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
 	switch rapid.IntRange(0, 15).Draw(t, "kind") {
 	case 0:
-		return &store.CaseOpened{Case: &store.Case{ID: caseID, Root: anID[workitem.CaseID](t),
+		return &state.CaseOpened{Case: &state.Case{ID: caseID, Root: anID[workitem.CaseID](t),
 			Parent:     anID[workitem.CaseID](t),
 			ParentTask: aText.Draw(t, "parent task"), Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"),
 			Workflow: aText.Draw(t, "workflow"), Version: aText.Draw(t, "version"), Fingerprint: "f", Net: review,
-			State: store.CaseStarted, Input: aPayload.Draw(t, "input"), Created: aTime(t),
+			State: state.CaseStarted, Input: aPayload.Draw(t, "input"), Created: aTime(t),
 			Options: aPayload.Draw(t, "options"), Priority: aNumber.Draw(t, "priority"),
 			Predecessor: anID[workitem.CaseID](t)}}
 	case 1:
-		return &store.CaseBegun{Case: caseID}
+		return &state.CaseBegun{Case: caseID}
 	case 11:
-		return &store.CaseRemoved{Case: caseID}
+		return &state.CaseRemoved{Case: caseID}
 	case 2:
-		return &store.CaseEnded{Case: caseID, State: store.CaseState(rapid.IntRange(1, 4).Draw(t, "to")),
+		return &state.CaseEnded{Case: caseID, State: state.CaseState(rapid.IntRange(1, 4).Draw(t, "to")),
 			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Leftover: someConditions(t), At: aTime(t),
 			KeepUntil: aTime(t)}
 	case 3:
-		return &store.TaskMoved{Case: caseID, Task: task, To: store.TaskState(rapid.IntRange(0, 5).Draw(t, "to")),
+		return &state.TaskMoved{Case: caseID, Task: task, To: state.TaskState(rapid.IntRange(0, 5).Draw(t, "to")),
 			Generation: aNumber.Draw(t, "gen"), Consumed: someConditions(t)}
 	case 4:
-		return &store.Produced{Case: caseID, Task: task, Into: someConditions(t)}
+		return &state.Produced{Case: caseID, Task: task, Into: someConditions(t)}
 	case 5:
-		return &store.Removed{Case: caseID, Task: task, From: 2, Tokens: rapid.Int32Range(0, 1<<30).Draw(t, "tokens")}
+		return &state.Removed{Case: caseID, Task: task, From: 2, Tokens: rapid.Int32Range(0, 1<<30).Draw(t, "tokens")}
 	case 6:
-		return &store.ItemOpened{Item: &workitem.Item{ID: anID[workitem.ID](t), Case: caseID, Task: aText.Draw(t,
+		return &state.ItemOpened{Item: &workitem.Item{ID: anID[workitem.ID](t), Case: caseID, Task: aText.Draw(t,
 			"name"),
 			Generation: aNumber.Draw(t, "gen"), Number: aNumber.Draw(t, "n"), State: aState(t), Attempt: aNumber.Draw(t,
 				"attempt"),
@@ -161,42 +162,42 @@ func anEvent(t *rapid.T) store.Change {
 			Due:     aTime(t),
 			Started: aTime(t), Ended: aTime(t)}}
 	case 7:
-		return &store.ItemMoved{Case: caseID, Item: anID[workitem.ID](t), Action: workitem.Action(rapid.IntRange(1,
+		return &state.ItemMoved{Case: caseID, Item: anID[workitem.ID](t), Action: workitem.Action(rapid.IntRange(1,
 			6).Draw(t, "action")),
 			To: aState(t), Output: aPayload.Draw(t, "output"), Failure: aFailure(t), By: aText.Draw(t, "by"),
 			At: aTime(t)}
 	case 8:
-		return &store.JobOpened{Job: aJob(t)}
+		return &state.JobOpened{Job: aJob(t)}
 	case 9:
 		j := aJob(t)
-		return &store.JobMoved{Case: caseID, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes,
+		return &state.JobMoved{Case: caseID, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes,
 			Fence: j.Fence, Owner: j.Owner, Lease: j.Lease, Failure: j.Failure, At: aTime(t)}
 	}
 	return aWaitEvent(t)
 }
 
-func aWaitEvent(t *rapid.T) store.Change {
+func aWaitEvent(t *rapid.T) state.Change {
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
-		return &store.StepOpened{Step: &workitem.Step{ID: anID[workitem.StepID](t), Job: anID[workitem.JobID](t),
+		return &state.StepOpened{Step: &workitem.Step{ID: anID[workitem.StepID](t), Job: anID[workitem.JobID](t),
 			Item: anID[workitem.ID](t), Case: caseID, Name: aText.Draw(t, "name"),
 			Kind: workitem.StepKind(aText.Draw(t, "kind")), Target: aText.Draw(t, "target"), Topic: rapid.Bool().Draw(t, "topic"), Input: aPayload.Draw(t, "input"),
 			State: aStepState(t), Attempt: aNumber.Draw(t, "attempt"), Run: aNumber.Draw(t, "run"), Due: aTime(t),
 			Child: anID[workitem.CaseID](t), Result: aPayload.Draw(t, "result"), Failure: aFailure(t),
 			Copied: rapid.Bool().Draw(t, "copied"), Created: aTime(t), Ended: aTime(t)}}
 	case 1:
-		return &store.StepMoved{Case: caseID, Job: anID[workitem.JobID](t), Step: anID[workitem.StepID](t), To: aStepState(t),
+		return &state.StepMoved{Case: caseID, Job: anID[workitem.JobID](t), Step: anID[workitem.StepID](t), To: aStepState(t),
 			Attempt: aNumber.Draw(t, "attempt"), Due: aTime(t), Result: aPayload.Draw(t, "result"), Failure: aFailure(t),
 			At: aTime(t)}
 	case 2:
-		return &store.MessageSent{Message: &store.Message{ID: anID[workitem.MessageID](t), Case: caseID,
+		return &state.MessageSent{Message: &state.Message{ID: anID[workitem.MessageID](t), Case: caseID,
 			Name: aText.Draw(t, "name"), Topic: rapid.Bool().Draw(t, "topic"), Value: aPayload.Draw(t, "value"),
 			By: aText.Draw(t, "by"), Sent: aTime(t)}}
 	case 3:
-		return &store.MessageTaken{Case: caseID, Message: anID[workitem.MessageID](t), Step: anID[workitem.StepID](t),
+		return &state.MessageTaken{Case: caseID, Message: anID[workitem.MessageID](t), Step: anID[workitem.StepID](t),
 			At: aTime(t)}
 	}
-	return &store.Noted{Case: caseID, Task: net.TaskID(rapid.IntRange(-1, review.NumTasks()-1).Draw(t, "task")),
+	return &state.Noted{Case: caseID, Task: net.TaskID(rapid.IntRange(-1, review.NumTasks()-1).Draw(t, "task")),
 		Code: aText.Draw(t, "code"), Text: aText.Draw(t, "text")}
 }
 
@@ -206,14 +207,14 @@ func aStepState(t *rapid.T) workitem.StepState {
 
 func aState(t *rapid.T) workitem.State { return workitem.State(rapid.IntRange(1, 5).Draw(t, "state")) }
 
-func aJob(t *rapid.T) *store.Job {
-	return &store.Job{ID: anID[workitem.JobID](t), Case: caseID, Root: anID[workitem.CaseID](t), Task: aText.Draw(t,
+func aJob(t *rapid.T) *state.Job {
+	return &state.Job{ID: anID[workitem.JobID](t), Case: caseID, Root: anID[workitem.CaseID](t), Task: aText.Draw(t,
 		"task"),
 		Generation: aNumber.Draw(t, "gen"), Item: anID[workitem.ID](t), Kind: aText.Draw(t, "kind"), Name: aText.Draw(t,
 			"name"),
 		Queue: aText.Draw(t, "queue"), Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), Input: aPayload.Draw(t,
 			"input"),
-		Detached: rapid.Bool().Draw(t, "detached"), State: store.JobState(rapid.IntRange(1, 6).Draw(t, "state")),
+		Detached: rapid.Bool().Draw(t, "detached"), State: state.JobState(rapid.IntRange(1, 6).Draw(t, "state")),
 		Due:     aTime(t),
 		Attempt: aNumber.Draw(t, "attempt"), Crashes: aNumber.Draw(t, "crashes"), Fence: int64(aNumber.Draw(t,
 			"fence")),
@@ -226,17 +227,17 @@ func TestMarkingsAndTasksComeBack(t *testing.T) {
 		for i := range marking {
 			marking[i] = rapid.Int32Range(0, 3).Draw(t, "tokens")
 		}
-		gotMarking, err := store.DecodeMarking(store.AppendMarking(nil, review, marking), review)
+		gotMarking, err := state.DecodeMarking(state.AppendMarking(nil, review, marking), review)
 		require.NoError(t, err)
 		require.Equal(t, marking, gotMarking)
 
-		tasks := make([]store.Task, review.NumTasks())
+		tasks := make([]state.Task, review.NumTasks())
 		for i := range tasks {
-			tasks[i] = store.Task{State: store.TaskState(rapid.IntRange(0, 5).Draw(t, "state")),
+			tasks[i] = state.Task{State: state.TaskState(rapid.IntRange(0, 5).Draw(t, "state")),
 				Generation: aNumber.Draw(t, "gen"), Created: aNumber.Draw(t, "created"), Output: aPayload.Draw(t,
 					"output")}
 		}
-		gotTasks, err := store.DecodeTasks(store.AppendTasks(nil, review, tasks), review)
+		gotTasks, err := state.DecodeTasks(state.AppendTasks(nil, review, tasks), review)
 		require.NoError(t, err)
 		require.Equal(t, tasks, gotTasks)
 	})
@@ -251,21 +252,21 @@ func TestANetHasOneText(t *testing.T) {
 			Cancels: []string{"a", "c"}, Of: []string{"w1", "w2"}}, {Name: "d"}},
 		Flows: []net.Flow{{From: "i", To: "a"}, {From: "a", To: "b"}},
 	}
-	data, err := store.EncodeNet(def)
+	data, err := state.EncodeNet(def)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"name":"all","conditions":[{"name":"i","role":"start"},{"name":"c"},{"name":"o","role":"end"}],
 		"tasks":[{"name":"a","kind":"routing","split":"xor"},{"name":"b","kind":"composite","join":"or",
 		"cancels":["a","c"],
 		"of":["w1","w2"]},{"name":"d"}],"flows":[["i","a"],["a","b"]]}`, string(data))
-	got, err := store.DecodeNet(data)
+	got, err := state.DecodeNet(data)
 	require.NoError(t, err)
-	again, err := store.EncodeNet(got)
+	again, err := state.EncodeNet(got)
 	require.NoError(t, err)
 	require.Equal(t, string(data), string(again))
 	def.Conditions[0].Pos = net.Pos{} // where it was written is no part of it
 	require.Equal(t, def, got)
 
-	_, err = store.EncodeNet(&net.Definition{Tasks: []net.Task{{Name: "t", Join: 7}}})
+	_, err = state.EncodeNet(&net.Definition{Tasks: []net.Task{{Name: "t", Join: 7}}})
 	require.ErrorContains(t, err, "task t")
 }
 
@@ -278,16 +279,16 @@ func TestDamageIsCalledByItsName(t *testing.T) {
 		`[{"e":"removed","task":"draft","condition":"start","n":4294967297}]`,
 		`[{"e":"removed","task":"draft","condition":"start","n":-1}]`,
 		`[{"e":"item","item":"x"}]`, `[{"e":"item","at":"noon"}]`, `[{"e":"job","to":"none"}]`} {
-		_, err := store.DecodeChanges([]byte(data), caseID, nets)
+		_, err := state.DecodeChanges([]byte(data), caseID, nets)
 		require.ErrorIs(t, err, store.ErrCorrupt, data)
 	}
-	_, err := store.DecodeNet([]byte(`{"tasks":[{"name":"a","kind":"odd"}]}`))
+	_, err := state.DecodeNet([]byte(`{"tasks":[{"name":"a","kind":"odd"}]}`))
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	_, err = store.DecodeMarking([]byte(`{"start":-1}`), review)
+	_, err = state.DecodeMarking([]byte(`{"start":-1}`), review)
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	_, err = store.DecodeTasks([]byte(`{"draft":{"state":"x"}}`), review)
+	_, err = state.DecodeTasks([]byte(`{"draft":{"state":"x"}}`), review)
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	_, err = store.DecodeFailure([]byte(`7`))
+	_, err = state.DecodeFailure([]byte(`7`))
 	require.ErrorIs(t, err, store.ErrCorrupt)
 }
 
@@ -296,29 +297,29 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Add([]byte(`[]`))
 	f.Add([]byte(`[{"e":"task","task":"draft","to":"started","from":["start"]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := store.DecodeNet(data)
+		_, err := state.DecodeNet(data)
 		isCorrupt(t, err)
-		_, err = store.DecodeMarking(data, review)
+		_, err = state.DecodeMarking(data, review)
 		isCorrupt(t, err)
-		_, err = store.DecodeTasks(data, review)
+		_, err = state.DecodeTasks(data, review)
 		isCorrupt(t, err)
-		_, err = store.DecodeFailure(data)
+		_, err = state.DecodeFailure(data)
 		isCorrupt(t, err)
-		events, err := store.DecodeChanges(data, caseID, nets)
+		events, err := state.DecodeChanges(data, caseID, nets)
 		isCorrupt(t, err)
 		if err != nil || !ours(events) {
 			return
 		}
-		again := store.AppendChanges(nil, events, tree)
-		_, err = store.DecodeChanges(again, caseID, nets)
+		again := state.AppendChanges(nil, events, tree)
+		_, err = state.DecodeChanges(again, caseID, nets)
 		require.NoError(t, err, "%s\n%s", data, again)
 	})
 }
 
 // ours reports whether all names can be found in the one case of the test's tree.
-func ours(events []store.Change) bool {
+func ours(events []state.Change) bool {
 	for _, e := range events {
-		if o, ok := e.(*store.CaseOpened); ok && o.Case.ID != caseID {
+		if o, ok := e.(*state.CaseOpened); ok && o.Case.ID != caseID {
 			return false
 		}
 	}
@@ -333,30 +334,30 @@ func isCorrupt(t *testing.T, err error) {
 
 // A command as the engine appends it for every item: a job's result, the item and its task completed, the case ended.
 func BenchmarkAppendEvents(b *testing.B) {
-	at := store.FromMicros(1795262400000001)
-	events := []store.Change{
-		&store.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Complete, To: workitem.Completed,
+	at := state.FromMicros(1795262400000001)
+	events := []state.Change{
+		&state.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Complete, To: workitem.Completed,
 			By: "worker/1", At: at,
 			Output: json.RawMessage(`{"text":"0123456789012345678901234567890123456789"}`)},
-		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskCompleted, Generation: 1},
-		&store.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
-		&store.CaseEnded{Case: caseID, State: store.CaseCompleted, At: at},
+		&state.TaskMoved{Case: caseID, Task: 0, To: state.TaskCompleted, Generation: 1},
+		&state.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
+		&state.CaseEnded{Case: caseID, State: state.CaseCompleted, At: at},
 	}
 	buf := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = store.AppendChanges(buf[:0], events, tree)
+		buf = state.AppendChanges(buf[:0], events, tree)
 	}
 	b.SetBytes(int64(len(buf)))
 }
 
 func BenchmarkDecodeEvents(b *testing.B) {
-	data := store.AppendChanges(nil, []store.Change{
-		&store.TaskMoved{Case: caseID, Task: 0, To: store.TaskCompleted, Generation: 1},
-		&store.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
+	data := state.AppendChanges(nil, []state.Change{
+		&state.TaskMoved{Case: caseID, Task: 0, To: state.TaskCompleted, Generation: 1},
+		&state.Produced{Case: caseID, Task: 0, Into: []net.ConditionID{1}},
 	}, tree)
 	for b.Loop() {
-		if _, err := store.DecodeChanges(data, caseID, nets); err != nil {
+		if _, err := state.DecodeChanges(data, caseID, nets); err != nil {
 			b.Fatal(err)
 		}
 	}

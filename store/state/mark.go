@@ -1,4 +1,4 @@
-package store
+package state
 
 import "github.com/tasq-dev/tasq/workitem"
 

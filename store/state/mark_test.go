@@ -1,4 +1,4 @@
-package store_test
+package state_test
 
 import (
 	"runtime"
@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasq-dev/tasq/net"
-	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // shape is what a tree shows: enough to tell one state from another.
-func shape(tree *store.Tree) (s []int) {
-	tree.Each(func(c *store.Case) {
+func shape(tree *state.Tree) (s []int) {
+	tree.Each(func(c *state.Case) {
 		s = append(s, int(c.State), c.Items.Len(), c.Jobs.Len(), len(c.Children), int(c.Marking[0]), c.Tasks[0].Created)
 	})
 	return s
@@ -25,38 +25,38 @@ func TestAMarkIsUndoneAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := byte(0)
 		var old []workitem.ID // that were opened before any mark
-		some := func(label string) (events []store.Change) {
+		some := func(label string) (events []state.Change) {
 			for range rapid.IntRange(0, 4).Draw(t, label) {
 				n++
 				switch rapid.IntRange(0, 3).Draw(t, "event") {
 				case 0:
-					events = append(events, &store.ItemOpened{Item: &workitem.Item{ID: workitem.ID{n}, Case: caseID,
+					events = append(events, &state.ItemOpened{Item: &workitem.Item{ID: workitem.ID{n}, Case: caseID,
 						Task: "draft", State: workitem.Initialized}})
 					if label == "before" {
 						old = append(old, workitem.ID{n})
 					}
 				case 3:
 					if len(old) > 0 {
-						events = append(events, &store.ItemMoved{Case: caseID, Item: rapid.SampledFrom(old).Draw(t, "item"),
+						events = append(events, &state.ItemMoved{Case: caseID, Item: rapid.SampledFrom(old).Draw(t, "item"),
 							Action: workitem.Start, To: workitem.Started, By: string('a' + rune(n))})
 					}
 				case 1:
-					events = append(events, &store.JobOpened{Job: &store.Job{ID: workitem.JobID{n}, Case: caseID,
-						State: store.JobPending}})
+					events = append(events, &state.JobOpened{Job: &state.Job{ID: workitem.JobID{n}, Case: caseID,
+						State: state.JobPending}})
 				case 2:
-					events = append(events, &store.Produced{Case: caseID, Into: []net.ConditionID{0}})
+					events = append(events, &state.Produced{Case: caseID, Into: []net.ConditionID{0}})
 				}
 			}
 			return events
 		}
-		open := func() *store.Tree {
-			tree := store.NewTree()
+		open := func() *state.Tree {
+			tree := state.NewTree()
 			tree.Begin()
-			require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
+			require.NoError(t, tree.Apply(&state.CaseOpened{Case: &state.Case{ID: caseID, Root: caseID, Net: review}}))
 			tree.End(1)
 			return tree
 		}
-		apply := func(tree *store.Tree, lists ...[]store.Change) {
+		apply := func(tree *state.Tree, lists ...[]state.Change) {
 			for _, events := range lists {
 				for _, e := range events {
 					require.NoError(t, tree.Apply(e))
@@ -102,16 +102,16 @@ func TestAMarkIsUndoneAlone(t *testing.T) {
 // A transaction of many commands marks each of them. What one costs does not depend on how many came before.
 func TestAMarkCostsWhatIsDoneAfterIt(t *testing.T) {
 	allocated := func(commands int) uint64 {
-		tree := store.NewTree()
+		tree := state.NewTree()
 		tree.Begin()
-		require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
+		require.NoError(t, tree.Apply(&state.CaseOpened{Case: &state.Case{ID: caseID, Root: caseID, Net: review}}))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for i := range commands {
 			m := tree.Mark()
-			job := &store.Job{ID: workitem.JobID{byte(i >> 8), byte(i)}, Case: caseID, State: store.JobFailed}
-			require.NoError(t, tree.Apply(&store.JobOpened{Job: job}))
-			require.NoError(t, tree.Apply(&store.JobMoved{Case: caseID, Job: job.ID, To: store.JobDone}))
+			job := &state.Job{ID: workitem.JobID{byte(i >> 8), byte(i)}, Case: caseID, State: state.JobFailed}
+			require.NoError(t, tree.Apply(&state.JobOpened{Job: job}))
+			require.NoError(t, tree.Apply(&state.JobMoved{Case: caseID, Job: job.ID, To: state.JobDone}))
 			tree.Keep(m)
 		}
 		runtime.ReadMemStats(&after)
@@ -123,23 +123,23 @@ func TestAMarkCostsWhatIsDoneAfterIt(t *testing.T) {
 }
 
 func TestOnlyARootCaseThatHasEndedIsRemoved(t *testing.T) {
-	tree := store.NewTree()
+	tree := state.NewTree()
 	tree.Begin()
-	require.NoError(t, tree.Apply(&store.CaseOpened{Case: &store.Case{ID: caseID, Root: caseID, Net: review}}))
-	require.ErrorContains(t, tree.Apply(&store.CaseRemoved{Case: caseID}), "it is started")
-	job := &store.Job{ID: workitem.JobID{1}, Case: caseID, State: store.JobPending, Detached: true}
-	require.NoError(t, tree.Apply(&store.JobOpened{Job: job}))
-	require.NoError(t, tree.Apply(&store.CaseEnded{Case: caseID, State: store.CaseFailed}))
-	require.ErrorContains(t, tree.Apply(&store.CaseRemoved{Case: caseID}), "1 jobs")
-	require.NoError(t, tree.Apply(&store.JobMoved{Case: caseID, Job: job.ID, To: store.JobDone}))
+	require.NoError(t, tree.Apply(&state.CaseOpened{Case: &state.Case{ID: caseID, Root: caseID, Net: review}}))
+	require.ErrorContains(t, tree.Apply(&state.CaseRemoved{Case: caseID}), "it is started")
+	job := &state.Job{ID: workitem.JobID{1}, Case: caseID, State: state.JobPending, Detached: true}
+	require.NoError(t, tree.Apply(&state.JobOpened{Job: job}))
+	require.NoError(t, tree.Apply(&state.CaseEnded{Case: caseID, State: state.CaseFailed}))
+	require.ErrorContains(t, tree.Apply(&state.CaseRemoved{Case: caseID}), "1 jobs")
+	require.NoError(t, tree.Apply(&state.JobMoved{Case: caseID, Job: job.ID, To: state.JobDone}))
 	tree.End(1)
 	tree.Begin()
-	require.NoError(t, tree.Apply(&store.CaseRemoved{Case: caseID}))
+	require.NoError(t, tree.Apply(&state.CaseRemoved{Case: caseID}))
 	require.True(t, tree.Removed())
 	tree.Rollback()
 	require.False(t, tree.Removed())
 	tree.Begin()
-	require.NoError(t, tree.Apply(&store.CaseRemoved{Case: caseID}))
+	require.NoError(t, tree.Apply(&state.CaseRemoved{Case: caseID}))
 	require.True(t, tree.End(2).Removed)
 	require.True(t, tree.Removed())
 }
