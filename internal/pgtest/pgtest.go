@@ -1,0 +1,109 @@
+// Package pgtest gives tests a PostgreSQL database of their own.
+//
+// The server is one that the test process starts: of the programs in the folder TASQ_POSTGRES_BIN, in the path, or in the
+// usual folders of PostgreSQL 15 or newer, on a data folder in the temporary folder and a free port of the loopback
+// address. It ends with the test process, also when that is killed. If TASQ_TEST_POSTGRES is set, it names a server
+// instead, as a connection string of a role that may create databases; "none" is as if there were none.
+//
+// Without either, a test that needs a database is skipped; it fails if CI is "true" or TASQ_REQUIRE_POSTGRES is set.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The environment variables that say where the server comes from.
+const (
+	EnvServer  = "TASQ_TEST_POSTGRES"    // connection string of a server that runs already
+	EnvBin     = "TASQ_POSTGRES_BIN"     // folder with the server's programs
+	EnvRequire = "TASQ_REQUIRE_POSTGRES" // not empty: a test without a server fails
+)
+
+// ErrNone says that there is no server, and no programs to start one.
+var ErrNone = errors.New("there is no PostgreSQL for the test: install PostgreSQL 15 or newer, name the folder of its programs " +
+	"in " + EnvBin + ", or name a server in " + EnvServer)
+
+// Database returns the connection string of an empty database, which is dropped when the test ends. The test is skipped,
+// or fails, if there is no server; see the package.
+func Database(t testing.TB) string {
+	t.Helper()
+	admin, err := server()
+	if errors.Is(err, ErrNone) && !required() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "tasq_test_" + strings.ToLower(rand.Text())
+	if err := execute(admin, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("create a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := execute(admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("drop the database %s: %v", name, err)
+		}
+	})
+	dsn, err := withDatabase(admin, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+func required() bool { return os.Getenv("CI") == "true" || os.Getenv(EnvRequire) != "" }
+
+// server returns the connection string of the server of this process, which it starts once.
+var server = sync.OnceValues(func() (string, error) {
+	switch dsn := os.Getenv(EnvServer); dsn {
+	case "":
+	case "none":
+		return "", ErrNone
+	default:
+		return dsn, nil
+	}
+	bin, err := programs()
+	if err != nil {
+		return "", err
+	}
+	return start(bin)
+})
+
+// withDatabase is a connection string with another database.
+func withDatabase(dsn, name string) (string, error) {
+	if !strings.Contains(dsn, "://") {
+		return dsn + " dbname=" + name, nil // the last of a keyword counts
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", EnvServer, err)
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+// patience bounds what a test waits for the server.
+const patience = 2 * time.Minute
+
+// execute runs one statement on a connection of its own.
+func execute(dsn, statement string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close(ctx)) }()
+	_, err = c.Exec(ctx, statement)
+	return err
+}

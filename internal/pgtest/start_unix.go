@@ -1,0 +1,140 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// keeper runs the server as its child, and ends it when its own standard input ends: that is a pipe whose other end only
+// the test process has, so it ends with that process however that ends. A signal to the server by its number cannot meet
+// another process, since the server's end is awaited here. What the keeper says when the test process is gone goes
+// nowhere, and must not end it before the folder is removed.
+//
+// Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
+// does not say so fails here. What a test has written need not survive a power failure.
+const keeper = `
+trap "" PIPE
+exec 3<&0
+"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale-provider=icu --icu-locale=en-US --locale=C >"$2/log" 2>&1 ||
+	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale=C >"$2/log" 2>&1 </dev/null
+"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+	-c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
+server=$!
+{ cat <&3 >/dev/null; kill -QUIT $server; } 2>/dev/null &
+watch=$!
+wait $server
+kill $watch
+tail -n 20 "$2/log" >&2
+rm -rf "$2"
+`
+
+// attempts is how often a server is started: the port that was free may be taken when the server wants it.
+const attempts = 5
+
+// start starts a server of the programs in a folder, and returns its connection string.
+func start(bin string) (dsn string, err error) {
+	for range attempts {
+		if dsn, err = tryStart(bin); err == nil {
+			return dsn, nil
+		}
+	}
+	return "", fmt.Errorf("start PostgreSQL of %s: %w", bin, err)
+}
+
+func tryStart(bin string) (string, error) {
+	dir, err := os.MkdirTemp("", "tasq-postgres-*")
+	if err != nil {
+		return "", err
+	}
+	credential, err := another(dir)
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	var said bytes.Buffer
+	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port))
+	cmd.Dir, cmd.Stderr, cmd.WaitDelay = dir, &said, time.Second
+	// An interrupt at the terminal is for the test process; the end of that is what ends the server.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
+	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as this process runs
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := cmd.Start(); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	dsn := fmt.Sprintf("postgres://tasq@127.0.0.1:%d/postgres?sslmode=disable", port)
+	if err := await(dsn, ended); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, said.Bytes())
+	}
+	return dsn, nil
+}
+
+// await waits until the server takes connections.
+func await(dsn string, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		c, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			return c.Close(ctx)
+		}
+		select {
+		case <-again.C:
+		case end := <-ended:
+			return fmt.Errorf("the server ended: %w", errors.Join(errors.New("see what it said"), end))
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// another is the user that the server runs as if the tests run as root, which a server refuses; nil for any other user. It
+// gets the folder.
+func another(dir string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, uid, gid)
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody: run the tests as another user, " +
+		"or name a server in " + EnvServer)
+}
+
+// freePort is a port of the loopback address that nothing uses at the moment.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
