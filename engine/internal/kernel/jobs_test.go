@@ -25,8 +25,8 @@ func (w *world) must(text string) string {
 	return got
 }
 
-// jobs lists the live jobs of the tree, oldest first.
-func (w *world) jobs() (list []*state.Job) {
+// live lists the live jobs of the tree, oldest first.
+func (w *world) live() (list []*state.Job) {
 	w.tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
 			list = append(list, j)
@@ -38,8 +38,8 @@ func (w *world) jobs() (list []*state.Job) {
 // claim gives the only live job to a worker, and returns what it did.
 func (w *world) claim() (work *activities.Work, did string) {
 	w.t.Helper()
-	require.Len(w.t, w.jobs(), 1)
-	id := w.jobs()[0].ID
+	require.Len(w.t, w.live(), 1)
+	id := w.live()[0].ID
 	did, err := w.command(func(m *kernel.Machine) (err error) {
 		work, err = m.Claim(id, "worker", w.now.Add(time.Minute))
 		return err
@@ -103,11 +103,11 @@ func TestRule14Retries(t *testing.T) {
 		require.Equal(t, want, did)
 		if attempt < 2 {
 			wait := time.Second << attempt
-			require.Equal(t, wait, w.jobs()[0].Due.Sub(w.now))
+			require.Equal(t, wait, w.live()[0].Due.Sub(w.now))
 			w.now = w.now.Add(wait)
 		}
 	}
-	require.Empty(t, w.jobs())
+	require.Empty(t, w.live())
 }
 
 // Rule 15: a composite task that completes early cancels its other child cases, with what they own.
@@ -120,11 +120,11 @@ func TestRule15ACompositeThatCompletesEarly(t *testing.T) {
 		}})
 	w := newWorld(t, parent, child)
 	require.Equal(t, "a+1 a.1.1/c+1 a.1.1/c.1.1=initialized a.1.2/c+1 a.1.2/c.1.1=initialized", w.must("start"))
-	require.Len(t, w.jobs(), 2)
+	require.Len(t, w.live(), 2)
 	require.Equal(t, "a*i a.1.1/c*i a.1.1/c.1.1=started", w.must("begin a.1.1/c.1.1"))
 	require.Equal(t, "a.1.1/c.1.1=completed a.1.1/c! a.1.1/c>e a.1.1/case=completed a! a.1.2/c- a.1.2/c.1.1=canceled "+
 		"a.1.2/case=canceled a>e case=completed", w.must("complete a.1.1/c.1.1"))
-	require.Empty(t, w.jobs())
+	require.Empty(t, w.live())
 }
 
 // Rule 19: the end of an item, by a reset too, cancels its job, and a late result of it is refused.
@@ -159,11 +159,11 @@ func TestRule20LeasesAndCrashes(t *testing.T) {
 		crash(true)
 	}
 	crash(false) // a worker that stops in good order is no crash
-	require.Len(t, w.jobs(), 1)
+	require.Len(t, w.live(), 1)
 	crash(true)
-	require.Empty(t, w.jobs(), "it is given up")
+	require.Empty(t, w.live(), "it is given up")
 	require.Equal(t, "a.1.1=initialized", w.must("reset a.1.1"))
-	require.Len(t, w.jobs(), 1, "a reset has it done again")
+	require.Len(t, w.live(), 1, "a reset has it done again")
 }
 
 // Rule 24: the timeout of an item counts from when it is due, and a person may start it before.
@@ -173,12 +173,12 @@ func TestRule24ATimeoutCountsFromWhenTheItemIsDue(t *testing.T) {
 		Timers: []activities.Timer{{Name: "late", After: time.Minute, Item: func(ctx context.Context, it *activities.Item) error { return nil }}}})
 	w := newWorld(t, d)
 	w.must("start")
-	require.Len(t, w.jobs(), 1)
-	require.Equal(t, time.Minute, w.jobs()[0].Due.Sub(w.now))
+	require.Len(t, w.live(), 1)
+	require.Equal(t, time.Minute, w.live()[0].Due.Sub(w.now))
 	w.must("begin a.1.1")
 	require.Equal(t, "a.1.1=failed a.1.2=initialized", w.must("fail a.1.1"))
 	due := make(map[string]time.Duration)
-	for _, j := range w.jobs() {
+	for _, j := range w.live() {
 		due[j.Kind] = j.Due.Sub(w.now)
 	}
 	require.Equal(t, map[string]time.Duration{state.JobWake: time.Hour, state.JobTimer: time.Hour + time.Minute}, due)

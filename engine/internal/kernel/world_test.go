@@ -25,6 +25,8 @@ type host struct {
 	defs []*workflow.Definition
 	gate kernel.Gate
 	ids  uint64
+
+	steps []*workitem.Step // all that were ever recorded, as a store keeps them
 }
 
 func (h *host) Definition(fingerprint string) *workflow.Definition {
@@ -39,9 +41,8 @@ func (h *host) Definition(fingerprint string) *workflow.Definition {
 func (h *host) Named(name string) *workflow.Definition                        { return h.Definition(name) }
 func (h *host) Call(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
 func (h *host) Gate() *kernel.Gate                                            { return &h.gate }
-func (h *host) Steps([16]byte) ([]*workitem.Step, error)                      { return nil, nil }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
-	return nil, true
+	return nil, false
 }
 func (h *host) DB() domain.DB                             { return nil }
 func (h *host) NewID(time.Time) workitem.ID               { return h.next() }
@@ -66,11 +67,16 @@ type world struct {
 	log  []string // of callbacks
 	seq  int64
 	ids  map[workitem.ID]string // the labels of all items, also of those that the tree holds no longer
+	jobs bool                   // [world.word] also shows jobs, steps and events
+	last []state.Change         // of the latest command
+
+	names map[[16]byte]string // of jobs, steps and events, for [world.jobWord]
 }
 
 func newWorld(t *testing.T, defs ...*workflow.Definition) *world {
 	return &world{t: t, host: &host{defs: defs}, tree: state.NewTree(),
-		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: make(map[workitem.ID]string)}
+		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: make(map[workitem.ID]string),
+		names: make(map[[16]byte]string)}
 }
 
 // define compiles a net from flows such as "i>a a>e": what is no task is a condition, i is the start and e the end.
@@ -120,7 +126,9 @@ func (w *world) command(f func(m *kernel.Machine) error) (string, error) {
 		return "", err
 	}
 	var words []string
-	for _, event := range m.Changes() {
+	w.last = m.Changes()
+	for _, event := range w.last {
+		w.host.record(event)
 		if word := w.word(event); word != "" {
 			words = append(words, word)
 		}
@@ -224,6 +232,9 @@ func (w *world) word(event state.Change) string {
 		return w.path(c) + "case=" + e.State.String() + left
 	case *state.Noted:
 		return "note:" + e.Code
+	}
+	if w.jobs {
+		return w.jobWord(event)
 	}
 	return ""
 }
