@@ -1,0 +1,191 @@
+package kernel_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// calling is a case whose start schedules the function f, which a worker holds.
+func calling(t *testing.T, p retry.Policy) *worker {
+	t.Helper()
+	d := calls(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "f")
+	d.Calls["f"].Retry = p
+	d.Hooks.OnInitialized = func(_ context.Context, c *activities.Case) error {
+		_, err := c.Schedule(activities.NewJob{Name: "f", Input: json.RawMessage(`3`)})
+		return err
+	}
+	return working(t, d)
+}
+
+// A function that fails is called again by its policy, as one and the same job, and then given up with a note for a person. Its
+// case goes on.
+func TestACallIsRetried(t *testing.T) {
+	w := calling(t, retry.Constant(2, time.Minute))
+	require.JSONEq(t, `3`, string(w.work.Input))
+	require.Equal(t, "f", w.work.Name)
+	require.Nil(t, w.work.Item)
+	failure := workitem.Failf("busy", "later")
+	did, err := w.settle(w.work, failure)
+	require.NoError(t, err)
+	require.Equal(t, "call:f=pending", did)
+	j := w.live()[0]
+	require.Equal(t, w.now.Add(time.Minute), j.Due)
+	require.Equal(t, failure, j.Failure)
+	require.Empty(t, j.Owner)
+	require.Equal(t, "call:f=running", w.resume())
+	require.Equal(t, 2, w.work.Attempt)
+	require.Equal(t, 2, w.work.Run)
+	did, err = w.settle(w.work, failure)
+	require.NoError(t, err)
+	require.Equal(t, "call:f=failed note:incident", did)
+	require.Contains(t, w.last[1].(*state.Noted).Text, "(f) was given up: busy: later")
+	require.Equal(t, state.CaseStarted, w.root().State)
+}
+
+// One that succeeds is done. A failure that no attempt can repair is final at once, and so is one without a policy.
+func TestACallEnds(t *testing.T) {
+	again := retry.Constant(2, time.Minute)
+	for _, test := range []struct {
+		policy  retry.Policy
+		failure *workitem.Failure
+		did     string
+	}{
+		{again, nil, "call:f=done"},
+		{again, &workitem.Failure{Code: "wrong"}, "call:f=failed note:incident"},
+		{retry.Policy{}, workitem.Failf("busy", "later"), "call:f=failed note:incident"},
+	} {
+		w := calling(t, test.policy)
+		did, err := w.settle(w.work, test.failure)
+		require.NoError(t, err)
+		require.Equal(t, test.did, did)
+		require.Empty(t, w.live())
+	}
+}
+
+// A policy that is bounded in time counts from the creation of the job.
+func TestACallHasATimeInAll(t *testing.T) {
+	p := retry.Constant(100, time.Minute)
+	p.MaxElapsed = 90 * time.Second
+	w := calling(t, p)
+	_, err := w.settle(w.work, workitem.Failf("busy", "later"))
+	require.NoError(t, err)
+	w.now = w.now.Add(time.Minute)
+	w.resume()
+	did, err := w.settle(w.work, workitem.Failf("busy", "later"))
+	require.NoError(t, err)
+	require.Equal(t, "call:f=failed note:incident", did)
+}
+
+// A function that the workflow does not have is not scheduled.
+func TestAnUnknownFunction(t *testing.T) {
+	d := define(t, "w", "i>a a>e", net.Task{Name: "a"})
+	d.Hooks.OnInitialized = func(_ context.Context, c *activities.Case) error {
+		_, err := c.Schedule(activities.NewJob{Name: "g"})
+		return err
+	}
+	_, err := newWorld(t, d).do("start")
+	require.ErrorIs(t, err, kernel.ErrNotFound)
+	require.ErrorContains(t, err, `function "g" of workflow w`)
+}
+
+// A job of a live item belongs to it, and ends with it; that of an activation does not.
+func TestACallOfAnItemEndsWithIt(t *testing.T) {
+	d := calls(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "item", "task")
+	with(d, "a", workflow.Task{Inputs: items(2),
+		ItemHooks: activities.ItemHooks{OnStarted: func(_ context.Context, it *activities.Item) error {
+			_, err := it.Schedule(activities.NewJob{Name: "item"})
+			return err
+		}},
+		Hooks: activities.TaskHooks{OnStarted: func(_ context.Context, a *activities.Activation) error {
+			_, err := a.Schedule(activities.NewJob{Name: "task"})
+			return err
+		}}})
+	w := newWorld(t, d)
+	w.jobs = true
+	w.must("start")
+	require.Equal(t, "case* a*i +call:task a.1.1=started +call:item", w.must("begin a.1.1"))
+	require.Equal(t, "a.1.2=started +call:item", w.must("begin a.1.2"))
+	require.Equal(t, "a.1.1=completed call:item=canceled", w.must("complete a.1.1"))
+	require.Len(t, w.live(), 2)
+	require.Equal(t, "a.1.2=completed call:item=canceled a! call:task=canceled a>e case=completed", w.must("complete a.1.2"))
+}
+
+// A worker may keep its job for longer, hand it back, or leave it to a person. Each needs the fence that it holds.
+func TestALeaseIsKeptAndGivenUp(t *testing.T) {
+	w := working(t, function(t, "w"))
+	later := w.now.Add(time.Hour)
+	did, err := w.command(func(m *kernel.Machine) error { return m.Renew(w.work.Job, w.work.Fence, later) })
+	require.NoError(t, err)
+	require.Equal(t, "run=running", did)
+	require.Equal(t, later, w.live()[0].Lease)
+	require.Equal(t, "worker", w.live()[0].Owner)
+	attempt := func(id workitem.JobID) (n int) {
+		_, err := w.command(func(m *kernel.Machine) error { n = m.JobAttempt(id); return nil })
+		require.NoError(t, err)
+		return n
+	}
+	require.Equal(t, 1, attempt(w.work.Job))
+	require.Zero(t, attempt(workitem.JobID{7}))
+
+	old := w.work.Fence
+	did, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(w.work.Job) })
+	require.NoError(t, err)
+	require.Equal(t, "run=pending", did)
+	require.Zero(t, w.live()[0].Crashes)
+	require.Zero(t, attempt(w.work.Job), "that was no attempt")
+	_, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(w.work.Job) })
+	require.ErrorIs(t, err, kernel.ErrLeaseLost, "no worker holds it")
+	_, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(workitem.JobID{7}) })
+	require.ErrorIs(t, err, kernel.ErrLeaseLost)
+
+	w.resume()
+	failure := workitem.Failf("refused", "by the transaction")
+	for name, command := range map[string]func(m *kernel.Machine) error{
+		"renew":   func(m *kernel.Machine) error { return m.Renew(w.work.Job, old, later) },
+		"settle":  func(m *kernel.Machine) error { return m.Settle(w.work.Job, old, nil, nil) },
+		"give up": func(m *kernel.Machine) error { return m.GiveUp(w.work.Job, old, failure) },
+		"release": func(m *kernel.Machine) error { return m.Release(w.work.Job, old, true) },
+		"steps":   func(m *kernel.Machine) error { _, err := m.RecordSteps(w.work.Job, old, nil); return err },
+		"suspend": func(m *kernel.Machine) error { _, _, err := m.Suspend(w.work.Job, old, nil, nil); return err },
+		"due":     func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, old) },
+	} {
+		_, err := w.command(command)
+		require.ErrorIs(t, err, kernel.ErrLeaseLost, name)
+	}
+	did, err = w.command(func(m *kernel.Machine) error { return m.GiveUp(w.work.Job, w.work.Fence, failure) })
+	require.NoError(t, err)
+	require.Equal(t, "run=failed note:incident", did)
+	require.Contains(t, w.last[1].(*state.Noted).Text, "(run) was given up: refused: by the transaction")
+	require.Equal(t, net.TaskID(0), w.last[1].(*state.Noted).Task)
+	require.Equal(t, workitem.Started, w.root().Items.Slice()[0].State, "the item waits for a person")
+}
+
+// A claim is refused for a job that is not there, and when the start of its item ends it at once.
+func TestAClaimIsRefused(t *testing.T) {
+	d := with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a", workflow.Task{Run: run,
+		ItemHooks: activities.ItemHooks{OnStarted: func(_ context.Context, it *activities.Item) error { return it.Cancel(nil) }}})
+	w := newWorld(t, d)
+	w.must("start")
+	id := w.live()[0].ID
+	claim := func(id workitem.JobID) error {
+		_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(id, "worker", w.now); return err })
+		return err
+	}
+	require.ErrorIs(t, claim(workitem.JobID{7}), kernel.ErrNotFound)
+	err := claim(id)
+	require.ErrorIs(t, err, kernel.ErrLeaseLost)
+	require.ErrorContains(t, err, "was canceled as it started")
+	require.Len(t, w.live(), 1, "the command did nothing")
+}
