@@ -26,7 +26,8 @@ type host struct {
 	gate kernel.Gate
 	ids  uint64
 
-	steps []*workitem.Step // all that were ever recorded, as a store keeps them
+	abandon bool             // callbacks take too long, and are left behind
+	steps   []*workitem.Step // all that were ever recorded, as a store keeps them
 }
 
 func (h *host) Definition(fingerprint string) *workflow.Definition {
@@ -38,9 +39,14 @@ func (h *host) Definition(fingerprint string) *workflow.Definition {
 	return nil
 }
 
-func (h *host) Named(name string) *workflow.Definition                        { return h.Definition(name) }
-func (h *host) Call(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
-func (h *host) Gate() *kernel.Gate                                            { return &h.gate }
+func (h *host) Named(name string) *workflow.Definition { return h.Definition(name) }
+func (h *host) Call(ctx context.Context, f func(context.Context) error) error {
+	if h.abandon {
+		return kernel.ErrAbandoned
+	}
+	return f(ctx)
+}
+func (h *host) Gate() *kernel.Gate { return &h.gate }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
