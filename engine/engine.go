@@ -12,10 +12,17 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/internal/alarm"
+	"github.com/tasq-dev/tasq/engine/internal/command"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/dispatch"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
+	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -33,10 +40,10 @@ var (
 	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to nobody
 	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
 	ErrUnfinished = kernel.ErrUnfinished   // what can be asked of a case that has ended was asked of one that goes on
-	ErrDrift      = errors.New("the definition changed under running cases")
-	ErrClosed     = errors.New("the engine is closed")
-	ErrCallback   = errors.New("callback failed") // it panicked, or took too long
-	ErrKeyReused  = workflow.ErrKeyReused         // the idempotency key was used for another command
+	ErrDrift      = registry.ErrDrift
+	ErrClosed     = commit.ErrClosed
+	ErrCallback   = commit.ErrCallback    // it panicked, or took too long
+	ErrKeyReused  = workflow.ErrKeyReused // the idempotency key was used for another command
 	ErrTooLarge   = domain.ErrTooLarge
 )
 
@@ -46,48 +53,34 @@ type Workflow interface {
 }
 
 // Engine runs cases on one store. It is safe for concurrent use.
+//
+// It puts together what its internal packages do: commit changes cases, command says what a command does, dispatch does what is
+// due, notify wakes callers, retention removes, mailbox takes commands of other processes.
 type Engine struct {
-	cfg     Config
-	store   store.Store
-	clock   retry.Clock
-	log     *slog.Logger
-	ids     *workitem.Generator
-	byPrint map[string]*workflow.Definition
-	byName  map[string]*workflow.Definition // the last one given of each name
+	cfg         Config
+	store       store.Store
+	log         *slog.Logger
+	ids         *workitem.Generator
+	definitions *registry.Registry
+	faults      *fault.Log
+	alarms      *alarm.Clock
+	active      *activity
 
-	slots chan struct{} // one for each function of a step that runs; nil without a bound
-
-	queue   queue
-	answers sync.Pool // channels for the outcomes of requests, see answer
-	closing chan struct{}
-	stopped chan struct{} // the writer has ended
-
-	runner      *runner                     // runs callbacks; the writer's own
-	trees       map[workitem.CaseID]*cached // the writer's own
-	cachedSteps int                         // how many steps they remember; the writer's own
-	batch       []*request                  // the writer's own, kept for its memory
-	patience    *time.Timer                 // the writer's own
-	uses        uint64
-
-	observers []observer // fixed once the engine is open
-
-	index    index
-	sched    scheduler
-	attempts attemptLog
+	writer   *commit.Writer
+	commands *command.Executor
+	dispatch *dispatch.Dispatcher
 	notifier *notify.Notifier
 	topics   *notify.Topics
-	alarms   alarms
-	faults   faultLog
-	active   activity
-	close    sync.Once
-	ending   sync.Once             // see endWork
-	loss     sync.Once             // see lose
-	lost     atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
-	jobs     sync.WaitGroup
 	cleaner  *retention.Cleaner
 	mailbox  *mailbox.Poller // nil if the store has none
-	ctx      context.Context // of jobs; canceled when the grace is over
-	cancel   context.CancelFunc
+
+	close   sync.Once
+	ending  sync.Once             // see endWork
+	loss    sync.Once             // see lose
+	lost    atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
+	closing chan struct{}
+	ctx     context.Context // of jobs; canceled when the grace is over
+	cancel  context.CancelFunc
 }
 
 // Open opens the store with the zero [Config] and starts to run what is due. The workflows are those that new cases may be
@@ -104,18 +97,12 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 		return nil, fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
 			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
 	}
-	e := &Engine{
-		cfg: cfg, clock: cfg.Clock, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random),
-		byPrint: make(map[string]*workflow.Definition), byName: make(map[string]*workflow.Definition),
-		closing: make(chan struct{}), stopped: make(chan struct{}),
-		trees: make(map[workitem.CaseID]*cached),
-	}
-	if cfg.Steps > 0 {
-		e.slots = make(chan struct{}, cfg.Steps)
-	}
-	if err := e.registerAll(workflows); err != nil {
+	definitions, err := definitionsOf(cfg.Logger, workflows)
+	if err != nil {
 		return nil, err
 	}
+	e := &Engine{cfg: cfg, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions,
+		closing: make(chan struct{})}
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
 	}
@@ -130,45 +117,77 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	return e, nil
 }
 
+// definitionsOf takes the definitions out of workflows.
+func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, error) {
+	all := make([]*workflow.Definition, len(workflows))
+	for i, w := range workflows {
+		if w != nil {
+			all[i] = w.Untyped()
+		}
+	}
+	return registry.New(log, all)
+}
+
 // prepare checks definitions, takes jobs back from a process that died, and starts the engine's goroutines.
 func (e *Engine) prepare(ctx context.Context) error {
-	if err := e.checkDrift(ctx); err != nil {
+	if err := e.definitions.CheckDrift(ctx, e.store); err != nil {
 		return err
 	}
-	if err := e.store.Register(ctx, e.definitions()); err != nil {
+	if err := e.store.Register(ctx, e.definitions.Stored(e.now())); err != nil {
 		return fmt.Errorf("register the workflows: %w", err)
 	}
 	if err := e.resumeIDs(ctx); err != nil {
 		return fmt.Errorf("find the last ids: %w", err)
 	}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.index.init()
-	e.alarms.clock = e.clock
-	e.faults.init(e)
-	e.attempts = attemptLog{log: e.log, definitions: e.byPrint}
-	e.notifier, e.topics, e.cleaner = notify.New(), notify.NewTopics(), e.newCleaner()
-	e.observers = []observer{&e.sched, e.notifier, e.topics, e.cleaner, &e.attempts}
-	e.sched.init(e)
-	e.active.init()
-	e.queue.init()
+	e.assemble()
 	if err := e.store.View(ctx, func(r store.Reader) error { return e.topics.Load(ctx, r) }); err != nil {
 		e.cancel()
 		return fmt.Errorf("find who waits for topics: %w", err)
 	}
-	e.runner = newRunner(e.cfg.CallbackTimeout)
-	go e.write()
-	if err := e.recover(ctx); err != nil {
-		e.shutDown()
+	e.writer.Start()
+	if err := e.dispatch.Recover(ctx); err != nil {
+		e.endAll()
 		return fmt.Errorf("take up the jobs: %w", err)
 	}
 	if err := e.reportUnserved(ctx); err != nil {
-		e.shutDown()
+		e.endAll()
 		return fmt.Errorf("count the cases that are not served: %w", err)
 	}
-	e.sched.start()
+	e.dispatch.Start()
 	e.cleaner.Start(e.ctx)
 	e.startMailbox()
 	return nil
+}
+
+// assemble makes the parts of the engine. Those that learn of commits are observers of the writer.
+func (e *Engine) assemble() {
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.alarms, e.faults, e.active = alarm.New(e.cfg.Clock), fault.NewLog(e.log, e.now), newActivity()
+	e.notifier, e.topics, e.cleaner = notify.New(), notify.NewTopics(), e.newCleaner()
+	e.commands = command.New(command.Options{
+		Definitions: e.definitions, IDs: e.ids, Topics: e.topics, Log: e.log, MaxPayload: e.cfg.MaxPayload,
+		Public: func(tx *commit.Tx) builder.InTx { return &Tx{e, tx} },
+	})
+	e.writer = commit.New(commit.Options{
+		Store: e.store, Definitions: e.definitions, IDs: e.ids, Now: e.now, Faults: e.faults,
+		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.cfg.Random, root) },
+		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
+		RootEnded: e.commands.RootEnded, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
+		Recovered: func() { e.dispatch.TryAgain() },
+	})
+	e.dispatch = dispatch.New(dispatch.Options{
+		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
+		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
+		Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
+		MaxPayload: e.cfg.MaxPayload, Active: e.active.add,
+		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
+	})
+	e.writer.Observe(e.dispatch, e.notifier, e.topics, e.cleaner)
+}
+
+// retrier tries commands of the engine's own again.
+func (e *Engine) retrier() fault.Retrier {
+	return fault.Retrier{Closing: e.closing, Closed: e.closedError}
 }
 
 // resumeIDs makes the ids of this engine rise above all that the store holds.
@@ -253,7 +272,7 @@ func (cfg Config) withDefaults() Config {
 }
 
 // now is the one source of time: microseconds are what the database keeps.
-func (e *Engine) now() time.Time { return e.clock.Now().Truncate(time.Microsecond).UTC() }
+func (e *Engine) now() time.Time { return e.cfg.Clock.Now().Truncate(time.Microsecond).UTC() }
 
 // Now is the engine's time.
 func (e *Engine) Now() time.Time { return e.now() }
@@ -268,41 +287,21 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) closeOnce() error {
-	e.sched.stop()
+	e.dispatch.Stop()
 	e.cleaner.Stop()
-	done := make(chan struct{})
-	go func() {
-		e.jobs.Wait()
-		close(done)
-	}()
-	wait := func(d time.Duration) bool {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-done:
-			return true
-		case <-timer.C:
-			return false
-		}
-	}
-	if !wait(e.cfg.Grace) {
-		e.log.Warn("jobs are still running after the grace period; their contexts are canceled", "grace", e.cfg.Grace)
-		e.cancel()
-		if !wait(time.Second) {
-			e.giveBack()
-		}
-	}
-	return e.shutDown()
+	e.dispatch.Finish(e.cfg.Grace, e.cancel)
+	e.endAll()
+	return e.store.Close()
 }
 
-func (e *Engine) shutDown() error {
+// endAll ends all goroutines of the engine. The store stays open.
+func (e *Engine) endAll() {
 	e.endWork()
-	<-e.stopped
-	e.runner.stop()
+	e.writer.Wait()
+	e.writer.Stop()
 	e.cancel()
 	e.waitForOwn()
 	e.notifier.Close(e.closedError())
-	return e.store.Close()
 }
 
 // waitForOwn waits for the goroutines that send commands of the engine's own.
@@ -322,14 +321,9 @@ func (e *Engine) Kill() error {
 	}
 	var err error
 	e.close.Do(func() {
-		e.sched.stop()
+		e.dispatch.Stop()
 		e.cleaner.Stop()
-		e.endWork()
-		<-e.stopped
-		e.cancel()
-		e.waitForOwn()
-		e.runner.stop()
-		e.notifier.Close(e.closedError())
+		e.endAll()
 		err = killer.Kill()
 	})
 	return err

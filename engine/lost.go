@@ -18,7 +18,7 @@ func (e *Engine) lose(err error) error {
 	e.loss.Do(func() {
 		e.lost.Store(&err)
 		e.log.Error("the engine stops: its database was taken away. Close it, and open it again when the files are back", "error", err)
-		e.sched.stop()
+		e.dispatch.Stop()
 		e.cleaner.Stop()
 		e.endWork()
 		e.cancel()
@@ -31,8 +31,8 @@ func (e *Engine) lose(err error) error {
 func (e *Engine) endWork() {
 	e.ending.Do(func() {
 		close(e.closing)
-		e.alarms.close()
-		e.queue.close()
+		e.alarms.Close()
+		e.writer.Close()
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -22,7 +24,7 @@ func (e *Engine) startMailbox() {
 
 func (e *Engine) newPoller(w store.Watcher) *mailbox.Poller {
 	return mailbox.New(mailbox.Options{
-		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: faultWait, Active: e.active.add,
+		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: fault.Wait, Active: e.active.add,
 	})
 }
 
@@ -31,7 +33,7 @@ func (e *Engine) reportPoll(err error) error {
 	if err = e.lose(err); errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	e.faults.note("inbox", err, "commands of other processes could not be taken; they stay, and are tried again")
+	e.faults.Note("inbox", err, "commands of other processes could not be taken; they stay, and are tried again")
 	return err
 }
 
@@ -40,8 +42,8 @@ type executor struct{ e *Engine }
 
 // Requests implements mailbox.Executor.
 func (x executor) Requests(ctx context.Context, after int64, max int) ([]store.Request, error) {
-	return submitFor(ctx, x.e, &request{}, func(tx *Tx) ([]store.Request, error) {
-		return tx.s.Requests(tx.ctx, after, max)
+	return commit.Query(ctx, x.e.writer, &commit.Request{}, func(tx *commit.Tx) ([]store.Request, error) {
+		return tx.Store().Requests(tx.Context(), after, max)
 	})
 }
 
@@ -50,13 +52,13 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 	if stays, err := x.stays(ctx, left); stays || err != nil {
 		return func() error { return nil }, err
 	}
-	r := &request{run: func(tx *Tx) error { return tx.serve(left) }}
-	if err := x.e.ask(ctx, r); err != nil {
+	done, err := x.e.writer.Ask(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return x.e.serve(tx, left) }})
+	if err != nil {
 		return nil, err
 	}
 	return func() error {
-		err := x.e.take(r, <-r.done)
-		if errors.Is(err, store.ErrUndone) && !isFault(err) {
+		err := done()
+		if errors.Is(err, store.ErrUndone) && !fault.Is(err) {
 			err = x.e.refuseAlone(ctx, left, err)
 		}
 		return err
@@ -67,7 +69,7 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 // database knows: a program that has it may come.
 func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
-	if err != nil || c.Kind != workflow.KindStart || !c.WaitForOwner || x.e.byName[c.Workflow] != nil {
+	if err != nil || c.Kind != workflow.KindStart || !c.WaitForOwner || x.e.definitions.Named(c.Workflow) != nil {
 		return false, nil // if it cannot be decoded, it is refused
 	}
 	var stored []*store.Definition
@@ -80,41 +82,41 @@ func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 
 // refuseAlone answers a command whose own transaction is gone, and its answer with it.
 func (e *Engine) refuseAlone(ctx context.Context, left store.Request, cause error) error {
-	return e.submit(ctx, &request{run: func(tx *Tx) error { return tx.refuse(left, cause) }})
+	return e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return e.refuse(tx, left, cause) }})
 }
 
 // refuse answers a command with an error.
-func (tx *Tx) refuse(left store.Request, cause error) error {
-	tx.e.log.Info("a command of another process was refused", "request", left.ID, "error", cause)
-	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Code: Code(cause), Error: cause.Error()})
+func (e *Engine) refuse(tx *commit.Tx, left store.Request, cause error) error {
+	e.log.Info("a command of another process was refused", "request", left.ID, "error", cause)
+	return tx.Store().Reply(tx.Context(), left.ID, store.Answer{Code: Code(cause), Error: cause.Error()})
 }
 
 // serve executes a command that was left, and records the answer in the same transaction: so it is executed once, whatever fails. A
 // command that is refused undoes itself alone. One that only another program can execute is refused too, or stays if it is to.
-func (tx *Tx) serve(left store.Request) error {
+func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
 	c, err := workflow.Decode(left.Command)
 	if err == nil {
-		if err = tx.notLoaded(&c); err != nil && c.WaitForOwner {
-			tx.rollback()
+		if err = e.commands.NotLoaded(tx, &c); err != nil && c.WaitForOwner {
+			tx.Rollback()
 			return nil
 		}
 	}
 	var result json.RawMessage
 	if err == nil {
-		err = tx.s.Savepoint(tx.ctx, func() error {
-			done, err := tx.execute(&c)
+		err = tx.Store().Savepoint(tx.Context(), func() error {
+			done, err := e.commands.Execute(tx, &c)
 			if err == nil {
 				result, err = json.Marshal(done)
 			}
 			return err
 		})
 	}
-	if errors.Is(err, errLate) || isFault(err) || errors.Is(err, store.ErrUndone) {
+	if errors.Is(err, commit.ErrDefer) || fault.Is(err) || errors.Is(err, store.ErrUndone) {
 		return err // the whole of it is done again, or there is nothing left that an answer could be part of
 	}
 	if err != nil {
-		tx.rollback()
-		return tx.refuse(left, err)
+		tx.Rollback()
+		return e.refuse(tx, left, err)
 	}
-	return tx.s.Reply(tx.ctx, left.ID, store.Answer{Result: result})
+	return tx.Store().Reply(tx.Context(), left.ID, store.Answer{Result: result})
 }

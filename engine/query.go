@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -17,7 +18,7 @@ func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	if f == nil {
 		return errors.New("View: there is no function to call: it is nil")
 	}
-	if err := notNested(ctx); err != nil {
+	if err := commit.NotNested(ctx); err != nil {
 		return err
 	}
 	err := e.store.View(ctx, f)
@@ -55,7 +56,7 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 
 // rootOf finds the root case of an item, a case or a job.
 func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, error) {
-	if root, ok := e.index.get(id); ok {
+	if root, ok := e.writer.RootOf(id); ok {
 		return root, nil
 	}
 	var root workitem.CaseID

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -17,7 +18,7 @@ var codes = []struct {
 	word string
 	kind error
 }{
-	{"commit-failed", errCommit},
+	{"commit-failed", fault.ErrCommit},
 	{"lost", store.ErrLost}, // before closed, which it is, too
 	{"closed", ErrClosed},
 	{"callback-failed", ErrCallback},

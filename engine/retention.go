@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/store"
@@ -17,12 +19,12 @@ func (e *Engine) newCleaner() *retention.Cleaner {
 	return retention.New(retention.Options{
 		Cases: expired{e},
 		Now:   e.now,
-		Alarm: func(at time.Time, f func()) (stop func()) { return e.alarms.at(at.UnixMicro(), f) },
+		Alarm: func(at time.Time, f func()) (stop func()) { return e.alarms.At(at.UnixMicro(), f) },
 		Retry: func(ctx context.Context, f func() error) error {
-			return e.insist(ctx, func() error {
+			return e.retrier().Insist(ctx, func() error {
 				err := f()
-				if err == nil || isFault(err) {
-					e.faults.note("retention", err, "cases could not be removed; they are kept, and it is tried again")
+				if err == nil || fault.Is(err) {
+					e.faults.Note("retention", err, "cases could not be removed; they are kept, and it is tried again")
 				}
 				return err
 			})
@@ -44,14 +46,14 @@ func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*state.C
 	if ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	return cases, asFault(err)
+	return cases, fault.As(err)
 }
 
 // Remove implements retention.Cases.
 func (x expired) Remove(ctx context.Context, ids []workitem.CaseID) ([]workitem.CaseID, error) {
-	return submitFor(ctx, x.e, &request{}, func(tx *Tx) (left []workitem.CaseID, err error) {
+	return commit.Query(ctx, x.e.writer, &commit.Request{}, func(tx *commit.Tx) (left []workitem.CaseID, err error) {
 		for _, id := range ids {
-			removed, err := tx.removeExpired(id)
+			removed, err := removeExpired(tx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -65,19 +67,19 @@ func (x expired) Remove(ctx context.Context, ids []workitem.CaseID) ([]workitem.
 
 // Unavailable implements retention.Cases.
 func (x expired) Unavailable(err error) bool {
-	return errors.Is(err, errCommit) || errors.Is(err, ErrClosed)
+	return errors.Is(err, fault.ErrCommit) || errors.Is(err, ErrClosed)
 }
 
 // removeExpired removes a root case, unless it was removed before, or it must stay after all.
-func (tx *Tx) removeExpired(root workitem.CaseID) (removed bool, err error) {
-	u, err := tx.open(root)
+func removeExpired(tx *commit.Tx, root workitem.CaseID) (removed bool, err error) {
+	u, err := tx.Open(root)
 	if errors.Is(err, ErrNotFound) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	err = tx.internal(u, "case sweep", (*kernel.Machine).Remove)
+	err = tx.Internal(u, "case sweep", (*kernel.Machine).Remove)
 	if errors.Is(err, ErrUnfinished) {
 		return false, nil
 	}

@@ -3,14 +3,13 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/command"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -34,13 +33,13 @@ type run struct {
 // tree, and whether it is stuck takes a pass through the tree, so only the first look asks.
 func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
 	first := true
-	read := look(e, func(tx *Tx) (r run, done bool, err error) {
-		if r.c, err = tx.Case(tx.ctx, id); err != nil {
+	read := look(e, func(tx *commit.Tx) (r run, done bool, err error) {
+		if r.c, err = tx.Case(id); err != nil {
 			return r, false, err
 		}
-		r.info = runInfo(r.c, tx.now)
+		r.info = runInfo(r.c, tx.Now())
 		if first || r.c.Parent.IsZero() {
-			r.item = tx.abandoned(id)
+			r.item = e.abandoned(tx, id)
 		}
 		return r, false, nil
 	})
@@ -54,16 +53,6 @@ func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
 		}
 		return r, r.info.State.Final() || r.info.State == workflow.RunStuck, err
 	}
-}
-
-// RunInfo is like [Engine.RunInfo], as the transaction sees it, except that a run that is stuck is reported as waiting: it takes a query
-// to find out.
-func (tx *Tx) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
-	c, err := tx.Case(ctx, id)
-	if err != nil {
-		return workflow.RunInfo{}, err
-	}
-	return runInfo(c, tx.now), nil
 }
 
 // WaitRun waits until a root case has ended, or is stuck, and describes it.
@@ -91,7 +80,7 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	for it := range c.Items.All() {
 		last = it
 	}
-	action := oneJob(c)
+	action := command.OneJob(c)
 	if last != nil && action {
 		info.Attempt = attemptOf(last)
 	}
@@ -149,93 +138,4 @@ func soonest(c *state.Case) *state.Job {
 	return slices.MinFunc(jobs, func(a, b *state.Job) int {
 		return cmp.Or(rank(a)-rank(b), a.Due.Compare(b.Due))
 	})
-}
-
-// restart starts a case that has ended again, as a fresh one. It is of the definition that the command names, which may be a newer
-// version than the old one's.
-func (tx *Tx) restart(c *workflow.Command, o operation) (workflow.Result, error) {
-	var none workflow.Result
-	u, err := tx.openRoot(c)
-	if err != nil {
-		return none, err
-	}
-	old := u.tree.Case(c.Case)
-	if old == nil || !old.Parent.IsZero() {
-		return none, fmt.Errorf("case %s cannot be restarted: it is no root case: %w", c.Case, ErrNotFound)
-	}
-	if !old.State.Final() {
-		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", c.Case, ErrUnfinished, old.State)
-	}
-	again := *c
-	again.Workflow, again.Payload = old.Workflow, old.Input
-	d, err := tx.e.definition(&again)
-	if err != nil {
-		return none, err
-	}
-	steps, err := tx.stepsOf(old, c.FromStep)
-	if err != nil {
-		return none, err
-	}
-	options, err := optionsAgain(old)
-	if err != nil {
-		return none, err
-	}
-	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
-	return tx.begin(fresh, d, &again, o, steps)
-}
-
-// optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
-func optionsAgain(old *state.Case) (json.RawMessage, error) {
-	o, err := workflow.OptionsOf(kernel.Info(old))
-	if err != nil || !oneJob(old) || !o.Work.IsZero() {
-		return old.Options, err
-	}
-	o.Work = kernel.FirstItem(old)
-	return o.Encode()
-}
-
-// oneJob reports whether a case is that of a single function: only that has one job to speak of.
-func oneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
-
-// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
-func (tx *Tx) stepsOf(old *state.Case, from string) ([]*workitem.Step, error) {
-	var recorded []*workitem.Step
-	if oneJob(old) {
-		var last *workitem.Item
-		for it := range old.Items.All() {
-			last = it
-		}
-		if last != nil {
-			var err error
-			if recorded, err = tx.s.Steps(tx.ctx, last.ID); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if from == "" {
-		return kernel.Finished(recorded), nil
-	}
-	var cut *workitem.Step
-	var names []string
-	for _, s := range recorded {
-		if s.Name == from {
-			cut = s
-		}
-		if !slices.Contains(names, s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	if cut == nil {
-		return nil, fmt.Errorf("step %q of case %s (%s): %w; its steps are %q", from, old.ID, old.Workflow, ErrNotFound, names)
-	}
-	var kept []*workitem.Step
-	for _, s := range recorded {
-		if s == cut {
-			break
-		}
-		if s.Job == cut.Job {
-			kept = append(kept, s)
-		}
-	}
-	return kernel.Finished(kept), nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -14,14 +15,14 @@ import (
 
 // abandoned finds a started item of a run of which nothing is under way any more, though the item's work is a function's; zero
 // if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.markStuck].
-func (tx *Tx) abandoned(id workitem.CaseID) (found workitem.ID) {
-	u, err := tx.openAny(id)
-	if err != nil || u.tree.Ended() {
+func (e *Engine) abandoned(tx *commit.Tx, id workitem.CaseID) (found workitem.ID) {
+	u, err := tx.OpenCase(id)
+	if err != nil || u.Tree.Ended() {
 		return found
 	}
 	moves := false
-	u.tree.Each(func(c *state.Case) {
-		d := tx.e.byPrint[c.Fingerprint]
+	u.Tree.Each(func(c *state.Case) {
+		d := e.definitions.Definition(c.Fingerprint)
 		moves = moves || d == nil || c.Jobs.Len() > 0
 		if moves {
 			return

@@ -29,7 +29,7 @@ func (e *Engine) Unserved(ctx context.Context) ([]Unserved, error) {
 			return err
 		}
 		for _, d := range defs {
-			if e.byPrint[d.Fingerprint] == nil {
+			if e.definitions.Definition(d.Fingerprint) == nil {
 				found[d.Fingerprint] = &Unserved{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Items: make(map[string]int64)}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -13,13 +14,13 @@ import (
 )
 
 // look makes of a query of the writer what package notify takes: it is answered after all commands that were acknowledged.
-func look[T any](e *Engine, query func(*Tx) (value T, done bool, err error)) notify.Look[T] {
+func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err error)) notify.Look[T] {
 	type seen struct {
 		value T
 		done  bool
 	}
 	return func(ctx context.Context) (T, bool, error) {
-		now, err := submitFor(ctx, e, &request{reads: true}, func(tx *Tx) (s seen, err error) {
+		now, err := commit.Query(ctx, e.writer, &commit.Request{Reads: true}, func(tx *commit.Tx) (s seen, err error) {
 			s.value, s.done, err = query(tx)
 			return s, err
 		})
@@ -29,8 +30,8 @@ func look[T any](e *Engine, query func(*Tx) (value T, done bool, err error)) not
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
-	return e.notifier.Wait(ctx, id, look(e, func(tx *Tx) (*state.Case, bool, error) {
-		c, err := tx.Case(tx.ctx, id)
+	return e.notifier.Wait(ctx, id, look(e, func(tx *commit.Tx) (*state.Case, bool, error) {
+		c, err := tx.Case(id)
 		return c, err == nil && c.State.Final(), err
 	}))
 }
@@ -42,8 +43,8 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 	if err != nil {
 		return nil, fmt.Errorf("work item %s: %w", item, err)
 	}
-	return notify.Until(ctx, e.notifier, root, look(e, func(tx *Tx) (*workitem.Item, bool, error) {
-		row, err := tx.s.Item(tx.ctx, item)
+	return notify.Until(ctx, e.notifier, root, look(e, func(tx *commit.Tx) (*workitem.Item, bool, error) {
+		row, err := tx.Store().Item(tx.Context(), item)
 		if err != nil {
 			return nil, false, fmt.Errorf("work item %s: %w", item, err)
 		}
@@ -91,7 +92,7 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 // wraps [ErrRunaway] if a case goes round and round while the engine's clock stands still, and names the tasks of the loop.
 func (e *Engine) Drain(ctx context.Context) error {
 	for {
-		e.sched.turn()
+		e.dispatch.Turn()
 		if e.lost.Load() != nil {
 			return e.closedError()
 		}
@@ -100,10 +101,10 @@ func (e *Engine) Drain(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("drain: %w", ctx.Err())
 		}
-		if due, ok := e.sched.nextDue(); !ok || due.After(e.now()) {
+		if due, ok := e.dispatch.NextDue(); !ok || due.After(e.now()) {
 			select {
 			case <-e.active.quiet():
-				return e.sched.spun()
+				return e.dispatch.Runaway()
 			default:
 			}
 		}
@@ -111,4 +112,4 @@ func (e *Engine) Drain(ctx context.Context) error {
 }
 
 // NextDue says when the next job is due; false if none is pending that this engine would do.
-func (e *Engine) NextDue() (time.Time, bool) { return e.sched.nextDue() }
+func (e *Engine) NextDue() (time.Time, bool) { return e.dispatch.NextDue() }

@@ -33,28 +33,30 @@ var layers = map[string]int{
 
 	"net/verify": 3,
 
-	"store/state": 1,
+	"store/state": 1, "engine/internal/alarm": 1,
 
 	"workflow": 4,
 
 	"store": 5,
 
 	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
-	"internal/integrity": 6, "engine/why": 6,
+	"internal/integrity": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/registry": 6,
 
-	"engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7,
+	"engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7, "engine/internal/commit": 7,
 
-	"engine": 8,
+	"engine/internal/command": 8, "engine/internal/dispatch": 8,
 
-	"admin": 9, "internal/scenario": 9,
+	"engine": 9,
 
-	"engine/enginetest": 10, "cmd/tasq/internal/demo": 10, "cmd/tasq/internal/model": 10,
+	"admin": 10, "internal/scenario": 10,
 
-	"cmd/tasq/internal/check": 11,
+	"engine/enginetest": 11, "cmd/tasq/internal/demo": 11, "cmd/tasq/internal/model": 11,
 
-	"cmd/tasq/internal/cli": 12,
+	"cmd/tasq/internal/check": 12,
 
-	"cmd/tasq": 13, "internal/arch": 13,
+	"cmd/tasq/internal/cli": 13,
+
+	"cmd/tasq": 14, "internal/arch": 14,
 }
 
 func layerOf(pkg string) (int, bool) {

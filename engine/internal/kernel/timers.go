@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -128,6 +129,12 @@ func (i Insist) calls() calls {
 	}
 	return nothing
 }
+
+// MaxTries is how often something that the engine itself does for a job may fail before a person has to look.
+const MaxTries = 10
+
+// Backoff is how long the engine waits after such a failure.
+var Backoff = retry.Policy{Attempts: MaxTries, Initial: time.Second, MaxWait: time.Minute}
 
 // PutOff lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
 // maxAttempts such failures in all it is given up. What a timer was to fail or to cancel then ends without the callbacks

@@ -1,0 +1,285 @@
+// Package command executes commands: what a [workflow.Command] asks for, in a transaction of the writer. Every caller comes here: a
+// typed handle, a function of Update, another process, the command line, a completion handler.
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/registry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Options are what commands need of an engine beside a transaction. All fields are needed.
+type Options struct {
+	Definitions *registry.Registry
+	IDs         *workitem.Generator
+	Topics      Topics
+	Log         *slog.Logger
+	MaxPayload  int // bytes of one input, output or event
+
+	// Public makes of a transaction what completion handlers get.
+	Public func(*commit.Tx) builder.InTx
+}
+
+// Topics finds who waits for a message to all.
+type Topics interface {
+	// Waiting lists the root cases that wait for a topic, in the order of their ids.
+	Waiting(topic string) []workitem.CaseID
+}
+
+// Executor executes commands. Make one with [New]; its methods are for the writer's goroutine.
+type Executor struct{ o Options }
+
+// New makes an executor.
+func New(o Options) *Executor { return &Executor{o} }
+
+// Do executes a command for code that the transaction has called: a command that fails is undone alone.
+func (x *Executor) Do(tx *commit.Tx, c workflow.Command) (workflow.Result, error) {
+	var result workflow.Result
+	err := tx.Command(func() (err error) {
+		result, err = x.Execute(tx, &c)
+		return err
+	})
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return result, nil
+}
+
+// Execute is the one path of every command: it is checked, answered if it was done before with its key, and else done.
+func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result, error) {
+	var none workflow.Result
+	if err := c.Check(); err != nil {
+		return none, err
+	}
+	if err := x.checkSizes(c); err != nil {
+		return none, err
+	}
+	o := commit.Operation{Command: c.String(), Actor: c.Actor, Key: c.Key}
+	if c.Key != "" {
+		var err error
+		if o.Hash, err = c.Hash(); err != nil {
+			return none, err
+		}
+		if result, done, err := tx.Answered(o); done || err != nil {
+			return result, err
+		}
+	}
+	switch c.Kind {
+	case workflow.KindStart:
+		return x.start(tx, c, o)
+	case workflow.KindAct:
+		return x.act(tx, c, o)
+	case workflow.KindAddItem:
+		return x.addItem(tx, c, o)
+	case workflow.KindSend:
+		return x.send(tx, c, o)
+	case workflow.KindToken:
+		return x.sendToken(tx, c, o)
+	case workflow.KindBroadcast:
+		return x.broadcast(tx, c, o)
+	case workflow.KindRestart:
+		return x.restart(tx, c, o)
+	case workflow.KindRemove:
+		return x.remove(tx, c, o)
+	case workflow.KindReclaim:
+		return x.reclaim(tx, c, o)
+	case workflow.KindCancel:
+		return x.cancel(tx, c, o)
+	}
+	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
+}
+
+// checkSizes refuses what is larger than the configuration allows, or is no JSON that every database keeps as it is.
+func (x *Executor) checkSizes(c *workflow.Command) error {
+	err := x.CheckPayload("payload", c.Payload)
+	if c.Reason != nil {
+		err = errors.Join(err, x.CheckPayload("details of the reason", c.Reason.Details))
+	}
+	return err
+}
+
+// definition finds what a fresh case of a workflow runs on.
+func (x *Executor) definition(c *workflow.Command) (*workflow.Definition, error) {
+	d := x.o.Definitions.Named(c.Workflow)
+	if c.Fingerprint != "" {
+		d = x.o.Definitions.Definition(c.Fingerprint)
+	}
+	if d == nil || d.Name != c.Workflow {
+		return nil, x.unknown(c.Workflow)
+	}
+	return d, nil
+}
+
+func (x *Executor) unknown(name string) error {
+	with := "none"
+	if names := x.o.Definitions.Names(); len(names) > 0 {
+		with = fmt.Sprint(names)
+	}
+	return fmt.Errorf("%w: %q; the engine was opened with %s", workflow.ErrUnknown, name, with)
+}
+
+func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	d, err := x.definition(c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	if err := c.Options.Check(d); err != nil {
+		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
+	}
+	fresh := &state.Case{Priority: c.Priority}
+	if fresh.Options, err = c.Options.Encode(); err == nil {
+		err = x.CheckPayload("options", fresh.Options)
+	}
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
+	}
+	return x.begin(tx, fresh, d, c, o, nil)
+}
+
+// begin starts a root case. The case given holds what it is to have beyond its input; the steps are those of a case that it
+// restarts.
+func (x *Executor) begin(
+	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step,
+) (workflow.Result, error) {
+	due, err := c.Due(tx.Now())
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
+	}
+	fresh.ID = x.o.IDs.NewCaseID(tx.Now())
+	tree := state.NewTree()
+	tree.Root = fresh.ID
+	result := workflow.Result{Case: fresh.ID}
+	return tx.On(tx.Create(tree), o, result, func(m *kernel.Machine) error { return m.Start(fresh, d, c.Payload, due, steps) })
+}
+
+func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	root, err := tx.RootOfItem(c.Item)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("work item %s: %w", c.Item, err)
+	}
+	u, err := tx.Open(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	at, it := u.Tree.Item(c.Item)
+	if it == nil {
+		return workflow.Result{}, x.missing(tx, c)
+	}
+	if c.Workflow != "" && at.Workflow != c.Workflow || c.Task != "" && it.Task != c.Task {
+		return workflow.Result{}, fmt.Errorf("work item %s belongs to task %s/%s, and the action was asked of task %s/%s: %w",
+			c.Item, at.Workflow, it.Task, c.Workflow, c.Task, store.ErrNotFound)
+	}
+	payload := c.Payload
+	if c.Reason != nil {
+		if payload, err = json.Marshal(c.Reason); err != nil {
+			return workflow.Result{}, fmt.Errorf("%w: the reason: %w", workflow.ErrBadCommand, err)
+		}
+	}
+	result := workflow.Result{Case: at.ID, Item: c.Item}
+	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Act(c.Item, c.Action, payload, c.Route) })
+}
+
+// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it
+// is final.
+func (x *Executor) missing(tx *commit.Tx, c *workflow.Command) error {
+	row, err := tx.Store().Item(tx.Context(), c.Item)
+	if err != nil {
+		return fmt.Errorf("work item %s: %w", c.Item, err)
+	}
+	return &workitem.TransitionError{Item: c.Item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: c.Action}
+}
+
+func (x *Executor) addItem(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	due, err := c.Due(tx.Now())
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	u, err := tx.OpenCase(c.Case)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	n := newItem(c, due.Sub(tx.Now()))
+	result := workflow.Result{Case: c.Case}
+	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
+	_, err = tx.On(u, unkeyed, result, func(m *kernel.Machine) error {
+		it, err := m.OpenItem(c.Case, c.Task, n)
+		if err == nil {
+			result.Item = it.ID
+		}
+		return err
+	})
+	if err == nil {
+		err = tx.Remember(u, o, result)
+	}
+	return result, err
+}
+
+func (x *Executor) cancel(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	result := workflow.Result{Case: c.Case}
+	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Cancel(c.Case, c.Reason) })
+}
+
+// remove forgets a case. Its key would go with it, so it has none.
+func (x *Executor) remove(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	if u.Tree.Root != c.Case {
+		return workflow.Result{}, fmt.Errorf("case %s cannot be removed: it is a child case, and goes with case %s: %w",
+			c.Case, u.Tree.Root, store.ErrNotFound)
+	}
+	o.Key = ""
+	return tx.On(u, o, workflow.Result{Case: c.Case}, (*kernel.Machine).Remove)
+}
+
+// reclaim takes a running job from its worker; the scheduler cancels the worker's context once that is committed.
+func (x *Executor) reclaim(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	root, err := tx.Store().Root(tx.Context(), c.Job)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("job %s: %w", c.Job, err)
+	}
+	u, err := tx.Open(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Reclaim(c.Job) })
+}
+
+// openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case of it.
+func (x *Executor) openRoot(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, error) {
+	u, err := tx.OpenCase(c.Case)
+	if err != nil || c.Workflow == "" {
+		return u, err
+	}
+	at := u.Tree.Case(c.Case)
+	switch {
+	case at == nil:
+		return nil, fmt.Errorf("case %s: %w", c.Case, store.ErrNotFound)
+	case !at.Parent.IsZero():
+		return nil, fmt.Errorf("case %s is a child case of %s, and no run of its own: %w", c.Case, at.Root, store.ErrNotFound)
+	case at.Workflow != c.Workflow:
+		return nil, fmt.Errorf("case %s is a run of %s, and not of %s: %w", c.Case, at.Workflow, c.Workflow, store.ErrNotFound)
+	}
+	return u, nil
+}
+
+func newItem(c *workflow.Command, after time.Duration) activities.NewItem {
+	return activities.NewItem{Input: c.Payload, After: after, Queue: c.Queue, Priority: c.Priority}
+}

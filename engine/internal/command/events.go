@@ -1,0 +1,106 @@
+package command
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func (x *Executor) send(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := tx.OpenCase(c.Case)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.Send(c.Case, message(c)) })
+}
+
+// message is what a command sends.
+func message(c *workflow.Command) *state.Message {
+	return &state.Message{Name: c.Event, Value: c.Payload, By: c.Actor}
+}
+
+func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	root, err := TokenCase(c.Token)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	u, err := tx.OpenCase(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Redeem(c.Token, message(c)) })
+}
+
+// broadcast wakes the steps that wait for a topic, and starts a case of each workflow that subscribes to it.
+func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	first, result := (*commit.TreeWrite)(nil), workflow.Result{}
+	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
+	for _, root := range x.o.Topics.Waiting(c.Event) {
+		u, err := tx.Open(root)
+		if err != nil {
+			return result, err
+		}
+		n := 0
+		_, err = tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) (err error) {
+			n, err = m.Publish(c.Event, message(c))
+			return err
+		})
+		if err != nil {
+			return result, err
+		}
+		if first == nil && n > 0 {
+			first = u
+		}
+		result.Count += n
+	}
+	for _, name := range x.o.Definitions.Names() {
+		if !slices.Contains(x.o.Definitions.Named(name).Topics, c.Event) {
+			continue
+		}
+		start := workflow.Start(name, c.Payload)
+		started, err := x.start(tx, &start, commit.Operation{Command: start.String(), Actor: o.Actor})
+		if err != nil {
+			return result, fmt.Errorf("broadcast %q: %w", c.Event, err)
+		}
+		if first == nil {
+			if first, err = tx.Open(started.Case); err != nil {
+				return result, err
+			}
+		}
+		result.Count++
+	}
+	return result, tx.Remember(first, o, result)
+}
+
+// tokenSecret is how many random bytes a token holds beside the id of its root case.
+const tokenSecret = 24
+
+// NewToken makes a text that nobody can guess, and by which the case is found without an index.
+func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
+	buf := make([]byte, len(root)+tokenSecret)
+	copy(buf, root[:])
+	if _, err := io.ReadFull(random, buf[len(root):]); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(buf), nil
+}
+
+// TokenCase tells which root case a token is for, whether or not the token is good. The error wraps [store.ErrNotFound] if it
+// cannot be one.
+func TokenCase(token string) (workitem.CaseID, error) {
+	buf, err := base64.RawURLEncoding.DecodeString(token)
+	var root workitem.CaseID
+	if err != nil || len(buf) != len(root)+tokenSecret {
+		return root, fmt.Errorf("token: %w: it is not one that a step made", store.ErrNotFound)
+	}
+	copy(root[:], buf)
+	return root, nil
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// restart starts a case that has ended again, as a fresh one. It is of the definition that the command names, which may be a newer
+// version than the old one's.
+func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	var none workflow.Result
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return none, err
+	}
+	old := u.Tree.Case(c.Case)
+	if old == nil || !old.Parent.IsZero() {
+		return none, fmt.Errorf("case %s cannot be restarted: it is no root case: %w", c.Case, store.ErrNotFound)
+	}
+	if !old.State.Final() {
+		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", c.Case, kernel.ErrUnfinished, old.State)
+	}
+	again := *c
+	again.Workflow, again.Payload = old.Workflow, old.Input
+	d, err := x.definition(&again)
+	if err != nil {
+		return none, err
+	}
+	steps, err := x.stepsOf(tx, old, c.FromStep)
+	if err != nil {
+		return none, err
+	}
+	options, err := optionsAgain(old)
+	if err != nil {
+		return none, err
+	}
+	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID}
+	return x.begin(tx, fresh, d, &again, o, steps)
+}
+
+// optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
+func optionsAgain(old *state.Case) (json.RawMessage, error) {
+	o, err := workflow.OptionsOf(kernel.Info(old))
+	if err != nil || !OneJob(old) || !o.Work.IsZero() {
+		return old.Options, err
+	}
+	o.Work = kernel.FirstItem(old)
+	return o.Encode()
+}
+
+// OneJob reports whether a case is that of a single function: only that has one job to speak of.
+func OneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
+
+// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
+func (x *Executor) stepsOf(tx *commit.Tx, old *state.Case, from string) ([]*workitem.Step, error) {
+	var recorded []*workitem.Step
+	if OneJob(old) {
+		var last *workitem.Item
+		for it := range old.Items.All() {
+			last = it
+		}
+		if last != nil {
+			var err error
+			if recorded, err = tx.Store().Steps(tx.Context(), last.ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if from == "" {
+		return kernel.Finished(recorded), nil
+	}
+	var cut *workitem.Step
+	var names []string
+	for _, s := range recorded {
+		if s.Name == from {
+			cut = s
+		}
+		if !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if cut == nil {
+		return nil, fmt.Errorf("step %q of case %s (%s): %w; its steps are %q", from, old.ID, old.Workflow, store.ErrNotFound, names)
+	}
+	var kept []*workitem.Step
+	for _, s := range recorded {
+		if s == cut {
+			break
+		}
+		if s.Job == cut.Job {
+			kept = append(kept, s)
+		}
+	}
+	return kernel.Finished(kept), nil
+}

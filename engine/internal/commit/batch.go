@@ -1,0 +1,240 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// maxBatch bounds one commit, so that the first of a batch does not wait for the thousandth.
+const maxBatch = 256
+
+// lazyWait is how long a batch of nothing but lazy requests waits for company. The claim of a job is lazy: a short job
+// hands in its result within this time, and both share one commit.
+const lazyWait = 500 * time.Microsecond
+
+// ErrDefer says that a completion handler took so long that it was left behind, or that its SQL undid the whole transaction. The
+// request is run again, with [Tx.Deferred], so that a job calls the handler and the case ends in any case.
+var ErrDefer = errors.New("a completion handler took its transaction with it")
+
+// commit takes what is queued and commits it together. Each request fails alone. If one of them makes the store undo the whole
+// transaction, it gets its error, and the others are done again without it, each as often as it takes and none of them twice in
+// effect; see docs/decisions/010-a-request-fails-alone.md.
+func (w *Writer) commit(first *Request) {
+	batch, err := w.transact(append(w.batch, first), true)
+	all := batch
+	for undone(batch) {
+		if batch, err = w.othersOf(batch), nil; len(batch) > 0 {
+			batch, err = w.transact(batch, false)
+		}
+	}
+	err = w.o.Lost(err)
+	for _, r := range batch {
+		if err != nil && r.err == nil {
+			r.err = refusedBy(err)
+			w.trees.forget(r.tx)
+		}
+		w.answered(r)
+	}
+	w.noteCommit(err, len(batch))
+	clear(all)
+	w.batch = all[:0]
+	w.trees.trim()
+}
+
+// refusedBy is the error of a command that was fine, and was not committed.
+func refusedBy(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", fault.ErrCommit, err)
+}
+
+// undone reports whether the last request of a batch undid its transaction.
+func undone(batch []*Request) bool {
+	return len(batch) > 0 && errors.Is(batch[len(batch)-1].err, store.ErrUndone)
+}
+
+// transact runs requests in one transaction: those given, and what is queued if there may be more. An Update that succeeded is
+// the last of its transaction, for its function is not called again if a later request undoes all. The error wraps
+// store.ErrUndone if the last request that is returned undid the transaction.
+func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
+	err := w.o.Store.Update(context.Background(), func(s store.Tx) error {
+		s = fault.Tx(s)
+		for i := 0; ; i++ {
+			if i == len(batch) {
+				r := (*Request)(nil)
+				if more {
+					r = w.next(batch)
+				}
+				if r == nil {
+					return nil
+				}
+				batch = append(batch, r)
+			}
+			r := batch[i]
+			w.execute(s, r)
+			switch {
+			case errors.Is(r.err, store.ErrUndone):
+				batch = batch[:i+1]
+				return r.err
+			case r.Once && r.err == nil:
+				more = false
+			}
+		}
+	})
+	return batch, err
+}
+
+// othersOf answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again.
+func (w *Writer) othersOf(batch []*Request) []*Request {
+	last := len(batch) - 1
+	failed, kept := batch[last], make([]*Request, 0, last)
+	for _, r := range batch[:last] {
+		w.trees.forget(r.tx)
+		if r.Once { // it failed, and was undone before: one that succeeds is the last
+			w.answered(r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if failed.deferHandlers() {
+		return append(kept, failed)
+	}
+	w.answered(failed)
+	return kept
+}
+
+// answered gives the outcome of a request to everybody who waits for it.
+func (w *Writer) answered(r *Request) {
+	if r.err == nil {
+		w.publish(r.tx)
+	}
+	if r.done != nil {
+		r.done <- r.err
+	}
+	if r.Ended != nil {
+		r.Ended(r.err)
+	}
+	w.o.Active(-1)
+}
+
+// next takes another request for the batch; nil commits it. A batch that nobody is in a hurry for waits a moment.
+func (w *Writer) next(batch []*Request) *Request {
+	if len(batch) >= maxBatch {
+		return nil
+	}
+	r, over := w.queue.pop()
+	if r != nil || over || !patient(batch) {
+		return r
+	}
+	w.patience.Reset(lazyWait)
+	defer w.patience.Stop()
+	for {
+		select {
+		case <-w.queue.ready:
+			if r, over := w.queue.pop(); r != nil || over {
+				return r
+			}
+		case <-w.patience.C:
+			return nil
+		}
+	}
+}
+
+// patient reports whether a batch may wait for company: something of it is lazy, and the rest only reads.
+func patient(batch []*Request) bool {
+	lazy := false
+	for _, r := range batch {
+		if !r.Lazy && !r.Reads {
+			return false
+		}
+		lazy = lazy || r.Lazy
+	}
+	return lazy
+}
+
+// execute runs one request in the open transaction, and undoes all of it if it fails.
+func (w *Writer) execute(s store.Tx, r *Request) {
+	if !r.begin() {
+		r.err = context.Canceled
+		return
+	}
+	if r.now.IsZero() { // each command has its own time: one that was queued because something is due must find it due
+		r.now = w.o.Now()
+		if err := r.ctx.Err(); err != nil {
+			r.err = withdrawnBy(err)
+			return
+		}
+	}
+	w.attempt(s, r)
+	if !errors.Is(r.err, store.ErrUndone) && r.deferHandlers() {
+		w.attempt(s, r)
+	}
+	if r.err == nil && r.Accepted != nil {
+		r.Accepted(r.tx)
+	}
+}
+
+func (w *Writer) attempt(s store.Tx, r *Request) {
+	r.tx = &Tx{w: w, s: s, now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
+	defer r.tx.gate.End()
+	r.err = r.tx.try(r.Run)
+}
+
+// deferHandlers reports whether a request that failed is to be done again with its completion handlers told by jobs.
+func (r *Request) deferHandlers() bool {
+	if r.Once || r.deferred || !errors.Is(r.err, ErrDefer) {
+		return false
+	}
+	r.deferred = true
+	return true
+}
+
+// whole is the context of a command that has begun: its caller may go, and it happens as a whole or not at all.
+func whole(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// try runs a request, and undoes all of it if it fails.
+func (tx *Tx) try(run func(*Tx) error) error {
+	err := tx.s.Savepoint(tx.ctx, func() error {
+		if err := run(tx); err != nil {
+			return err
+		}
+		return tx.append()
+	})
+	if err != nil {
+		tx.Rollback()
+	}
+	return err
+}
+
+// publish reports what a committed request did to the observers.
+func (w *Writer) publish(tx *Tx) {
+	for _, u := range tx.writes {
+		changes := u.changes()
+		for _, o := range w.observers {
+			o.Committed(u.Tree, changes)
+		}
+		w.trees.committed(u)
+	}
+}
+
+// noteCommit logs when the store begins and ceases to fail, and has what is overdue tried at once when it works again.
+func (w *Writer) noteCommit(err error, commands int) {
+	if err == nil && commands == 0 || errors.Is(err, ErrClosed) {
+		return
+	}
+	if w.o.Faults.Note("commit", err, "a commit failed; none of its commands happened: those of callers are refused, and what is "+
+		"due is tried again", "commands", commands) {
+		w.o.Recovered()
+	}
+}

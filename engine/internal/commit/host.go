@@ -1,0 +1,45 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Definitions finds the definitions of the process, as [kernel.Host] does.
+type Definitions interface {
+	Definition(fingerprint string) *workflow.Definition
+	Named(name string) *workflow.Definition
+}
+
+// host is what the kernel sees of a transaction.
+type host struct {
+	Definitions
+	tx *Tx
+}
+
+func (h host) Call(ctx context.Context, f func(context.Context) error) error {
+	return h.tx.w.runner.call(ctx, f)
+}
+func (h host) Gate() *kernel.Gate                      { return &h.tx.gate }
+func (h host) DB() domain.DB                           { return h.tx.s.DB() }
+func (h host) NewID(now time.Time) workitem.ID         { return h.tx.w.o.IDs.NewID(now) }
+func (h host) NewCaseID(now time.Time) workitem.CaseID { return h.tx.w.o.IDs.NewCaseID(now) }
+func (h host) NewJobID(now time.Time) workitem.JobID   { return h.tx.w.o.IDs.NewJobID(now) }
+func (h host) NewStepID(now time.Time) workitem.StepID { return h.tx.w.o.IDs.NewStepID(now) }
+func (h host) NewMessageID(now time.Time) workitem.MessageID {
+	return h.tx.w.o.IDs.NewMessageID(now)
+}
+func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
+	return h.tx.s.Steps(h.tx.ctx, owner)
+}
+func (h host) NewToken(root workitem.CaseID) (string, error) { return h.tx.w.o.NewToken(root) }
+
+// CachedSteps implements [kernel.Host].
+func (h host) CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
+	return h.tx.w.trees.stepsOf(root, job)
+}

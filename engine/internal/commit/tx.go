@@ -1,0 +1,228 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Tx is the transaction of one request: everything that is done through it happens together, or not at all. Its methods are for
+// the writer's goroutine; what the user's code may call goes through [Tx.Command] or [Tx.Enter].
+type Tx struct {
+	w      *Writer
+	s      store.Tx
+	ctx    context.Context
+	now    time.Time
+	writes []*TreeWrite
+	first  TreeWrite // of the writes: most transactions have no other
+	gate   kernel.Gate
+	users  bool // the user's code has control, and comes back in through the gate
+	depth  int  // of callbacks that have called each other
+
+	savepoints []savepoint // that are under way, the outermost first
+	deferred   bool        // completion handlers are called by jobs
+}
+
+// Store is the transaction of the store.
+func (tx *Tx) Store() store.Tx { return tx.s }
+
+// Context is that of the request, without its end; in a callback, that of the callback.
+func (tx *Tx) Context() context.Context { return tx.ctx }
+
+// Now is the time of the transaction.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// Deferred reports whether completion handlers are to be called by jobs, since one of them has taken this request's
+// transaction with it before. See [ErrDefer].
+func (tx *Tx) Deferred() bool { return tx.deferred }
+
+// Depth is how many callbacks have called each other.
+func (tx *Tx) Depth() int { return tx.depth }
+
+// Command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the
+// code may go on all the same.
+func (tx *Tx) Command(f func() error) error {
+	leave, err := tx.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !tx.users {
+		return f()
+	}
+	return tx.Savepoint(f)
+}
+
+// Enter takes control from the user's code; leave gives it back. It is an error after the end of the transaction.
+func (tx *Tx) Enter() (leave func(), err error) {
+	switch {
+	case tx.gate.Over():
+		return nil, errTxEnded
+	case !tx.users:
+		return func() {}, nil
+	}
+	if err := tx.gate.In(); err != nil {
+		return nil, errTxEnded
+	}
+	return tx.gate.Out, nil
+}
+
+var errTxEnded = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
+
+// Callback gives control to the user's code, which comes back in through the methods of the Tx.
+func (tx *Tx) Callback(f func(ctx context.Context) error) error {
+	ctx, users := tx.ctx, tx.users
+	tx.users = true
+	tx.depth++
+	defer func() { tx.depth-- }()
+	tx.gate.Out()
+	err := tx.w.runner.call(ctx, func(ctx context.Context) error {
+		tx.ctx = ctx
+		return f(ctx)
+	})
+	if errors.Is(err, kernel.ErrAbandoned) {
+		tx.gate.Lock()
+		return err
+	}
+	tx.ctx, tx.users = ctx, users
+	return errors.Join(err, tx.gate.In())
+}
+
+// DB runs the user's own SQL in the transaction. After its end every statement is an error.
+func (tx *Tx) DB() domain.DB {
+	leave, err := tx.Enter()
+	if err != nil {
+		return closedDB()
+	}
+	defer leave()
+	return tx.s.DB()
+}
+
+// Case returns the state of a case as the transaction sees it.
+func (tx *Tx) Case(id workitem.CaseID) (*state.Case, error) {
+	leave, err := tx.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	u, err := tx.OpenCase(id)
+	if err != nil {
+		return nil, err
+	}
+	c := u.Tree.Case(id)
+	if c == nil {
+		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	return c, nil
+}
+
+// On runs a command on a tree, and keeps its result for its key.
+func (tx *Tx) On(u *TreeWrite, o Operation, result workflow.Result, f func(*kernel.Machine) error) (workflow.Result, error) {
+	err := tx.mark(u, o, result)
+	if err == nil {
+		err = tx.Run(u, o.Actor, f)
+	}
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return result, nil
+}
+
+// Internal runs a command of the engine itself on a tree.
+func (tx *Tx) Internal(u *TreeWrite, command string, f func(*kernel.Machine) error) error {
+	_, err := tx.On(u, Operation{Command: command}, workflow.Result{}, f)
+	return err
+}
+
+// Run runs what belongs to the command on a tree that was begun last.
+func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) error {
+	tx.touch(u)
+	m := kernel.New(tx.ctx, host{tx.w.o.Definitions, tx}, u.Tree, tx.now, actor)
+	err := f(m)
+	if u.entry.Changes == nil {
+		u.entry.Changes = m.Changes()
+	} else {
+		u.entry.Changes = append(u.entry.Changes, m.Changes()...)
+	}
+	if err != nil || !endsRoot(u.Tree.Root, m.Changes()) {
+		return err
+	}
+	return tx.w.o.RootEnded(tx, u)
+}
+
+// endsRoot reports whether changes end the root case.
+func endsRoot(root workitem.CaseID, changes []state.Change) bool {
+	for _, e := range changes {
+		if end, ok := e.(*state.CaseEnded); ok && end.Case == root {
+			return true
+		}
+	}
+	return false
+}
+
+// Open finds or begins the part of the transaction that concerns a root case.
+func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
+	for _, u := range tx.writes {
+		if u.Tree.Root == root {
+			return u, u.mustBeThere()
+		}
+	}
+	tree, err := tx.w.trees.load(tx, root)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Create(tree), nil
+}
+
+// OpenCase is like Open, with the id of a root case or one of its descendants.
+func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
+	for _, u := range tx.writes {
+		if u.Tree.Case(id) != nil {
+			return u, u.mustBeThere()
+		}
+	}
+	root, err := tx.RootOfCase(id)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	return tx.Open(root)
+}
+
+// RootOfItem finds the root case of an item.
+func (tx *Tx) RootOfItem(item workitem.ID) (workitem.CaseID, error) {
+	if root, ok := tx.w.trees.index.get(item); ok {
+		return root, nil
+	}
+	for _, u := range tx.writes {
+		if _, it := u.Tree.Item(item); it != nil {
+			return u.Tree.Root, nil
+		}
+	}
+	return tx.s.Root(tx.ctx, item)
+}
+
+// RootOfCase finds the root case of a case.
+func (tx *Tx) RootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
+	if tx.w.trees.has(id) {
+		return id, nil
+	}
+	return tx.s.Root(tx.ctx, id)
+}
+
+// CacheSteps begins to remember the steps of a job of a tree of the transaction, with what the claim of the job has read. See
+// stepCache.
+func (tx *Tx) CacheSteps(root workitem.CaseID, job workitem.JobID, steps []*workitem.Step) {
+	for _, u := range tx.writes {
+		if u.Tree.Root == root {
+			tx.w.trees.cacheSteps(u, job, steps)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package dispatch
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// claim is a job on its way to a worker, and with it.
+type claim struct {
+	entry
+	d      *Dispatcher
+	lease  time.Time
+	ctx    context.Context // of the worker
+	cancel func()
+	work   *activities.Work
+	steps  *journal         // nil until the claim was accepted
+	lost   atomic.Bool      // it was accepted and not committed
+	asked  *activities.Work // what the writer was told last; work is what the worker has
+}
+
+// errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,
+// which is all that still runs then.
+var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
+	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
+
+// claim has the writer make a job this engine's, and a worker do it. Nobody waits for the writer: so the job that a command
+// has made is claimed at once after its commit, and without a worker that is woken twice.
+//
+// The worker goes on as soon as the claim is accepted; its commit comes with the next, unless the job may have killed a
+// process before.
+func (d *Dispatcher) claim(n entry) {
+	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
+	c.ctx, c.cancel = context.WithCancel(d.o.Context)
+	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
+		c.asked, err = m.Claim(n.job, d.o.Owner, c.lease)
+		return err
+	})
+	r.Ended, r.Accepted = c.ended, c.accepted
+	if !d.o.Writer.Send(r) {
+		go c.free() // the scheduler is locked
+	}
+}
+
+// accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done anew:
+// the worker goes on then, since the job is as it was, so its fence is the same.
+func (c *claim) accepted(tx *commit.Tx) {
+	if c.steps != nil {
+		tx.CacheSteps(c.root, c.job, c.asked.Steps)
+		return
+	}
+	c.work = c.asked
+	c.steps = c.d.newJournal(c.entry, c.work)
+	tx.CacheSteps(c.root, c.job, c.work.Steps)
+	c.d.sched.hold(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
+	if !c.cautious {
+		c.d.sched.pool.do(c)
+	}
+}
+
+func (c *claim) ended(err error) {
+	switch {
+	case err == nil && c.cautious:
+		c.d.sched.pool.do(c)
+	case err == nil:
+	case c.steps != nil && !c.cautious:
+		c.lost.Store(true)
+		c.cancel() // what a worker does without its claim is not the engine's
+	default: // no worker has heard of it
+		c.d.notBegun(c.entry, err)
+		c.free()
+	}
+}
+
+// do runs the job and hands its result in.
+func (c *claim) do() {
+	defer c.free()
+	defer c.steps.end()
+	d, w := c.d, c.work
+	returned := false
+	defer func() {
+		if !returned && d.o.Context.Err() == nil {
+			d.settle(c.entry, w, nil, workitem.FailureOf(errGone))
+		}
+	}()
+	output, failure, suspended := d.run(c.ctx, d.o.Definitions.Definition(w.Case.Fingerprint), w, c.steps)
+	returned = true
+	if suspended {
+		return
+	}
+	if failure != nil && d.o.Context.Err() != nil {
+		d.release(c.job, c.root, w.Fence) // the engine is closing: this was no failed attempt
+		return
+	}
+	d.settle(c.entry, w, output, failure, c.steps.last...)
+}
+
+// free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
+func (c *claim) free() {
+	c.cancel()
+	if c.lost.Load() {
+		c.d.sched.tryAgain(c.entry)
+	}
+	var fence int64
+	if c.work != nil {
+		fence = c.work.Fence
+	}
+	c.d.sched.freed(c.entry, fence)
+}

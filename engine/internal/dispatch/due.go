@@ -1,0 +1,111 @@
+package dispatch
+
+import (
+	"errors"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/registry"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What is due is a request to the writer without a waiting caller. This file says what becomes of one that does not succeed: it
+// met a fault of the store and is tried again, or the process refuses it and it is put off, or it is obsolete.
+
+// fire has the writer do what a due timer is for.
+func (d *Dispatcher) fire(n entry) {
+	r := d.onLoadedJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
+	fire := r.Run
+	r.Run = func(tx *commit.Tx) error {
+		u, err := tx.Open(n.root)
+		if err != nil {
+			return err
+		}
+		_, j := u.Tree.Job(n.job)
+		if err := fire(tx); err != nil || j.Kind != state.JobTell {
+			return err
+		}
+		return d.o.CallHandler(tx, u, j)
+	}
+	r.Ended = func(err error) {
+		d.notBegun(n, err)
+		d.o.Active(-1)
+	}
+	if !d.o.Writer.Send(r) {
+		d.o.Active(-1)
+	}
+}
+
+// notBegun decides what becomes of a due entry whose request ended so. It queues what there is to do and does not block.
+func (d *Dispatcher) notBegun(n entry, err error) {
+	switch {
+	case err == nil || unwanted(err):
+	case errors.Is(err, kernel.ErrNotDue):
+		d.lookAgain(n)
+	case fault.Is(err):
+		d.o.Faults.Note("due work", err, "what is due could not begin; it is tried again", "job", n.job, "case", n.root)
+		d.sched.tryAgain(n)
+	default:
+		d.putOff(n, err)
+	}
+}
+
+// unwanted reports whether an error says that nothing is left to do: the job has ended, is another's, or the engine is closed.
+func unwanted(err error) bool {
+	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
+}
+
+// putOff has a pending job wait after the process refused what the engine did for it. That counts as an attempt.
+func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.WithoutOwn) }
+
+// putOffBut also says what becomes of the items of a timer when it is given up. If that is refused too, less is asked for.
+func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
+	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
+		attempt := m.JobAttempt(n.job)
+		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
+		return m.PutOff(n.job, wait, kernel.MaxTries, workitem.FailureOf(cause), insist)
+	})
+	d.follow(r, func(err error) {
+		switch {
+		case err == nil:
+			d.o.Log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
+		case unwanted(err):
+		case !fault.Is(err) && insist < kernel.NotAtAll:
+			d.putOffBut(n, cause, insist+1)
+		default:
+			d.o.Faults.Note("due work", err, "a job could not be put off; it is tried again", "job", n.job, "case", n.root)
+			d.sched.tryAgain(n)
+		}
+	})
+}
+
+// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
+// job was woken and suspended anew.
+func (d *Dispatcher) lookAgain(n entry) {
+	var j *state.Job
+	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
+		u, err := tx.Open(n.root)
+		if err == nil {
+			_, j = u.Tree.Job(n.job)
+		}
+		return err
+	}}
+	d.follow(r, func(err error) {
+		switch {
+		case err == nil && j != nil:
+			d.sched.takeUp(j)
+		case err != nil && !unwanted(err):
+			d.sched.tryAgain(n)
+		}
+	})
+}
+
+// follow queues a request of the engine's own; ended gets its outcome, on the writer.
+func (d *Dispatcher) follow(r *commit.Request, ended func(error)) {
+	r.Ended = ended
+	d.o.Writer.Send(r)
+}

@@ -1,0 +1,96 @@
+package dispatch
+
+import "bytes"
+
+// entries is a binary heap: the first of them comes before all others. It is like package container/heap, which would
+// allocate each entry once on its way in and once on its way out.
+type entries []entry
+
+// order says whether one entry comes before another.
+type order func(a, b *entry) bool
+
+// byDue orders by time, then by age.
+func byDue(a, b *entry) bool {
+	if a.due != b.due {
+		return a.due < b.due
+	}
+	return bytes.Compare(a.job[:], b.job[:]) < 0
+}
+
+// byPriority orders by priority, then by time, then by age.
+func byPriority(a, b *entry) bool {
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return byDue(a, b)
+}
+
+func (h *entries) push(n entry, before order) {
+	*h = append(*h, n)
+	list := *h
+	for i := len(list) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !before(&list[i], &list[parent]) {
+			return
+		}
+		list[i], list[parent] = list[parent], list[i]
+		i = parent
+	}
+}
+
+func (h *entries) pop(before order) entry {
+	list := *h
+	first, last := list[0], len(list)-1
+	list[0], list[last] = list[last], entry{}
+	*h = list[:last]
+	h.sink(0, before)
+	h.shrink()
+	return first
+}
+
+// shrink gives back what a heap no longer needs. A file that is opened with a million jobs that are due would otherwise keep
+// them twice: those that wait for their time leave that heap at once for the one of their queue.
+func (h *entries) shrink() {
+	const least = 1024
+	if n := len(*h); cap(*h) > least && n < cap(*h)/4 {
+		*h = append(make(entries, 0, 2*n), *h...)
+	}
+}
+
+// sink moves an entry down to where it belongs.
+func (h *entries) sink(i int, before order) {
+	list := *h
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(list); child++ {
+			if before(&list[child], &list[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		list[i], list[least] = list[least], list[i]
+		i = least
+	}
+}
+
+// heapify puts entries in any order into that of a heap.
+func (h *entries) heapify(before order) {
+	for i := len(*h)/2 - 1; i >= 0; i-- {
+		h.sink(i, before)
+	}
+}
+
+// until calls f with the entries that are due by a time, in any order. The heap is one by due.
+func (h entries) until(due int64, f func(*entry)) {
+	var visit func(i int)
+	visit = func(i int) {
+		if i < len(h) && h[i].due <= due {
+			f(&h[i])
+			visit(2*i + 1)
+			visit(2*i + 2)
+		}
+	}
+	visit(0)
+}

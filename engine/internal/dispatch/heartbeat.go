@@ -1,0 +1,43 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// beat renews the leases of the running jobs, and cancels the context of one that was lost. It arranges the next beat as
+// long as anything runs.
+func (d *Dispatcher) beat() {
+	d.sched.mu.Lock()
+	d.sched.beat = nil
+	held := maps.Clone(d.sched.running)
+	d.sched.mu.Unlock()
+	lease := d.o.Now().Add(d.o.Lease)
+	asked := make(map[*running]func() error, len(held)) // all of them at once, so that they share commits
+	for id, r := range held {
+		req := d.onJob(entry{job: id, root: r.root}, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.fence, lease) })
+		if wait, err := d.o.Writer.Ask(context.Background(), req); err == nil {
+			asked[r] = wait
+		}
+	}
+	for r, wait := range asked {
+		if err := wait(); errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) {
+			r.cancel()
+		}
+	}
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	d.sched.keepBeating()
+}
+
+// keepBeating arranges the next heartbeat. The scheduler is locked.
+func (s *scheduler) keepBeating() {
+	if s.beat != nil || s.stopping || len(s.running) == 0 {
+		return
+	}
+	s.beat = s.d.o.Clock.AfterFunc(s.d.o.Lease/3, s.d.beat)
+}

@@ -1,0 +1,346 @@
+package dispatch
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// scheduler knows every pending job of the workflows of this engine: when it is due, and who may run it. It holds a short
+// entry for each, so that a hundred thousand sleeping cases cost megabytes, and one alarm, so that nothing polls.
+//
+// What is due goes to the writer in the order of (due time, creation), timers and claims together, under one lock: so the outcome
+// of a case depends neither on goroutines nor on how many of them run at once. Jobs that wait for a worker are chosen by priority
+// before that.
+type scheduler struct {
+	d        *Dispatcher
+	mu       sync.Mutex
+	waiting  entries                  // by due
+	dropped  map[dueJob]struct{}      // in waiting, but canceled or woken since
+	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
+	queues   map[string]*jobQueue
+	running  map[workitem.JobID]*running
+	pool     pool
+	wake     func() // stops the alarm; nil if there is none
+	wakeAt   int64
+	on       bool
+	stopping bool
+	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
+	loops    loopGuard
+	again    [fault.Levels]retries
+	next     []entry // memory for what a turn hands out
+}
+
+// dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
+type dueJob struct {
+	job workitem.JobID
+	due int64
+}
+
+func (n entry) key() dueJob { return dueJob{n.job, n.due} }
+
+// entry is a pending job, or a suspended one that time will wake.
+type entry struct {
+	due      int64 // microseconds since 1970
+	job      workitem.JobID
+	root     workitem.CaseID
+	queue    *jobQueue // nil for what the writer does itself
+	priority int32
+	cautious bool  // claim it durably before it runs: it may have ended a process before, or the claim failed
+	faults   uint8 // how often in a row the store failed as it was to begin
+}
+
+// jobQueue holds the due jobs of one queue.
+type jobQueue struct {
+	name    string
+	limit   int
+	running int
+	ready   entries // by priority
+}
+
+// running is a job in a worker.
+type running struct {
+	root   workitem.CaseID
+	fence  int64
+	lease  time.Time
+	cancel func()
+	steps  *journal // tells the run what became of its steps
+}
+
+func (s *scheduler) init(d *Dispatcher) {
+	s.d = d
+	s.dropped = make(map[dueJob]struct{})
+	s.asleep = make(map[workitem.JobID]int64)
+	s.queues = make(map[string]*jobQueue)
+	s.running = make(map[workitem.JobID]*running)
+}
+
+// start lets jobs run.
+func (s *scheduler) start() {
+	s.mu.Lock()
+	s.on = true
+	s.mu.Unlock()
+	s.turn()
+}
+
+// stop claims no further job.
+func (s *scheduler) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	if s.wake != nil {
+		s.wake()
+	}
+	if s.beat != nil {
+		s.beat()
+	}
+	s.pool.close()
+	for _, q := range s.queues {
+		s.d.o.Active(-len(q.ready))
+		q.ready = nil
+	}
+	s.stopRetries()
+}
+
+// queueOf finds or makes a queue.
+func (s *scheduler) queueOf(name string) *jobQueue {
+	q := s.queues[name]
+	if q == nil {
+		q = &jobQueue{name: name, limit: s.d.LimitOf(name)}
+		s.queues[name] = q
+	}
+	return q
+}
+
+// committed takes up what a command did to jobs.
+func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
+	changed := false
+	s.mu.Lock()
+	for _, e := range changes {
+		switch e := e.(type) {
+		case *state.JobOpened:
+			changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
+		case *state.JobMoved:
+			s.woken(e.Job)
+			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
+				r.steps.end() // what comes after this is for the next run
+				if e.To == state.JobPending {
+					r.cancel() // it was taken from its worker, or its worker is done with it
+				}
+			}
+			switch {
+			case e.To == state.JobPending || e.To == state.JobWaiting:
+				if c := tree.Case(e.Case); c != nil {
+					if j := c.Job(e.Job); j != nil && j.State == e.To {
+						changed = s.add(j, false) || changed
+					}
+				}
+			case !e.To.Live():
+				s.drop(e)
+			}
+		case *state.StepOpened:
+			if r := s.running[e.Step.Job]; r != nil {
+				r.steps.opened(e.Step)
+			}
+		case *state.StepMoved:
+			if r := s.running[e.Job]; r != nil {
+				r.steps.moved(e)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if changed {
+		s.turn()
+	}
+}
+
+// add takes up one pending job. Jobs of workflows that this engine was not opened with are left for one that was.
+func (s *scheduler) add(j *state.Job, cautious bool) bool {
+	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
+		return false
+	}
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
+	if j.Kind == state.JobRun || j.Kind == state.JobCall {
+		n.queue = s.queueOf(j.Queue)
+		if n.queue.limit <= 0 {
+			return false
+		}
+	}
+	delete(s.dropped, n.key())
+	if j.State == state.JobWaiting {
+		s.asleep[j.ID] = n.due
+	}
+	s.waiting.push(n, byDue)
+	return true
+}
+
+// shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
+func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
+
+// takeUp is add for one job that nothing else tells of.
+func (s *scheduler) takeUp(j *state.Job) {
+	s.mu.Lock()
+	changed := s.add(j, false)
+	s.mu.Unlock()
+	if changed {
+		s.turn()
+	}
+}
+
+// woken passes over the entry that a suspended job has for the end of its sleep.
+func (s *scheduler) woken(job workitem.JobID) {
+	due, ok := s.asleep[job]
+	if !ok {
+		return
+	}
+	delete(s.asleep, job)
+	if due > s.d.o.Now().UnixMicro() {
+		s.passOver(dueJob{job, due})
+	}
+}
+
+// passOver has an entry left out when its time comes.
+func (s *scheduler) passOver(n dueJob) {
+	s.dropped[n] = struct{}{}
+	if len(s.dropped) > 1024 && len(s.dropped) > len(s.waiting)/2 {
+		s.compact()
+	}
+}
+
+// drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
+func (s *scheduler) drop(e *state.JobMoved) {
+	if r := s.running[e.Job]; r != nil {
+		if e.To == state.JobCanceled {
+			r.cancel()
+		}
+		return
+	}
+	if e.To != state.JobCanceled {
+		return
+	}
+	s.loops.forget(e.Job)
+	s.passOver(dueJob{e.Job, e.Due.UnixMicro()})
+}
+
+// compact takes the canceled jobs out of the heap, so that timeouts that are never reached do not pile up.
+func (s *scheduler) compact() {
+	kept := s.waiting[:0]
+	for _, n := range s.waiting {
+		if _, gone := s.dropped[n.key()]; !gone {
+			kept = append(kept, n)
+		}
+	}
+	s.waiting = kept
+	s.waiting.heapify(byDue)
+	clear(s.dropped)
+}
+
+// turn hands out what is due, and sets the alarm for what is not.
+func (s *scheduler) turn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.on || s.stopping {
+		return
+	}
+	now := s.d.o.Now().UnixMicro()
+	for _, j := range s.loops.release(now) {
+		s.add(j, false)
+	}
+	next := s.next[:0]
+	for len(s.waiting) > 0 && s.waiting[0].due <= now {
+		n := s.waiting.pop(byDue)
+		if _, gone := s.dropped[n.key()]; gone {
+			delete(s.dropped, n.key())
+			continue
+		}
+		s.d.o.Active(1)
+		if n.queue == nil {
+			next = append(next, n)
+		} else {
+			n.queue.ready.push(n, byPriority)
+		}
+	}
+	for _, q := range s.queues {
+		for q.running < q.limit && len(q.ready) > 0 {
+			next = append(next, q.ready.pop(byPriority))
+			q.running++
+			s.d.jobs.Add(1)
+		}
+	}
+	s.setAlarm()
+	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
+	for _, n := range next {
+		if n.queue == nil {
+			s.d.fire(n)
+		} else {
+			s.d.claim(n)
+		}
+	}
+	clear(next)
+	s.next = next[:0]
+}
+
+// setAlarm arranges the next turn.
+func (s *scheduler) setAlarm() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	due := s.waiting[0].due
+	if s.wake != nil && s.wakeAt == due {
+		return
+	}
+	if s.wake != nil {
+		s.wake()
+	}
+	s.wakeAt = due
+	s.wake = s.d.o.Alarms.At(due, func() {
+		s.mu.Lock()
+		s.wake = nil
+		s.mu.Unlock()
+		s.turn()
+	})
+}
+
+// freed notes that a worker has ended.
+func (s *scheduler) freed(n entry, fence int64) {
+	s.mu.Lock()
+	if r := s.running[n.job]; r != nil && r.fence == fence {
+		delete(s.running, n.job)
+	}
+	n.queue.running--
+	more := len(n.queue.ready) > 0
+	s.mu.Unlock()
+	s.d.o.Active(-1)
+	if more {
+		s.turn()
+	}
+	s.d.jobs.Done()
+}
+
+// hold notes that a worker has a job.
+func (s *scheduler) hold(id workitem.JobID, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[id] = r
+	s.keepBeating()
+}
+
+// nextDue is when the next waiting job is due.
+func (s *scheduler) nextDue() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.waiting) > 0 {
+		if _, gone := s.dropped[s.waiting[0].key()]; !gone {
+			return time.UnixMicro(s.waiting[0].due).UTC(), true
+		}
+		delete(s.dropped, s.waiting.pop(byDue).key())
+	}
+	return time.Time{}, false
+}

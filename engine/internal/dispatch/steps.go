@@ -1,0 +1,361 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// journal is the [step.Journal] of one claim of a job: what the run of its function records goes through the writer,
+// fenced, and what others do to its steps comes back by the scheduler.
+type journal struct {
+	d     *Dispatcher
+	n     entry
+	w     *activities.Work
+	steps []*workitem.Step // what earlier runs recorded
+	last  []*workitem.Step // what the function left to be recorded with its end
+
+	mu    sync.Mutex
+	waits map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
+	told  func(*workitem.Step)
+	stops []func() // of the alarms for waits
+	over  bool     // nothing is told any more
+
+	// While the run is being suspended, a step that is due for its next attempt is not told: the suspension may win, and
+	// then the next run makes the attempt, not this one too.
+	suspending bool
+	due        []*workitem.Step
+}
+
+func (d *Dispatcher) newJournal(n entry, w *activities.Work) *journal {
+	j := &journal{d: d, n: n, w: w, steps: relevant(w), waits: make(map[workitem.StepID]*workitem.Step)}
+	j.mu.Lock() // an alarm for a time that is over rings at once
+	defer j.mu.Unlock()
+	for _, s := range j.steps {
+		if s.State == workitem.StepWaiting {
+			j.keep(s)
+		}
+	}
+	return j
+}
+
+// relevant chooses the steps of this very job, without those that failed in an earlier attempt of it: they are done again.
+func relevant(w *activities.Work) []*workitem.Step {
+	var own []*workitem.Step
+	for _, s := range w.Steps {
+		if s = asDone(s); s.Job == w.Job && (s.State == workitem.StepDone || s.State == workitem.StepWaiting || s.Run == w.Run) {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// asDone shows a token as the job that made it sees it: it has its text, whether it was used or not.
+func asDone(s *workitem.Step) *workitem.Step {
+	if s.Kind != workitem.StepToken || s.State != workitem.StepWaiting {
+		return s
+	}
+	done := *s
+	done.State = workitem.StepDone
+	return &done
+}
+
+// Steps implements [step.Journal]. What has ended before anybody watched is in it.
+func (j *journal) Steps() []*workitem.Step {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.steps
+}
+
+// Now implements [step.Journal].
+func (j *journal) Now() time.Time { return j.d.o.Now() }
+
+// Watch implements [step.Journal].
+func (j *journal) Watch(f func(*workitem.Step)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.told = f
+}
+
+// Record implements [step.Journal].
+func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
+	stored, err := journaled(ctx, j, "step "+names(steps), func(_ *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
+		return m.RecordSteps(j.n.job, j.w.Fence, steps)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j.keepAll(stored), nil
+}
+
+// Suspend implements [step.Journal].
+func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
+	type outcome struct {
+		stored    []*workitem.Step
+		suspended bool
+	}
+	known := j.known()
+	j.suspend(true)
+	defer j.suspend(false)
+	o, err := journaled(ctx, j, "job suspend", func(_ *commit.Tx, m *kernel.Machine) (o outcome, err error) {
+		o.stored, o.suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
+		return o, err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if o.suspended {
+		j.end()
+		return o.stored, true, nil
+	}
+	return j.keepAll(o.stored), false, nil
+}
+
+// suspend notes that a suspension begins or has ended, and tells what was held back meanwhile if the run goes on.
+func (j *journal) suspend(begins bool) {
+	j.mu.Lock()
+	j.suspending = begins
+	due, told := j.due, j.told
+	if begins || j.over || told == nil {
+		due = nil
+	} else {
+		j.due = nil
+	}
+	j.mu.Unlock()
+	for _, s := range due {
+		told(s)
+	}
+}
+
+// Tx implements [step.Journal]. What the function did to the database is undone alone if it fails; the failure is recorded.
+func (j *journal) Tx(
+	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
+) (*workitem.Step, error) {
+	outer := ctx
+	stored, err := journaled(ctx, j, "step "+s.Name, func(tx *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
+		done := *s
+		var bug *workitem.Failure
+		var own error // of the function, without the words for the transaction
+		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
+			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
+				defer func() {
+					if p := recover(); p != nil {
+						bug = workitem.FailureOf(retry.NewPanicError(p))
+						err = bug
+					}
+				}()
+				if done.Result, err = f(ctx, tx.Store().DB()); err == nil {
+					err = j.d.o.CheckPayload("result", done.Result)
+				}
+				own = err
+				return err
+			})
+		})
+		done.State = workitem.StepDone
+		if failed != nil && outer.Err() != nil {
+			return nil, context.Cause(outer) // the job is being stopped, which says nothing of the work
+		}
+		if bug != nil {
+			return nil, bug // fails the job, and no step, as a panic elsewhere in the function does
+		}
+		if failed != nil {
+			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, kernel.ErrLeaseLost) || errors.Is(failed, store.ErrUndone) {
+				return nil, failed
+			}
+			if own == nil {
+				own = failed
+			}
+			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
+		}
+		return m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stored[0], nil
+}
+
+// request makes a command on the tree of the job.
+func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) error) *commit.Request {
+	return &commit.Request{Run: func(tx *commit.Tx) error {
+		u, err := tx.Open(j.n.root)
+		if err != nil {
+			return err
+		}
+		return tx.Internal(u, command, func(m *kernel.Machine) error { return f(tx, m) })
+	}}
+}
+
+// journaled submits a command of a run. A fault of the store is no failure of the function, which waits until the store works.
+func journaled[T any](ctx context.Context, j *journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
+	result T, err error,
+) {
+	err = j.d.o.Retrier.Insist(ctx, func() (err error) {
+		result, err = commit.Query(ctx, j.d.o.Writer, &commit.Request{}, func(tx *commit.Tx) (result T, err error) {
+			err = j.request(command, func(tx *commit.Tx, m *kernel.Machine) (err error) {
+				result, err = f(tx, m)
+				return err
+			}).Run(tx)
+			return result, err
+		})
+		return err
+	})
+	if errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", step.ErrLost, err)
+	}
+	return result, err
+}
+
+// names lists the first few steps, for the history.
+func names(steps []*workitem.Step) string {
+	if len(steps) == 0 {
+		return ""
+	}
+	text := steps[0].Name
+	for i, s := range steps[1:] {
+		if i == 2 {
+			return text + ", ..."
+		}
+		text += ", " + s.Name
+	}
+	return text
+}
+
+// keepAll takes up what was stored, and returns it as the run sees it.
+func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, s := range stored {
+		s = asDone(s)
+		stored[i] = s
+		switch {
+		case s.State.Final():
+			delete(j.waits, s.ID)
+		case j.waits[s.ID] != nil: // otherwise it has ended since, and that was told
+			j.keep(s)
+		}
+	}
+	return stored
+}
+
+// keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
+func (j *journal) keep(s *workitem.Step) {
+	j.waits[s.ID] = s
+	if !s.Due.IsZero() && !j.over {
+		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
+	}
+}
+
+// timeIsUp decides a wait whose time is over while the run goes on.
+func (j *journal) timeIsUp(s *workitem.Step, faults int) {
+	j.mu.Lock()
+	now, live := j.waits[s.ID]
+	live = live && !j.over
+	if live && now.Due.After(j.d.o.Now()) {
+		j.keep(now) // it was put off, or the clock was set back
+		live = false
+	}
+	told := j.told
+	if live && s.Kind == workitem.StepDo && j.suspending {
+		j.due = append(j.due, now)
+		live = false
+	}
+	j.mu.Unlock()
+	if !live {
+		return
+	}
+	if s.Kind == workitem.StepDo {
+		if told != nil {
+			told(now) // its next attempt is due; the run makes it
+		}
+		return
+	}
+	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.w.Fence) })
+	j.d.follow(r, func(err error) {
+		if err != nil && !unwanted(err) {
+			j.d.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.n.job, "step", s.Name)
+			j.later(faults, func() { j.timeIsUp(s, faults+1) })
+		}
+	})
+}
+
+// later calls f after a fault, unless the run is over by then.
+func (j *journal) later(faults int, f func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.over {
+		timer := time.AfterFunc(fault.Wait(faults), f)
+		j.stops = append(j.stops, func() { timer.Stop() })
+	}
+}
+
+// opened takes the news of a step that was recorded. It comes in the order of the commits, and the answer of Record whenever
+// its goroutine is awake: a child case that is over by then must not pass unseen.
+func (j *journal) opened(s *workitem.Step) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s.Kind != workitem.StepToken && s.State == workitem.StepWaiting {
+		j.waits[s.ID] = s
+	}
+}
+
+// moved takes the news of a step that ended. The scheduler calls it, locked, so it does not block.
+func (j *journal) moved(e *state.StepMoved) {
+	j.mu.Lock()
+	s := j.waits[e.Step]
+	if s == nil || !e.To.Final() || j.over {
+		j.mu.Unlock()
+		return
+	}
+	delete(j.waits, e.Step)
+	now := *s
+	now.State, now.Attempt, now.Result, now.Failure, now.Ended = e.To, e.Attempt, e.Result, e.Failure, e.At
+	told := j.told
+	if told == nil {
+		if i := slices.Index(j.steps, s); i >= 0 {
+			j.steps[i] = &now
+		}
+	}
+	j.mu.Unlock()
+	if told != nil {
+		told(&now)
+	}
+}
+
+// known lists what the run waits for.
+func (j *journal) known() []workitem.StepID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ids := make([]workitem.StepID, 0, len(j.waits))
+	for id := range j.waits {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b workitem.StepID) int { return slices.Compare(a[:], b[:]) })
+	return ids
+}
+
+// end is for a run that is over, or whose job is another's.
+func (j *journal) end() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+	for _, stop := range j.stops {
+		stop()
+	}
+	j.stops = nil
+}

@@ -1,0 +1,221 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given
+// the job up when it returns.
+func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
+	output json.RawMessage, failure *workitem.Failure, suspended bool,
+) {
+	run := step.NewRun(j, d.infoOf(def, w))
+	output, err := d.call(run.Context(ctx), def, w)
+	outcome := run.End(err)
+	j.last = outcome.Steps
+	if outcome.Suspended {
+		return nil, nil, true
+	}
+	if outcome.Err != nil {
+		return nil, d.failureOf(def, w, outcome.Err), false
+	}
+	return output, nil, false
+}
+
+// infoOf describes a job to its steps.
+func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work) step.Info {
+	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: d.o.Log, MaxResult: d.o.MaxPayload,
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots}
+	if w.Item != nil && w.Name == "" {
+		info.Item, info.Key = w.Item.ID, w.First.String()
+	}
+	return info
+}
+
+// call calls the function behind a job. Panics and overruns are failures like any other.
+func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = retry.NewPanicError(p)
+		}
+	}()
+	if w.Name != "" {
+		call := def.Calls[w.Name]
+		if call == nil {
+			return nil, &workitem.Failure{Code: workitem.CodeError,
+				Message: fmt.Sprintf("workflow %s has no function %q", def.Name, w.Name)}
+		}
+		return nil, call.Run(ctx, w)
+	}
+	t, _ := def.Net.TaskByName(w.Item.Task)
+	spec := &def.Tasks[t]
+	if spec.RunTimeout > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, spec.RunTimeout)
+		defer cancel()
+	}
+	if output, err = spec.Run(ctx, w); err != nil {
+		return nil, overtime(ctx, err, spec.RunTimeout)
+	}
+	if err = d.o.CheckPayload("output", output); err != nil {
+		return nil, &activities.OutputError{Err: err}
+	}
+	return output, nil
+}
+
+// settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
+// incident. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
+// closes.
+func (d *Dispatcher) settle(
+	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps ...*workitem.Step,
+) {
+	err := d.submitSettle(n, w, output, failure, steps)
+	if err == nil || d.refused(n, err) {
+		return
+	}
+	if failure == nil {
+		failure = refusal(err)
+		if err = d.submitSettle(n, w, nil, failure, steps); err == nil || d.refused(n, err) {
+			return
+		}
+	}
+	d.o.Log.Error("the process refuses both the result and the failure of a job; it is given up",
+		"job", n.job, "case", n.root, "error", err)
+	d.giveUp(n, w, workitem.FailureOf(err))
+}
+
+// giveUp ends a job that can end in no other way. Until that is done, nothing else is done for it.
+func (d *Dispatcher) giveUp(n entry, w *activities.Work, failure *workitem.Failure) {
+	for tries := 0; ; tries++ {
+		err := d.o.Writer.Submit(context.Background(), d.onJob(n, "job give up", false, func(m *kernel.Machine) error {
+			return m.GiveUp(n.job, w.Fence, failure)
+		}))
+		if err == nil || d.refused(n, err) {
+			return
+		}
+		d.o.Faults.Note("giving up", err, "a job could not be given up; it is tried again", "job", n.job, "case", n.root)
+		if !d.o.Retrier.Pause(d.o.Context, tries) {
+			return
+		}
+	}
+}
+
+// refused reports whether an error means that the result is not wanted any more, which is the end of it.
+func (d *Dispatcher) refused(n entry, err error) bool {
+	if unwanted(err) {
+		d.o.Log.Debug("a late result was refused", "job", n.job, "case", n.root, "reason", err)
+		return true
+	}
+	return false
+}
+
+func (d *Dispatcher) submitSettle(
+	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps []*workitem.Step,
+) error {
+	return d.o.Retrier.Insist(d.o.Context, func() error {
+		r := d.onJob(n, "job settle", false, func(m *kernel.Machine) error {
+			if len(steps) > 0 {
+				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
+					return err
+				}
+			}
+			return m.Settle(n.job, w.Fence, output, failure)
+		})
+		err := d.o.Writer.Submit(context.Background(), r)
+		if err == nil {
+			d.attempts.call(w, failure, r.Changes())
+		}
+		return err
+	})
+}
+
+// Recover takes up the pending jobs, and takes back those that a process that died was running.
+func (d *Dispatcher) Recover(ctx context.Context) error {
+	page := store.Page{Limit: 10_000}
+	for {
+		var jobs []*state.Job
+		err := d.o.Store.View(ctx, func(r store.Reader) (err error) {
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobRunning}, Page: page})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
+				return m.Release(j.ID, j.Fence, true)
+			}))
+			if err != nil && !errors.Is(err, kernel.ErrLeaseLost) {
+				return fmt.Errorf("job %s: %w", j.ID, err)
+			}
+		}
+		if len(jobs) < page.Limit {
+			return d.takeUp(ctx)
+		}
+		page.After = jobs[len(jobs)-1].ID.String()
+	}
+}
+
+// takeUp fills the scheduler. Any of the jobs may have ended the process before this one: it may have been called, and its claim not
+// been durable. So each is claimed durably before it runs, and what it ends from now on is counted.
+func (d *Dispatcher) takeUp(ctx context.Context) error {
+	d.sched.mu.Lock()
+	d.sched.waiting = nil
+	d.sched.mu.Unlock()
+	page := store.Page{Limit: 10_000}
+	for {
+		var jobs []*state.Job
+		err := d.o.Store.View(ctx, func(r store.Reader) (err error) {
+			jobs, err = r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Page: page})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		d.sched.mu.Lock()
+		for _, j := range jobs {
+			d.sched.add(j, true)
+		}
+		d.sched.mu.Unlock()
+		if len(jobs) < page.Limit {
+			return nil
+		}
+		page.After = jobs[len(jobs)-1].ID.String()
+	}
+}
+
+// giveBack releases the jobs whose workers did not end in time.
+func (d *Dispatcher) giveBack() {
+	d.sched.mu.Lock()
+	left := make(map[workitem.JobID]*running, len(d.sched.running))
+	for id, r := range d.sched.running {
+		left[id] = r
+	}
+	d.sched.mu.Unlock()
+	for id, r := range left {
+		d.release(id, r.root, r.fence)
+	}
+}
+
+// release gives a job back that this engine will not end. Once the engine is closing for good, that is the matter of the next
+// one that opens the store.
+func (d *Dispatcher) release(id workitem.JobID, root workitem.CaseID, fence int64) {
+	err := d.o.Writer.Submit(context.Background(), d.onJob(entry{job: id, root: root}, "job release", false, func(m *kernel.Machine) error {
+		return m.Release(id, fence, false)
+	}))
+	if err != nil && !unwanted(err) {
+		d.o.Log.Error("a job could not be given back; it is when the engine is opened next", "job", id, "error", err)
+	}
+}

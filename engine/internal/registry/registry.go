@@ -1,0 +1,247 @@
+// Package registry holds the definitions that an engine was opened with, and compares them with those of the database.
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// ErrDrift is for a definition that differs from the one of the same name and version that running cases depend on.
+var ErrDrift = errors.New("the definition changed under running cases")
+
+// ErrNotLoaded says that a job is of a workflow that the engine was not opened with.
+var ErrNotLoaded = fmt.Errorf("%w: the job is left for a program that has it", workflow.ErrUnknown)
+
+// Registry finds definitions by fingerprint and by name. Make one with [New]; it does not change afterwards, so it is safe
+// for concurrent use.
+type Registry struct {
+	log           *slog.Logger
+	byFingerprint map[string]*workflow.Definition
+	byName        map[string]*workflow.Definition // the last one given of each name
+}
+
+// New takes the workflows that an engine is opened with, and those that their composite tasks run. Two that are built apart
+// under one name and version are refused: cases of the one would run the code of the other, now or when the engine is opened
+// next. Only of a child that two workflows have built alike, the first one serves for both. Warnings of verification are
+// logged.
+func New(log *slog.Logger, workflows []*workflow.Definition) (*Registry, error) {
+	r := &Registry{log: log, byFingerprint: make(map[string]*workflow.Definition), byName: make(map[string]*workflow.Definition)}
+	for i, d := range workflows {
+		if d == nil {
+			return nil, fmt.Errorf("workflow %d of %d is nil: look at the error of its Build", i+1, len(workflows))
+		}
+		for _, other := range workflows[:i] {
+			if other != d && other.Fingerprint == d.Fingerprint {
+				return nil, twins(other, d)
+			}
+		}
+		if err := r.add(d); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Registry) add(d *workflow.Definition) error {
+	if d == nil || r.byFingerprint[d.Fingerprint] != nil {
+		return nil
+	}
+	if other := r.version(d.Name, d.Version); other != nil {
+		return twins(other, d)
+	}
+	r.byFingerprint[d.Fingerprint] = d
+	r.byName[d.Name] = d
+	r.warn(d)
+	for i := range d.Tasks {
+		for _, child := range d.Tasks[i].Of {
+			if err := r.add(child); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Definition finds the definition with a fingerprint; nil if the engine was opened without it.
+func (r *Registry) Definition(fingerprint string) *workflow.Definition {
+	return r.byFingerprint[fingerprint]
+}
+
+// Named finds a workflow by name: the last one given, if there are several versions; nil if there is none.
+func (r *Registry) Named(name string) *workflow.Definition { return r.byName[name] }
+
+// Names lists the names of all workflows, sorted.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
+
+// warn logs what verification noticed of a workflow as it was built, where somebody sees it who did not ask.
+func (r *Registry) warn(d *workflow.Definition) {
+	for _, w := range d.Verification.Warnings {
+		args := []any{"workflow", d.Name, "code", w.Code}
+		if len(w.Elements) > 0 {
+			args = append(args, "at", w.Elements[0].Pos.String())
+		}
+		if w.Witness != nil {
+			args = append(args, "run", w.Witness.Brief(maxLoggedSteps))
+		}
+		if w.Fix != "" {
+			args = append(args, "fix", w.Fix)
+		}
+		r.log.Warn(w.Text+"; builder.Silence leaves this out", args...)
+	}
+}
+
+// maxLoggedSteps bounds a run in the log; Workflow.Warnings has all of it.
+const maxLoggedSteps = 20
+
+// version finds a version of a workflow that the engine was opened with; nil if there is none.
+func (r *Registry) version(name, version string) *workflow.Definition {
+	for _, d := range r.byFingerprint {
+		if d.Name == name && d.Version == version {
+			return d
+		}
+	}
+	return nil
+}
+
+func twins(a, b *workflow.Definition) error {
+	name := a.Name
+	if a.Version != "" {
+		name += " version " + a.Version
+	}
+	return fmt.Errorf("there are two workflows %s%s and %s%s: build one once and pass it to all who need it, or give the other "+
+		"another name, or another version if it follows it", name, origin(a), name, origin(b))
+}
+
+// origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if nobody knows.
+func origin(d *workflow.Definition) string {
+	if len(d.Tasks) == 0 || d.Net.Task(0).Pos.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", d.Net.Task(0).Pos)
+}
+
+// Stored lists the definitions in the form that the database keeps, in the order of their fingerprints.
+func (r *Registry) Stored(now time.Time) []*store.Definition {
+	var defs []*store.Definition
+	for _, fingerprint := range slices.Sorted(maps.Keys(r.byFingerprint)) {
+		d := r.byFingerprint[fingerprint]
+		defs = append(defs, &store.Definition{
+			Name: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Net: d.Net.Definition(),
+			Document: d.Document, Code: d.Code, Created: now,
+		})
+	}
+	return defs
+}
+
+// CheckDrift returns [ErrDrift] for each definition that differs from the one of the same name and version that running cases of
+// a database depend on.
+func (r *Registry) CheckDrift(ctx context.Context, v store.Viewer) error {
+	return v.View(ctx, func(reader store.Reader) error {
+		stored, err := reader.Definitions(ctx)
+		if err != nil {
+			return err
+		}
+		var drifts []error
+		for _, old := range stored {
+			d := r.version(old.Name, old.Version)
+			if d == nil || r.byFingerprint[old.Fingerprint] != nil {
+				continue
+			}
+			running, err := reader.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
+				States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
+			if err != nil {
+				return err
+			}
+			if len(running) > 0 {
+				drifts = append(drifts, drift(old, d, running[0]))
+			}
+		}
+		return errors.Join(drifts...)
+	})
+}
+
+func drift(old *store.Definition, d *workflow.Definition, c *state.Case) error {
+	version := ""
+	if d.Version != "" {
+		version = " version " + d.Version
+	}
+	return fmt.Errorf("%w: workflow %s%s is not what case %s runs on: %s; give the changed workflow a new version, and open "+
+		"the engine with the old one too until its cases have ended",
+		ErrDrift, d.Name, version, c.ID, strings.Join(differences(old.Document, d.Document), "; "))
+}
+
+// differences says where two documents differ, by path.
+func differences(a, b json.RawMessage) []string {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return []string{"the definition"}
+	}
+	var diffs []string
+	compare("", x, y, &diffs)
+	if len(diffs) > 8 {
+		diffs = append(diffs[:8], fmt.Sprintf("and %d more", len(diffs)-8))
+	}
+	return diffs
+}
+
+func compare(path string, x, y any, diffs *[]string) {
+	if reflect.DeepEqual(x, y) {
+		return
+	}
+	mx, okx := x.(map[string]any)
+	my, oky := y.(map[string]any)
+	if okx && oky {
+		keys := make(map[string]bool)
+		for k := range mx {
+			keys[k] = true
+		}
+		for k := range my {
+			keys[k] = true
+		}
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
+			compare(strings.TrimPrefix(path+"."+k, "."), mx[k], my[k], diffs)
+		}
+		return
+	}
+	lx, okx := x.([]any)
+	ly, oky := y.([]any)
+	if okx && oky && len(lx) == len(ly) {
+		for i := range lx {
+			compare(fmt.Sprintf("%s[%s]", path, nameOf(lx[i], i)), lx[i], ly[i], diffs)
+		}
+		return
+	}
+	*diffs = append(*diffs, fmt.Sprintf("%s was %s and is %s", path, brief(x), brief(y)))
+}
+
+func nameOf(x any, i int) string {
+	if m, ok := x.(map[string]any); ok {
+		if name, ok := m["name"].(string); ok {
+			return name
+		}
+	}
+	return fmt.Sprint(i)
+}
+
+func brief(x any) string {
+	if x == nil {
+		return "absent"
+	}
+	data, err := json.Marshal(x)
+	if err != nil || len(data) > 60 {
+		return "another value"
+	}
+	return string(data)
+}
