@@ -24,6 +24,7 @@ const modelKeep = 10 * time.Second
 // modelRun is what is asked of a run: when it begins, how many of its attempts fail, and how many it has.
 type modelRun struct {
 	builder.Run[int]
+	wrong    string // the fault of the model, one of modelFaults; "" if it has none
 	begin    time.Time
 	fails    int
 	attempts int
@@ -31,29 +32,44 @@ type modelRun struct {
 	cleaned  bool
 }
 
+// modelFaults are ways in which the model can be wrong; the comparison has to see each.
+var modelFaults = []string{"waits do not grow", "one attempt more", "cancels nothing", "failure is cancellation", "keeps it always",
+	"next is the last", "calls the handler twice", "another value", "finds what is gone", "cleans up what runs"}
+
 // attempt is when the k-th attempt is made: each wait is twice the one before, the first is 100 ms.
 func (r *modelRun) attempt(k int) time.Time {
+	if r.wrong == "waits do not grow" {
+		return r.begin.Add(100 * time.Millisecond * time.Duration(k-1))
+	}
 	return r.begin.Add(100 * time.Millisecond * time.Duration(1<<(k-1)-1))
 }
 
 // at says how many attempts there were by a time, and where the run stands then.
 func (r *modelRun) at(now time.Time) (made int, state workflow.RunState, next time.Time) {
-	until := now
+	until, attempts := now, r.attempts
 	if !r.canceled.IsZero() {
 		until = r.canceled
 	}
-	for made < r.attempts && made <= r.fails && !r.attempt(made+1).After(until) {
+	if r.wrong == "one attempt more" {
+		attempts++
+	}
+	for made < attempts && made <= r.fails && !r.attempt(made+1).After(until) {
 		made++
 	}
 	switch {
 	case made == r.fails+1:
 		return made, workflow.RunCompleted, time.Time{}
-	case made == r.attempts:
+	case made == attempts && r.wrong == "failure is cancellation":
+		return made, workflow.RunCanceled, time.Time{}
+	case made == attempts:
 		return made, workflow.RunFailed, time.Time{}
 	case !r.canceled.IsZero():
 		return made, workflow.RunCanceled, time.Time{}
 	case made == 0:
 		return 0, workflow.RunScheduled, r.begin
+	}
+	if r.wrong == "next is the last" {
+		return made, workflow.RunWaiting, r.attempt(made)
 	}
 	return made, workflow.RunWaiting, r.attempt(made + 1)
 }
@@ -69,27 +85,31 @@ func (r *modelRun) end(now time.Time) time.Time {
 
 // gone reports whether the run was cleaned up or swept.
 func (r *modelRun) gone(now time.Time) bool {
+	if r.wrong == "keeps it always" {
+		return false
+	}
 	_, state, _ := r.at(now)
 	return r.cleaned || state.Final() && !now.Before(r.end(now).Add(modelKeep))
 }
 
 // world is the engine beside the model.
 type world struct {
+	wrong   string // of its runs
 	e       *enginetest.Engine
 	a       *builder.FuncRef[int, int]
 	runs    []*modelRun
 	mu      sync.Mutex
 	calls   map[workitem.CaseID]int
-	told    map[workitem.CaseID][]workflow.RunState
+	ends    map[workitem.CaseID][]workflow.RunState
 	handler *builder.HandlerRef[int]
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{calls: make(map[workitem.CaseID]int), told: make(map[workitem.CaseID][]workflow.RunState)}
+func newWorld(t *testing.T, wrong string) *world {
+	w := &world{wrong: wrong, calls: make(map[workitem.CaseID]int), ends: make(map[workitem.CaseID][]workflow.RunState)}
 	w.handler = builder.Handler("h", func(_ context.Context, c *builder.Completion[int], _ int) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told[c.Case.ID] = append(w.told[c.Case.ID], c.State)
+		w.ends[c.Case.ID] = append(w.ends[c.Case.ID], c.State)
 		return nil
 	})
 	w.a = builder.MustFunc("a", func(ctx context.Context, fails int) (int, error) {
@@ -106,7 +126,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) start(t *rapid.T) {
-	r := &modelRun{fails: rapid.IntRange(0, 4).Draw(t, "fails"), attempts: rapid.IntRange(1, 4).Draw(t, "attempts")}
+	r := &modelRun{wrong: w.wrong, fails: rapid.IntRange(0, 4).Draw(t, "fails"), attempts: rapid.IntRange(1, 4).Draw(t, "attempts")}
 	delay := time.Duration(rapid.SampledFrom([]int{0, 0, 50, 700, 20_000}).Draw(t, "delay")) * time.Millisecond
 	r.begin = w.e.Now().Add(delay)
 	var err error
@@ -117,87 +137,104 @@ func (w *world) start(t *rapid.T) {
 }
 
 // act cancels, cleans up or restarts some run, which may be in any state.
-func (w *world) act(t *rapid.T) {
+func (w *world) act(t *rapid.T, c require.TestingT) {
 	r, now, ctx := rapid.SampledFrom(w.runs).Draw(t, "run"), w.e.Now(), context.Background()
 	_, state, _ := r.at(now)
 	there, final := !r.gone(now), state.Final()
 	switch rapid.SampledFrom([]string{"cancel", "clean up", "restart"}).Draw(t, "what") {
 	case "cancel":
 		done, err := r.Cancel(ctx, w.e, nil)
-		require.NoError(t, err)
-		require.Equal(t, there && !final, done)
-		if done {
+		require.NoError(c, err)
+		require.Equal(c, there && !final, done)
+		if done && w.wrong != "cancels nothing" {
 			r.canceled = now
 		}
 	case "clean up":
 		err := r.Cleanup(ctx, w.e)
-		w.refused(t, err, there, final)
+		w.refused(c, err, there, final || w.wrong == "cleans up what runs")
 		r.cleaned = r.cleaned || err == nil
 	case "restart":
 		fresh, err := r.Restart(ctx, w.e)
-		w.refused(t, err, there, final)
+		w.refused(c, err, there || w.wrong == "finds what is gone", final)
 		if err == nil {
-			w.runs = append(w.runs, &modelRun{Run: fresh, begin: now, fails: r.fails, attempts: r.attempts})
+			w.runs = append(w.runs, &modelRun{Run: fresh, wrong: w.wrong, begin: now, fails: r.fails, attempts: r.attempts})
 		}
 	}
 }
 
-func (w *world) refused(t *rapid.T, err error, there, final bool) {
+func (w *world) refused(c require.TestingT, err error, there, final bool) {
 	switch {
 	case !there:
-		require.ErrorIs(t, err, engine.ErrNotFound)
+		require.ErrorIs(c, err, engine.ErrNotFound)
 	case !final:
-		require.ErrorIs(t, err, engine.ErrUnfinished)
+		require.ErrorIs(c, err, engine.ErrUnfinished)
 	default:
-		require.NoError(t, err)
+		require.NoError(c, err)
 	}
 }
 
-func (w *world) check(t *rapid.T) {
+func (w *world) check(c require.TestingT) {
 	now := w.e.Now()
 	for i, r := range w.runs {
 		made, state, next := r.at(now)
-		require.Equal(t, made, w.calls[r.ID], "calls of run %d", i)
-		var told []workflow.RunState
+		require.Equal(c, made, w.calls[r.ID], "calls of run %d", i)
+		var ends []workflow.RunState
 		if state.Final() {
-			told = append(told, state)
+			ends = append(ends, state)
 		}
-		require.Equal(t, told, w.told[r.ID], "what was told of run %d", i)
+		if w.wrong == "calls the handler twice" {
+			ends = append(ends, ends...)
+		}
+		require.Equal(c, ends, w.ends[r.ID], "the ends of run %d that its handler saw", i)
 		s, err := r.Status(context.Background(), w.e)
 		if r.gone(now) {
-			require.ErrorIs(t, err, engine.ErrNotFound, "run %d", i)
+			require.ErrorIs(c, err, engine.ErrNotFound, "run %d", i)
 			continue
 		}
-		require.NoError(t, err)
-		require.Equal(t, state, s.State, "run %d", i)
-		require.Equal(t, made, s.Attempt, "run %d", i)
-		require.Equal(t, next, s.Next, "run %d", i)
+		require.NoError(c, err)
+		require.Equal(c, state, s.State, "run %d", i)
+		require.Equal(c, made, s.Attempt, "run %d", i)
+		require.Equal(c, next, s.Next, "run %d", i)
 		if state == workflow.RunCompleted {
-			require.Equal(t, r.fails, s.Value)
+			value := r.fails
+			if w.wrong == "another value" {
+				value++
+			}
+			require.Equal(c, value, s.Value)
 		}
 	}
 }
 
 // Whatever is done to runs in whatever order, with crashes in between, they are what a model of forty lines says.
 func TestRunsAgainstAModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
-		w.start(rt)
-		w.e.Drain()
-		for range rapid.IntRange(1, 12).Draw(rt, "operations") {
-			switch rapid.SampledFrom([]string{"start", "act", "act", "advance", "advance", "crash"}).Draw(rt, "operation") {
-			case "start":
-				w.start(rt)
-			case "act":
-				w.act(rt)
-			case "advance":
-				w.e.Advance(time.Duration(rapid.SampledFrom([]int{0, 40, 100, 300, 800, 9_000, 15_000}).Draw(rt, "ms")) * time.Millisecond)
-			case "crash":
-				w.e.Drain()
-				w.e.Crash()
-			}
+	rapid.Check(t, func(rt *rapid.T) { playRuns(t, rt, rt, "") })
+}
+
+// The comparison sees each fault of a model.
+func TestAWrongModelOfRunsDisagrees(t *testing.T) {
+	for _, wrong := range modelFaults {
+		requireDifference(t, wrong, func(t *testing.T, rt *rapid.T, c require.TestingT) { playRuns(t, rt, c, wrong) })
+	}
+}
+
+// playRuns does random operations on an engine and on a model that has the fault, and compares them after each.
+func playRuns(t *testing.T, rt *rapid.T, c require.TestingT, wrong string) {
+	w := newWorld(t, wrong)
+	w.start(rt)
+	w.e.Drain()
+	for range rapid.IntRange(1, 12).Draw(rt, "operations") {
+		switch rapid.SampledFrom([]string{"start", "act", "act", "advance", "advance", "crash"}).Draw(rt, "operation") {
+		case "start":
+			w.start(rt)
+		case "act":
+			w.act(rt, c)
+		case "advance":
+			w.e.Advance(time.Duration(rapid.SampledFrom([]int{0, 40, 100, 300, 800, 9_000, 15_000}).Draw(rt, "ms")) * time.Millisecond)
+		case "crash":
 			w.e.Drain()
-			w.check(rt)
+			w.e.Crash()
 		}
-	})
+		w.e.Drain()
+		w.check(c)
+	}
 }

@@ -67,10 +67,15 @@ type mixed struct {
 	run       []int  // of statements
 	goesOn    bool   // after an error
 	failsLast bool
-	lost      bool // the store cannot append what it did
-	fresh     int  // its first fresh row
+	lost      bool   // the store cannot append what it did
+	fresh     int    // its first fresh row
+	wrong     string // what the model of it has wrong, one of mixFaults; "" if nothing
 	calls     atomic.Int32
 }
+
+// mixFaults are ways in which the model can be wrong; the comparison has to see each.
+var mixFaults = []string{"keeps what is undone", "undoes nothing", "loses a row", "goes on", "ends well", "commits what is lost",
+	"commits what is down", "counts no case", "is called never"}
 
 var errOwn = errors.New("its own failure")
 
@@ -92,16 +97,16 @@ func (m *mixed) expect() (rows []int, fails, undoes bool) {
 	for i, s := range m.run {
 		s := statements[s]
 		if s.undo {
-			return nil, true, true
+			return nil, true, m.wrong != "undoes nothing"
 		}
-		if s.fails && !m.goesOn {
+		if s.fails && !m.goesOn && m.wrong != "goes on" {
 			return nil, true, false
 		}
-		if s.adds {
+		if s.adds && (i == 0 || m.wrong != "loses a row") || m.wrong == "keeps what is undone" {
 			rows = append(rows, m.fresh+i)
 		}
 	}
-	if m.failsLast {
+	if m.failsLast && m.wrong != "ends well" {
 		return nil, true, false
 	}
 	return rows, false, false
@@ -136,47 +141,58 @@ func drawMixed(rt *rapid.T, fresh int) *mixed {
 }
 
 func TestRandomSQLFailsItsOwnCommandAlone(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		ctx := t.Context()
-		commands := make(map[int]*mixed)
-		w := mixWorkflow(commands)
-		plain := builder.New[int]("plain")
-		plain.Path(plain.Start(), builder.Task(plain, "t", builder.Work[any, any]{}), plain.End())
-		p := plain.MustBuild()
-		f := &outage{Opener: sqlite.Memory()}
-		faults := &faulty{Opener: f}
-		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, faults, w, p)
-		require.NoError(rt, err)
-		defer func() { _ = e.Close() }()
-		require.NoError(rt, e.Update(ctx, func(tx *engine.Tx) error {
-			_, err := tx.DB().ExecContext(ctx, mixTables)
-			return err
-		}))
-		rows, cases, fresh := map[int]bool{0: true}, map[string]int{}, 1
-		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
-			var round []*mixed
-			var ask []func() error
-			for range rapid.IntRange(1, 8).Draw(rt, "commands") {
-				m := drawMixed(rt, fresh)
-				commands[fresh] = m
-				if m.lost {
-					faults.lost.Store(strconv.Itoa(fresh), true)
-				}
-				fresh += 10
-				round = append(round, m)
-				ask = append(ask, func() error { return m.ask(ctx, e, w, p) })
+	rapid.Check(t, func(rt *rapid.T) { playMix(t, rt, rt, "") })
+}
+
+// The comparison sees each fault of a model.
+func TestAWrongModelOfSQLDisagrees(t *testing.T) {
+	for _, wrong := range mixFaults {
+		requireDifference(t, wrong, func(t *testing.T, rt *rapid.T, c require.TestingT) { playMix(t, rt, c, wrong) })
+	}
+}
+
+// playMix sends random commands to an engine and to a model that has the fault, and compares them after each round.
+func playMix(t *testing.T, rt *rapid.T, c require.TestingT, wrong string) {
+	ctx := t.Context()
+	commands := make(map[int]*mixed)
+	w := mixWorkflow(commands)
+	plain := builder.New[int]("plain")
+	plain.Path(plain.Start(), builder.Task(plain, "t", builder.Work[any, any]{}), plain.End())
+	p := plain.MustBuild()
+	f := &outage{Opener: sqlite.Memory()}
+	faults := &faulty{Opener: f}
+	e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, faults, w, p)
+	require.NoError(rt, err)
+	defer func() { _ = e.Close() }()
+	require.NoError(rt, e.Update(ctx, func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(ctx, mixTables)
+		return err
+	}))
+	rows, cases, fresh := map[int]bool{0: true}, map[string]int{}, 1
+	for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
+		var round []*mixed
+		var ask []func() error
+		for range rapid.IntRange(1, 8).Draw(rt, "commands") {
+			m := drawMixed(rt, fresh)
+			m.wrong = wrong
+			commands[fresh] = m
+			if m.lost {
+				faults.lost.Store(strconv.Itoa(fresh), true)
 			}
-			down := rapid.IntRange(0, 9).Draw(rt, "down") == 0
-			f.down.Store(down)
-			errs := engine.Together(ctx, e, ask...)
-			f.down.Store(false)
-			for i, m := range round {
-				m.judge(rt, errs[i], down, rows, cases)
-			}
-			mixCompare(ctx, rt, e, rows, cases)
+			fresh += 10
+			round = append(round, m)
+			ask = append(ask, func() error { return m.ask(ctx, e, w, p) })
 		}
-		require.NoError(rt, integrity.Check(ctx, e))
-	})
+		down := rapid.IntRange(0, 9).Draw(rt, "down") == 0
+		f.down.Store(down)
+		errs := engine.Together(ctx, e, ask...)
+		f.down.Store(false)
+		for i, m := range round {
+			m.judge(c, errs[i], down, rows, cases)
+		}
+		mixCompare(ctx, c, e, rows, cases)
+	}
+	require.NoError(rt, integrity.Check(ctx, e))
 }
 
 func (m *mixed) ask(ctx context.Context, e *engine.Engine, w, p *builder.Workflow[int]) error {
@@ -198,35 +214,42 @@ func (m *mixed) ask(ctx context.Context, e *engine.Engine, w, p *builder.Workflo
 }
 
 // judge compares the outcome of a command with what it does alone, and adds that to the model.
-func (m *mixed) judge(rt *rapid.T, err error, down bool, rows map[int]bool, cases map[string]int) {
+func (m *mixed) judge(c require.TestingT, err error, down bool, rows map[int]bool, cases map[string]int) {
 	adds, fails, undoes := m.expect()
 	if m.kind == "update" {
-		require.LessOrEqual(rt, m.calls.Load(), int32(1), "the function of an Update is called once at most")
+		most := int32(1)
+		if m.wrong == "is called never" {
+			most = 0
+		}
+		require.LessOrEqual(c, m.calls.Load(), most, "the function of an Update is called once at most")
 	}
 	switch {
 	case fails:
-		require.Error(rt, err)
-		require.Equal(rt, undoes, errors.Is(err, store.ErrUndone), "%v", err)
+		require.Error(c, err)
+		require.Equal(c, undoes, errors.Is(err, store.ErrUndone), "%v", err)
 		return
-	case m.lost:
-		require.ErrorIs(rt, err, store.ErrUnavailable)
-		require.NotErrorIs(rt, err, store.ErrUndone)
+	case m.lost && m.wrong != "commits what is lost":
+		require.ErrorIs(c, err, store.ErrUnavailable)
+		require.NotErrorIs(c, err, store.ErrUndone)
 		return
-	case down:
-		require.ErrorIs(rt, err, errDisk)
+	case down && m.wrong != "commits what is down":
+		require.ErrorIs(c, err, errDisk)
 		return
 	}
-	require.NoError(rt, err, "%s %v", m.kind, m.run)
+	require.NoError(c, err, "%s %v", m.kind, m.run)
 	for _, x := range adds {
 		rows[x] = true
+	}
+	if m.wrong == "counts no case" {
+		return
 	}
 	cases[map[string]string{"callback": "mix"}[m.kind]]++
 }
 
 // mixCompare compares the database with the model.
-func mixCompare(ctx context.Context, rt *rapid.T, e *engine.Engine, rows map[int]bool, cases map[string]int) {
+func mixCompare(ctx context.Context, tt require.TestingT, e *engine.Engine, rows map[int]bool, cases map[string]int) {
 	got, found := make(map[int]bool), make(map[string]int)
-	require.NoError(rt, e.View(ctx, func(r store.Reader) error {
+	require.NoError(tt, e.View(ctx, func(r store.Reader) error {
 		list, err := r.DB().QueryContext(ctx, "SELECT x FROM t")
 		if err != nil {
 			return err
@@ -242,9 +265,9 @@ func mixCompare(ctx context.Context, rt *rapid.T, e *engine.Engine, rows map[int
 		return list.Err()
 	}))
 	for c, err := range store.AllCases(ctx, e, store.CaseFilter{}) {
-		require.NoError(rt, err)
+		require.NoError(tt, err)
 		found[map[string]string{"mix": "mix"}[c.Workflow]]++
 	}
-	require.Equal(rt, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(got)))
-	require.Equal(rt, cases, found)
+	require.Equal(tt, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(got)))
+	require.Equal(tt, cases, found)
 }
