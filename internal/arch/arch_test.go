@@ -27,7 +27,7 @@ var layers = map[string]int{
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
 	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
-	"net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
+	"limit": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
 
 	"net/internal/reduce": 2,
 
@@ -72,7 +72,7 @@ func layerOf(pkg string) (int, bool) {
 // pure packages do no I/O and read no clock.
 var pure = []string{
 	"store/state", "net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
-	"engine/internal/kernel",
+	"engine/internal/kernel", "limit",
 }
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}

@@ -1,0 +1,94 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What is wrong with an acquisition, by errors.Is. None of them is worth another attempt, so each has a method
+// Permanent that says so to package retry.
+var (
+	// ErrTooMuch: more was asked for than the limit can admit at once.
+	ErrTooMuch error = &refusal{"more than the limit admits at once"}
+
+	// ErrUnknownLimit: an amount names a limit that the set does not have.
+	ErrUnknownLimit error = &refusal{"unknown limit"}
+
+	// ErrAmount: a limit that has to be named was not, or an amount cannot be.
+	ErrAmount error = &refusal{"amount"}
+
+	// ErrReleased: Commit was called on a lease that was released.
+	ErrReleased error = &refusal{"the lease was released"}
+)
+
+// refusal is an error that stays as long as the program does.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+// Permanent says that another attempt ends in the same error.
+func (r *refusal) Permanent() bool { return true }
+
+// Reason says what an acquisition waits for. A set of limits is admitted when none of them gives a reason.
+type Reason struct {
+	Limit Limit         // the limit that has no room
+	N     int64         // how much of it is asked for
+	Wait  time.Duration // how long until it has room, as far as time alone gives it; Unknown if not
+}
+
+// String returns "3 of rate openai, free in 4s", "2 of slots db, none is free", "breaker openai, which is open for 12s"
+// or "1 of slots db, which is paused".
+func (r Reason) String() string {
+	what := fmt.Sprintf("%d of %s %s", r.N, r.Limit.kind(), r.Limit.Name)
+	if r.Limit.Algorithm == CircuitBreaker {
+		what = "breaker " + r.Limit.Name
+	}
+	switch {
+	case r.Limit.N == 0:
+		return what + ", which is paused"
+	case r.Limit.Algorithm == CircuitBreaker && r.Wait == Unknown:
+		return what + ", whose probe has no result yet"
+	case r.Limit.Algorithm == CircuitBreaker:
+		return what + ", which is open for " + rounded(r.Wait)
+	case r.Wait == Unknown:
+		return what + ", not enough are free"
+	}
+	return what + ", free in " + rounded(r.Wait)
+}
+
+// rounded is a wait as people read it: to milliseconds, and never 0.
+func rounded(d time.Duration) string {
+	if d < time.Millisecond {
+		return d.String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// ended is the error of an acquisition whose context ended, and what it waited for.
+func ended(ctx context.Context, reasons []Reason) error {
+	why := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(why, cause) {
+		why = fmt.Errorf("%w: %w", why, cause)
+	}
+	if len(reasons) == 0 {
+		return fmt.Errorf("limit: stopped before it was admitted: %w", why)
+	}
+	texts := make([]string, len(reasons))
+	for i, r := range reasons {
+		texts[i] = r.String()
+	}
+	return fmt.Errorf("limit: stopped while it waited for %s: %w", strings.Join(texts, " and "), why)
+}
+
+// Must returns v, and panics if err is not nil. It is for limits that are written in the program:
+//
+//	var limits = limit.Must(limit.NewSet(limit.Resource("db", 5)))
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,108 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Pool is several sets of limits of which any will do: one for each of three API keys. An acquisition takes from the one
+// that admits it first; [Lease.From] says which. Those that could admit it at once take turns. It is safe for concurrent
+// use, and so are its members beside it.
+type Pool struct {
+	members []Member
+	turn    atomic.Uint32
+	mu      sync.Mutex // held while a waiter is put into all queues, so that their order is the same everywhere
+}
+
+// Member is a set of a pool.
+type Member struct {
+	Name string
+	Set  *Set
+}
+
+// NewPool returns a pool of members, at least one, each with a name of its own. The error is [ErrInvalid].
+func NewPool(members ...Member) (*Pool, error) {
+	if len(members) == 0 {
+		return nil, fmt.Errorf("%w: a pool without members admits nothing: add one", ErrInvalid)
+	}
+	seen := make(map[string]bool)
+	for _, m := range members {
+		switch {
+		case m.Set == nil:
+			return nil, fmt.Errorf("%w: member %q of the pool has no set", ErrInvalid, m.Name)
+		case seen[m.Name]:
+			return nil, fmt.Errorf("%w: the pool has two members called %q: rename one", ErrInvalid, m.Name)
+		}
+		seen[m.Name] = true
+	}
+	return &Pool{members: members}, nil
+}
+
+// TryAcquire implements [Limiter]. Members that can never admit the amounts are passed over; if all are, the error is
+// that of all.
+func (p *Pool) TryAcquire(amounts ...Amount) (Lease, error) {
+	first := int(p.turn.Add(1))
+	var errs []error
+	for i := range p.members {
+		m := p.members[(first+i)%len(p.members)]
+		l, err := m.tryAcquire(amounts)
+		if l != nil {
+			return l, nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("member %s: %w", m.Name, err))
+		}
+	}
+	if len(errs) == len(p.members) {
+		return nil, errors.Join(errs...)
+	}
+	return nil, nil
+}
+
+func (m Member) tryAcquire(amounts []Amount) (Lease, error) {
+	m.Set.g.lock()
+	defer m.Set.g.unlock()
+	return m.Set.g.tryAcquire(m.Name, m.Set.only, amounts)
+}
+
+// Acquire implements [Limiter], as TryAcquire does.
+func (p *Pool) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	if ctx.Err() != nil {
+		return nil, ended(ctx, nil)
+	}
+	if l, err := p.TryAcquire(amounts...); l != nil || err != nil {
+		return l, err
+	}
+	w := newWaiter(len(p.members))
+	return w.wait(ctx, p.enqueue(w, amounts)...)
+}
+
+// enqueue lets a waiter wait in all members.
+func (p *Pool) enqueue(w *waiter, amounts []Amount) (places []*place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		g := m.Set.g
+		g.lock()
+		if want, err := g.want(m.Set.only, amounts); err != nil {
+			w.drop(err)
+		} else {
+			places = append(places, g.enqueue(w, m.Name, want))
+		}
+		g.unlock()
+	}
+	return places
+}
+
+// Wait returns the shortest of the members' waits.
+func (p *Pool) Wait(amounts ...Amount) time.Duration {
+	shortest := Unknown
+	for _, m := range p.members {
+		shortest = min(shortest, m.Set.Wait(amounts...))
+	}
+	return shortest
+}
