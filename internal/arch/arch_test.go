@@ -25,7 +25,7 @@ var layers = map[string]int{
 	"net/internal/graph": -1, // algorithms, for net and what is above it
 
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
-	"internal/sqlkit": 0, "internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
+	"internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
 	"limit": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
 
@@ -33,13 +33,13 @@ var layers = map[string]int{
 
 	"net/verify": 3,
 
-	"store/state": 1, "engine/internal/alarm": 1,
+	"store/state": 1, "internal/sqlkit": 1, "engine/internal/alarm": 1,
 
 	"workflow": 4,
 
-	"store": 5,
+	"store": 5, "store/internal/tables": 6,
 
-	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 6, "store/storetest": 6, "step/steptest": 6,
+	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 7, "store/postgres": 7, "store/storetest": 6, "step/steptest": 6,
 	"internal/integrity": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/registry": 6,
 
 	"engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7, "engine/internal/commit": 7,

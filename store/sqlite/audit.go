@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
@@ -22,9 +23,9 @@ func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	if a.Entries, _, err = r.c.number("SELECT count(*) FROM journal"); err != nil {
 		return a, err
 	}
-	err = r.c.each(strays, args(int64(max)), func(row *row) error {
-		a.Strays = append(a.Strays, store.Stray{What: row.text(), ID: row.text(), Case: row.text()})
-		return row.err
+	err = r.c.each(strays, args(int64(max)), func(row *tables.Row) error {
+		a.Strays = append(a.Strays, store.Stray{What: row.Text(), ID: row.Text(), Case: row.Text()})
+		return row.Err
 	})
 	return a, err
 }

@@ -11,6 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // backupPages is how many pages are copied between two looks at the context: some milliseconds.
@@ -84,11 +85,11 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 		}
 		return copyPages(ctx, s.w, to, progress)
 	}
-	c, err := s.readers.get(ctx)
+	c, err := s.readers.Get(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.readers.put(c)
+	defer s.readers.Put(c, c.frozen == nil)
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func verifyCopy(ctx context.Context, path string, verify func(context.Context, s
 		return explain(path, err)
 	}
 	found := ""
-	err = c.each("PRAGMA quick_check(1)", nil, func(r *row) error { found = r.text(); return r.err })
+	err = c.each("PRAGMA quick_check(1)", nil, func(r *tables.Row) error { found = r.Text(); return r.Err })
 	if err = errors.Join(err, c.close()); err != nil {
 		return explain(path, err)
 	}

@@ -14,6 +14,7 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -164,7 +165,7 @@ func (c *conn) changeLocked(query string, args ...driver.Value) (int64, error) {
 }
 
 // each calls f with every row of a query. f must not run the same query.
-func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err error) {
+func (c *conn) each(query string, args []driver.Value, f func(*tables.Row) error) (err error) {
 	rows, err := c.query(query, args)
 	if err != nil {
 		return err
@@ -175,10 +176,10 @@ func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err 
 		c.open--
 		err = errors.Join(err, rows.Close())
 	}()
-	r := row{values: make([]driver.Value, len(rows.Columns()))}
+	r := tables.Row{Values: make([]driver.Value, len(rows.Columns()))}
 	for {
 		c.mu.Lock()
-		err := rows.Next(r.values)
+		err := rows.Next(r.Values)
 		c.mu.Unlock()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -186,7 +187,7 @@ func (c *conn) each(query string, args []driver.Value, f func(*row) error) (err 
 			}
 			return err
 		}
-		r.next, r.err = 0, nil
+		r.Begin()
 		if err := f(&r); err != nil {
 			return err
 		}
@@ -217,107 +218,11 @@ func (c *conn) inTransactionLocked() bool {
 
 // number returns the first column of the only row; found is false if there is no row, or a NULL in it.
 func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, err error) {
-	err = c.each(query, args, func(r *row) error {
-		n, found = r.values[0].(int64)
+	err = c.each(query, args, func(r *tables.Row) error {
+		n, found = r.Values[0].(int64)
 		return nil
 	})
 	return n, found, err
-}
-
-// row reads the columns of a row from left to right. The first value that has not the expected type is kept as the
-// error.
-type row struct {
-	values []driver.Value
-	next   int
-	err    error
-}
-
-func (r *row) value() driver.Value {
-	v := r.values[r.next]
-	r.next++
-	return v
-}
-
-func (r *row) bad(what string, err error) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: column %d of a row is %.60q and no %s (%w)",
-			store.ErrCorrupt, r.next, fmt.Sprint(r.values[r.next-1]), what, err)
-	}
-}
-
-var errType = errors.New("wrong type")
-
-// text reads a text; NULL is "".
-func (r *row) text() string {
-	switch v := r.value().(type) {
-	case string:
-		return v
-	case nil:
-		return ""
-	}
-	r.bad("text", errType)
-	return ""
-}
-
-// number reads an integer; NULL is 0.
-func (r *row) number() int64 {
-	switch v := r.value().(type) {
-	case int64:
-		return v
-	case nil:
-		return 0
-	}
-	r.bad("number", errType)
-	return 0
-}
-
-// json reads a payload; NULL is nil.
-func (r *row) json() json.RawMessage {
-	if s := r.text(); s != "" {
-		return json.RawMessage(s)
-	}
-	return nil
-}
-
-func (r *row) failure() *workitem.Failure {
-	data := r.json()
-	if data == nil {
-		return nil
-	}
-	f, err := state.DecodeFailure(data)
-	if err != nil {
-		r.bad("failure", err)
-	}
-	return f
-}
-
-// time reads a time; NULL is the zero time.
-func (r *row) time() time.Time {
-	if r.values[r.next] == nil {
-		r.next++
-		return time.Time{}
-	}
-	return state.FromMicros(r.number())
-}
-
-func parsed[T any](r *row, what string, parse func(string) (T, error)) T {
-	v, err := parse(r.text())
-	if err != nil {
-		r.bad(what, err)
-	}
-	return v
-}
-
-// id reads an id; NULL is the zero id.
-func id[K interface{ ~[16]byte }, P interface {
-	*K
-	UnmarshalText([]byte) error
-}](r *row) K {
-	var k K
-	if err := P(&k).UnmarshalText([]byte(r.text())); err != nil {
-		r.bad("id", err)
-	}
-	return k
 }
 
 // The other way: how values are bound.

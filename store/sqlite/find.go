@@ -1,12 +1,12 @@
 package sqlite
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -25,42 +25,7 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tre
 
 // newer finds a case that the tables do not show as it is now; nil if there is none.
 func (tx *transaction) newer(id workitem.CaseID) *state.Case {
-	c := lastOf(tx, func(d *state.Dirty) []*state.Case { return d.Cases },
-		func(c *state.Case) bool { return c.ID == id })
-	if c == nil {
-		c = tx.s.window.cases[id]
-	}
-	return c
-}
-
-// newerItem is like newer for an item.
-func (tx *transaction) newerItem(id workitem.ID) *workitem.Item {
-	it := lastOf(tx, func(d *state.Dirty) []*workitem.Item { return d.Items },
-		func(it *workitem.Item) bool { return it.ID == id })
-	if it == nil {
-		it = tx.s.window.items[id]
-	}
-	return it
-}
-
-// newerJob is like newer for a job.
-func (tx *transaction) newerJob(id workitem.JobID) *state.Job {
-	j := lastOf(tx, func(d *state.Dirty) []*state.Job { return d.Jobs }, func(j *state.Job) bool { return j.ID == id })
-	if j == nil {
-		j = tx.s.window.jobs[id]
-	}
-	return j
-}
-
-// lastOf finds the newest value that the transaction has appended of something; nil if it has not.
-func lastOf[T any](tx *transaction, list func(*state.Dirty) []*T, is func(*T) bool) *T {
-	for i := len(tx.appended) - 1; i >= 0; i-- {
-		all := list(&tx.appended[i].dirty)
-		if at := slices.IndexFunc(all, is); at >= 0 {
-			return all[at]
-		}
-	}
-	return nil
+	return cmp.Or(tx.appended.Case(id), tx.s.window.cases[id])
 }
 
 // Root implements [store.Tx].
@@ -79,13 +44,13 @@ func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.newer(id); c != nil {
 		return c.Root, nil
 	}
-	if it := tx.newerItem(id); it != nil {
+	if it := cmp.Or(tx.appended.Item(id), tx.s.window.items[id]); it != nil {
 		if c := tx.newer(it.Case); c != nil {
 			return c.Root, nil
 		}
 		id = it.Case
 	}
-	if j := tx.newerJob(id); j != nil {
+	if j := cmp.Or(tx.appended.Job(id), tx.s.window.jobs[id]); j != nil {
 		return j.Root, nil
 	}
 	return findRoot(tx.s.w, id)
@@ -104,7 +69,7 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 }
 
 func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
-	it := tx.newerItem(id)
+	it := cmp.Or(tx.appended.Item(id), tx.s.window.items[id])
 	if it == nil {
 		return findItem(tx.s.w, id)
 	}
@@ -129,25 +94,10 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 	if err != nil {
 		return nil, tx.met(err)
 	}
-	put := func(s *workitem.Step) {
-		i, known := slices.BinarySearchFunc(all, s, func(a, b *workitem.Step) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-		if known {
-			all[i] = s
-		} else {
-			all = slices.Insert(all, i, s)
-		}
-	}
 	for _, id := range tx.s.window.owned[owner] {
-		put(tx.s.window.steps[id])
+		all = tables.PutStep(all, tx.s.window.steps[id])
 	}
-	for i := range tx.appended {
-		for _, s := range tx.appended[i].dirty.Steps {
-			if s.Owner() == owner {
-				put(s)
-			}
-		}
-	}
-	return all, nil
+	return tx.appended.Steps(all, owner), nil
 }
 
 // Answered implements [store.Tx].
@@ -161,18 +111,18 @@ func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, er
 
 func (tx *transaction) answered(key string) (*store.Entry, error) {
 	for i := range tx.appended {
-		if e := tx.appended[i].entry; e.Key == key && !tx.gone(e.Root) {
+		if e := tx.appended[i].Entry; e.Key == key && !tx.gone(e.Root) {
 			return e, nil
 		}
 	}
 	var seq int64
 	err := tx.s.w.each("SELECT k.seq, j.root FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?",
-		args(key), func(r *row) error {
-			at, root := r.number(), id[workitem.CaseID](r)
+		args(key), func(r *tables.Row) error {
+			at, root := r.Number(), tables.ID[workitem.CaseID](r)
 			if !tx.gone(root) {
 				seq = at
 			}
-			return r.err
+			return r.Err
 		})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -111,14 +112,14 @@ type access struct {
 func (a access) refusal() error {
 	switch a.action {
 	case sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT:
-		return refuse(strings.ToUpper(a.first))
+		return sqlkit.Refusal(strings.ToUpper(a.first))
 	case sqlite3.SQLITE_ATTACH:
-		return refuse("ATTACH")
+		return sqlkit.Refusal("ATTACH")
 	case sqlite3.SQLITE_DETACH:
-		return refuse("DETACH")
+		return sqlkit.Refusal("DETACH")
 	case sqlite3.SQLITE_PRAGMA:
 		if a.second != "" && !reading[a.first] || acting[a.first] {
-			return refuse("PRAGMA " + a.first)
+			return sqlkit.Refusal("PRAGMA " + a.first)
 		}
 	case sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE,
 		sqlite3.SQLITE_DROP_VIEW, sqlite3.SQLITE_DROP_VTABLE:
@@ -168,11 +169,6 @@ var verbs = map[int32]string{
 	sqlite3.SQLITE_CREATE_INDEX: "CREATE INDEX", sqlite3.SQLITE_DROP_INDEX: "DROP INDEX",
 	sqlite3.SQLITE_CREATE_TRIGGER: "CREATE TRIGGER", sqlite3.SQLITE_CREATE_TEMP_TRIGGER: "CREATE TRIGGER",
 	sqlite3.SQLITE_DROP_TRIGGER: "DROP TRIGGER", sqlite3.SQLITE_ALTER_TABLE: "ALTER",
-}
-
-func refuse(word string) error {
-	return fmt.Errorf("%s is not allowed: the statement runs in the transaction of a command, which commits or "+
-		"undoes it; return an error to undo", word)
 }
 
 // ours lists Tasq's own tables and views; that of the records is written by collections, in this way.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -22,12 +23,12 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 	}
 	var all []store.Request
 	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL AND id > ? ORDER BY id LIMIT ?",
-		args(after, int64(max+len(answered))), func(r *row) error {
-			q := store.Request{ID: r.number(), At: r.time(), Command: r.json()}
+		args(after, int64(max+len(answered))), func(r *tables.Row) error {
+			q := store.Request{ID: r.Number(), At: r.Time(), Command: r.JSON()}
 			if len(all) < max && !answered[q.ID] {
 				all = append(all, q)
 			}
-			return r.err
+			return r.Err
 		})
 	return all, tx.met(err)
 }
@@ -159,9 +160,9 @@ func post(ctx context.Context, c *conn, command json.RawMessage) (store.Answer, 
 
 func takeReply(c *conn, id int64) (a store.Answer, done bool, err error) {
 	err = c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
-		func(r *row) error {
-			a, done = store.Answer{Result: r.json(), Code: r.text(), Error: r.text()}, true
-			return r.err
+		func(r *tables.Row) error {
+			a, done = store.Answer{Result: r.JSON(), Code: r.Text(), Error: r.Text()}, true
+			return r.Err
 		})
 	if done && err == nil {
 		err = c.run("DELETE FROM requests WHERE id = ?", id)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -23,7 +24,7 @@ func TestTheGuardKnowsTheSchema(t *testing.T) {
 	s := openFile(t)
 	found := map[string]bool{}
 	err := s.w.each("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "+
-		"AND name <> 'records'", nil, func(r *row) error { found[r.text()] = true; return nil })
+		"AND name <> 'records'", nil, func(r *tables.Row) error { found[r.Text()] = true; return nil })
 	require.NoError(t, err)
 	require.Equal(t, found, ours)
 }
@@ -128,9 +129,9 @@ func TestAStatementThatUndoesTheTransaction(t *testing.T) {
 func queriesOf(t *testing.T, s *Store, filter any) (queries []string) {
 	t.Helper()
 	ctx := t.Context()
-	c, err := s.readers.get(ctx)
+	c, err := s.readers.Get(ctx)
 	require.NoError(t, err)
-	defer s.readers.put(c)
+	defer s.readers.Put(c, c.frozen == nil)
 	before, r := maps.Clone(c.stmts), &reader{c: c, nets: s.nets}
 	switch f := filter.(type) {
 	case store.CaseFilter:
@@ -158,12 +159,12 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	plan := func(query string) string {
 		var lines []string
 		require.NoError(t, s.w.each("EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "'x'"), nil,
-			func(r *row) error {
-				r.number()
-				r.number()
-				r.number()
-				lines = append(lines, r.text())
-				return r.err
+			func(r *tables.Row) error {
+				r.Number()
+				r.Number()
+				r.Number()
+				lines = append(lines, r.Text())
+				return r.Err
 			}))
 		return strings.Join(lines, "; ")
 	}
@@ -241,10 +242,9 @@ func TestTheOverlayUsesTheIndexesBelow(t *testing.T) {
 		"SELECT id FROM messages ORDER BY id LIMIT 9",
 	} {
 		plan := ""
-		require.NoError(t, c.each("EXPLAIN QUERY PLAN "+query, nil, func(r *row) error {
-			r.next = 3
-			plan += r.text() + "\n"
-			return r.err
+		require.NoError(t, c.each("EXPLAIN QUERY PLAN "+query, nil, func(r *tables.Row) error {
+			plan += r.Values[3].(string) + "\n"
+			return nil
 		}))
 		require.Contains(t, plan, "MERGE (UNION ALL)", query)
 		require.NotContains(t, plan, "TEMP B-TREE", query)
@@ -253,10 +253,9 @@ func TestTheOverlayUsesTheIndexesBelow(t *testing.T) {
 	// The few rows that are newer than the tables are sorted, and those below come from the index in their order.
 	plan := ""
 	require.NoError(t, c.each("EXPLAIN QUERY PLAN SELECT i.id, -i.priority FROM "+locatedItems+" i WHERE i."+liveItem+
-		" AND i.queue = 'x' ORDER BY -i.priority, i.id LIMIT 9", nil, func(r *row) error {
-		r.next = 3
-		plan += r.text() + "\n"
-		return r.err
+		" AND i.queue = 'x' ORDER BY -i.priority, i.id LIMIT 9", nil, func(r *tables.Row) error {
+		plan += r.Values[3].(string) + "\n"
+		return nil
 	}))
 	require.Contains(t, plan, "MERGE (UNION ALL)")
 	_, below, _ := strings.Cut(plan, "RIGHT")

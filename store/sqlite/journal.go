@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -35,17 +36,17 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if err != nil {
 		return nil, err
 	}
-	return decodeEntries(rows, newEntryNets(r.c, r.nets, nothingNewer))
+	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
 }
 
 // Counts implements [store.Reader].
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
 	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
-		func(row *row) error {
-			all = append(all, store.Count{What: row.text(), Workflow: row.text(), Task: row.text(), State: row.text(),
-				N: row.number()})
-			return row.err
+		func(row *tables.Row) error {
+			all = append(all, store.Count{What: row.Text(), Workflow: row.Text(), Task: row.Text(), State: row.Text(),
+				N: row.Number()})
+			return row.Err
 		})
 	return all, err
 }
@@ -56,12 +57,12 @@ func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { ret
 func definitions(c *conn) ([]*store.Definition, error) {
 	var all []*store.Definition
 	err := c.each("SELECT name, version, fingerprint, net, document, code, created FROM definitions "+
-		"ORDER BY name, version, created, fingerprint", nil, func(row *row) error {
-		d := &store.Definition{Name: row.text(), Version: row.text(), Fingerprint: row.text()}
-		doc := row.text()
-		d.Document, d.Code, d.Created = row.json(), row.number() != 0, row.time()
-		if row.err != nil {
-			return row.err
+		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
+		d := &store.Definition{Name: row.Text(), Version: row.Text(), Fingerprint: row.Text()}
+		doc := row.Text()
+		d.Document, d.Code, d.Created = row.JSON(), row.Flag(), row.Time()
+		if row.Err != nil {
+			return row.Err
 		}
 		var err error
 		d.Net, err = state.DecodeNet([]byte(doc))

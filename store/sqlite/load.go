@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -23,12 +24,12 @@ const (
 // holds its items, jobs and children.
 type loader struct {
 	c     *conn
-	nets  *netCache
+	nets  *tables.Nets
 	newer func(workitem.CaseID) *state.Case
 }
 
 func loadTree(
-	c *conn, nets *netCache, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
+	c *conn, nets *tables.Nets, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
 ) (*state.Tree, error) {
 	l := loader{c: c, nets: nets, newer: newer}
 	first := newer(root)
@@ -56,10 +57,10 @@ func (l *loader) stored(id workitem.CaseID) (*state.Case, error) {
 }
 
 // loadCase reads the row of a case.
-func loadCase(c *conn, nets *netCache, id workitem.CaseID) (*state.Case, error) {
+func loadCase(c *conn, nets *tables.Nets, id workitem.CaseID) (*state.Case, error) {
 	var found *state.Case
-	err := c.each("SELECT "+casesTable.list("")+" FROM cases WHERE id = ?", args(textOf(id)), func(r *row) (err error) {
-		found, err = readCase(r, func(f string) (*net.Net, error) { return nets.get(c, f) })
+	err := c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE id = ?", args(textOf(id)), func(r *tables.Row) (err error) {
+		found, err = tables.ReadCase(r, func(f string) (*net.Net, error) { return nets.Get(c, f) })
 		return err
 	})
 	if err == nil && found == nil {
@@ -93,34 +94,15 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 			parent.Children = append(parent.Children, c.ID)
 		}
 	}
-	return l.assemble(root, byID)
-}
-
-// assemble walks down from the root; a child that no table knows yet is in memory.
-func (l *loader) assemble(root *state.Case, byID map[workitem.CaseID]*state.Case) (*state.Tree, error) {
-	cases := []*state.Case{root}
-	for i := 0; i < len(cases); i++ {
-		for _, id := range cases[i].Children {
-			child := byID[id]
-			if child == nil {
-				child = l.newer(id)
-			}
-			if child == nil {
-				return nil, fmt.Errorf("%w: case %s has a child %s, which is not there", store.ErrCorrupt, cases[i].ID,
-					id)
-			}
-			cases = append(cases, child)
-		}
-	}
-	return state.NewTree(cases...), nil
+	return tables.Assemble(root, byID, l.newer)
 }
 
 // children reads all descendants of a root case, oldest first, without their items and jobs.
 func (l *loader) children(root workitem.CaseID) ([]*state.Case, error) {
 	var all []*state.Case
-	err := l.c.each("SELECT "+casesTable.list("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
-		args(textOf(root)), func(r *row) error {
-			c, err := readCase(r, func(f string) (*net.Net, error) { return l.nets.get(l.c, f) })
+	err := l.c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
+		args(textOf(root)), func(r *tables.Row) error {
+			c, err := tables.ReadCase(r, func(f string) (*net.Net, error) { return l.nets.Get(l.c, f) })
 			all = append(all, c)
 			return err
 		})
@@ -135,11 +117,11 @@ func (l *loader) fill(c *state.Case) error {
 	}
 	var items []*workitem.Item
 	if latest != "" {
-		err := l.c.each("SELECT "+itemsTable.list("")+" FROM work_items WHERE id IN ("+
+		err := l.c.each("SELECT "+tables.Items.List("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
 			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
-			args(latest, textOf(c.ID)), func(r *row) error {
-				it, err := readItem(r)
+			args(latest, textOf(c.ID)), func(r *tables.Row) error {
+				it, err := tables.ReadItem(r)
 				items = append(items, it)
 				return err
 			})
@@ -148,9 +130,9 @@ func (l *loader) fill(c *state.Case) error {
 		}
 	}
 	var jobs []*state.Job
-	err = l.c.each("SELECT "+jobsTable.list("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
-		args(textOf(c.ID)), func(r *row) error {
-			j, err := readJob(r)
+	err = l.c.each("SELECT "+tables.Jobs.List("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
+		args(textOf(c.ID)), func(r *tables.Row) error {
+			j, err := tables.ReadJob(r)
 			jobs = append(jobs, j)
 			return err
 		})
@@ -164,9 +146,9 @@ func (l *loader) fill(c *state.Case) error {
 // fillWaits reads what a case waits for, and what waits for it.
 func (l *loader) fillWaits(c *state.Case) error {
 	var steps []*workitem.Step
-	err := l.c.each("SELECT "+stepsTable.list("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
-		args(textOf(c.ID)), func(r *row) error {
-			s, err := readStep(r)
+	err := l.c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
+		args(textOf(c.ID)), func(r *tables.Row) error {
+			s, err := tables.ReadStep(r)
 			steps = append(steps, s)
 			return err
 		})
@@ -174,9 +156,9 @@ func (l *loader) fillWaits(c *state.Case) error {
 		return err
 	}
 	var mail []*state.Message
-	err = l.c.each("SELECT "+messagesTable.list("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id",
-		args(textOf(c.ID)), func(r *row) error {
-			m, err := readMessage(r)
+	err = l.c.each("SELECT "+tables.Messages.List("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id",
+		args(textOf(c.ID)), func(r *tables.Row) error {
+			m, err := tables.ReadMessage(r)
 			mail = append(mail, m)
 			return err
 		})
@@ -187,9 +169,9 @@ func (l *loader) fillWaits(c *state.Case) error {
 // ownedSteps reads the steps of an owner, oldest first.
 func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 	var all []*workitem.Step
-	err := c.each("SELECT "+stepsTable.list("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))),
-		func(r *row) error {
-			s, err := readStep(r)
+	err := c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))),
+		func(r *tables.Row) error {
+			s, err := tables.ReadStep(r)
 			all = append(all, s)
 			return err
 		})
@@ -223,9 +205,9 @@ func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 		"SELECT c.root FROM work_items i JOIN cases c ON c.id = i.case_id WHERE i.id = ?",
 		"SELECT root FROM jobs WHERE id = ?",
 	} {
-		err := c.each(query, args(key), func(r *row) error {
-			root = id[workitem.CaseID](r)
-			return r.err
+		err := c.each(query, args(key), func(r *tables.Row) error {
+			root = tables.ID[workitem.CaseID](r)
+			return r.Err
 		})
 		if err != nil || !root.IsZero() {
 			return root, err
@@ -260,22 +242,22 @@ func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
 	for _, v := range values {
 		bound = append(bound, v)
 	}
-	err := c.each(query, bound, func(r *row) error {
+	err := c.each(query, bound, func(r *tables.Row) error {
 		all = append(all, storedEntry{Entry: store.Entry{
-			Seq: r.number(), Prev: r.number(), Root: id[workitem.CaseID](r), At: r.time(), Command: r.text(),
-			By:  r.text(),
-			Key: r.text(), Answer: r.json(),
-		}, events: r.text()})
-		return r.err
+			Seq: r.Number(), Prev: r.Number(), Root: tables.ID[workitem.CaseID](r), At: r.Time(), Command: r.Text(),
+			By:  r.Text(),
+			Key: r.Text(), Answer: r.JSON(),
+		}, events: r.Text()})
+		return r.Err
 	})
 	return all, err
 }
 
-func decodeEntries(all []storedEntry, nets *entryNets) ([]*store.Entry, error) {
+func decodeEntries(all []storedEntry, nets *tables.EntryNets) ([]*store.Entry, error) {
 	entries := make([]*store.Entry, len(all))
 	for i := range all {
 		var err error
-		if all[i].Changes, err = nets.decode(all[i].Root, all[i].events); err != nil {
+		if all[i].Changes, err = nets.Decode(all[i].Root, all[i].events); err != nil {
 			return nil, fmt.Errorf("journal entry %d: %w", all[i].Seq, err)
 		}
 		entries[i] = &all[i].Entry
@@ -285,7 +267,7 @@ func decodeEntries(all []storedEntry, nets *entryNets) ([]*store.Entry, error) {
 
 // findEntry reads one entry of the journal.
 func findEntry(
-	c *conn, nets *netCache, seq int64, newer func(workitem.CaseID) *state.Case,
+	c *conn, nets *tables.Nets, seq int64, newer func(workitem.CaseID) *state.Case,
 ) (*store.Entry, error) {
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq = ?", seq)
 	if err != nil {
@@ -294,7 +276,7 @@ func findEntry(
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("%w: journal entry %d is not there", store.ErrCorrupt, seq)
 	}
-	entries, err := decodeEntries(rows, newEntryNets(c, nets, newer))
+	entries, err := decodeEntries(rows, tables.NewEntryNets(c, nets, newer))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // grow writes so many rows of four kilobytes, a commit each, and returns the length of the log after each.
@@ -51,9 +52,9 @@ func rows(t *testing.T, s *Store) int64 {
 	n, _, err := s.w.number("SELECT count(*) FROM t")
 	require.NoError(t, err)
 	verdict := ""
-	require.NoError(t, s.w.each("PRAGMA integrity_check", nil, func(r *row) error {
-		verdict += r.text()
-		return r.err
+	require.NoError(t, s.w.each("PRAGMA integrity_check", nil, func(r *tables.Row) error {
+		verdict += r.Text()
+		return r.Err
 	}))
 	require.Equal(t, "ok", verdict)
 	return n

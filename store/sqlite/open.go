@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -94,7 +95,7 @@ func (f file) Open(ctx context.Context, o store.Options) (store.Store, error) {
 }
 
 func newStore(path string, set settings, o store.Options) *Store {
-	s := &Store{path: path, set: set, now: o.Now, log: o.Logger, nets: newNetCache(), window: newWindow(), version: -1}
+	s := &Store{path: path, set: set, now: o.Now, log: o.Logger, nets: new(tables.Nets), window: newWindow(), version: -1}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -126,7 +127,7 @@ func (s *Store) openFile(ctx context.Context) error {
 	if s.set.synchronous == "FULL" {
 		s.wal.path = s.path + "-wal"
 	}
-	s.readers = newPool(func() (*conn, error) {
+	s.readers = newReaders(func(context.Context) (*conn, error) {
 		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
 			"temp_store=MEMORY",
 			"query_only=ON")
@@ -138,9 +139,9 @@ func (s *Store) openFile(ctx context.Context) error {
 // not, and then readers would block the writer.
 func (s *Store) mustBeWAL() error {
 	mode := ""
-	err := s.w.each("PRAGMA journal_mode", nil, func(r *row) error {
-		mode = r.text()
-		return r.err
+	err := s.w.each("PRAGMA journal_mode", nil, func(r *tables.Row) error {
+		mode = r.Text()
+		return r.Err
 	})
 	if err == nil && mode != "wal" {
 		err = fmt.Errorf("%s: SQLite cannot keep a write-ahead log here (its mode is %q); "+
@@ -226,9 +227,9 @@ func applyMigrations(c *conn, known []sqlkit.Migration, now time.Time) (bool, er
 
 func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, error) {
 	var applied []sqlkit.Applied
-	err := c.each("SELECT version, checksum FROM migrations ORDER BY version", nil, func(r *row) error {
-		applied = append(applied, sqlkit.Applied{Version: int(r.number()), Checksum: r.text()})
-		return r.err
+	err := c.each("SELECT version, checksum FROM migrations ORDER BY version", nil, func(r *tables.Row) error {
+		applied = append(applied, sqlkit.Applied{Version: int(r.Number()), Checksum: r.Text()})
+		return r.Err
 	})
 	if err != nil {
 		return nil, err

@@ -4,14 +4,14 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -19,15 +19,15 @@ import (
 // reader implements [store.Reader] on a connection with an open read transaction.
 type reader struct {
 	c      *conn
-	nets   *netCache
-	user   *userDB
+	nets   *tables.Nets
+	user   *sqlkit.UserDB
 	over   bool
 	shared bool // the connection is also the writer's, so the user's SQL must be kept from writing
 }
 
 // Tree implements [store.Reader].
 func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
-	return loadTree(r.c, r.nets, root, nothingNewer)
+	return loadTree(r.c, r.nets, root, tables.NothingNewer)
 }
 
 // Root implements [store.Reader].
@@ -168,8 +168,8 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		end = w.removable(f)
 	}
 	var all []*state.Case
-	err := r.c.each("SELECT "+casesTable.list("c.")+" FROM cases c"+w.where()+end, w.args, func(row *row) error {
-		c, err := readCase(row, func(fp string) (*net.Net, error) { return r.nets.get(r.c, fp) })
+	err := r.c.each("SELECT "+tables.Cases.List("c.")+" FROM cases c"+w.where()+end, w.args, func(row *tables.Row) error {
+		c, err := tables.ReadCase(row, func(fp string) (*net.Net, error) { return r.nets.Get(r.c, fp) })
 		all = append(all, c)
 		return err
 	})
@@ -239,12 +239,12 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		end = w.page(f.Page, "i.id")
 	}
 	var all []*store.ItemRow
-	query := "SELECT " + itemsTable.list("i.") + ", " + of + "root, " + of + "workflow" + order + " FROM " + from + w.where() + end
-	err := c.each(query, w.args, func(row *row) error {
-		it, err := readItem(row)
-		all = append(all, &store.ItemRow{Item: it, Root: id[workitem.CaseID](row), Workflow: row.text()})
+	query := "SELECT " + tables.Items.List("i.") + ", " + of + "root, " + of + "workflow" + order + " FROM " + from + w.where() + end
+	err := c.each(query, w.args, func(row *tables.Row) error {
+		it, err := tables.ReadItem(row)
+		all = append(all, &store.ItemRow{Item: it, Root: tables.ID[workitem.CaseID](row), Workflow: row.Text()})
 		if err == nil {
-			err = row.err
+			err = row.Err
 		}
 		return err
 	})
@@ -294,8 +294,8 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 		end = w.page(f.Page, "j.id")
 	}
 	var all []*state.Job
-	err := r.c.each("SELECT "+jobsTable.list("j.")+" FROM jobs j"+w.where()+end, w.args, func(row *row) error {
-		j, err := readJob(row)
+	err := r.c.each("SELECT "+tables.Jobs.List("j.")+" FROM jobs j"+w.where()+end, w.args, func(row *tables.Row) error {
+		j, err := tables.ReadJob(row)
 		all = append(all, j)
 		return err
 	})
@@ -324,8 +324,8 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 	addStates(&w, "s.state", f.States, func(s workitem.StepState) bool { return s == workitem.StepWaiting }, "s."+liveStep)
 	end := w.page(f.Page, "s.id")
 	var all []*workitem.Step
-	err := r.c.each("SELECT "+stepsTable.list("s.")+" FROM steps s"+w.where()+end, w.args, func(row *row) error {
-		s, err := readStep(row)
+	err := r.c.each("SELECT "+tables.Steps.List("s.")+" FROM steps s"+w.where()+end, w.args, func(row *tables.Row) error {
+		s, err := tables.ReadStep(row)
 		all = append(all, s)
 		return err
 	})
@@ -344,8 +344,8 @@ func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*state.Me
 	}
 	end := w.page(f.Page, "m.id")
 	var all []*state.Message
-	err := r.c.each("SELECT "+messagesTable.list("m.")+" FROM messages m"+w.where()+end, w.args, func(row *row) error {
-		m, err := readMessage(row)
+	err := r.c.each("SELECT "+tables.Messages.List("m.")+" FROM messages m"+w.where()+end, w.args, func(row *tables.Row) error {
+		m, err := tables.ReadMessage(row)
 		all = append(all, m)
 		return err
 	})
@@ -360,38 +360,4 @@ func (w *conditions) dueOrder(p store.Page) string {
 	}
 	w.addText("(j.due, j.id) "+compare+" (SELECT due, id FROM jobs WHERE id = ?)", p.After)
 	return " ORDER BY j.due" + order + ", j.id" + order + w.limit(p.Limit)
-}
-
-// DB implements [store.Reader].
-func (r *reader) DB() domain.DB {
-	if r.over {
-		return deadDB()
-	}
-	if r.user == nil {
-		r.user = newUserDB(r.c, r)
-	}
-	return r.user
-}
-
-// before implements scope. An in-memory database has one connection, which is also the writer's.
-func (r *reader) before() error {
-	if r.shared {
-		return r.c.execLocked("PRAGMA query_only=ON")
-	}
-	return nil
-}
-
-// after implements scope.
-func (r *reader) after(err error) error {
-	if r.shared {
-		return errors.Join(err, r.c.execLocked("PRAGMA query_only=OFF"))
-	}
-	return err
-}
-
-func (r *reader) end() {
-	r.over = true
-	if r.user != nil {
-		r.user.end()
-	}
 }

@@ -12,6 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid
@@ -22,13 +23,12 @@ func (s *Store) openReader() (store.Store, error) {
 		return nil, err
 	}
 	s.readOnly = true
-	s.readers = newPool(s.connectReader)
-	c, err := s.connectReader()
+	s.readers = newReaders(func(context.Context) (*conn, error) { return s.connectReader() })
+	c, err := s.readers.Get(context.Background())
 	if err != nil {
 		return nil, explain(s.path, err)
 	}
-	s.readers.slots <- struct{}{}
-	s.readers.put(c)
+	s.readers.Put(c, c.frozen == nil)
 	return s, nil
 }
 
@@ -199,12 +199,12 @@ func makeOverlay(c *conn) error {
 	if err := c.exec("CREATE TABLE " + gone + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
 		return err
 	}
-	for _, t := range projection {
-		columns, of := t.list(""), "case_id"
-		if t.name == casesTable.name {
+	for _, t := range tables.All {
+		columns, of := t.List(""), "case_id"
+		if t.Name == tables.Cases.Name {
 			of = "id"
 		}
-		over := "temp." + overlayPrefix + t.name
+		over := "temp." + overlayPrefix + t.Name
 		declared, err := declarations(c, t)
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ func makeOverlay(c *conn) error {
 		err = c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
 			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
 			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
-			over, declared, t.name, columns, over, columns, t.name, over, of, gone))
+			over, declared, t.Name, columns, over, columns, t.Name, over, of, gone))
 		if err != nil {
 			return err
 		}
@@ -234,9 +234,9 @@ func makeOverlay(c *conn) error {
 		return err
 	}
 	var views []string
-	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *row) error {
-		views = append(views, r.text())
-		return r.err
+	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *tables.Row) error {
+		views = append(views, r.Text())
+		return r.Err
 	})
 	if err != nil {
 		return err
@@ -255,19 +255,19 @@ func makeOverlay(c *conn) error {
 const locatedItems = overlayPrefix + "located_items"
 
 var locateItems = "CREATE TEMP VIEW " + locatedItems + " AS " +
-	"SELECT " + itemsTable.list("w.") + ", c.root, c.workflow " +
+	"SELECT " + tables.Items.List("w.") + ", c.root, c.workflow " +
 	"FROM temp." + overlayPrefix + "work_items w CROSS JOIN temp." + overlayPrefix + "cases c ON c.id = w.case_id " +
-	"UNION ALL SELECT " + itemsTable.list("w.") + ", c.root, c.workflow " +
+	"UNION ALL SELECT " + tables.Items.List("w.") + ", c.root, c.workflow " +
 	"FROM main.work_items w CROSS JOIN main.cases c ON c.id = w.case_id " +
 	"WHERE w.id NOT IN (SELECT id FROM temp." + overlayPrefix + "work_items) " +
 	"AND w.case_id NOT IN (SELECT id FROM temp." + overlayPrefix + "removed)"
 
 // declarations lists the columns of a table of the database with their types.
-func declarations(c *conn, t table) (string, error) {
+func declarations(c *conn, t tables.Table) (string, error) {
 	var all []string
-	err := c.each("SELECT name, type FROM pragma_table_info(?, 'main')", args(t.name), func(r *row) error {
-		all = append(all, r.text()+" "+r.text())
-		return r.err
+	err := c.each("SELECT name, type FROM pragma_table_info(?, 'main')", args(t.Name), func(r *tables.Row) error {
+		all = append(all, r.Text()+" "+r.Text())
+		return r.Err
 	})
 	return strings.Join(all, ", "), err
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -38,14 +39,14 @@ func (s *Store) recover() error {
 
 // replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to
 // the window. It returns the position that it got to.
-func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, error) {
+func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int64, error) {
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
 		after, int64(min(limit, math.MaxInt32)))
 	if err != nil {
 		return 0, err
 	}
 	newer := func(id workitem.CaseID) *state.Case { return w.cases[id] }
-	r := replayer{c: c, nets: nets, window: w, names: newEntryNets(c, nets, newer),
+	r := replayer{c: c, nets: nets, window: w, names: tables.NewEntryNets(c, nets, newer),
 		trees: map[workitem.CaseID]*state.Tree{}}
 	for i := range rows {
 		if err := r.apply(&rows[i]); err != nil {
@@ -58,14 +59,14 @@ func replay(c *conn, nets *netCache, w *window, after int64, limit int) (int64, 
 
 type replayer struct {
 	c      *conn
-	nets   *netCache
+	nets   *tables.Nets
 	window *window
-	names  *entryNets
+	names  *tables.EntryNets
 	trees  map[workitem.CaseID]*state.Tree
 }
 
 func (r *replayer) apply(row *storedEntry) error {
-	events, err := r.names.decode(row.Root, row.events)
+	events, err := r.names.Decode(row.Root, row.events)
 	if err != nil {
 		return err
 	}

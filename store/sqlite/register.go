@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -35,7 +36,7 @@ func (s *Store) register(defs []*store.Definition) error {
 		if err != nil {
 			return err
 		}
-		if _, err := compile(string(doc)); err != nil {
+		if _, err := tables.Compile(string(doc)); err != nil {
 			return fmt.Errorf("register workflow %s: %w", d.Name, err)
 		}
 		created := d.Created

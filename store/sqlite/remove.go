@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -51,12 +52,7 @@ func (tx *transaction) gone(root workitem.CaseID) bool {
 	if _, ok := tx.s.window.removed[root]; ok {
 		return true
 	}
-	for i := range tx.appended {
-		if a := &tx.appended[i]; a.dirty.Removed && a.entry.Root == root {
-			return true
-		}
-	}
-	return false
+	return tx.appended.Removed(root)
 }
 
 func removed(root workitem.CaseID) error {
@@ -79,9 +75,9 @@ func (w *window) trees(c *conn) (string, error) {
 	ids := []string{}
 	err = c.each("SELECT id FROM main.cases WHERE id IN "+these+
 		" UNION ALL SELECT c.id FROM json_each(?1) r CROSS JOIN main.cases c ON c.root = r.value AND c.parent IS NOT NULL",
-		args(string(roots)), func(r *row) error {
-			ids = append(ids, r.text())
-			return r.err
+		args(string(roots)), func(r *tables.Row) error {
+			ids = append(ids, r.Text())
+			return r.Err
 		})
 	if err != nil {
 		return "", err
@@ -128,9 +124,9 @@ func (t *tally) erase(cases string) error {
 		"job": "SELECT c.workflow, j.task, j.state, count(*) FROM main.jobs j JOIN main.cases c ON c.id = j.case_id " +
 			"WHERE j.case_id IN " + these + " GROUP BY 1, 2, 3",
 	} {
-		err := t.c.each(query, args(cases), func(r *row) error {
-			t.n[store.Count{What: what, Workflow: r.text(), Task: r.text(), State: r.text()}] -= r.number()
-			return r.err
+		err := t.c.each(query, args(cases), func(r *tables.Row) error {
+			t.n[store.Count{What: what, Workflow: r.Text(), Task: r.Text(), State: r.Text()}] -= r.Number()
+			return r.Err
 		})
 		if err != nil {
 			return err

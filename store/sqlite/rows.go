@@ -5,60 +5,20 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A table of the projection: columns that are settled when a row is made, and columns that change. Every reader and
-// writer of a table names its columns in this order.
-type table struct {
-	name    string
-	settled []string
-	changes []string
-}
-
-var (
-	casesTable = table{"cases",
-		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
-			"created", "input", "caller", "options", "priority", "predecessor"},
-		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "keep_until", "last_seq"}}
-	itemsTable = table{"work_items",
-		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
-			"queue",
-			"priority"},
-		[]string{"state", "successor", "output", "failure", "actor", "started", "ended"}}
-	jobsTable = table{"jobs",
-		[]string{"id", "case_id", "root", "task", "generation", "item", "kind", "name", "queue", "priority", "input",
-			"detached", "created"},
-		[]string{"state", "due", "attempt", "crashes", "fence", "owner", "lease", "failure", "ended"}}
-	stepsTable = table{"steps",
-		[]string{"id", "owner", "job", "item", "case_id", "name", "kind", "target", "topic", "input", "run", "child",
-			"copied", "created"},
-		[]string{"state", "attempt", "due", "result", "failure", "ended"}}
-	messagesTable = table{"messages",
-		[]string{"id", "case_id", "name", "topic", "value", "actor", "sent"},
-		[]string{"step", "taken"}}
-
-	projection = []table{casesTable, itemsTable, jobsTable, stepsTable, messagesTable}
-)
-
-func (t table) columns() []string { return append(append([]string{}, t.settled...), t.changes...) }
-
-// list names the columns, each with a prefix such as "i.".
-func (t table) list(prefix string) string {
-	return prefix + strings.Join(t.columns(), ", "+prefix)
-}
-
 // upsert is the statement that writes a row into a table of this form.
-func (t table) upsert(into string) string {
-	set := make([]string, len(t.changes))
-	for i, c := range t.changes {
+func upsert(t tables.Table, into string) string {
+	set := make([]string, len(t.Changes))
+	for i, c := range t.Changes {
 		set[i] = c + " = excluded." + c
 	}
 	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s",
-		into, t.list(""), strings.Repeat("?, ", len(t.columns())-1)+"?", strings.Join(set, ", "))
+		into, t.List(""), strings.Repeat("?, ", len(t.Columns())-1)+"?", strings.Join(set, ", "))
 }
 
 // rowWriter writes rows of the projection into tables whose names begin with a prefix.
@@ -76,10 +36,10 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 		c:       c,
 		overlay: prefix != "",
 
-		cases: casesTable.upsert(prefix + "cases"),
-		items: itemsTable.upsert(prefix + "work_items"),
-		jobs:  jobsTable.upsert(prefix + "jobs"),
-		steps: stepsTable.upsert(prefix + "steps"), messages: messagesTable.upsert(prefix + "messages"),
+		cases: upsert(tables.Cases, prefix+"cases"),
+		items: upsert(tables.Items, prefix+"work_items"),
+		jobs:  upsert(tables.Jobs, prefix+"jobs"),
+		steps: upsert(tables.Steps, prefix+"steps"), messages: upsert(tables.Messages, prefix+"messages"),
 		counts: "INSERT INTO " + prefix + "counts (what, workflow, task, state, n) VALUES (?, ?, ?, ?, ?) " +
 			"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = n + excluded.n",
 	}
@@ -132,80 +92,6 @@ func (w *rowWriter) writeMessage(m *state.Message) error {
 
 func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
-}
-
-// readCase reads a row of cases; items, jobs and children are not part of it.
-func readCase(r *row, netOf func(fingerprint string) (*net.Net, error)) (*state.Case, error) {
-	c := &state.Case{
-		ID: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Parent: id[workitem.CaseID](r), ParentTask: r.text(),
-		Generation: int(r.number()), Number: int(r.number()), Workflow: r.text(), Version: r.text(),
-		Fingerprint: r.text(),
-		Created:     r.time(), Input: r.json(), Caller: id[workitem.JobID](r), Options: r.json(),
-		Priority: int(r.number()), Predecessor: id[workitem.CaseID](r),
-
-		State: parsed(r, "state of a case", state.ParseCaseState), Begun: r.number() != 0,
-	}
-	marking, tasks := r.json(), r.json()
-	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.json(), r.failure(), r.time(), r.time(), r.number()
-	if r.err != nil {
-		return nil, r.err
-	}
-	var err error
-	if c.Net, err = netOf(c.Fingerprint); err != nil {
-		return nil, fmt.Errorf("case %s: %w", c.ID, err)
-	}
-	if c.Marking, err = state.DecodeMarking(marking, c.Net); err != nil {
-		return nil, fmt.Errorf("case %s: %w", c.ID, err)
-	}
-	if c.Tasks, err = state.DecodeTasks(tasks, c.Net); err != nil {
-		return nil, fmt.Errorf("case %s: %w", c.ID, err)
-	}
-	return c, nil
-}
-
-func readItem(r *row) (*workitem.Item, error) {
-	it := &workitem.Item{
-		ID: id[workitem.ID](r), Case: id[workitem.CaseID](r), Task: r.text(), Generation: int(r.number()),
-		Number: int(r.number()), Attempt: int(r.number()), Predecessor: id[workitem.ID](r), Created: r.time(),
-		Due:   r.time(),
-		Input: r.json(), Queue: r.text(), Priority: int(r.number()),
-		State: parsed(r, "state of a work item", workitem.ParseState), Successor: id[workitem.ID](r), Output: r.json(),
-		Failure: r.failure(), By: r.text(), Started: r.time(), Ended: r.time(),
-	}
-	return it, r.err
-}
-
-func readJob(r *row) (*state.Job, error) {
-	j := &state.Job{
-		ID: id[workitem.JobID](r), Case: id[workitem.CaseID](r), Root: id[workitem.CaseID](r), Task: r.text(),
-		Generation: int(r.number()), Item: id[workitem.ID](r), Kind: r.text(), Name: r.text(), Queue: r.text(),
-		Priority: int(r.number()), Input: r.json(), Detached: r.number() != 0, Created: r.time(),
-		State: parsed(r, "state of a job", state.ParseJobState), Due: r.time(), Attempt: int(r.number()),
-		Crashes: int(r.number()), Fence: r.number(), Owner: r.text(), Lease: r.time(), Failure: r.failure(),
-		Ended: r.time(),
-	}
-	return j, r.err
-}
-
-func readStep(r *row) (*workitem.Step, error) {
-	step := id[workitem.StepID](r)
-	r.text() // the owner, which is the item or the job
-	s := &workitem.Step{
-		ID: step, Job: id[workitem.JobID](r), Item: id[workitem.ID](r), Case: id[workitem.CaseID](r), Name: r.text(),
-		Kind: workitem.StepKind(r.text()), Target: r.text(), Topic: r.number() != 0, Input: r.json(), Run: int(r.number()),
-		Child: id[workitem.CaseID](r), Copied: r.number() != 0, Created: r.time(),
-		State: parsed(r, "state of a step", workitem.ParseStepState), Attempt: int(r.number()), Due: r.time(),
-		Result: r.json(), Failure: r.failure(), Ended: r.time(),
-	}
-	return s, r.err
-}
-
-func readMessage(r *row) (*state.Message, error) {
-	m := &state.Message{
-		ID: id[workitem.MessageID](r), Case: id[workitem.CaseID](r), Name: r.text(), Topic: r.number() != 0, Value: r.json(),
-		By: r.text(), Sent: r.time(), Step: id[workitem.StepID](r), Taken: r.time(),
-	}
-	return m, r.err
 }
 
 // args makes a list of values to bind.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -32,7 +33,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 
 // enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left
 // behind cannot reach into the next command.
-func (tx *transaction) enter() (level int, user *userDB) {
+func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
 	// The savepoints of the functions around this one may still be to be made: they are not this one's to release.
@@ -42,9 +43,9 @@ func (tx *transaction) enter() (level int, user *userDB) {
 }
 
 // leave ends a savepoint function, and keeps or undoes what it did to the database.
-func (tx *transaction) leave(level int, user *userDB, keep bool) error {
+func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	if tx.user != nil {
-		tx.user.end()
+		tx.user.End()
 	}
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
@@ -52,7 +53,7 @@ func (tx *transaction) leave(level int, user *userDB, keep bool) error {
 	tx.depth--
 	for tx.saved > level && tx.broken == nil {
 		if user != nil {
-			user.closeRowsLocked() // a query that is under way would stand in the way
+			user.CloseRows() // a query that is under way would stand in the way
 		}
 		if err := tx.leaveSavepoint(keep); err != nil {
 			return tx.failLocked(err)
@@ -94,8 +95,21 @@ func (tx *transaction) met(err error) error {
 	return tx.failLocked(err)
 }
 
-// before implements scope: it is called, with the lock held, before each statement of the user's. It makes the
-// savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
+// Lock implements [sqlkit.Scope].
+func (tx *transaction) Lock() { tx.s.w.mu.Lock() }
+
+// Unlock implements [sqlkit.Scope].
+func (tx *transaction) Unlock() { tx.s.w.mu.Unlock() }
+
+// Do implements [sqlkit.Scope].
+func (tx *transaction) Do(_ string, f func() error) error {
+	if err := tx.before(); err != nil {
+		return err
+	}
+	return tx.Met(tx.s.w.guard.run(f))
+}
+
+// before makes, with the lock held, the savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
 // undo.
 func (tx *transaction) before() error {
 	if err := tx.usableLocked(); err != nil {
@@ -110,9 +124,9 @@ func (tx *transaction) before() error {
 	return nil
 }
 
-// after implements scope: it is called with the error of each statement of the user's. Some errors undo the transaction
+// Met implements [sqlkit.Scope]. Some errors undo the transaction
 // and not only the statement, and what followed would then be committed one by one.
-func (tx *transaction) after(err error) error {
+func (tx *transaction) Met(err error) error {
 	if err != nil && (undoesAll(err) || !tx.s.w.inTransactionLocked()) {
 		return tx.failLocked(err)
 	}

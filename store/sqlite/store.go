@@ -10,7 +10,9 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // Store is a database of cases. Get one from the Opener that [File] or [Memory] returns.
@@ -22,7 +24,7 @@ type Store struct {
 	set    settings
 	now    func() time.Time
 	log    *slog.Logger
-	nets   *netCache
+	nets   *tables.Nets
 	memory *memory      // nil for a file
 	lock   *flock.Flock // taken by Open, and then kept by files; nil for a reader and for memory
 
@@ -40,13 +42,13 @@ type Store struct {
 	written int       // rows written since the last checkpoint
 	wal     logFile   // keeps no room for memory, and for a file whose commits do not wait for the disk
 
-	appended []appended // memory for the next update, see keepBuffers
+	appended tables.Appended // memory for the next update, see keepBuffers
 	buf      []byte
 
 	aged  atomic.Bool // the window is old enough to be written
 	timer *time.Timer // sets aged; armed while the window holds something
 
-	readers *pool // nil for memory
+	readers *sqlkit.Pool[*conn] // nil for memory
 }
 
 // settings are what the options of an Opener set.
@@ -151,7 +153,7 @@ func (s *Store) absorb(tx *transaction) {
 	s.seq = tx.seq
 	s.written += len(tx.appended)
 	for i := range tx.appended {
-		s.window.add(tx.appended[i].entry.Seq, tx.appended[i].entry.Changes, tx.appended[i].dirty)
+		s.window.add(tx.appended[i].Entry.Seq, tx.appended[i].Entry.Changes, tx.appended[i].Dirty)
 	}
 	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
 		s.aged.Store(false)
@@ -265,7 +267,7 @@ func (s *Store) shut() error {
 	s.wal.close()
 	var errs []error
 	if s.readers != nil {
-		errs = append(errs, s.readers.close())
+		errs = append(errs, s.readers.Close())
 	}
 	switch {
 	case s.memory != nil:

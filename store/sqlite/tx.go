@@ -7,7 +7,9 @@ import (
 	"unsafe"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -16,11 +18,11 @@ import (
 type transaction struct {
 	s        *Store
 	seq      int64
-	appended []appended
+	appended tables.Appended
 	replies  []reply
 	buf      []byte // the events of all appended entries, one after the other; the store's, so that it is made once
 
-	user *userDB // of the running savepoint function, or of the whole transaction; nil until DB is called
+	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
 	// Guarded by the connection's lock, since the user's SQL looks at them.
 	depth  int   // how many savepoint functions are running
@@ -29,18 +31,10 @@ type transaction struct {
 	over   bool
 }
 
-type appended struct {
-	entry      *store.Entry
-	dirty      state.Dirty
-	start, end int // of its events in buf
-}
-
 type reply struct {
 	id     int64
 	answer store.Answer
 }
-
-var errOver = errors.New("the transaction is over: use it only within the function that it was given to")
 
 func (tx *transaction) usable() error {
 	tx.s.w.mu.Lock()
@@ -50,7 +44,7 @@ func (tx *transaction) usable() error {
 
 func (tx *transaction) usableLocked() error {
 	if tx.over {
-		return errOver
+		return sqlkit.ErrOver
 	}
 	return tx.broken
 }
@@ -69,7 +63,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 		if !ok {
 			continue
 		}
-		if _, err := tx.s.nets.get(tx.s.w, opened.Case.Fingerprint); err != nil {
+		if _, err := tx.s.nets.Get(tx.s.w, opened.Case.Fingerprint); err != nil {
 			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
 	}
@@ -82,17 +76,17 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
 	start := len(tx.buf)
 	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
-	tx.appended = append(tx.appended, appended{entry: e, dirty: t.End(e.Seq), start: start, end: len(tx.buf)})
+	tx.appended = append(tx.appended, tables.Command{Entry: e, Dirty: t.End(e.Seq), Start: start, End: len(tx.buf)})
 	return nil
 }
 
 // DB implements [store.Tx].
 func (tx *transaction) DB() domain.DB {
 	if tx.usable() != nil {
-		return deadDB()
+		return sqlkit.DeadDB()
 	}
 	if tx.user == nil {
-		tx.user = newUserDB(tx.s.w, tx)
+		tx.user = sqlkit.NewUserDB(tx.s.w.raw, tx, domain.SQLite)
 	}
 	return tx.user
 }
@@ -103,7 +97,7 @@ func (tx *transaction) end() {
 	tx.over = true
 	tx.s.w.mu.Unlock()
 	if tx.user != nil {
-		tx.user.end()
+		tx.user.End()
 	}
 }
 
@@ -119,10 +113,10 @@ func (tx *transaction) write() error {
 	w := tx.s.w
 	for i := range tx.appended {
 		a := &tx.appended[i]
-		e := a.entry
+		e := a.Entry
 		if err := w.run("INSERT INTO journal (seq, prev, root, at, command, actor, key, answer, events) "+
 			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), state.Micros(e.At), e.Command, e.By,
-			nullable(e.Key), jsonOf(e.Answer), textIn(tx.buf[a.start:a.end])); err != nil {
+			nullable(e.Key), jsonOf(e.Answer), textIn(tx.buf[a.Start:a.End])); err != nil {
 			return err
 		}
 		if e.Key == "" {

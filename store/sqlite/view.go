@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"sync"
 
+	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -19,11 +19,11 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	if err := s.stillThere(); err != nil { // a new connection would open what lies there now
 		return err
 	}
-	c, err := s.readers.get(ctx)
+	c, err := s.readers.Get(ctx)
 	if err != nil {
 		return explain(s.path, err)
 	}
-	defer s.readers.put(c)
+	defer s.readers.Put(c, c.frozen == nil) // nothing was written through it
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
@@ -90,66 +90,7 @@ func (s *Store) viewAlone(ctx context.Context, f func(store.Reader) error) error
 	return s.read(context.WithoutCancel(ctx), &reader{c: s.w, nets: s.nets, shared: true}, f)
 }
 
-// pool holds the connections of a file's readers.
-type pool struct {
-	open  func() (*conn, error)
-	slots chan struct{}
-	mu    sync.Mutex
-	idle  []*conn
-	done  bool
-}
-
-func newPool(open func() (*conn, error)) *pool {
-	return &pool{open: open, slots: make(chan struct{}, maxReaders)}
-}
-
-// get waits for a free connection.
-func (p *pool) get(ctx context.Context) (*conn, error) {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	p.mu.Lock()
-	if p.done {
-		p.mu.Unlock()
-		<-p.slots
-		return nil, errClosed
-	}
-	if n := len(p.idle); n > 0 {
-		c := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.mu.Unlock()
-		return c, nil
-	}
-	p.mu.Unlock()
-	c, err := p.open()
-	if err != nil {
-		<-p.slots
-	}
-	return c, err
-}
-
-func (p *pool) put(c *conn) {
-	p.mu.Lock()
-	if p.done || c.frozen != nil {
-		_ = c.close() // nothing was written through it
-	} else {
-		p.idle = append(p.idle, c)
-	}
-	p.mu.Unlock()
-	<-p.slots
-}
-
-// close closes the idle connections; one that is in use is closed when it is given back.
-func (p *pool) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = true
-	var errs []error
-	for _, c := range p.idle {
-		errs = append(errs, c.close())
-	}
-	p.idle = nil
-	return errors.Join(errs...)
+// newReaders returns a pool of readers' connections, through which nothing is written.
+func newReaders(open func(context.Context) (*conn, error)) *sqlkit.Pool[*conn] {
+	return sqlkit.NewPool(maxReaders, open, (*conn).close, errClosed)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -161,11 +162,11 @@ func (t *tally) add(table string, id [16]byte, now store.Count) error {
 	if _, ok := t.born[id]; ok {
 		return nil
 	}
-	return t.c.each("SELECT state FROM "+table+" WHERE id = ?", args(textOf(workitem.ID(id))), func(r *row) error {
+	return t.c.each("SELECT state FROM "+table+" WHERE id = ?", args(textOf(workitem.ID(id))), func(r *tables.Row) error {
 		before := now
-		before.State = r.text()
+		before.State = r.Text()
 		t.n[before]--
-		return r.err
+		return r.Err
 	})
 }
 

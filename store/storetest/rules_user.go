@@ -137,14 +137,13 @@ func userSQL(w *World) {
 	w.Update(func(b *Batch) {
 		db := b.Tx.DB()
 		require.Empty(w.T, orders(w, db))
-		insert, err := db.PrepareContext(ctx, "INSERT INTO orders VALUES (?)")
+		insert, err := db.PrepareContext(ctx, "INSERT INTO orders VALUES ($1)")
 		require.NoError(w.T, err)
 		for _, name := range []string{"a", "b", "c"} {
 			_, err := insert.ExecContext(ctx, name)
 			require.NoError(w.T, err)
 		}
-		_, err = insert.ExecContext(ctx, "a")
-		require.Error(w.T, err, "a failing statement is the user's to handle")
+		b.failing()
 		rows, err := db.QueryContext(ctx, "SELECT name FROM orders")
 		require.NoError(w.T, err)
 		require.True(w.T, rows.Next())
@@ -171,6 +170,29 @@ func userSQL(w *World) {
 	w.View(func(_ context.Context, r store.Reader) {
 		require.Equal(w.T, []string{"a", "b", "c", "d"}, orders(w, r.DB()))
 	})
+}
+
+// failing runs a statement that fails. Its savepoint is undone alone if the function returns the error. If it does not, the
+// savepoint goes on where one statement can fail alone, and returns the error itself where it cannot.
+func (b *Batch) failing() {
+	b.T.Helper()
+	for _, returned := range []bool{true, false} {
+		dialect := domain.Dialect("")
+		err := b.Tx.Savepoint(context.Background(), func() error {
+			db := b.Tx.DB()
+			dialect = domain.DialectOf(db)
+			_, err := db.ExecContext(context.Background(), "INSERT INTO orders VALUES ('a')")
+			require.Error(b.T, err)
+			_, after := db.ExecContext(context.Background(), "DELETE FROM orders WHERE name = 'x'")
+			require.Equal(b.T, dialect == domain.Postgres, after != nil, "a statement after one that failed")
+			if returned {
+				return err
+			}
+			return nil
+		})
+		require.Equal(b.T, returned || dialect == domain.Postgres, err != nil, "the error of the savepoint: %v", err)
+		require.NotErrorIs(b.T, err, store.ErrUndone)
+	}
 }
 
 func userGuard(w *World) {

@@ -1,0 +1,290 @@
+package sqlkit
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/tasq-dev/tasq/domain"
+)
+
+// ErrOver says that the transaction is over which the user's SQL was to run in.
+var ErrOver = errors.New("the transaction is over: use it only within the function that it was given to")
+
+// UserDB gives the user's SQL the connection of a store's transaction, by way of package database/sql: its connections are
+// all the same one of the database. When the transaction is over, nothing of it works any more. It is a [domain.DB].
+type UserDB struct {
+	*sql.DB
+	raw     Conn
+	scope   Scope // its lock guards what follows
+	dialect domain.Dialect
+	over    bool
+	rows    map[*userRows]bool
+	stmts   map[*userStmt]bool
+}
+
+// Conn is a connection as its driver has it.
+type Conn interface {
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+// Scope is the transaction or view that the user's SQL runs in. The lock is that of the connection, and is held during each
+// call of the driver.
+type Scope interface {
+	sync.Locker
+
+	// Do runs f, which runs a statement, if it may run now. It returns the error as the user gets it. The lock is held.
+	Do(statement string, f func() error) error
+
+	// Met returns the error of a row as the user gets it. The lock is held.
+	Met(err error) error
+}
+
+// NewUserDB returns a handle that is good until it is ended.
+func NewUserDB(raw Conn, scope Scope, dialect domain.Dialect) *UserDB {
+	u := &UserDB{raw: raw, scope: scope, dialect: dialect, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
+	u.DB = sql.OpenDB(u)
+	return u
+}
+
+// DeadDB is a handle of a transaction that is over.
+var DeadDB = sync.OnceValue(func() domain.DB {
+	u := &UserDB{scope: noScope{new(sync.Mutex)}, over: true}
+	u.DB = sql.OpenDB(u)
+	return u
+})
+
+type noScope struct{ sync.Locker }
+
+// Do implements [Scope].
+func (noScope) Do(string, func() error) error { return ErrOver }
+
+// Met implements [Scope].
+func (noScope) Met(err error) error { return err }
+
+// Dialect implements [domain.Speaker].
+func (u *UserDB) Dialect() domain.Dialect { return u.dialect }
+
+// Connect implements driver.Connector.
+func (u *UserDB) Connect(context.Context) (driver.Conn, error) {
+	u.scope.Lock()
+	defer u.scope.Unlock()
+	if u.over {
+		return nil, ErrOver
+	}
+	return userConn{u}, nil
+}
+
+// Driver implements driver.Connector.
+func (u *UserDB) Driver() driver.Driver { return noDriver{} }
+
+type noDriver struct{}
+
+func (noDriver) Open(string) (driver.Conn, error) { return nil, ErrOver }
+
+// CloseRows ends the queries that the user has not read to their end. The lock is held.
+func (u *UserDB) CloseRows() {
+	for r := range u.rows {
+		_ = r.raw.Close() // an error repeats that of the query
+	}
+	clear(u.rows)
+}
+
+// End makes every handle unusable.
+func (u *UserDB) End() {
+	u.scope.Lock()
+	if !u.over {
+		u.over = true
+		u.CloseRows()
+		for s := range u.stmts {
+			_ = s.raw.Close()
+		}
+		clear(u.stmts)
+	}
+	u.scope.Unlock()
+	_ = u.DB.Close() // its connections have nothing to close
+}
+
+// do runs f on the connection, if that may be used.
+func (u *UserDB) do(statement string, f func() error) error {
+	u.scope.Lock()
+	defer u.scope.Unlock()
+	if u.over {
+		return ErrOver
+	}
+	return u.scope.Do(statement, f)
+}
+
+type userConn struct{ u *UserDB }
+
+// Close implements driver.Conn. The connection is the store's.
+func (c userConn) Close() error { return nil }
+
+// CheckNamedValue implements driver.NamedValueChecker: what the driver takes, the user may give.
+func (c userConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.u.raw.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+// Begin implements driver.Conn.
+func (c userConn) Begin() (driver.Tx, error) { return nil, Refusal("BEGIN") }
+
+// Prepare implements driver.Conn.
+func (c userConn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
+	s := &userStmt{u: c.u, query: query}
+	err := c.u.do(query, func() error {
+		raw, err := c.u.raw.PrepareContext(context.Background(), query)
+		if err != nil {
+			return err
+		}
+		s.raw = raw.(stmt)
+		c.u.stmts[s] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ExecContext implements driver.ExecerContext. The context is looked at before and not after the start: an interrupt
+// would undo the transaction of everybody.
+func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result,
+	err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = c.u.do(query, func() (err error) {
+		res, err = c.u.raw.ExecContext(context.Background(), query, args)
+		return err
+	})
+	return res, err
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c userConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return c.u.query(query, func() (driver.Rows, error) { return c.u.raw.QueryContext(context.Background(), query, args) })
+}
+
+func (u *UserDB) query(statement string, f func() (driver.Rows, error)) (driver.Rows, error) {
+	r := &userRows{u: u}
+	err := u.do(statement, func() (err error) {
+		if r.raw, err = f(); err == nil {
+			u.rows[r] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+type userStmt struct {
+	u     *UserDB
+	query string
+	raw   stmt
+}
+
+type stmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// Close implements driver.Stmt.
+func (s *userStmt) Close() error {
+	s.u.scope.Lock()
+	defer s.u.scope.Unlock()
+	if !s.u.stmts[s] {
+		return nil
+	}
+	delete(s.u.stmts, s)
+	return s.raw.Close()
+}
+
+// NumInput implements driver.Stmt.
+func (s *userStmt) NumInput() int { return -1 }
+
+// Exec implements driver.Stmt.
+func (s *userStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errOldDriver }
+
+// Query implements driver.Stmt.
+func (s *userStmt) Query([]driver.Value) (driver.Rows, error) { return nil, errOldDriver }
+
+var errOldDriver = errors.New("a call without a context")
+
+// ExecContext implements driver.StmtExecContext.
+func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = s.u.do(s.query, func() (err error) {
+		res, err = s.raw.ExecContext(context.Background(), args)
+		return err
+	})
+	return res, err
+}
+
+// QueryContext implements driver.StmtQueryContext.
+func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.u.query(s.query, func() (driver.Rows, error) { return s.raw.QueryContext(context.Background(), args) })
+}
+
+type userRows struct {
+	u   *UserDB
+	raw driver.Rows
+}
+
+// Columns implements driver.Rows.
+func (r *userRows) Columns() []string { return r.raw.Columns() }
+
+// Close implements driver.Rows.
+func (r *userRows) Close() error {
+	r.u.scope.Lock()
+	defer r.u.scope.Unlock()
+	if !r.u.rows[r] {
+		return nil
+	}
+	delete(r.u.rows, r)
+	return r.raw.Close()
+}
+
+// Next implements driver.Rows.
+func (r *userRows) Next(dest []driver.Value) error {
+	r.u.scope.Lock()
+	defer r.u.scope.Unlock()
+	if !r.u.rows[r] {
+		return fmt.Errorf("read the rows before the end of the command that asked for them: %w", ErrOver)
+	}
+	err := r.raw.Next(dest)
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return r.u.scope.Met(err)
+}
+
+// Refusal is the error of a statement that would end or leave the transaction of a command.
+func Refusal(word string) error {
+	return fmt.Errorf("%s is not allowed: the statement runs in the transaction of a command, which commits or "+
+		"undoes it; return an error to undo", word)
+}

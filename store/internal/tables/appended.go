@@ -1,0 +1,74 @@
+package tables
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Appended is what a transaction has appended and the database does not have yet, in order. Undoing one command of many so
+// costs nothing as long as the user's SQL was not run.
+type Appended []Command
+
+// Command is an entry with the newest values of all that it changed.
+type Command struct {
+	Entry      *store.Entry
+	Dirty      state.Dirty
+	Start, End int // of its encoded changes in the buffer that the store keeps
+}
+
+// lastOf finds the newest value of something; nil if there is none.
+func lastOf[T any](a Appended, list func(*state.Dirty) []*T, is func(*T) bool) *T {
+	for i := len(a) - 1; i >= 0; i-- {
+		all := list(&a[i].Dirty)
+		if at := slices.IndexFunc(all, is); at >= 0 {
+			return all[at]
+		}
+	}
+	return nil
+}
+
+// Case finds a case as the transaction leaves it; nil if it did not change it.
+func (a Appended) Case(id workitem.CaseID) *state.Case {
+	return lastOf(a, func(d *state.Dirty) []*state.Case { return d.Cases }, func(c *state.Case) bool { return c.ID == id })
+}
+
+// Item is like Case for a work item.
+func (a Appended) Item(id workitem.ID) *workitem.Item {
+	return lastOf(a, func(d *state.Dirty) []*workitem.Item { return d.Items }, func(it *workitem.Item) bool { return it.ID == id })
+}
+
+// Job is like Case for a job.
+func (a Appended) Job(id workitem.JobID) *state.Job {
+	return lastOf(a, func(d *state.Dirty) []*state.Job { return d.Jobs }, func(j *state.Job) bool { return j.ID == id })
+}
+
+// Removed reports whether the transaction removed a root case.
+func (a Appended) Removed(root workitem.CaseID) bool {
+	return slices.ContainsFunc(a, func(c Command) bool { return c.Dirty.Removed && c.Entry.Root == root })
+}
+
+// Steps adds those that an owner has to those that the database knows, which are ordered by their ids.
+func (a Appended) Steps(stored []*workitem.Step, owner [16]byte) []*workitem.Step {
+	for i := range a {
+		for _, s := range a[i].Dirty.Steps {
+			if s.Owner() == owner {
+				stored = PutStep(stored, s)
+			}
+		}
+	}
+	return stored
+}
+
+// PutStep puts the newest value of a step into a list that is ordered by ids.
+func PutStep(all []*workitem.Step, s *workitem.Step) []*workitem.Step {
+	i, known := slices.BinarySearchFunc(all, s, func(a, b *workitem.Step) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	if !known {
+		return slices.Insert(all, i, s)
+	}
+	all[i] = s
+	return all
+}

@@ -1,0 +1,124 @@
+package tables
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Nets compiles each definition once, however many cases run on it. The zero value is ready for use.
+type Nets struct {
+	mu   sync.Mutex
+	nets map[string]*net.Net
+}
+
+// Source reads what nets are made of from a database. A text that is not there is "".
+type Source interface {
+	// Document is the net of a definition.
+	Document(fingerprint string) (string, error)
+
+	// Fingerprint is that of the definition that a case runs on.
+	Fingerprint(id workitem.CaseID) (string, error)
+}
+
+// Get finds the net of a definition, in memory or in the database.
+func (n *Nets) Get(from Source, fingerprint string) (*net.Net, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if known := n.nets[fingerprint]; known != nil {
+		return known, nil
+	}
+	doc, err := from.Document(fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if doc == "" {
+		return nil, fmt.Errorf("the definition with fingerprint %q: %w", fingerprint, store.ErrNotFound)
+	}
+	compiled, err := Compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	if n.nets == nil {
+		n.nets = make(map[string]*net.Net)
+	}
+	n.nets[fingerprint] = compiled
+	return compiled, nil
+}
+
+// Compile reads the stored form of a net.
+func Compile(doc string) (*net.Net, error) {
+	def, err := state.DecodeNet([]byte(doc))
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := net.Compile(def)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a stored definition is not well-formed: %w", store.ErrCorrupt, err)
+	}
+	return compiled, nil
+}
+
+// EntryNets gives a journal entry's names their meaning. An error is kept, since the functions cannot return one.
+type EntryNets struct {
+	from  Source
+	nets  *Nets
+	newer func(workitem.CaseID) *state.Case
+	known map[workitem.CaseID]*net.Net
+	err   error
+}
+
+// NewEntryNets returns the names of what a database holds. Cases that are newer in memory than there are taken from the
+// function; it returns nil for any other.
+func NewEntryNets(from Source, nets *Nets, newer func(workitem.CaseID) *state.Case) *EntryNets {
+	return &EntryNets{from: from, nets: nets, newer: newer, known: make(map[workitem.CaseID]*net.Net)}
+}
+
+func (e *EntryNets) definition(fingerprint string) *net.Net {
+	n, err := e.nets.Get(e.from, fingerprint)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	return n
+}
+
+func (e *EntryNets) byCase(id workitem.CaseID) *net.Net {
+	if n := e.known[id]; n != nil {
+		return n
+	}
+	n := e.find(id)
+	if n != nil {
+		e.known[id] = n
+	}
+	return n
+}
+
+func (e *EntryNets) find(id workitem.CaseID) *net.Net {
+	if c := e.newer(id); c != nil {
+		return c.Net
+	}
+	fingerprint, err := e.from.Fingerprint(id)
+	if err != nil || fingerprint == "" {
+		if e.err == nil {
+			e.err = err
+		}
+		return nil
+	}
+	return e.definition(fingerprint)
+}
+
+// Decode reads the changes of an entry of the journal.
+func (e *EntryNets) Decode(root workitem.CaseID, events string) ([]state.Change, error) {
+	list, err := state.DecodeChanges([]byte(events), root, state.Nets{Definition: e.definition, Case: e.byCase})
+	if err != nil && e.err != nil {
+		err = fmt.Errorf("%w: %w", err, e.err)
+	}
+	return list, err
+}
+
+// NothingNewer is for databases that show everything.
+func NothingNewer(workitem.CaseID) *state.Case { return nil }
