@@ -1,0 +1,34 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
+const strays = "SELECT 'case', c.id::text, c.root::text FROM @.cases c " +
+	"WHERE NOT EXISTS (SELECT FROM @.cases r WHERE r.root = c.root AND r.id = c.root AND r.parent IS NULL) " +
+	"UNION ALL SELECT 'item', t.id::text, t.case_id::text FROM @.work_items t WHERE " + without +
+	"UNION ALL SELECT 'job', t.id::text, t.case_id::text FROM @.jobs t WHERE " + without +
+	"UNION ALL SELECT 'step', t.id::text, t.case_id::text FROM @.steps t WHERE " + without +
+	"UNION ALL SELECT 'event', t.id::text, t.case_id::text FROM @.messages t WHERE " + without +
+	"UNION ALL SELECT 'journal entry', j.seq::text, j.root::text FROM @.journal j " +
+	"WHERE NOT EXISTS (SELECT FROM @.cases r WHERE r.root = j.root AND r.id = j.root AND r.parent IS NULL) LIMIT $1"
+
+const without = "NOT EXISTS (SELECT FROM @.cases c WHERE c.root = t.root AND c.id = t.case_id) "
+
+// Audit implements [store.Auditor].
+func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
+	var a store.Audit
+	var err error
+	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal"); err != nil {
+		return a, err
+	}
+	err = r.c.each(strays, []any{max}, func(row *tables.Row) error {
+		a.Strays = append(a.Strays, store.Stray{What: row.Text(), ID: row.Text(), Case: row.Text()})
+		return row.Err
+	})
+	return a, err
+}

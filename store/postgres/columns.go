@@ -1,0 +1,225 @@
+package postgres
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Rows are written many at a time, each column as an array; a zero id, a zero time and an empty payload are NULL.
+
+func ids[T any, K ~[16]byte](list []T, of func(T) K) []pgtype.UUID {
+	all := make([]pgtype.UUID, len(list))
+	for i, v := range list {
+		id := of(v)
+		all[i] = pgtype.UUID{Bytes: id, Valid: id != K{}}
+	}
+	return all
+}
+
+func texts[T any](list []T, of func(T) string) []string {
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = of(v)
+	}
+	return all
+}
+
+func nullable(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
+
+func payloads[T any](list []T, of func(T) json.RawMessage) []pgtype.Text {
+	all := make([]pgtype.Text, len(list))
+	for i, v := range list {
+		all[i] = nullable(string(of(v)))
+	}
+	return all
+}
+
+func failures[T any](list []T, of func(T) *workitem.Failure) []pgtype.Text {
+	all := make([]pgtype.Text, len(list))
+	for i, v := range list {
+		if f := of(v); f != nil {
+			all[i] = nullable(string(state.AppendFailure(nil, f)))
+		}
+	}
+	return all
+}
+
+func numbers[T any, N ~int | ~int64](list []T, of func(T) N) []int64 {
+	all := make([]int64, len(list))
+	for i, v := range list {
+		all[i] = int64(of(v))
+	}
+	return all
+}
+
+// times are those that are always there.
+func times[T any](list []T, of func(T) time.Time) []int64 {
+	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })
+}
+
+func optionalTimes[T any](list []T, of func(T) time.Time) []pgtype.Int8 {
+	all := make([]pgtype.Int8, len(list))
+	for i, v := range list {
+		if t := of(v); !t.IsZero() {
+			all[i] = pgtype.Int8{Int64: state.Micros(t), Valid: true}
+		}
+	}
+	return all
+}
+
+func flags[T any](list []T, of func(T) bool) []bool {
+	all := make([]bool, len(list))
+	for i, v := range list {
+		all[i] = of(v)
+	}
+	return all
+}
+
+// row is a value with what its table has beyond it.
+type row[T any] struct {
+	v        T
+	root     workitem.CaseID
+	workflow string // of its case
+}
+
+// caseColumns are in the order of [tables.Cases].
+func caseColumns(l []*state.Case) []any {
+	return []any{
+		ids(l, func(c *state.Case) workitem.CaseID { return c.ID }),
+		ids(l, func(c *state.Case) workitem.CaseID { return c.Root }),
+		ids(l, func(c *state.Case) workitem.CaseID { return c.Parent }),
+		texts(l, func(c *state.Case) string { return c.ParentTask }),
+		numbers(l, func(c *state.Case) int { return c.Generation }),
+		numbers(l, func(c *state.Case) int { return c.Number }),
+		texts(l, func(c *state.Case) string { return c.Workflow }),
+		texts(l, func(c *state.Case) string { return c.Version }),
+		texts(l, func(c *state.Case) string { return c.Fingerprint }),
+		times(l, func(c *state.Case) time.Time { return c.Created }),
+		payloads(l, func(c *state.Case) json.RawMessage { return c.Input }),
+		ids(l, func(c *state.Case) workitem.JobID { return c.Caller }),
+		payloads(l, func(c *state.Case) json.RawMessage { return c.Options }),
+		numbers(l, func(c *state.Case) int { return c.Priority }),
+		ids(l, func(c *state.Case) workitem.CaseID { return c.Predecessor }),
+		texts(l, func(c *state.Case) string { return c.State.String() }),
+		flags(l, func(c *state.Case) bool { return c.Begun }),
+		texts(l, func(c *state.Case) string { return string(state.AppendMarking(nil, c.Net, c.Marking)) }),
+		texts(l, func(c *state.Case) string { return string(state.AppendTasks(nil, c.Net, c.Tasks)) }),
+		payloads(l, func(c *state.Case) json.RawMessage { return c.Output }),
+		failures(l, func(c *state.Case) *workitem.Failure { return c.Failure }),
+		optionalTimes(l, func(c *state.Case) time.Time { return c.Ended }),
+		optionalTimes(l, func(c *state.Case) time.Time { return c.KeepUntil }),
+		numbers(l, func(c *state.Case) int64 { return c.LastSeq }),
+	}
+}
+
+type itemRow = row[*workitem.Item]
+
+// itemColumns are in the order of [tables.Items], and then the root and the workflow of the case.
+func itemColumns(l []itemRow) []any {
+	return []any{
+		ids(l, func(r itemRow) workitem.ID { return r.v.ID }),
+		ids(l, func(r itemRow) workitem.CaseID { return r.v.Case }),
+		texts(l, func(r itemRow) string { return r.v.Task }),
+		numbers(l, func(r itemRow) int { return r.v.Generation }),
+		numbers(l, func(r itemRow) int { return r.v.Number }),
+		numbers(l, func(r itemRow) int { return r.v.Attempt }),
+		ids(l, func(r itemRow) workitem.ID { return r.v.Predecessor }),
+		times(l, func(r itemRow) time.Time { return r.v.Created }),
+		optionalTimes(l, func(r itemRow) time.Time { return r.v.Due }),
+		payloads(l, func(r itemRow) json.RawMessage { return r.v.Input }),
+		texts(l, func(r itemRow) string { return r.v.Queue }),
+		numbers(l, func(r itemRow) int { return r.v.Priority }),
+		texts(l, func(r itemRow) string { return r.v.State.String() }),
+		ids(l, func(r itemRow) workitem.ID { return r.v.Successor }),
+		payloads(l, func(r itemRow) json.RawMessage { return r.v.Output }),
+		failures(l, func(r itemRow) *workitem.Failure { return r.v.Failure }),
+		texts(l, func(r itemRow) string { return r.v.By }),
+		optionalTimes(l, func(r itemRow) time.Time { return r.v.Started }),
+		optionalTimes(l, func(r itemRow) time.Time { return r.v.Ended }),
+		ids(l, func(r itemRow) workitem.CaseID { return r.root }),
+		texts(l, func(r itemRow) string { return r.workflow }),
+	}
+}
+
+type jobRow = row[*state.Job]
+
+// jobColumns are in the order of [tables.Jobs], and then the workflow of the case.
+func jobColumns(l []jobRow) []any {
+	return []any{
+		ids(l, func(r jobRow) workitem.JobID { return r.v.ID }),
+		ids(l, func(r jobRow) workitem.CaseID { return r.v.Case }),
+		ids(l, func(r jobRow) workitem.CaseID { return r.v.Root }),
+		texts(l, func(r jobRow) string { return r.v.Task }),
+		numbers(l, func(r jobRow) int { return r.v.Generation }),
+		ids(l, func(r jobRow) workitem.ID { return r.v.Item }),
+		texts(l, func(r jobRow) string { return r.v.Kind }),
+		texts(l, func(r jobRow) string { return r.v.Name }),
+		texts(l, func(r jobRow) string { return r.v.Queue }),
+		numbers(l, func(r jobRow) int { return r.v.Priority }),
+		payloads(l, func(r jobRow) json.RawMessage { return r.v.Input }),
+		flags(l, func(r jobRow) bool { return r.v.Detached }),
+		times(l, func(r jobRow) time.Time { return r.v.Created }),
+		texts(l, func(r jobRow) string { return r.v.State.String() }),
+		times(l, func(r jobRow) time.Time { return r.v.Due }),
+		numbers(l, func(r jobRow) int { return r.v.Attempt }),
+		numbers(l, func(r jobRow) int { return r.v.Crashes }),
+		numbers(l, func(r jobRow) int64 { return r.v.Fence }),
+		texts(l, func(r jobRow) string { return r.v.Owner }),
+		optionalTimes(l, func(r jobRow) time.Time { return r.v.Lease }),
+		failures(l, func(r jobRow) *workitem.Failure { return r.v.Failure }),
+		optionalTimes(l, func(r jobRow) time.Time { return r.v.Ended }),
+		texts(l, func(r jobRow) string { return r.workflow }),
+	}
+}
+
+type stepRow = row[*workitem.Step]
+
+// stepColumns are in the order of [tables.Steps], and then the root.
+func stepColumns(l []stepRow) []any {
+	return []any{
+		ids(l, func(r stepRow) workitem.StepID { return r.v.ID }),
+		ids(l, func(r stepRow) [16]byte { return r.v.Owner() }),
+		ids(l, func(r stepRow) workitem.JobID { return r.v.Job }),
+		ids(l, func(r stepRow) workitem.ID { return r.v.Item }),
+		ids(l, func(r stepRow) workitem.CaseID { return r.v.Case }),
+		texts(l, func(r stepRow) string { return r.v.Name }),
+		texts(l, func(r stepRow) string { return string(r.v.Kind) }),
+		texts(l, func(r stepRow) string { return r.v.Target }),
+		flags(l, func(r stepRow) bool { return r.v.Topic }),
+		payloads(l, func(r stepRow) json.RawMessage { return r.v.Input }),
+		numbers(l, func(r stepRow) int { return r.v.Run }),
+		ids(l, func(r stepRow) workitem.CaseID { return r.v.Child }),
+		flags(l, func(r stepRow) bool { return r.v.Copied }),
+		times(l, func(r stepRow) time.Time { return r.v.Created }),
+		texts(l, func(r stepRow) string { return r.v.State.String() }),
+		numbers(l, func(r stepRow) int { return r.v.Attempt }),
+		optionalTimes(l, func(r stepRow) time.Time { return r.v.Due }),
+		payloads(l, func(r stepRow) json.RawMessage { return r.v.Result }),
+		failures(l, func(r stepRow) *workitem.Failure { return r.v.Failure }),
+		optionalTimes(l, func(r stepRow) time.Time { return r.v.Ended }),
+		ids(l, func(r stepRow) workitem.CaseID { return r.root }),
+	}
+}
+
+type messageRow = row[*state.Message]
+
+// messageColumns are in the order of [tables.Messages], and then the root.
+func messageColumns(l []messageRow) []any {
+	return []any{
+		ids(l, func(r messageRow) workitem.MessageID { return r.v.ID }),
+		ids(l, func(r messageRow) workitem.CaseID { return r.v.Case }),
+		texts(l, func(r messageRow) string { return r.v.Name }),
+		flags(l, func(r messageRow) bool { return r.v.Topic }),
+		payloads(l, func(r messageRow) json.RawMessage { return r.v.Value }),
+		texts(l, func(r messageRow) string { return r.v.By }),
+		times(l, func(r messageRow) time.Time { return r.v.Sent }),
+		ids(l, func(r messageRow) workitem.StepID { return r.v.Step }),
+		optionalTimes(l, func(r messageRow) time.Time { return r.v.Taken }),
+		ids(l, func(r messageRow) workitem.CaseID { return r.root }),
+	}
+}

@@ -1,0 +1,296 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// fenced fails, by a division by zero, unless this engine is alive. Whoever declares it dead waits for the lock until this
+// transaction has ended, and none can pass after that.
+const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE) p)"
+
+// appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
+// 0 if there is none, and how many of this transaction come before: another newest entry makes the revision NULL, or one that
+// is there already, and the transaction fails.
+const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) " +
+	"SELECT e.root, e.nth + CASE WHEN e.base = 0 THEN 0 ELSE (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
+	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j) END, " +
+	"e.seq, $1, $2, e.at, e.command, e.actor, e.key, e.answer, e.events " +
+	"FROM unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[], " +
+	"$11::text[], $12::text[]) e(root, base, nth, seq, at, command, actor, key, answer, events)"
+
+// commit writes what was appended and replied, and ends the transaction. Without SQL of the user's all goes in one round
+// trip, which the server takes for one transaction.
+func (tx *transaction) commit() error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	tx.end()
+	if tx.spoiled != nil {
+		return tx.failLocked(tx.spoiled)
+	}
+	if len(tx.appended) == 0 && len(tx.replies) == 0 && !tx.begun {
+		return nil
+	}
+	b := &batch{sql: tx.w.sql}
+	b.queue(fenced, tx.s.self)
+	tx.queueAll(b)
+	if tx.begun {
+		b.queue("SELECT pg_current_xact_id()::text::bigint")
+	}
+	xact, err := b.send(tx.w.pg)
+	switch {
+	case !tx.begun:
+		xact = 0
+	case err == nil:
+		err = tx.w.exec(context.Background(), "COMMIT")
+	}
+	if err == nil {
+		tx.s.deltas++
+		return nil
+	}
+	return tx.outcome(err, xact)
+}
+
+// outcome is the error of a commit that failed. If the connection was lost on the way, it finds out whether the commit
+// happened all the same.
+func (tx *transaction) outcome(err error, xact int64) error {
+	switch code(err) {
+	case divisionByZero:
+		return tx.s.db.taken(err)
+	case uniqueViolation, notNullViolation:
+		return tx.s.db.at("%w: another engine appended to the case, or used the key, so nothing of this happened; try again: %w",
+			store.ErrConflict, err)
+	}
+	if !tx.w.gone() {
+		return err
+	}
+	before := tx.s.self
+	if again := tx.s.rejoin(context.Background()); again != nil {
+		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened cannot be found out: %w (%w)",
+			store.ErrUnavailable, err, again)
+	}
+	if happened, failed := tx.happened(before, xact); failed != nil || !happened {
+		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, cmp.Or(failed, err))
+	}
+	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
+	return nil
+}
+
+// happened reports whether the commit of a connection that was lost is in the database. The number that it was made with is
+// fenced, so the answer does not change any more.
+func (tx *transaction) happened(process, xact int64) (bool, error) {
+	if xact != 0 {
+		committed := false
+		err := tx.s.w.each("SELECT pg_xact_status($1::text::xid8) = 'committed'", []any{strconv.FormatInt(xact, 10)}, func(r *tables.Row) error {
+			committed = r.Flag()
+			return r.Err
+		})
+		return committed, err
+	}
+	for i := range tx.appended {
+		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
+			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE seq = $1 AND process = $2", e.Seq, process)
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
+type batch struct {
+	sql *statements
+	b   pgx.Batch
+}
+
+func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
+
+// send runs the statements, and returns the number that the last one returns, if it returns one.
+func (b *batch) send(c *pgx.Conn) (last int64, err error) {
+	results := c.SendBatch(context.Background(), &b.b)
+	for range b.b.Len() {
+		rows, err := results.Query()
+		if err != nil {
+			_ = results.Close() // it repeats the error
+			return last, err
+		}
+		for rows.Next() {
+			if values, err := rows.Values(); err == nil && len(values) == 1 {
+				last, _ = values[0].(int64)
+			}
+		}
+		if rows.Close(); rows.Err() != nil {
+			err = rows.Err()
+			_ = results.Close()
+			return last, err
+		}
+	}
+	return last, results.Close()
+}
+
+// queueAll adds the statements that write what the transaction did.
+func (tx *transaction) queueAll(b *batch) {
+	removed := tx.queueRemoved(b)
+	var entries []tables.Command
+	for _, c := range tx.appended {
+		if !removed[c.Entry.Root] {
+			entries = append(entries, c)
+		}
+	}
+	if len(entries) > 0 {
+		tx.queueEntries(b, entries)
+		queueTables(b, entries)
+	}
+	for _, r := range tx.replies {
+		b.queue("UPDATE @.requests SET replied = $1, result = $2, code = $3, error = $4 WHERE id = $5",
+			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
+	}
+}
+
+func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
+	base, nth := make([]int64, len(entries)), make([]int64, len(entries))
+	type start struct{ base, n int64 }
+	roots := make(map[workitem.CaseID]*start)
+	var keys [][]byte
+	var keyed []tables.Command
+	for i, c := range entries {
+		at := roots[c.Entry.Root]
+		if at == nil {
+			at = &start{base: c.Entry.Prev}
+			roots[c.Entry.Root] = at
+		}
+		at.n++
+		base[i], nth[i] = at.base, at.n
+		if c.Entry.Key != "" {
+			keys, keyed = append(keys, keyHash(c.Entry.Key)), append(keyed, c)
+		}
+	}
+	root := func(c tables.Command) workitem.CaseID { return c.Entry.Root }
+	seq := func(c tables.Command) int64 { return c.Entry.Seq }
+	optional := make([]pgtype.Text, len(entries))
+	for i, c := range entries {
+		optional[i] = nullable(c.Entry.Key)
+	}
+	b.queue(appendEntries, tx.s.self, format, ids(entries, root), base, nth, numbers(entries, seq),
+		numbers(entries, func(c tables.Command) int64 { return state.Micros(c.Entry.At) }),
+		texts(entries, func(c tables.Command) string { return c.Entry.Command }),
+		texts(entries, func(c tables.Command) string { return c.Entry.By }), optional,
+		payloads(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
+		texts(entries, func(c tables.Command) string { return string(tx.buf[c.Start:c.End]) }))
+	if len(keys) > 0 {
+		b.queue("INSERT INTO @.idempotency_keys (key, root, seq) SELECT * FROM unnest($1::bytea[], $2::uuid[], $3::bigint[])",
+			keys, ids(keyed, root), numbers(keyed, seq))
+	}
+}
+
+// keyHash is how an idempotency key is kept.
+func keyHash(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return sum[:]
+}
+
+// queueTables adds the rows of everything that changed, each in its last state.
+func queueTables(b *batch, entries []tables.Command) {
+	cases := make(map[workitem.CaseID]*state.Case)
+	items := make(map[workitem.ID]itemRow)
+	jobs := make(map[workitem.JobID]jobRow)
+	steps := make(map[workitem.StepID]stepRow)
+	messages := make(map[workitem.MessageID]messageRow)
+	for _, c := range entries {
+		root := c.Entry.Root
+		for _, v := range c.Dirty.Cases {
+			cases[v.ID] = v
+		}
+		for _, v := range c.Dirty.Items {
+			items[v.ID] = itemRow{v, root, cases[v.Case].Workflow}
+		}
+		for _, v := range c.Dirty.Jobs {
+			jobs[v.ID] = jobRow{v, root, cases[v.Case].Workflow}
+		}
+		for _, v := range c.Dirty.Steps {
+			steps[v.ID] = stepRow{v: v, root: root}
+		}
+		for _, v := range c.Dirty.Messages {
+			messages[v.ID] = messageRow{v: v, root: root}
+		}
+	}
+	write(b, upsertCases, cases, caseColumns)
+	write(b, upsertItems, items, itemColumns)
+	write(b, upsertJobs, jobs, jobColumns)
+	write(b, upsertSteps, steps, stepColumns)
+	write(b, upsertMessages, messages, messageColumns)
+}
+
+func write[K interface {
+	comparable
+	~[16]byte
+}, V any](b *batch, query string, all map[K]V, columns func([]V) []any) {
+	if len(all) == 0 {
+		return
+	}
+	list := make([]V, 0, len(all))
+	for _, id := range sorted(maps.Keys(all)) {
+		list = append(list, all[id])
+	}
+	b.queue(query, columns(list)...)
+}
+
+func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
+	return slices.SortedFunc(keys, func(a, b K) int {
+		x, y := [16]byte(a), [16]byte(b)
+		return bytes.Compare(x[:], y[:])
+	})
+}
+
+// queueRemoved deletes what the database has of the trees that the transaction removed, and returns those.
+func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
+	removed := make(map[workitem.CaseID]bool)
+	for _, c := range tx.appended {
+		if c.Dirty.Removed {
+			removed[c.Entry.Root] = true
+		}
+	}
+	if len(removed) == 0 {
+		return removed
+	}
+	roots := ids(sorted(maps.Keys(removed)), func(id workitem.CaseID) workitem.CaseID { return id })
+	for _, query := range removals {
+		b.queue(query, roots)
+	}
+	// The positions of what is gone are not given a second time.
+	b.queue("INSERT INTO @.meta (name, value) VALUES ('seq', $1) "+
+		"ON CONFLICT (name) DO UPDATE SET value = GREATEST(meta.value, excluded.value)", tx.seq)
+	return removed
+}
+
+// removals delete all that belongs to the root cases that are given, and take it out of the counts.
+var removals = []string{
+	"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
+		"SELECT 'case', workflow, '', state, -count(*) FROM @.cases WHERE root = ANY($1::uuid[]) GROUP BY 2, 4 " +
+		"UNION ALL SELECT 'item', c.workflow, i.task, i.state, -count(*) FROM @.work_items i " +
+		"JOIN @.cases c ON c.root = i.root AND c.id = i.case_id WHERE i.root = ANY($1::uuid[]) GROUP BY 2, 3, 4 " +
+		"UNION ALL SELECT 'job', c.workflow, j.task, j.state, -count(*) FROM @.jobs j " +
+		"JOIN @.cases c ON c.root = j.root AND c.id = j.case_id WHERE j.root = ANY($1::uuid[]) GROUP BY 2, 3, 4",
+	"DELETE FROM @.idempotency_keys WHERE (key, root) IN (SELECT sha256(convert_to(key, 'UTF8')), root FROM @.journal " +
+		"WHERE root = ANY($1::uuid[]) AND key IS NOT NULL)",
+	"DELETE FROM @.journal WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.messages WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.steps WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.jobs WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.work_items WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.cases WHERE root = ANY($1::uuid[])",
+}

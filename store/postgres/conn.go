@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// conn is one connection to the server. The store's own statements run on pgx; the user's come through package
+// database/sql, see user.go. It is used by one goroutine at a time but for the user's SQL: a callback that was left behind
+// may still be running some.
+type conn struct {
+	mu  sync.Mutex // held for each call of the driver
+	raw *stdlib.Conn
+	pg  *pgx.Conn
+	sql *statements
+	ctx context.Context // may end a query, and the connection with it; not a writer's, whose transaction would be undone
+}
+
+// connect opens a connection and sets what its sessions need.
+func (db database) connect(ctx context.Context, settings string) (*conn, error) {
+	given, err := stdlib.GetConnector(*db.config).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw := given.(*stdlib.Conn)
+	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background()}
+	if err := c.exec(ctx, db.sql.text(searchPath)+";"+settings); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// searchPath puts the schema behind what the connection has, for the user's SQL. The store's own names are qualified.
+const searchPath = "SELECT set_config('search_path', concat_ws(', ', NULLIF(current_setting('search_path'), ''), '@'), false)"
+
+func (c *conn) close() error { return c.raw.Close() }
+
+// cut ends the connection as the death of this process would.
+func (c *conn) cut() error { return c.pg.PgConn().Conn().Close() }
+
+// gone reports whether the connection was lost.
+func (c *conn) gone() bool { return c.pg.IsClosed() }
+
+// exec runs statements that are not worth preparing.
+func (c *conn) exec(ctx context.Context, query string) error {
+	_, err := c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
+	return err
+}
+
+// transaction runs f between BEGIN and COMMIT.
+func (c *conn) transaction(ctx context.Context, f func() error) error {
+	if err := c.exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return errors.Join(err, c.exec(ctx, "ROLLBACK"))
+	}
+	return c.exec(ctx, "COMMIT")
+}
+
+// each calls f with every row of a query. The rows are read before, so that f may run other statements.
+func (c *conn) each(query string, args []any, f func(*tables.Row) error) error {
+	all, err := c.rows(query, args)
+	if err != nil {
+		return err
+	}
+	return each(all, f)
+}
+
+func each(all [][]any, f func(*tables.Row) error) error {
+	var r tables.Row
+	for _, values := range all {
+		r.Values = r.Values[:0]
+		for _, v := range values {
+			r.Values = append(r.Values, driver.Value(v))
+		}
+		r.Begin()
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) rows(query string, args []any) ([][]any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rows, err := c.pg.Query(c.ctx, c.sql.text(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows)
+}
+
+func collect(rows pgx.Rows) ([][]any, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+}
+
+// number returns the first column of the only row; found is false if there is no row, or a NULL in it.
+func (c *conn) number(query string, args ...any) (n int64, found bool, err error) {
+	err = c.each(query, args, func(r *tables.Row) error {
+		found = r.Values[0] != nil
+		n = r.Number()
+		return r.Err
+	})
+	return n, found, err
+}
+
+// run executes a statement that returns no rows, and returns how many it changed.
+func (c *conn) run(query string, args ...any) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tag, err := c.pg.Exec(c.ctx, c.sql.text(query), args...)
+	return tag.RowsAffected(), err
+}
+
+// Document implements [tables.Source].
+func (c *conn) Document(fingerprint string) (doc string, err error) {
+	err = c.each("SELECT net FROM @.definitions WHERE fingerprint = $1", []any{fingerprint}, func(r *tables.Row) error {
+		doc = r.Text()
+		return r.Err
+	})
+	return doc, err
+}
+
+// Fingerprint implements [tables.Source].
+func (c *conn) Fingerprint(id workitem.CaseID) (fingerprint string, err error) {
+	err = c.each("SELECT fingerprint FROM @.cases WHERE id = $1", []any{uuid(id)}, func(r *tables.Row) error {
+		fingerprint = r.Text()
+		return r.Err
+	})
+	return fingerprint, err
+}
+
+// uuid is an id as the driver takes it.
+func uuid[K ~[16]byte](id K) [16]byte { return id }

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+)
+
+var errClosed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
+
+// The conditions of the server that this package knows; see the appendix "PostgreSQL Error Codes" of its manual.
+const (
+	uniqueViolation      = "23505"
+	notNullViolation     = "23502"
+	divisionByZero       = "22012"
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	lockNotAvailable     = "55P03"
+	queryCanceled        = "57014"
+	readOnlyTransaction  = "25006"
+	insufficientRight    = "42501"
+	undefinedTable       = "42P01"
+	undefinedColumn      = "42703"
+	undefinedSchema      = "3F000"
+	idleTimeout          = "25P03"
+)
+
+// code is the condition of an error of the server, "" for any other error.
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// fault is an error that says which database it is about, so that it is said once.
+type fault struct {
+	name string
+	err  error
+}
+
+func (f *fault) Error() string { return f.name + ": " + f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func (db database) at(format string, args ...any) error {
+	return &fault{db.name, fmt.Errorf(format, args...)}
+}
+
+// explain says what an error of the server, or of the connection to it, means here, and what to do about it. Others are
+// returned as they are.
+func (db database) explain(err error) error {
+	if known := (*fault)(nil); err == nil || errors.As(err, &known) {
+		return err
+	}
+	switch c := code(err); c {
+	case "":
+	case serializationFailure, deadlockDetected:
+		return db.at("%w: the server undid this transaction for another one, so nothing of it happened; try again: %w",
+			store.ErrConflict, err)
+	case lockNotAvailable, queryCanceled:
+		return db.at("%w: the statement waited too long, for a lock of another transaction or the disk: %w",
+			store.ErrUnavailable, err)
+	case readOnlyTransaction:
+		return db.at("%w: %w", store.ErrReadOnly, err)
+	case insufficientRight:
+		return db.at("%w: give the role the right, or name another one: %w", store.ErrReadOnly, err)
+	case undefinedTable, undefinedColumn, undefinedSchema:
+		return db.at("%w: its schema is not the one that Tasq made: %w", store.ErrCorrupt, err)
+	case divisionByZero, uniqueViolation, notNullViolation:
+		return err
+	default:
+		switch c[:2] {
+		case "08", "53", "57", "58", "XX", "28", "3D": // connection, resources, shutdown, disk, rights to connect
+			return db.at("%w: %w", store.ErrUnavailable, err)
+		}
+		return err
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isNetwork(err):
+		return err
+	case isNetwork(err):
+		return db.at("%w: the connection failed: %w", store.ErrUnavailable, err)
+	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
+		return db.at("restore a backup: %w", err)
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNewer):
+		return db.at("%w", err)
+	}
+	return err
+}
+
+// isNetwork reports whether an error is one of the connection and not of the server.
+func isNetwork(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.Timeout(err) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Load implements [store.Tx]. What this transaction has appended is taken from memory.
+func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	if tx.appended.Removed(root) {
+		return nil, removed(root)
+	}
+	t, err := loadTree(tx.w, tx.s.nets, root, tx.appended.Case)
+	return t, tx.met(err)
+}
+
+func removed(root workitem.CaseID) error {
+	return fmt.Errorf("case %s was removed: %w", root, store.ErrNotFound)
+}
+
+// Root implements [store.Tx].
+func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
+	if err := tx.usable(); err != nil {
+		return workitem.CaseID{}, err
+	}
+	root, err := tx.findRoot(id)
+	if err == nil && tx.appended.Removed(root) {
+		return workitem.CaseID{}, removed(root)
+	}
+	return root, tx.met(err)
+}
+
+func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
+	if c := tx.appended.Case(id); c != nil {
+		return c.Root, nil
+	}
+	if it := tx.appended.Item(id); it != nil { // its case was changed with it
+		return tx.appended.Case(it.Case).Root, nil
+	}
+	if j := tx.appended.Job(id); j != nil {
+		return j.Root, nil
+	}
+	return findRoot(tx.w, id)
+}
+
+// Item implements [store.Tx].
+func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	row, err := tx.findItem(id)
+	if err == nil && tx.appended.Removed(row.Root) {
+		return nil, removed(row.Root)
+	}
+	return row, tx.met(err)
+}
+
+func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
+	it := tx.appended.Item(id)
+	if it == nil {
+		return findItem(tx.w, id)
+	}
+	c := tx.appended.Case(it.Case)
+	return &store.ItemRow{Item: it, Root: c.Root, Workflow: c.Workflow}, nil
+}
+
+// Steps implements [store.Tx].
+func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Step, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	all, err := ownedSteps(tx.w, owner)
+	if err != nil {
+		return nil, tx.met(err)
+	}
+	return tx.appended.Steps(all, owner), nil
+}
+
+// Answered implements [store.Tx].
+func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	e, err := tx.answered(key)
+	return e, tx.met(err)
+}
+
+func (tx *transaction) answered(key string) (*store.Entry, error) {
+	for i := range tx.appended {
+		if e := tx.appended[i].Entry; e.Key == key && !tx.appended.Removed(e.Root) {
+			return e, nil
+		}
+	}
+	found, err := readEntries(tx.w, tx.s.nets, "WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)",
+		tx.appended.Case, keyHash(key))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 || tx.appended.Removed(found[0].Root) {
+		return nil, fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
+	}
+	return found[0], nil
+}
+
+// entryColumns are those of an entry; the one before it in its tree has the revision before.
+const entryColumns = "SELECT j.seq, COALESCE((SELECT p.seq FROM @.journal p WHERE p.root = j.root AND p.rev = j.rev - 1), 0), " +
+	"j.root, j.at, j.command, j.actor, j.key, j.answer, j.events FROM @.journal j "
+
+func readEntries(
+	c *conn, nets *tables.Nets, end string, newer func(workitem.CaseID) *state.Case, args ...any,
+) ([]*store.Entry, error) {
+	var all []*store.Entry
+	names := tables.NewEntryNets(c, nets, newer)
+	err := c.each(entryColumns+end, args, func(r *tables.Row) error {
+		e := &store.Entry{Seq: r.Number(), Prev: r.Number(), Root: tables.ID[workitem.CaseID](r), At: r.Time(), Command: r.Text(),
+			By: r.Text(), Key: r.Text(), Answer: r.JSON()}
+		events := r.Text()
+		if r.Err != nil {
+			return r.Err
+		}
+		var err error
+		if e.Changes, err = names.Decode(e.Root, events); err != nil {
+			return fmt.Errorf("journal entry %d: %w", e.Seq, err)
+		}
+		all = append(all, e)
+		return nil
+	})
+	return all, err
+}

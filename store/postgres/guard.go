@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+)
+
+// allowed refuses statements of the user's that would end or leave the transaction of the command, or change the session for
+// what comes after it. What a function or a DO block tries in this way, the server refuses by itself.
+//
+// Changing Tasq's own tables is a matter of rights and not of this: they are in a schema of their own, which no statement
+// reaches without naming it on purpose or by way of the search path.
+func allowed(query string) error {
+	for _, words := range beginnings(query) {
+		first, second, _ := strings.Cut(words, " ")
+		switch first {
+		case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "DISCARD", "LISTEN", "UNLISTEN", "RESET",
+			"DEALLOCATE":
+			return sqlkit.Refusal(first)
+		case "PREPARE":
+			if second == "TRANSACTION" {
+				return sqlkit.Refusal(words)
+			}
+		case "SET":
+			if second != "LOCAL" && second != "CONSTRAINTS" {
+				return sqlkit.Refusal(words)
+			}
+		}
+	}
+	return nil
+}
+
+// beginnings lists the first two words of each statement, in capitals.
+func beginnings(query string) []string {
+	var all []string
+	s := scanner{rest: query}
+	for s.rest != "" {
+		var words []string
+		for {
+			word, end := s.next()
+			if word != "" && len(words) < 2 {
+				words = append(words, strings.ToUpper(word))
+			}
+			if end {
+				break
+			}
+		}
+		if len(words) > 0 {
+			all = append(all, strings.Join(words, " "))
+		}
+	}
+	return all
+}
+
+// scanner finds words in SQL. Comments, strings and quoted names are no words.
+type scanner struct{ rest string }
+
+// next returns the next word of the statement; "" for anything else. It reports whether the statement ends there.
+func (s *scanner) next() (word string, end bool) {
+	if s.rest == "" {
+		return "", true
+	}
+	switch c := s.rest[0]; {
+	case c == ';':
+		s.rest = s.rest[1:]
+		return "", true
+	case strings.HasPrefix(s.rest, "--"):
+		s.skipTo(2, "\n")
+	case strings.HasPrefix(s.rest, "/*"):
+		s.skipComment()
+	case c == '\'':
+		s.skipQuoted('\'', false)
+	case c == '"':
+		s.skipQuoted('"', false)
+	case c == '$':
+		s.skipDollar()
+	case isLetter(c):
+		return s.word(), false
+	default:
+		s.rest = s.rest[1:]
+	}
+	return "", false
+}
+
+func isLetter(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+func isWord(c byte) bool { return isLetter(c) || c == '$' || c >= '0' && c <= '9' }
+
+// word takes a word. A string that follows e at once has escapes.
+func (s *scanner) word() string {
+	n := 0
+	for n < len(s.rest) && isWord(s.rest[n]) {
+		n++
+	}
+	word := s.rest[:n]
+	s.rest = s.rest[n:]
+	if strings.EqualFold(word, "e") && strings.HasPrefix(s.rest, "'") {
+		s.skipQuoted('\'', true)
+		return ""
+	}
+	return word
+}
+
+// skipTo goes behind the text, which may begin from a position on; to the end if it is not there.
+func (s *scanner) skipTo(from int, text string) {
+	if i := strings.Index(s.rest[from:], text); i >= 0 {
+		s.rest = s.rest[from+i+len(text):]
+	} else {
+		s.rest = ""
+	}
+}
+
+// skipComment goes behind a comment, which may hold others.
+func (s *scanner) skipComment() {
+	depth := 0
+	for i := 0; i+1 < len(s.rest); i++ {
+		switch s.rest[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+			if depth == 0 {
+				s.rest = s.rest[i+1:]
+				return
+			}
+		}
+	}
+	s.rest = ""
+}
+
+// skipQuoted goes behind a string or a quoted name. A quote within is doubled.
+func (s *scanner) skipQuoted(quote byte, escapes bool) {
+	for i := 1; i < len(s.rest); i++ {
+		switch {
+		case escapes && s.rest[i] == '\\':
+			i++
+		case s.rest[i] == quote && i+1 < len(s.rest) && s.rest[i+1] == quote:
+			i++
+		case s.rest[i] == quote:
+			s.rest = s.rest[i+1:]
+			return
+		}
+	}
+	s.rest = ""
+}
+
+// skipDollar goes behind a string such as $tag$text$tag$, or behind a parameter such as $1.
+func (s *scanner) skipDollar() {
+	n := 1
+	for n < len(s.rest) && isWord(s.rest[n]) && s.rest[n] != '$' {
+		n++
+	}
+	if n < len(s.rest) && s.rest[n] == '$' && (n == 1 || isLetter(s.rest[1])) {
+		s.skipTo(n+1, s.rest[:n+1])
+	} else {
+		s.rest = s.rest[n:]
+	}
+}

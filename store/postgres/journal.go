@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Journal implements [store.Reader].
+func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	var w conditions
+	w.add("j.seq > $", f.After)
+	order := "j.seq"
+	switch {
+	case !f.Root.IsZero():
+		w.add("j.root = $", uuid(f.Root))
+		order = "j.rev" // the same order, which the primary key has
+	case f.Roots != nil:
+		w.add("j.root = ANY($)", uuids(f.Roots))
+		order = "j.seq + 0" // the streams are few beside the whole journal, which the index of positions would go through
+	}
+	return readEntries(r.c, r.nets, w.where()+" ORDER BY "+order+w.limit(f.Limit), tables.NothingNewer, w.args...)
+}
+
+func uuids(list []workitem.CaseID) [][16]byte {
+	all := make([][16]byte, len(list))
+	for i, id := range list {
+		all[i] = id
+	}
+	return all
+}
+
+// Counts implements [store.Reader].
+func (r *reader) Counts(context.Context) ([]store.Count, error) {
+	var all []store.Count
+	err := r.c.each("SELECT what, workflow, task, state, sum(n)::bigint FROM (SELECT * FROM @.counts UNION ALL "+
+		"SELECT * FROM @.count_deltas) c GROUP BY 1, 2, 3, 4 HAVING sum(n) > 0 ORDER BY 1, 2, 3, 4", nil,
+		func(row *tables.Row) error {
+			all = append(all, store.Count{What: row.Text(), Workflow: row.Text(), Task: row.Text(), State: row.Text(),
+				N: row.Number()})
+			return row.Err
+		})
+	return all, err
+}
+
+// Definitions implements [store.Reader].
+func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
+	var all []*store.Definition
+	err := r.c.each("SELECT name, version, fingerprint, net, document, code, created FROM @.definitions "+
+		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
+		d := &store.Definition{Name: row.Text(), Version: row.Text(), Fingerprint: row.Text()}
+		doc := row.Text()
+		d.Document, d.Code, d.Created = row.JSON(), row.Flag(), row.Time()
+		if row.Err != nil {
+			return row.Err
+		}
+		var err error
+		d.Net, err = state.DecodeNet([]byte(doc))
+		all = append(all, d)
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// As the partial indexes say it.
+const (
+	liveItem = "state IN ('initialized', 'started')"
+	liveJob  = "state IN ('pending', 'running', 'waiting')"
+	liveStep = "state = 'waiting'"
+	unread   = "taken IS NULL"
+)
+
+// loadTree reads a tree. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
+// holds its items, jobs and children.
+func loadTree(
+	c *conn, nets *tables.Nets, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
+) (*state.Tree, error) {
+	stored, err := loadCases(c, nets, root)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[workitem.CaseID]*state.Case, len(stored))
+	old := make(map[workitem.CaseID]bool, len(stored)) // those whose children the tables know
+	for _, k := range stored {
+		if now := newer(k.ID); now != nil {
+			byID[k.ID] = now
+		} else {
+			byID[k.ID], old[k.ID] = k, true
+		}
+	}
+	for _, k := range stored { // in the order of their creation
+		if old[k.Parent] {
+			parent := byID[k.Parent]
+			parent.Children = append(parent.Children, k.ID)
+		}
+	}
+	first := byID[root]
+	if first == nil {
+		first = newer(root)
+	}
+	if first == nil {
+		return nil, fmt.Errorf("root case %s: %w", root, store.ErrNotFound)
+	}
+	if !first.Parent.IsZero() {
+		return nil, fmt.Errorf("case %s is a child case, and the root case is %s: %w", root, first.Root, store.ErrNotFound)
+	}
+	return tables.Assemble(first, byID, newer)
+}
+
+// loadCases reads all cases of a root case with what they hold in memory but for their children, oldest first.
+func loadCases(c *conn, nets *tables.Nets, root workitem.CaseID) ([]*state.Case, error) {
+	var all []*state.Case
+	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE root = $1 ORDER BY id", []any{uuid(root)},
+		func(r *tables.Row) error {
+			k, err := readCase(r, c, nets)
+			all = append(all, k)
+			return err
+		})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	held, err := loadHeld(c, root, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		h := held[k.ID]
+		k.Load(h.items, h.jobs)
+		k.LoadWaits(h.steps, h.mail)
+	}
+	return all, nil
+}
+
+func readCase(r *tables.Row, c *conn, nets *tables.Nets) (*state.Case, error) {
+	return tables.ReadCase(r, func(fingerprint string) (*net.Net, error) { return nets.Get(c, fingerprint) })
+}
+
+// held is what a case holds in memory.
+type held struct {
+	items []*workitem.Item
+	jobs  []*state.Job
+	steps []*workitem.Step
+	mail  []*state.Message
+}
+
+// loadHeld reads the items of each task's latest activation, the live jobs, the waiting steps and the mail. No item of an
+// older activation is live.
+func loadHeld(c *conn, root workitem.CaseID, cases []*state.Case) (map[workitem.CaseID]*held, error) {
+	all := make(map[workitem.CaseID]*held, len(cases))
+	for _, k := range cases {
+		all[k.ID] = new(held)
+	}
+	of := func(id workitem.CaseID) *held {
+		if h := all[id]; h != nil {
+			return h
+		}
+		return new(held) // a stray, which the integrity check finds
+	}
+	latestCases, latestTasks, latest := latestActivations(cases)
+	key := []any{uuid(root)}
+	for _, part := range []struct {
+		query string
+		args  []any
+		read  func(*tables.Row) error
+	}{
+		{"SELECT " + tables.Items.List("i.") + " FROM @.work_items i JOIN unnest($2::uuid[], $3::text[], $4::bigint[]) " +
+			"t(case_id, task, generation) ON i.case_id = t.case_id AND i.task = t.task AND i.generation = t.generation " +
+			"WHERE i.root = $1 ORDER BY i.id", []any{uuid(root), latestCases, latestTasks, latest}, func(r *tables.Row) error {
+			it, err := tables.ReadItem(r)
+			of(it.Case).items = append(of(it.Case).items, it)
+			return err
+		}},
+		{"SELECT " + tables.Jobs.List("") + " FROM @.jobs WHERE root = $1 AND " + liveJob + " ORDER BY id", key,
+			func(r *tables.Row) error {
+				j, err := tables.ReadJob(r)
+				of(j.Case).jobs = append(of(j.Case).jobs, j)
+				return err
+			}},
+		{"SELECT " + tables.Steps.List("") + " FROM @.steps WHERE root = $1 AND " + liveStep + " ORDER BY id", key,
+			func(r *tables.Row) error {
+				s, err := tables.ReadStep(r)
+				of(s.Case).steps = append(of(s.Case).steps, s)
+				return err
+			}},
+		{"SELECT " + tables.Messages.List("") + " FROM @.messages WHERE root = $1 AND " + unread + " ORDER BY id", key,
+			func(r *tables.Row) error {
+				m, err := tables.ReadMessage(r)
+				of(m.Case).mail = append(of(m.Case).mail, m)
+				return err
+			}},
+	} {
+		if err := c.each(part.query, part.args, part.read); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// latestActivations lists the activations that may have items.
+func latestActivations(cases []*state.Case) (ids []pgtype.UUID, names []string, generations []int64) {
+	ids, names, generations = []pgtype.UUID{}, []string{}, []int64{}
+	for _, c := range cases {
+		for t := range c.Tasks {
+			if c.Tasks[t].Generation > 0 && c.Net.Task(net.TaskID(t)).Kind == net.Atomic {
+				ids = append(ids, pgtype.UUID{Bytes: c.ID, Valid: true})
+				names = append(names, c.Net.TaskName(net.TaskID(t)))
+				generations = append(generations, int64(c.Tasks[t].Generation))
+			}
+		}
+	}
+	return ids, names, generations
+}
+
+// findRoot finds the root case of a case, item or job in the tables.
+func findRoot(c *conn, any16 [16]byte) (workitem.CaseID, error) {
+	var root workitem.CaseID
+	if any16 == ([16]byte{}) {
+		return root, fmt.Errorf("the zero id, which nothing has: %w", store.ErrNotFound)
+	}
+	err := c.each("SELECT root FROM @.cases WHERE id = $1 UNION ALL SELECT root FROM @.work_items WHERE id = $1 "+
+		"UNION ALL SELECT root FROM @.jobs WHERE id = $1 LIMIT 1", []any{any16}, func(r *tables.Row) error {
+		root = tables.ID[workitem.CaseID](r)
+		return r.Err
+	})
+	if err == nil && root.IsZero() {
+		err = fmt.Errorf("no case, work item or job has the id %v: %w", workitem.ID(any16), store.ErrNotFound)
+	}
+	return root, err
+}
+
+// ownedSteps reads the steps of an owner, oldest first.
+func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
+	var all []*workitem.Step
+	err := c.each("SELECT "+tables.Steps.List("")+" FROM @.steps WHERE owner = $1 ORDER BY id", []any{owner},
+		func(r *tables.Row) error {
+			s, err := tables.ReadStep(r)
+			all = append(all, s)
+			return err
+		})
+	return all, err
+}
+
+// findItem reads a work item with the names of where it belongs.
+func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
+	rows, err := queryItems(c, store.ItemFilter{ID: id})
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("work item %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// loadCase reads the row of a case.
+func loadCase(c *conn, nets *tables.Nets, id workitem.CaseID) (*state.Case, error) {
+	var found *state.Case
+	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE id = $1", []any{uuid(id)}, func(r *tables.Row) (err error) {
+		found, err = readCase(r, c, nets)
+		return err
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	return found, err
+}

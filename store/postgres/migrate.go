@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+const migrationsTable = `CREATE TABLE IF NOT EXISTS @.schema_migrations (
+    version  integer PRIMARY KEY,
+    name     text    NOT NULL,
+    checksum text    NOT NULL,
+    applied  bigint  NOT NULL
+)`
+
+// migrate applies the migrations that the schema lacks, all or none. Programs that open an empty database at once do so one
+// after the other.
+func (s *Store) migrate(ctx context.Context, c *conn) error {
+	if s.db.set.noMigrate {
+		return s.mustBeMigrated(c)
+	}
+	up, err := s.upToDate(c)
+	if err != nil || up {
+		return err
+	}
+	return c.transaction(ctx, func() error { return s.applyMigrations(ctx, c) })
+}
+
+func (s *Store) mustBeMigrated(c *conn) error {
+	there, err := hasSchema(c)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return s.db.noSchema()
+	}
+	pending, err := pendingMigrations(c)
+	if err == nil && len(pending) > 0 {
+		err = s.db.older(pending)
+	}
+	return err
+}
+
+// upToDate reports that nothing is to be done, for which no lock is needed.
+func (s *Store) upToDate(c *conn) (bool, error) {
+	there, err := hasSchema(c)
+	if err != nil || !there {
+		return false, err
+	}
+	pending, err := pendingMigrations(c)
+	return len(pending) == 0, err
+}
+
+// hasSchema reports whether the schema was made by a migration.
+func hasSchema(c *conn) (bool, error) {
+	_, found, err := c.number("SELECT to_regclass('@.schema_migrations')::oid::bigint")
+	return found, err
+}
+
+// lockKey is the number of an advisory lock of the schema; what keeps those of one use apart from those of another.
+const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
+
+func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
+	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0"); err != nil {
+		return err
+	}
+	if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "migrate"); err != nil {
+		return err
+	}
+	there, err := hasSchema(c)
+	if err != nil {
+		return err
+	}
+	if !there {
+		// A role may have the right to make tables in a schema that was made for it, and none to make schemas.
+		_, made, err := c.number("SELECT 1 FROM pg_namespace WHERE nspname = '@'")
+		if err != nil {
+			return err
+		}
+		if !made {
+			if err := c.exec(ctx, "CREATE SCHEMA @"); err != nil {
+				return err
+			}
+		}
+		if err := c.exec(ctx, migrationsTable); err != nil {
+			return err
+		}
+	}
+	pending, err := pendingMigrations(c)
+	if err != nil {
+		return err
+	}
+	if err := c.exec(ctx, "SET LOCAL search_path = @"); err != nil {
+		return err
+	}
+	for _, m := range pending {
+		if _, err := c.pg.PgConn().Exec(ctx, m.SQL).ReadAll(); err != nil {
+			return fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
+		}
+		if _, err := c.run("INSERT INTO @.schema_migrations (version, name, checksum, applied) VALUES ($1, $2, $3, $4)",
+			m.Version, m.Name, m.Checksum, state.Micros(s.now())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pendingMigrations lists what the schema lacks.
+func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
+	folder, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	known, err := sqlkit.Load(folder)
+	if err != nil {
+		return nil, err
+	}
+	var applied []sqlkit.Applied
+	err = c.each("SELECT version, checksum FROM @.schema_migrations ORDER BY version", nil, func(r *tables.Row) error {
+		applied = append(applied, sqlkit.Applied{Version: int(r.Number()), Checksum: r.Text()})
+		return r.Err
+	})
+	if err != nil {
+		return nil, err
+	}
+	pending, err := sqlkit.Pending(known, applied)
+	switch {
+	case errors.Is(err, sqlkit.ErrNewer):
+		return nil, fmt.Errorf("%w: %w", store.ErrNewer, err)
+	case errors.Is(err, sqlkit.ErrChanged):
+		return nil, fmt.Errorf("%w: %w: it was made by a program that is no release", store.ErrCorrupt, err)
+	}
+	return pending, err
+}

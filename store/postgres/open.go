@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// DefaultSchema is where the tables are unless [Schema] says otherwise.
+const DefaultSchema = "tasq"
+
+// Option changes how [Open] keeps its database.
+type Option func(*settings)
+
+type settings struct {
+	schema    string
+	noMigrate bool
+}
+
+// Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
+// Each schema is a database of cases of its own.
+func Schema(name string) Option {
+	return func(s *settings) {
+		if name != "" {
+			s.schema = name
+		}
+	}
+}
+
+// NoMigrate refuses a schema that is not up to date instead of migrating it, for a role that must not change tables. The
+// error wraps [store.ErrOlder]; have another role open it once, with a program of the same version.
+func NoMigrate() Option { return func(s *settings) { s.noMigrate = true } }
+
+// database is where cases are.
+type database struct {
+	dsn    string
+	set    settings
+	name   string // as errors name it, without the password
+	config *pgx.ConnConfig
+	sql    *statements
+}
+
+// opener implements [store.Opener].
+type opener struct {
+	dsn string
+	set settings
+}
+
+// Open keeps cases in a PostgreSQL database, named by a connection string: "postgres://user@host/database", or in the form
+// of keywords and values. The tables are made if they are not there. Opening returns an error that wraps [store.ErrOwned]
+// while another engine has the schema open; [store.ErrNewer] if a newer version of Tasq made the tables; or
+// [store.ErrUnavailable] if the server cannot be reached.
+//
+// With Options.ReadOnly the database is read beside an engine that has it open.
+func Open(dsn string, opts ...Option) store.Opener {
+	set := settings{schema: DefaultSchema}
+	for _, o := range opts {
+		o(&set)
+	}
+	return opener{dsn: dsn, set: set}
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
+
+// database reads the connection string.
+func (o opener) database() (database, error) {
+	db := database{dsn: o.dsn, set: o.set}
+	if !schemaName.MatchString(o.set.schema) {
+		return db, fmt.Errorf("%q cannot name the schema: use small letters, digits and '_', at most 40 in all", o.set.schema)
+	}
+	var err error
+	if db.config, err = pgx.ParseConfig(o.dsn); err != nil {
+		return db, fmt.Errorf("the connection string of the database: %w", err)
+	}
+	if db.config.RuntimeParams["application_name"] == "" {
+		db.config.RuntimeParams["application_name"] = "tasq"
+	}
+	if db.config.ConnectTimeout == 0 {
+		db.config.ConnectTimeout = connectTimeout
+	}
+	db.sql = newStatements(o.set.schema)
+	db.name = fmt.Sprintf("PostgreSQL database %s on %s", db.config.Database,
+		net.JoinHostPort(db.config.Host, strconv.Itoa(int(db.config.Port))))
+	if o.set.schema != DefaultSchema {
+		db.name += ", schema " + o.set.schema
+	}
+	return db, nil
+}
+
+// connectTimeout bounds an attempt to connect, unless the connection string does.
+const connectTimeout = 10 * time.Second
+
+// Open implements [store.Opener].
+func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, error) {
+	db, err := o.database()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.readers = sqlkit.NewPool(maxReaders, func(ctx context.Context) (*conn, error) { return db.connect(ctx, readerSettings) },
+		(*conn).close, errClosed)
+	if opts.ReadOnly {
+		err = s.openReader(ctx)
+	} else {
+		err = s.openWriter(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(db.explain(err), s.shut((*conn).close))
+	}
+	return s, nil
+}
+
+// What sessions have beyond the role's and the database's own settings. A statement of the writer must not wait for ever,
+// and a process that hangs within a transaction must not keep its locks.
+const (
+	readerSettings = "SET default_transaction_read_only = on"
+	writerSettings = "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '1s'; SET statement_timeout = '30s'; " +
+		"SET idle_in_transaction_session_timeout = '5min'"
+)
+
+// openReader checks that there is a schema of this version.
+func (s *Store) openReader(ctx context.Context) error {
+	c, err := s.readers.Get(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { s.readers.Put(c, !c.gone()) }()
+	there, err := hasSchema(c)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return s.db.noSchema()
+	}
+	pending, err := pendingMigrations(c)
+	if err == nil && len(pending) > 0 {
+		err = s.db.older(pending)
+	}
+	return err
+}
+
+func (db database) noSchema() error {
+	return db.at("%w: it has no schema %s: open it with an engine, or name another database or schema: %w", store.ErrNotFound,
+		db.set.schema, fs.ErrNotExist)
+}
+
+func (db database) older(pending []sqlkit.Migration) error {
+	return db.at("%w: its tables lack migration %d (%s)", store.ErrOlder, pending[0].Version, pending[0].Name)
+}
+
+// openWriter makes the schema, takes the place of the one engine, and finds where the journal ends.
+func (s *Store) openWriter(ctx context.Context) error {
+	w, err := s.db.connect(ctx, writerSettings)
+	if err != nil {
+		return err
+	}
+	s.w = w
+	if err := s.migrate(ctx, w); err != nil {
+		return err
+	}
+	if s.presence, err = s.attend(ctx); err != nil {
+		return err
+	}
+	if _, err := s.join(ctx, w, 0); err != nil {
+		return err
+	}
+	s.seq, _, err = w.number("SELECT GREATEST((SELECT max(seq) FROM @.journal), (SELECT value FROM @.meta WHERE name = 'seq'), 0)")
+	return err
+}

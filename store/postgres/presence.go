@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// presence is the connection that holds the lock of the one engine and hears that a command was left. The lock ends with the
+// connection, so with the process; an engine that lost the connection takes the lock again, if no other one has.
+type presence struct {
+	s        *Store
+	left     atomic.Bool // a command may have been left
+	cancel   context.CancelFunc
+	done     chan struct{}
+	c        *conn        // the goroutine's own, once that runs
+	lostLock atomic.Value // an error: another engine has the lock
+}
+
+const (
+	// tryLock is how long an engine that opens waits for the lock of one that has just ended.
+	tryLock = 300 * time.Millisecond
+
+	// reconnect is how long it waits between two attempts to connect.
+	reconnect = 250 * time.Millisecond
+)
+
+// attend takes the lock. The error wraps [store.ErrOwned] if another engine has it.
+func (s *Store) attend(ctx context.Context) (*presence, error) {
+	p := &presence{s: s, done: make(chan struct{})}
+	c, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.c = c
+	p.left.Store(true) // something may have been left before
+	ctx, p.cancel = context.WithCancel(context.Background())
+	go p.listen(ctx)
+	return p, nil
+}
+
+func (p *presence) connect(ctx context.Context) (*conn, error) {
+	c, err := p.s.db.connect(ctx, "LISTEN "+channel)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.lock(ctx, c); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// channel is where [Post] notifies an engine.
+const channel = "@"
+
+// lock takes the lock of the one engine. It does not wait within the server: whoever waits there holds back vacuum.
+func (p *presence) lock(ctx context.Context, c *conn) error {
+	ctx, cancel := context.WithTimeout(ctx, tryLock)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		got := false
+		err := c.each("SELECT pg_try_advisory_lock("+lockKey+")", []any{"engine"}, func(r *tables.Row) error {
+			got = r.Flag()
+			return r.Err
+		})
+		if err != nil || got {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return p.s.db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c))
+		}
+	}
+}
+
+// owner says who has the database open.
+func owner(c *conn) string {
+	who := "another engine"
+	_ = c.each("SELECT name, joined::text FROM @.processes WHERE state = 'live' ORDER BY id DESC LIMIT 1", nil,
+		func(r *tables.Row) error {
+			who = fmt.Sprintf("another engine (%s, since %s)", r.Text(), r.Text())
+			return nil
+		})
+	return who
+}
+
+// join gives this store a number, after it has fenced others: all, or the one that the store had before. Of that it reports
+// whether it was alive; if not, the store gets no number.
+func (s *Store) join(ctx context.Context, c *conn, before int64) (alive bool, err error) {
+	host, _ := os.Hostname()
+	err = c.transaction(ctx, func() error {
+		// Two that join at once do so one after the other, so that the second sees the row of the first.
+		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+			return err
+		}
+		fenced, err := c.run("UPDATE @.processes SET state = 'dead' WHERE state = 'live' AND ($1 = 0 OR id = $1)", before)
+		if err != nil || before != 0 && fenced == 0 {
+			return err
+		}
+		alive = true
+		return c.each("INSERT INTO @.processes (name, state, reads, pids, joined) "+
+			"VALUES ($1, 'live', $2, ARRAY[pg_backend_pid()], now()) RETURNING id",
+			[]any{fmt.Sprintf("%s/%d", host, os.Getpid()), format}, func(r *tables.Row) error {
+				s.self, s.pid = r.Number(), c.pg.PgConn().PID()
+				return r.Err
+			})
+	})
+	return alive, err
+}
+
+// listen notes what is left, and keeps the lock.
+func (p *presence) listen(ctx context.Context) {
+	defer close(p.done)
+	for {
+		_, err := p.c.pg.WaitForNotification(ctx)
+		switch {
+		case err == nil:
+			p.left.Store(true)
+		case ctx.Err() != nil:
+			return
+		default:
+			p.s.log.Warn("the connection that keeps the database for this engine was lost; it is made anew", "database", p.s.db.name,
+				"error", err)
+			if !p.again(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// again connects anew, and reports whether the lock is this engine's.
+func (p *presence) again(ctx context.Context) bool {
+	_ = p.c.cut() // it is gone already
+	for {
+		c, err := p.connect(ctx)
+		switch {
+		case err == nil:
+			p.c = c
+			p.left.Store(true)
+			return true
+		case errors.Is(err, store.ErrOwned):
+			p.lostLock.Store(err)
+			return false
+		}
+		select {
+		case <-time.After(reconnect):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// check returns an error that wraps [store.ErrLost] once another engine has the lock.
+func (p *presence) check() error {
+	if err, ok := p.lostLock.Load().(error); ok {
+		return p.s.db.taken(err)
+	}
+	return nil
+}
+
+func (db database) taken(err error) error {
+	return db.at("%w: another engine has opened the database since the connection of this one was lost: everything that was "+
+		"acknowledged is there, and the other one goes on with it; stop this one: %w", store.ErrLost, err)
+}
+
+// end lets go of the lock.
+func (p *presence) end(how func(*conn) error) error {
+	p.cancel()
+	<-p.done
+	return how(p.c)
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// reader implements [store.Reader] on a connection with an open read transaction.
+type reader struct {
+	c    *conn
+	nets *tables.Nets
+	user *sqlkit.UserDB
+	over bool
+}
+
+// Tree implements [store.Reader].
+func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
+	return loadTree(r.c, r.nets, root, tables.NothingNewer)
+}
+
+// Root implements [store.Reader].
+func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
+	return findRoot(r.c, id)
+}
+
+// DB implements [store.Reader]. The server keeps it from writing.
+func (r *reader) DB() domain.DB {
+	if r.over {
+		return sqlkit.DeadDB()
+	}
+	if r.user == nil {
+		r.user = sqlkit.NewUserDB(userConn{r.c.raw}, r, domain.Postgres)
+	}
+	return r.user
+}
+
+// Lock implements [sqlkit.Scope].
+func (r *reader) Lock() { r.c.mu.Lock() }
+
+// Unlock implements [sqlkit.Scope].
+func (r *reader) Unlock() { r.c.mu.Unlock() }
+
+// Do implements [sqlkit.Scope]. A statement that fails must not end the view, whose other queries go on.
+func (r *reader) Do(statement string, f func() error) error {
+	if err := allowed(statement); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if err := r.c.exec(ctx, "SAVEPOINT tasq"); err != nil {
+		return err
+	}
+	end := "RELEASE SAVEPOINT tasq"
+	err := f()
+	if err != nil {
+		end = "ROLLBACK TO SAVEPOINT tasq; " + end
+	}
+	if failed := r.c.exec(ctx, end); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// Met implements [sqlkit.Scope].
+func (r *reader) Met(err error) error { return err }
+
+func (r *reader) end() {
+	r.over = true
+	if r.user != nil {
+		r.user.End()
+	}
+}

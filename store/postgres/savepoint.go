@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Savepoint implements [store.Tx]. An error of the user's SQL ends what the savepoint can do: the server refuses each later
+// statement, and Savepoint returns the error also if f did not.
+func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	seq, entries, replies, buf := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf)
+	level, user := tx.enter()
+	done := false
+	defer func() { // also when f panics
+		if done && err == nil {
+			err = tx.spoiledBy(level)
+		}
+		keep := done && err == nil
+		if !keep {
+			tx.seq, tx.replies, tx.buf = seq, tx.replies[:replies], tx.buf[:buf]
+			clear(tx.appended[entries:])
+			tx.appended = tx.appended[:entries]
+		}
+		err = errors.Join(err, tx.leave(level, user, keep))
+	}()
+	err = f()
+	done = true
+	return err
+}
+
+// enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left behind
+// cannot reach into the next command.
+func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	level, user, tx.user = tx.depth, tx.user, nil
+	tx.depth++
+	return level, user
+}
+
+// spoiledBy is the error of the user's SQL that the function of a savepoint did not return.
+func (tx *transaction) spoiledBy(level int) error {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	if tx.spoiled == nil || tx.saved <= level {
+		return nil
+	}
+	return fmt.Errorf("an SQL statement failed, and on PostgreSQL that undoes all that the command did: %w", tx.spoiled)
+}
+
+// leave ends a savepoint function, and keeps or undoes what it did to the database.
+func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
+	if tx.user != nil {
+		tx.user.End()
+	}
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	tx.user = user
+	tx.depth--
+	for tx.saved > level && tx.broken == nil {
+		query := "RELEASE SAVEPOINT tasq"
+		if !keep {
+			query = "ROLLBACK TO SAVEPOINT tasq; " + query
+		}
+		if err := tx.w.exec(context.Background(), query); err != nil {
+			return tx.failLocked(err)
+		}
+		tx.saved--
+		tx.spoiled = nil
+	}
+	return tx.broken
+}
+
+// failLocked remembers that the transaction can only be rolled back.
+func (tx *transaction) failLocked(err error) error {
+	if tx.broken == nil {
+		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, tx.s.db.explain(err))
+	}
+	return tx.broken
+}
+
+// met takes the error of one of the store's own reads. One that the server reports ends the transaction, if there is one.
+func (tx *transaction) met(err error) error {
+	if err == nil {
+		return nil
+	}
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	if tx.w.gone() || tx.begun && code(err) != "" {
+		return tx.failLocked(err)
+	}
+	return tx.s.db.explain(err)
+}
+
+// Lock implements [sqlkit.Scope].
+func (tx *transaction) Lock() { tx.w.mu.Lock() }
+
+// Unlock implements [sqlkit.Scope].
+func (tx *transaction) Unlock() { tx.w.mu.Unlock() }
+
+// Do implements [sqlkit.Scope].
+func (tx *transaction) Do(statement string, f func() error) error {
+	if err := tx.usableLocked(); err != nil {
+		return err
+	}
+	if err := allowed(statement); err != nil {
+		return err
+	}
+	if tx.spoiled != nil {
+		return fmt.Errorf("a statement before this one failed, and PostgreSQL does no other one of the command after that: %w", tx.spoiled)
+	}
+	if err := tx.beginLocked(); err != nil {
+		return tx.failLocked(err)
+	}
+	return tx.Met(f())
+}
+
+// beginLocked begins the server's transaction, and the savepoints that the running Savepoint calls stand for: without the
+// user's SQL there is nothing in the server to undo.
+func (tx *transaction) beginLocked() error {
+	if !tx.begun {
+		if err := tx.w.exec(context.Background(), "BEGIN"); err != nil {
+			return err
+		}
+		tx.begun = true
+	}
+	for tx.saved < tx.depth {
+		if err := tx.w.exec(context.Background(), "SAVEPOINT tasq"); err != nil {
+			return err
+		}
+		tx.saved++
+	}
+	return nil
+}
+
+// Met implements [sqlkit.Scope]. An error of the server ends what the innermost savepoint can do; some end all of it.
+func (tx *transaction) Met(err error) error {
+	if err == nil {
+		if tx.w.pg.PgConn().TxStatus() == 'I' {
+			return tx.failLocked(errors.New("the statement ended the transaction of the command"))
+		}
+		return nil
+	}
+	status := tx.w.pg.PgConn().TxStatus()
+	switch c := code(err); {
+	case tx.w.gone(), c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
+		return tx.failLocked(err)
+	case status == 'E' && tx.spoiled == nil:
+		tx.spoiled = err
+	}
+	return err
+}

@@ -1,0 +1,26 @@
+package postgres
+
+import (
+	"strings"
+	"sync"
+)
+
+// statements are the texts of this package with the name of the schema in the place of each "@".
+type statements struct {
+	schema string // a name that needs no quotes, see schemaName
+	known  sync.Map
+}
+
+func newStatements(schema string) *statements {
+	return &statements{schema: schema}
+}
+
+// text returns a statement as the server gets it. Only texts of this package come here, so there are few.
+func (s *statements) text(query string) string {
+	if known, ok := s.known.Load(query); ok {
+		return known.(string)
+	}
+	text := strings.ReplaceAll(query, "@", s.schema)
+	s.known.Store(query, text)
+	return text
+}

@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// format is that of the entries that this program writes.
+const format = 1
+
+// maxReaders is how many views run at once, each on a connection.
+const maxReaders = 4
+
+// Store is a database of cases. Get one from the Opener that [Open] returns.
+type Store struct {
+	db       database
+	now      func() time.Time
+	log      *slog.Logger
+	nets     *tables.Nets
+	readers  *sqlkit.Pool[*conn]
+	readOnly bool
+
+	mu       sync.Mutex // guards the writer and all below
+	w        *conn      // nil for a reader, and while there is no connection
+	presence *presence  // nil for a reader
+	self     int64      // number of this engine in the table processes
+	pid      uint32     // of the server's process for the writer
+	seq      int64      // journal position of the newest command
+	deltas   int        // commits since the counts were folded
+	closed   bool
+	lost     error // why the database is not this store's any more
+
+	appended tables.Appended // memory for the next update
+	buf      []byte
+}
+
+// Update implements [store.Store].
+func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	tx := &transaction{s: s, w: s.w, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
+	committed := false
+	defer func() { // also when f panics
+		tx.end()
+		s.keepBuffers(tx)
+		if !committed {
+			tx.rollback()
+		}
+	}()
+	if err := f(tx); err != nil {
+		return err
+	}
+	if err := tx.commit(); err != nil {
+		return s.lose(s.db.explain(err))
+	}
+	committed = true
+	s.seq = tx.seq
+	return nil
+}
+
+// keepBuffers lets the next update use the memory of this one, unless a single large command made it grow.
+func (s *Store) keepBuffers(tx *transaction) {
+	clear(tx.appended)
+	s.appended, s.buf = tx.appended[:0], tx.buf[:0]
+	if cap(s.appended) > 4096 || cap(s.buf) > 1<<20 {
+		s.appended, s.buf = nil, nil
+	}
+}
+
+// ready reports why the store cannot be written, if so. A connection that was lost is made anew.
+func (s *Store) ready(ctx context.Context) error {
+	switch {
+	case s.closed:
+		return errClosed
+	case s.readOnly:
+		return s.db.at("%w: it was opened so", store.ErrReadOnly)
+	case s.lost != nil:
+		return s.lost
+	}
+	if err := s.presence.check(); err != nil {
+		return s.lose(err)
+	}
+	if s.w != nil && !s.w.gone() {
+		return nil
+	}
+	return s.lose(s.db.explain(s.rejoin(ctx)))
+}
+
+// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the engine gets a
+// number of its own, and the old one is fenced.
+func (s *Store) rejoin(ctx context.Context) error {
+	if s.w != nil {
+		_ = s.w.cut() // it is gone already
+		s.w = nil
+	}
+	w, err := s.db.connect(ctx, writerSettings)
+	if err != nil {
+		return err
+	}
+	if err := s.fence(ctx, w); err != nil {
+		return errors.Join(err, w.close())
+	}
+	s.w = w
+	return nil
+}
+
+// fence ends the number that this engine had, and takes another one. A commit of the lost connection that still runs is
+// waited for: it holds the row. If that takes long, the server's process is ended.
+func (s *Store) fence(ctx context.Context, w *conn) error {
+	before, pid := s.self, s.pid
+	alive, err := s.join(ctx, w, before)
+	if code(err) == lockNotAvailable {
+		if _, err := w.run("SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
+			return err
+		}
+		alive, err = s.join(ctx, w, before)
+	}
+	if err == nil && !alive {
+		return s.db.taken(errors.New("its row in the table processes is not live"))
+	}
+	return err
+}
+
+// lose remembers that the database is another engine's.
+func (s *Store) lose(err error) error {
+	if errors.Is(err, store.ErrLost) && s.lost == nil {
+		s.lost = err
+		s.log.Error("the database is lost to this engine, and nothing is acknowledged any more", "error", err)
+	}
+	return err
+}
+
+// View implements [store.Store].
+func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c, err := s.readers.Get(ctx)
+	if err != nil {
+		return s.db.explain(err)
+	}
+	defer func() { s.readers.Put(c, !c.gone()) }()
+	if err := s.stillThere(); err != nil {
+		return err
+	}
+	if c, err = s.snapshot(ctx, c); err != nil {
+		return s.db.explain(err)
+	}
+	c.ctx = ctx
+	r := &reader{c: c, nets: s.nets}
+	defer func() { // also when f panics
+		r.end()
+		c.ctx = context.Background()
+		if e := c.exec(context.Background(), "ROLLBACK"); e != nil && err == nil {
+			err = s.db.explain(e)
+		}
+	}()
+	return s.db.explain(f(r))
+}
+
+const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+// snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is made anew.
+func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
+	err := c.exec(ctx, beginView)
+	if err == nil || !c.gone() || ctx.Err() != nil {
+		return c, err
+	}
+	fresh, err := s.db.connect(ctx, readerSettings)
+	if err != nil {
+		return c, err
+	}
+	c.raw, c.pg = fresh.raw, fresh.pg
+	return c, c.exec(ctx, beginView)
+}
+
+// stillThere reports why nothing is to be read, if so.
+func (s *Store) stillThere() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if s.presence != nil && s.lost == nil {
+		return s.lose(s.presence.check())
+	}
+	return s.lost
+}
+
+// foldAfter is after how many commits Idle folds the counts.
+const foldAfter = 1000
+
+// Idle implements [store.Store].
+func (s *Store) Idle(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if s.w == nil || s.w.gone() || s.deltas < foldAfter {
+		return nil
+	}
+	s.deltas = 0
+	_, err := s.w.run("WITH d AS (DELETE FROM @.count_deltas RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) " +
+		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 " +
+		"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = counts.n + excluded.n")
+	return s.db.explain(err)
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	if s.w != nil && !s.w.gone() && s.self != 0 {
+		if _, err := s.w.run("DELETE FROM @.processes WHERE id = $1", s.self); err != nil {
+			s.log.Warn("the row of this engine could not be deleted; the next one that opens the database does it", "error", err)
+		}
+	}
+	return s.shut((*conn).close)
+}
+
+// Kill implements [store.Killer].
+func (s *Store) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	return s.shut((*conn).cut)
+}
+
+// shut lets go of everything. The lock is given free last.
+func (s *Store) shut(how func(*conn) error) error {
+	s.closed = true
+	errs := []error{s.readers.Close()}
+	if s.w != nil && !s.w.gone() {
+		errs = append(errs, how(s.w))
+	}
+	if s.presence != nil {
+		errs = append(errs, s.presence.end(how))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/sqlkit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// transaction implements [store.Tx]. What the engine appends stays in memory until the commit, and the server's transaction
+// begins with the user's SQL, if there is any.
+type transaction struct {
+	s        *Store
+	w        *conn
+	seq      int64
+	appended tables.Appended
+	replies  []reply
+	buf      []byte // the changes of all appended entries, one after the other
+
+	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
+
+	// Guarded by the connection's lock, since the user's SQL looks at them.
+	begun   bool  // the server has a transaction
+	depth   int   // how many savepoint functions are running
+	saved   int   // how many of them have a savepoint in the server
+	spoiled error // the first error since the innermost savepoint: the server refuses further statements of it
+	broken  error // why the transaction can only be rolled back
+	over    bool
+}
+
+type reply struct {
+	id     int64
+	answer store.Answer
+}
+
+func (tx *transaction) usable() error {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	return tx.usableLocked()
+}
+
+func (tx *transaction) usableLocked() error {
+	if tx.over {
+		return sqlkit.ErrOver
+	}
+	return tx.broken
+}
+
+// Append implements [store.Tx].
+func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	root := t.Case(t.Root)
+	if root == nil {
+		return fmt.Errorf("append %q: the tree of case %s is empty", e.Command, t.Root)
+	}
+	if err := mustBeText(e); err != nil {
+		return err
+	}
+	for _, event := range e.Changes {
+		opened, ok := event.(*state.CaseOpened)
+		if !ok {
+			continue
+		}
+		if _, err := tx.s.nets.Get(tx.w, opened.Case.Fingerprint); err != nil {
+			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
+		}
+	}
+	if e.Key != "" {
+		if _, err := tx.answered(e.Key); !errors.Is(err, store.ErrNotFound) {
+			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
+		}
+	}
+	tx.seq++
+	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
+	start := len(tx.buf)
+	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
+	tx.appended = append(tx.appended, tables.Command{Entry: e, Dirty: t.End(e.Seq), Start: start, End: len(tx.buf)})
+	return nil
+}
+
+// mustBeText refuses what a text of PostgreSQL cannot hold. What is kept as JSON has no such byte.
+func mustBeText(e *store.Entry) error {
+	for what, text := range map[string]string{"command": e.Command, "actor": e.By, "key": e.Key} {
+		if strings.ContainsRune(text, 0) {
+			return fmt.Errorf("append %q: the %s %q holds a NUL, which no text in a database may", e.Command, what, text)
+		}
+	}
+	return nil
+}
+
+// DB implements [store.Tx].
+func (tx *transaction) DB() domain.DB {
+	if tx.usable() != nil {
+		return sqlkit.DeadDB()
+	}
+	if tx.user == nil {
+		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres)
+	}
+	return tx.user
+}
+
+// end makes the transaction unusable.
+func (tx *transaction) end() {
+	tx.w.mu.Lock()
+	tx.over = true
+	tx.w.mu.Unlock()
+	if tx.user != nil {
+		tx.user.End()
+	}
+}
+
+// rollback ends the server's transaction. One that was lost with its connection is undone by the server.
+func (tx *transaction) rollback() {
+	if !tx.begun || tx.w.gone() {
+		return
+	}
+	if err := tx.w.exec(context.Background(), "ROLLBACK"); err != nil {
+		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
+			"error", err)
+		_ = tx.w.cut() // the next update connects anew
+	}
+}

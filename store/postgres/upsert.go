@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// The statements that write rows, many at a time.
+var (
+	upsertCases    = counted(tables.Cases, "case", "''", caseColumns(nil), "workflow")
+	upsertItems    = counted(tables.Items, "item", "u.task", itemColumns(nil), "root", "workflow")
+	upsertJobs     = counted(tables.Jobs, "job", "u.task", jobColumns(nil), "workflow")
+	upsertSteps    = plain(tables.Steps, stepColumns(nil), "root")
+	upsertMessages = plain(tables.Messages, messageColumns(nil), "root")
+)
+
+// source is the rows that are given, as a table u: the columns of the table, and then further ones.
+func source(t tables.Table, given []any, further []string) string {
+	params := make([]string, len(given))
+	for i, column := range given {
+		params[i] = fmt.Sprintf("$%d::%s[]", i+1, typeOf(column))
+	}
+	columns := t.Columns()
+	for _, name := range further {
+		if len(columns) < len(given) {
+			columns = append(columns, name)
+		}
+	}
+	return "SELECT * FROM unnest(" + strings.Join(params, ", ") + ") AS u(" + strings.Join(columns, ", ") + ")"
+}
+
+func typeOf(column any) string {
+	switch column.(type) {
+	case []pgtype.UUID:
+		return "uuid"
+	case []string, []pgtype.Text:
+		return "text"
+	case []int64, []pgtype.Int8:
+		return "bigint"
+	case []bool:
+		return "boolean"
+	}
+	panic(fmt.Sprintf("%T is no type of a column", column))
+}
+
+// plain is the statement for a table of which nothing is counted.
+func plain(t tables.Table, given []any, further ...string) string {
+	return upsert(t, further, "("+source(t, given, further)+")")
+}
+
+// upsert writes what a table u has. A row of cases says which revision of the tree wrote it.
+func upsert(t tables.Table, further []string, from string) string {
+	columns := t.Columns()
+	for _, name := range further {
+		if name == "root" {
+			columns = append(columns, name)
+		}
+	}
+	values, changes := "u."+strings.Join(columns, ", u."), t.Changes
+	if t.Name == tables.Cases.Name {
+		columns, changes = append(columns, "rev"), append(changes[:len(changes):len(changes)], "rev")
+		values += ", (SELECT j.rev FROM @.journal j WHERE j.root = u.root ORDER BY j.rev DESC LIMIT 1)"
+	}
+	set := make([]string, len(changes))
+	for i, c := range changes {
+		set[i] = c + " = excluded." + c
+	}
+	return "INSERT INTO @." + t.Name + " (" + strings.Join(columns, ", ") + ") SELECT " + values + " FROM " + from + " u " +
+		"ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+// counted is the statement for a table whose rows are counted by state. It compares with the rows as they were: all parts of
+// a statement see the same state.
+func counted(t tables.Table, what, task string, given []any, further ...string) string {
+	return "WITH u AS MATERIALIZED (" + source(t, given, further) + "), " +
+		"w AS (" + upsert(t, further, "u") + ") " +
+		"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
+		"SELECT '" + what + "', d.workflow, d.task, d.state, sum(d.n) FROM (" +
+		"SELECT u.workflow, " + task + " AS task, u.state, 1 AS n FROM u UNION ALL " +
+		"SELECT u.workflow, " + task + ", t.state, -1 FROM u JOIN @." + t.Name + " t ON t.root = u.root AND t.id = u.id) d " +
+		"GROUP BY 1, 2, 3, 4 HAVING sum(d.n) <> 0"
+}
