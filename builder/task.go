@@ -78,7 +78,11 @@ func (t *TaskRef[In, Out]) act(ctx context.Context, e workflow.Doer, c workflow.
 		_, err := e.Do(ctx, workflow.With(c, opts...))
 		return err
 	}
-	return fmt.Errorf("%s work item %s of %s: %w", c.Action, c.Item, t.Name(), err)
+	what := c.Action.String()
+	if c.Kind != workflow.KindAct {
+		what = string(c.Kind)
+	}
+	return fmt.Errorf("%s work item %s of %s: %w", what, c.Item, t.Name(), err)
 }
 
 // InputOf reads the input of one of the task's items.

@@ -83,6 +83,10 @@ func finishAll(t *testing.T, e *engine.Engine) {
 	for {
 		require.NoError(t, e.Drain(ctx))
 		left := 0
+		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []state.CaseState{state.CaseFailed}}) {
+			require.NoError(t, err)
+			require.NoError(t, enginetest.Do(ctx, e, workflow.Resume(c.ID, nil)))
+		}
 		for c, err := range store.AllCases(ctx, e, store.CaseFilter{States: []state.CaseState{state.CaseStarted}, RootOnly: true}) {
 			require.NoError(t, err)
 			left++
@@ -157,7 +161,20 @@ func TestVictim(t *testing.T) {
 // victimStep does one random command, and says so on standard output once it is acknowledged.
 func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random *rand.Rand, i int) {
 	ctx, key := t.Context(), "k"+strconv.Itoa(i)
-	switch random.IntN(3) {
+	switch random.IntN(5) {
+	case 3:
+		for row := range store.AllItems(ctx, e, store.ItemFilter{Task: "human", States: []workitem.State{workitem.Started}}) {
+			if enginetest.Do(ctx, e, workflow.Fail(row.ID, nil, workflow.Key(key))) == nil {
+				fmt.Println("ack " + key)
+			}
+			break
+		}
+	case 4:
+		for c := range store.AllCases(ctx, e, store.CaseFilter{States: []state.CaseState{state.CaseFailed}}) {
+			require.NoError(t, enginetest.Do(ctx, e, workflow.Resume(c.ID, nil, workflow.Key(key), workflow.Because("again"))))
+			fmt.Println("ack " + key)
+			break
+		}
 	case 0:
 		_, err := w.Start(ctx, e, nil, workflow.Key(key))
 		require.NoError(t, err)

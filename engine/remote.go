@@ -27,6 +27,8 @@ var codes = []struct {
 	{"bad-command", workflow.ErrBadCommand},
 	{"bad-route", ErrBadRoute},
 	{"runaway", ErrRunaway},
+	{"not-failed", workflow.ErrNotFailed},
+	{"dead-end", workflow.ErrDeadEnd},
 	{"unknown-workflow", ErrUnknown},
 	{"not-loaded", ErrUnknown},
 	{"definition-changed", ErrDrift},

@@ -63,6 +63,9 @@ var forms = map[Kind]form{
 		[]*field{workflowField, printField, stepField}},
 	KindRemove:  {[]*field{caseField}, []*field{workflowField}},
 	KindReclaim: {[]*field{jobField}, nil},
+	KindResume:  {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
+	KindRetry:   {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
+	KindSkip:    {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 }
 
 func (k Kind) withArticle() string {

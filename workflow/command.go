@@ -35,6 +35,9 @@ const (
 	KindRestart   Kind = "restart"   // start Case, which has ended, again as a fresh case
 	KindRemove    Kind = "remove"    // remove Case, which has ended, with all that it had
 	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
+	KindResume    Kind = "resume"    // have Case, which has failed, go on where it failed
+	KindRetry     Kind = "retry"     // try the work of Item again, now
+	KindSkip      Kind = "skip"      // complete Item with Payload as its output, without its work
 )
 
 // Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
@@ -61,7 +64,7 @@ type Command struct {
 	Token  string          `json:"token,omitempty"`
 
 	Payload  json.RawMessage   `json:"payload,omitempty"`  // input, output or value; nil is none
-	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, or an item or a case is canceled; may be nil
+	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is asked for; may be nil
 	Route    []string          `json:"route,omitempty"`    // where the task's split goes if the action completes it; nil leaves it to the definition
 	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart does again; "" does none again that had ended
 
@@ -167,6 +170,33 @@ func Reclaim(job workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindReclaim, Job: job}, opts...)
 }
 
+// Resume has a case that has failed go on where it failed: each work item that failed, or that was canceled because of the
+// failure, has a fresh one in its place, and what was done stays done. If the case failed a case above it, that one is resumed,
+// with all that its failure ended. The result has the case that was resumed. The input is for the one work item that failed;
+// nil leaves it the input that it had. The error wraps [ErrNotFailed] if the case did not fail, and [ErrDeadEnd] if it cannot
+// go on.
+func Resume(id workitem.CaseID, input json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindResume, Case: id, Payload: input}, opts...)
+}
+
+// Retry has the work of an item tried again, now: one that waits for its next attempt has it at once, one that failed, or whose
+// job was given up, is replaced by a fresh one. If the item has failed its case, that is resumed. The input is that of the fresh
+// item; nil leaves it the input that it had. The result has the item that is tried.
+func Retry(item workitem.ID, input json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindRetry, Item: item, Payload: input}, opts...)
+}
+
+// Skip completes a work item with an output as if its work had given it. One that failed is replaced by a fresh one first, and
+// its case resumed if it failed. The result has the item that completed.
+func Skip(item workitem.ID, output json.RawMessage, opts ...Option) Command {
+	return With(Command{Kind: KindSkip, Item: item, Payload: output}, opts...)
+}
+
+// Because says why somebody asks for a repair, for the history.
+func Because(text string) Option {
+	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
+}
+
 // Due is when a case that is started now begins.
 func (c *Command) Due(now time.Time) (time.Time, error) {
 	switch {
@@ -202,7 +232,9 @@ func (c *Command) String() string {
 		return fmt.Sprintf("item %s %s", c.Action, c.Item)
 	case KindAddItem:
 		return "item new " + c.Task
-	case KindCancel, KindRemove:
+	case KindRetry, KindSkip:
+		return fmt.Sprintf("item %s %s", c.Kind, c.Item)
+	case KindCancel, KindRemove, KindResume:
 		return fmt.Sprintf("case %s %s", c.Kind, c.Case)
 	case KindSend:
 		return fmt.Sprintf("event %s to %s", c.Event, c.Case)

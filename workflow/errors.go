@@ -12,6 +12,8 @@ var (
 	ErrNotFound   = errors.New("not found")     // no such case, item, task, step or token
 	ErrInactive   = activities.ErrInactive      // the case or the task has ended
 	ErrUnfinished = errors.New("has not ended") // what can be asked of a case that has ended was asked of one that goes on
+	ErrNotFailed  = errors.New("has not failed")
+	ErrDeadEnd    = errors.New("the case could not end")
 	ErrUnknown    = errors.New("unknown workflow")
 	ErrBadRoute   = errors.New("bad route") // a split was sent nowhere, or where it has no flow
 	ErrRunaway    = errors.New("the command does not come to an end")

@@ -32,6 +32,9 @@ const (
 	CodeNoOutput = "no-output" // a task needs the output of one that has given none
 	CodeInvalid  = "invalid"   // the work returned an output that its own rules refuse
 
+	// CodeCaseFailed is the reason of what was canceled because its case failed, which opens it again if it is resumed.
+	CodeCaseFailed = "case-failed"
+
 	CodeTooLarge = "too-large" // the work returned an output that is too large to be kept; the message has both lengths
 )
 

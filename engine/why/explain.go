@@ -20,6 +20,9 @@ func Explain(in Input) *Answer {
 	}
 	for t := range c.Tasks {
 		x.answer.Tasks = append(x.answer.Tasks, taskOf(c, net.TaskID(t)))
+		if c.State == state.CaseFailed && c.Tasks[t].Resumable() {
+			x.answer.Lost = append(x.answer.Lost, c.Net.TaskName(net.TaskID(t)))
+		}
 	}
 	for _, j := range in.Failed {
 		if j.Kind == state.JobRun {

@@ -19,6 +19,8 @@ func (a *Answer) String() string {
 	}
 	fmt.Fprintf(&b, ", since %s", printable.Duration(a.At.Sub(a.Since)))
 	switch {
+	case len(a.Lost) > 0:
+		fmt.Fprintf(&b, ": if it is resumed (tasq case resume), %s goes on", strings.Join(a.Lost, ", "))
 	case len(a.Waits) == 0:
 		b.WriteString(": nothing of it can be enabled any more")
 	case a.State.Final():

@@ -61,6 +61,9 @@ type Answer struct {
 	Waits []Wait `json:"waits"`
 	More  int    `json:"more,omitempty"` // how many waits were left out, see MaxWaits
 	Tasks []Task `json:"tasks"`          // of the case itself, as the definition lists them
+
+	// Lost are the tasks of a failed case that were under way, and go on if it is resumed.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.

@@ -20,9 +20,12 @@ const (
 	VerbItemFail     Verb = "item fail"
 	VerbItemCancel   Verb = "item cancel"
 	VerbItemReset    Verb = "item reset"
+	VerbItemRetry    Verb = "item retry"
+	VerbItemSkip     Verb = "item skip" // complete an item without its work
 	VerbItemNew      Verb = "item new"
 	VerbDo           Verb = "do" // start and complete an item
 	VerbCaseCancel   Verb = "case cancel"
+	VerbCaseResume   Verb = "case resume" // a failed case goes on where it failed
 	VerbAdvance      Verb = "advance"
 	VerbCrash        Verb = "crash"
 	VerbShow         Verb = "show"
@@ -151,9 +154,9 @@ var commands = map[string]command{
 	"define":  {"define, and a net below it", alone(VerbDefine)},
 	"check":   {"check WORKFLOW [-v]", (*Action).parseCheck},
 	"start":   {"start WORKFLOW [as NAME]", (*Action).parseStart},
-	"item":    {"item start|complete|fail|cancel|reset ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
+	"item":    {"item start|complete|fail|cancel|reset|retry|skip ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
 	"do":      {"do ITEM [to=T1,T2]", (*Action).parseDo},
-	"case":    {"case cancel", (*Action).parseCase},
+	"case":    {"case cancel|resume", (*Action).parseCase},
 	"advance": {"advance DURATION", (*Action).parseAdvance},
 	"crash":   {"crash", alone(VerbCrash)},
 	"show":    {"show case|tasks|marking|items|cases|jobs|enabled", (*Action).parseShow},
@@ -211,7 +214,7 @@ func (a *Action) parseItem(words []string) (err error) {
 		return errUsage
 	}
 	switch a.Verb = Verb("item " + words[0]); a.Verb {
-	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset:
+	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset, VerbItemRetry, VerbItemSkip:
 		a.Item, err = ParseItemRef(words[1])
 		return err
 	case VerbItemNew:
@@ -234,11 +237,14 @@ func (a *Action) parseDo(words []string) (err error) {
 }
 
 func (a *Action) parseCase(words []string) error {
-	a.Verb = VerbCaseCancel
-	if !slices.Equal(words, []string{"cancel"}) {
+	if len(words) != 1 {
 		return errUsage
 	}
-	return nil
+	switch a.Verb = Verb("case " + words[0]); a.Verb {
+	case VerbCaseCancel, VerbCaseResume:
+		return nil
+	}
+	return errUsage
 }
 
 func (a *Action) parseAdvance(words []string) (err error) {

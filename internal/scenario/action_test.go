@@ -41,6 +41,9 @@ func TestActions(t *testing.T) {
 		"do B.1.2 to=C":              {Verb: scenario.VerbDo, Item: second, To: []string{"C"}},
 		"do B.0.99":                  {Verb: scenario.VerbDo, Item: scenario.ItemRef{Task: "B", N: 99}},
 		"case cancel":                {Verb: scenario.VerbCaseCancel},
+		"case resume":                {Verb: scenario.VerbCaseResume},
+		"item retry B":               {Verb: scenario.VerbItemRetry, Item: bare},
+		"item skip B to=C":           {Verb: scenario.VerbItemSkip, Item: bare, To: []string{"C"}},
 		"advance 1h30m":              {Verb: scenario.VerbAdvance, Duration: 90 * time.Minute},
 		"advance 2d":                 {Verb: scenario.VerbAdvance, Duration: 48 * time.Hour},
 		"advance 0s":                 {Verb: scenario.VerbAdvance},
@@ -98,8 +101,8 @@ func TestActionsRefuse(t *testing.T) {
 		"start w as":            `"start w as" is not how it is written; expected start WORKFLOW [as NAME]`,
 		"start w as 1":          `"start w as 1" is not how it is written; expected start WORKFLOW [as NAME]`,
 		"start w called x":      `"start w called x" is not how it is written; expected start WORKFLOW [as NAME]`,
-		"case":                  `"case" is not how it is written; expected case cancel`,
-		"case cancel now":       `"case cancel now" is not how it is written; expected case cancel`,
+		"case":                  `"case" is not how it is written; expected case cancel|resume`,
+		"case cancel now":       `"case cancel now" is not how it is written; expected case cancel|resume`,
 		"advance":               `"advance" is not how it is written; expected advance DURATION`,
 		"advance 5":             `"5" is not a duration; expected one like 5s, 1h30m or 2d`,
 		"advance -5s":           `"-5s" is not a duration; expected one like 5s, 1h30m or 2d`,
@@ -143,7 +146,7 @@ func TestActionsRefuse(t *testing.T) {
 	} {
 		_, err := action(t, line)
 		require.EqualError(t, err, fmt.Sprintf("small.txt:1: %q is not how it is written; expected "+
-			"item start|complete|fail|cancel|reset ITEM [to=T1,T2], or item new TASK", line))
+			"item start|complete|fail|cancel|reset|retry|skip ITEM [to=T1,T2], or item new TASK", line))
 	}
 }
 

@@ -118,14 +118,12 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 		return nil, r.newItem(ctx, a)
 	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset:
 		return nil, r.act(ctx, a)
+	case VerbItemRetry, VerbItemSkip:
+		return nil, r.repair(ctx, a)
 	case VerbDo:
 		return nil, r.startAndComplete(ctx, a)
-	case VerbCaseCancel:
-		id, err := r.caseAt(ctx, a.Case)
-		if err != nil {
-			return nil, err
-		}
-		return nil, r.send(ctx, workflow.Cancel(id, nil))
+	case VerbCaseCancel, VerbCaseResume:
+		return nil, r.onCase(ctx, a)
 	case VerbAdvance:
 		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
 	case VerbCrash:
@@ -228,6 +226,32 @@ func (r *runner) act(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
+// onCase cancels or resumes a case.
+func (r *runner) onCase(ctx context.Context, a Action) error {
+	id, err := r.caseAt(ctx, a.Case)
+	switch {
+	case err != nil:
+		return err
+	case a.Verb == VerbCaseResume:
+		return r.send(ctx, workflow.Resume(id, nil))
+	}
+	return r.send(ctx, workflow.Cancel(id, nil))
+}
+
+// repair tries an item again, or skips it.
+func (r *runner) repair(ctx context.Context, a Action) error {
+	id, err := r.item(ctx, a)
+	if err != nil {
+		return err
+	}
+	c := workflow.Retry(id, nil)
+	if a.Verb == VerbItemSkip {
+		c = workflow.Skip(id, nil)
+		c.Route = a.To
+	}
+	return r.send(ctx, c)
+}
+
 // send has the engine execute a command whose result nobody needs.
 func (r *runner) send(ctx context.Context, c workflow.Command) error {
 	_, err := r.engine.Do(ctx, c)
@@ -272,6 +296,10 @@ func failure(err error) []string {
 		return []string{"error: " + CodeSyntax}
 	case errors.As(err, &transition):
 		return []string{"error: illegal-transition"}
+	case errors.Is(err, workflow.ErrNotFailed):
+		return []string{"error: not-failed"}
+	case errors.Is(err, workflow.ErrDeadEnd):
+		return []string{"error: dead-end"}
 	case errors.Is(err, engine.ErrInactive), errors.Is(err, errNoItems):
 		return []string{"error: not-active"}
 	case errors.Is(err, engine.ErrBadRoute):

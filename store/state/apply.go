@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -26,6 +27,10 @@ func (t *Tree) Apply(e Change) error {
 	case *CaseEnded:
 		t.recount(c, c.Stands(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
+	case *CaseResumed:
+		return t.resume(c)
+	case *TaskResumed:
+		return c.resumeTask(e)
 	case *CaseRemoved:
 		return t.remove(c)
 	case *TaskMoved:
@@ -105,12 +110,33 @@ func (t *Tree) remove(c *Case) error {
 	return nil
 }
 
+// resume has a case go on that has failed, or that was canceled because the case above it failed.
+func (t *Tree) resume(c *Case) error {
+	if c.State != CaseFailed && c.State != CaseCanceled {
+		return fmt.Errorf("case %s is resumed, and it is %s; only a case that has failed can be", c.ID, c.State)
+	}
+	before := c.Stands()
+	c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = CaseStarted, nil, nil, time.Time{}, time.Time{}
+	t.recount(c, before, c.Stands())
+	return nil
+}
+
+func (c *Case) resumeTask(e *TaskResumed) error {
+	task := &c.Tasks[e.Task]
+	if !task.Resumable() || task.Generation != e.Generation {
+		return fmt.Errorf("activation %d of task %s of case %s is resumed, and the task is %s in activation %d",
+			e.Generation, c.Net.TaskName(e.Task), c.ID, task.State, task.Generation)
+	}
+	task.State, task.Lost = TaskStarted, false
+	return nil
+}
+
 // nothing is the output of an item that completed with none, so that it is known from that of a task that gave none.
 var nothing = json.RawMessage("null")
 
 func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
-	task.State = e.To
+	task.State, task.Lost = e.To, e.Lost
 	if e.To == TaskCompleted && c.Items.Tally(c.Net.TaskName(e.Task), e.Generation).Completed == 0 {
 		task.Output = nil // what an earlier activation gave is not what this one gave
 	}

@@ -91,7 +91,11 @@ type Task struct {
 	Generation int             // how often the task was enabled
 	Created    int             // work items or child cases made in this activation
 	Output     json.RawMessage // of the item that completed last; nil if the task completed without since
+	Lost       bool            // it was started as its case failed, which canceled it
 }
+
+// Resumable reports whether the latest activation ended by a failure: its own, or that of the case.
+func (t *Task) Resumable() bool { return t.State == TaskFailed || t.Lost }
 
 // Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a
 // snapshot.

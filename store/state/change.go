@@ -33,6 +33,13 @@ type CaseEnded struct {
 	KeepUntil time.Time // of a root case that its workflow does not keep for ever
 }
 
+// CaseResumed says that a case that had failed goes on: it has not ended after all. The changes that follow it start the tasks
+// again that the failure had ended.
+type CaseResumed struct {
+	Case workitem.CaseID
+	At   time.Time
+}
+
 // CaseRemoved says that a root case that has ended is forgotten, with its descendants and everything that they had: the
 // tables and the journal, this entry included, hold nothing of it any more. It is the last change of its tree.
 type CaseRemoved struct{ Case workitem.CaseID }
@@ -45,6 +52,15 @@ type TaskMoved struct {
 	To         TaskState
 	Generation int
 	Consumed   []net.ConditionID
+	Lost       bool // a started task is canceled because its case fails
+}
+
+// TaskResumed says that an activation goes on that had failed, or that had ended because its case failed. Its tokens are
+// consumed already.
+type TaskResumed struct {
+	Case       workitem.CaseID
+	Task       net.TaskID
+	Generation int
 }
 
 // Produced says that a completed task put a token into each of the conditions.
@@ -134,6 +150,8 @@ func (e *CaseOpened) of() workitem.CaseID   { return e.Case.ID }
 func (e *CaseBegun) of() workitem.CaseID    { return e.Case }
 func (e *CaseEnded) of() workitem.CaseID    { return e.Case }
 func (e *CaseRemoved) of() workitem.CaseID  { return e.Case }
+func (e *CaseResumed) of() workitem.CaseID  { return e.Case }
+func (e *TaskResumed) of() workitem.CaseID  { return e.Case }
 func (e *TaskMoved) of() workitem.CaseID    { return e.Case }
 func (e *Produced) of() workitem.CaseID     { return e.Case }
 func (e *Removed) of() workitem.CaseID      { return e.Case }
@@ -151,4 +169,5 @@ func (e *Noted) of() workitem.CaseID        { return e.Case }
 const (
 	NoteUndecided = "or-join-undecided" // an or-join waits because its search ran out of its budget
 	NoteIncident  = "incident"          // a job was given up, a person should look
+	NoteReason    = "reason"            // why somebody asked for the command
 )

@@ -29,8 +29,10 @@ const (
 	wordCaseOpened  = "case-opened"
 	wordCaseBegun   = "case-begun"
 	wordCaseEnded   = "case-ended"
+	wordCaseResumed = "case-resumed"
 	wordCaseRemoved = "case-removed"
 	wordTask        = "task"
+	wordTaskResumed = "task-resumed"
 	wordProduced    = "produced"
 	wordRemoved     = "removed"
 	wordItemOpened  = "item-opened"
@@ -82,6 +84,9 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = conditions(dst, "left", t, e.Case, e.Leftover)
 		dst = at(dst, "at", e.At)
 		dst = at(dst, "keep", e.KeepUntil)
+	case *CaseResumed:
+		dst = head(dst, t, wordCaseResumed, e.Case)
+		dst = at(dst, "at", e.At)
 	case *CaseRemoved:
 		dst = head(dst, t, wordCaseRemoved, e.Case)
 	case *TaskMoved:
@@ -90,6 +95,11 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = str(dst, "to", e.To.String())
 		dst = num(dst, "gen", int64(e.Generation))
 		dst = conditions(dst, "from", t, e.Case, e.Consumed)
+		dst = flag(dst, "lost", e.Lost)
+	case *TaskResumed:
+		dst = head(dst, t, wordTaskResumed, e.Case)
+		dst = task(dst, t, e.Case, e.Task)
+		dst = num(dst, "gen", int64(e.Generation))
 	case *Produced:
 		dst = head(dst, t, wordProduced, e.Case)
 		dst = task(dst, t, e.Case, e.Task)
@@ -213,47 +223,6 @@ func appendJobMoved(dst []byte, e *JobMoved) []byte {
 	dst = at(dst, "lease", e.Lease)
 	dst = failure(dst, "failure", e.Failure)
 	return at(dst, "at", e.At)
-}
-
-func appendStepOpened(dst []byte, s *workitem.Step) []byte {
-	dst = key(dst, "step", s.ID)
-	dst = key(dst, "job", s.Job)
-	dst = key(dst, "item", s.Item)
-	dst = str(dst, "name", s.Name)
-	dst = str(dst, "kind", string(s.Kind))
-	dst = str(dst, "target", s.Target)
-	dst = flag(dst, "topic", s.Topic)
-	dst = raw(dst, "input", s.Input)
-	dst = str(dst, "to", s.State.String())
-	dst = num(dst, "attempt", int64(s.Attempt))
-	dst = num(dst, "run", int64(s.Run))
-	dst = at(dst, "due", s.Due)
-	dst = key(dst, "child", s.Child)
-	dst = raw(dst, "output", s.Result)
-	dst = failure(dst, "failure", s.Failure)
-	dst = flag(dst, "copied", s.Copied)
-	dst = at(dst, "at", s.Created)
-	return at(dst, "ended", s.Ended)
-}
-
-func appendStepMoved(dst []byte, e *StepMoved) []byte {
-	dst = key(dst, "step", e.Step)
-	dst = key(dst, "job", e.Job)
-	dst = str(dst, "to", e.To.String())
-	dst = num(dst, "attempt", int64(e.Attempt))
-	dst = at(dst, "due", e.Due)
-	dst = raw(dst, "output", e.Result)
-	dst = failure(dst, "failure", e.Failure)
-	return at(dst, "at", e.At)
-}
-
-func appendMessage(dst []byte, m *Message) []byte {
-	dst = key(dst, "event", m.ID)
-	dst = str(dst, "name", m.Name)
-	dst = flag(dst, "topic", m.Topic)
-	dst = raw(dst, "input", m.Value)
-	dst = str(dst, "by", m.By)
-	return at(dst, "at", m.Sent)
 }
 
 // AppendFailure appends the JSON of a failure, "null" for nil: the form of [workitem.Failure]'s own tags.

@@ -50,10 +50,11 @@ type taskWire struct {
 	Gen     int             `json:"gen"`
 	Created int             `json:"created"`
 	Output  json.RawMessage `json:"output"`
+	Lost    bool            `json:"lost"`
 }
 
 // AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, generation ("gen"),
-// number of items made in it ("created") and output. A task that was never enabled is left out.
+// number of items made in it ("created"), output, and whether the case took it along as it failed ("lost"). A task that was never enabled is left out.
 func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -70,7 +71,7 @@ func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 		dst = append(append(dst, t.State.String()...), '"')
 		dst = num(dst, "gen", int64(t.Generation))
 		dst = num(dst, "created", int64(t.Created))
-		dst = append(raw(dst, "output", t.Output), '}')
+		dst = append(flag(raw(dst, "output", t.Output), "lost", t.Lost), '}')
 	}
 	return append(dst, '}')
 }
@@ -89,7 +90,7 @@ func DecodeTasks(data []byte, n *net.Net) ([]Task, error) {
 			return nil, corrupt("list of tasks", data, fmt.Errorf("workflow %s cannot have a task %q that is %q",
 				n.Name(), name, w.State))
 		}
-		tasks[t] = Task{State: state, Generation: w.Gen, Created: w.Created, Output: w.Output}
+		tasks[t] = Task{State: state, Generation: w.Gen, Created: w.Created, Output: w.Output, Lost: w.Lost}
 	}
 	return tasks, nil
 }

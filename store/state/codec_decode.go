@@ -51,6 +51,7 @@ type wire struct {
 	Kind        string             `json:"kind"`
 	Name        string             `json:"name"`
 	Detached    bool               `json:"detached"`
+	Lost        bool               `json:"lost"`
 	Attempt     int                `json:"attempt"`
 	Crashes     int                `json:"crashes"`
 	Fence       int64              `json:"fence"`
@@ -129,9 +130,11 @@ func (d *decoder) change(w *wire) (Change, error) {
 		return d.caseOpened(w)
 	case wordCaseBegun:
 		return &CaseBegun{Case: w.Case}, nil
+	case wordCaseResumed:
+		return &CaseResumed{Case: w.Case, At: time.Time(w.At)}, nil
 	case wordCaseRemoved:
 		return &CaseRemoved{Case: w.Case}, nil
-	case wordCaseEnded, wordTask, wordProduced, wordRemoved, wordNote:
+	case wordCaseEnded, wordTask, wordTaskResumed, wordProduced, wordRemoved, wordNote:
 		return d.named(w)
 	case wordItemOpened:
 		return itemOpened(w)
@@ -194,7 +197,9 @@ func (d *decoder) named(w *wire) (Change, error) {
 			return nil, err
 		}
 		to, err := parseTaskState(w.To)
-		return &TaskMoved{Case: w.Case, Task: t, To: to, Generation: w.Gen, Consumed: consumed}, err
+		return &TaskMoved{Case: w.Case, Task: t, To: to, Generation: w.Gen, Consumed: consumed, Lost: w.Lost}, err
+	case wordTaskResumed:
+		return &TaskResumed{Case: w.Case, Task: t, Generation: w.Gen}, nil
 	case wordProduced:
 		into, err := conditionIDs(n, w.Into)
 		return &Produced{Case: w.Case, Task: t, Into: into}, err

@@ -127,7 +127,7 @@ func someConditions(t *rapid.T) []net.ConditionID {
 
 func anEvent(t *rapid.T) state.Change {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
-	switch rapid.IntRange(0, 15).Draw(t, "kind") {
+	switch rapid.IntRange(0, 17).Draw(t, "kind") {
 	case 0:
 		return &state.CaseOpened{Case: &state.Case{ID: caseID, Root: anID[workitem.CaseID](t),
 			Parent:     anID[workitem.CaseID](t),
@@ -140,13 +140,17 @@ func anEvent(t *rapid.T) state.Change {
 		return &state.CaseBegun{Case: caseID}
 	case 11:
 		return &state.CaseRemoved{Case: caseID}
+	case 12:
+		return &state.CaseResumed{Case: caseID, At: aTime(t)}
+	case 13:
+		return &state.TaskResumed{Case: caseID, Task: task, Generation: aNumber.Draw(t, "gen")}
 	case 2:
 		return &state.CaseEnded{Case: caseID, State: state.CaseState(rapid.IntRange(1, 4).Draw(t, "to")),
 			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Leftover: someConditions(t), At: aTime(t),
 			KeepUntil: aTime(t)}
 	case 3:
 		return &state.TaskMoved{Case: caseID, Task: task, To: state.TaskState(rapid.IntRange(0, 5).Draw(t, "to")),
-			Generation: aNumber.Draw(t, "gen"), Consumed: someConditions(t)}
+			Generation: aNumber.Draw(t, "gen"), Consumed: someConditions(t), Lost: rapid.Bool().Draw(t, "lost")}
 	case 4:
 		return &state.Produced{Case: caseID, Task: task, Into: someConditions(t)}
 	case 5:
@@ -234,8 +238,8 @@ func TestMarkingsAndTasksComeBack(t *testing.T) {
 		tasks := make([]state.Task, review.NumTasks())
 		for i := range tasks {
 			tasks[i] = state.Task{State: state.TaskState(rapid.IntRange(0, 5).Draw(t, "state")),
-				Generation: aNumber.Draw(t, "gen"), Created: aNumber.Draw(t, "created"), Output: aPayload.Draw(t,
-					"output")}
+				Generation: aNumber.Draw(t, "gen"), Created: aNumber.Draw(t, "created"), Lost: rapid.Bool().Draw(t, "lost"),
+				Output: aPayload.Draw(t, "output")}
 		}
 		gotTasks, err := state.DecodeTasks(state.AppendTasks(nil, review, tasks), review)
 		require.NoError(t, err)

@@ -97,6 +97,10 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.reclaim(tx, c, o)
 	case workflow.KindCancel:
 		return x.cancel(tx, c, o)
+	case workflow.KindResume:
+		return x.resume(tx, c, o)
+	case workflow.KindRetry, workflow.KindSkip:
+		return x.repairItem(tx, c, o)
 	}
 	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
 }
@@ -165,21 +169,9 @@ func (x *Executor) begin(
 }
 
 func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
-	root, err := tx.RootOfItem(c.Item)
-	if err != nil {
-		return workflow.Result{}, fmt.Errorf("work item %s: %w", c.Item, err)
-	}
-	u, err := tx.Open(root)
+	u, at, err := x.openItem(tx, c)
 	if err != nil {
 		return workflow.Result{}, err
-	}
-	at, it := u.Tree.Item(c.Item)
-	if it == nil {
-		return workflow.Result{}, x.missing(tx, c)
-	}
-	if c.Workflow != "" && at.Workflow != c.Workflow || c.Task != "" && it.Task != c.Task {
-		return workflow.Result{}, fmt.Errorf("work item %s belongs to task %s/%s, and the action was asked of task %s/%s: %w",
-			c.Item, at.Workflow, it.Task, c.Workflow, c.Task, store.ErrNotFound)
 	}
 	payload := c.Payload
 	if c.Reason != nil {

@@ -163,14 +163,14 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 			m.ending = make(map[workitem.CaseID]bool)
 		}
 		m.ending[id] = true
-		before := c.Stands()
+		before, reason := c.Stands(), lostBy(to, failure)
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
 			switch c.Tasks[t].State {
 			case state.TaskEnabled:
-				steps = append(steps, m.withdraw(id, net.TaskID(t)))
+				steps = append(steps, m.drop(id, net.TaskID(t), state.TaskEnabled, state.TaskDisabled, reason))
 			case state.TaskStarted:
-				steps = append(steps, m.cancelTask(id, net.TaskID(t)))
+				steps = append(steps, m.drop(id, net.TaskID(t), state.TaskStarted, state.TaskCanceled, reason))
 			}
 		}
 		steps = append(steps, m.closeCase(id, to, failure, before, teardown))

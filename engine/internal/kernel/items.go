@@ -152,6 +152,7 @@ func accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 type move struct {
 	do      workitem.Action
 	payload json.RawMessage
+	reason  *workitem.Failure // of a teardown, which has no payload
 	calls   calls
 }
 
@@ -222,8 +223,8 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 	}
 }
 
-// tearDown cancels an item because its owner ended: no action runs, no policy is asked.
-func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
+// tearDown cancels an item because its owner ended: no action runs, no policy is asked. The reason may be nil.
+func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
@@ -235,7 +236,7 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID) step {
 		if err != nil {
 			return err
 		}
-		return m.moved(c, t, spec, it, move{do: workitem.Cancel}, false)
+		return m.moved(c, t, spec, it, move{do: workitem.Cancel, reason: reason}, false)
 	}
 }
 
@@ -250,7 +251,9 @@ func (m *Machine) moved(
 	case workitem.Complete:
 		e.Output = mv.payload
 	case workitem.Fail, workitem.Cancel:
-		e.Failure = failureIn(mv.payload)
+		if e.Failure = mv.reason; e.Failure == nil {
+			e.Failure = failureIn(mv.payload)
+		}
 	}
 	if err := m.emit(e); err != nil {
 		return err

@@ -30,7 +30,7 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 				steps = append(steps, m.cancelTask(id, u))
 				m.touchedOf(c).retry.Add(int(u))
 			case state.TaskEnabled:
-				steps = append(steps, m.drop(id, u, state.TaskEnabled, state.TaskCanceled))
+				steps = append(steps, m.drop(id, u, state.TaskEnabled, state.TaskCanceled, nil))
 				emptied = append(emptied, c.Net.PrivateInputs(u)...)
 				m.touchedOf(c).retry.Add(int(u))
 			}

@@ -226,23 +226,28 @@ func (m *Machine) leave(
 		}
 		m.touchBusy(c, t)
 		m.then(rest(c, spec)...)
-		m.then(m.disown(id, t, generation))
+		var reason *workitem.Failure
+		if to == state.TaskFailed {
+			reason = lost
+		}
+		m.then(m.disown(id, t, generation, reason))
 		return nil
 	}
 }
 
 // withdraw takes an enabling back.
 func (m *Machine) withdraw(id workitem.CaseID, t net.TaskID) step {
-	return m.drop(id, t, state.TaskEnabled, state.TaskDisabled)
+	return m.drop(id, t, state.TaskEnabled, state.TaskDisabled, nil)
 }
 
 // cancelTask cancels a started task.
 func (m *Machine) cancelTask(id workitem.CaseID, t net.TaskID) step {
-	return m.drop(id, t, state.TaskStarted, state.TaskCanceled)
+	return m.drop(id, t, state.TaskStarted, state.TaskCanceled, nil)
 }
 
-// drop ends an activation from outside, with all that it owns; no policy is asked.
-func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskState) step {
+// drop ends an activation from outside, with all that it owns; no policy is asked. The reason is [lost] if the case fails,
+// and nil otherwise.
+func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskState, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
 		task := c.Tasks[t]
@@ -253,7 +258,9 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if err != nil {
 			return err
 		}
-		if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: to, Generation: task.Generation}); err != nil {
+		moved := &state.TaskMoved{Case: id, Task: t, To: to, Generation: task.Generation}
+		moved.Lost = reason != nil && from == state.TaskStarted
+		if err := m.emit(moved); err != nil {
 			return err
 		}
 		hook := m.taskHook(id, t, task.Generation, "onCanceled", spec.Hooks.OnCanceled)
@@ -263,26 +270,26 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if from == state.TaskStarted {
 			m.touchBusy(c, t)
 		}
-		m.then(m.disown(id, t, task.Generation), hook, m.letGo)
+		m.then(m.disown(id, t, task.Generation, reason), hook, m.letGo)
 		return nil
 	}
 }
 
 // disown cancels the live items, child cases and jobs of an activation.
-func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int) step {
+func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
 		name := c.Net.TaskName(t)
 		var steps []step
 		for it := range c.Items.All() {
 			if it.Task == name && it.Generation == generation && it.State.Live() {
-				steps = append(steps, m.tearDown(id, it.ID))
+				steps = append(steps, m.tearDown(id, it.ID, reason))
 			}
 		}
 		if c.Net.Task(t).Kind == net.Composite {
 			children := slices.Collect(m.tree.Brood(id, name, generation))
 			for _, child := range slices.Backward(children) {
-				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, nil, true))
+				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, reason, true))
 			}
 		}
 		m.then(steps...)

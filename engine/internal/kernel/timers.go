@@ -65,7 +65,7 @@ func (m *Machine) late(it *workitem.Item, a workitem.Action, reason *workitem.Fa
 	}
 	id, item := it.Case, it.ID
 	return func() error {
-		m.then(m.askedAct(id, item, move{a, payload, c}))
+		m.then(m.askedAct(id, item, move{do: a, payload: payload, calls: c}))
 		if it := m.tree.Case(id).Item(item); a == workitem.Fail && it != nil && it.State == workitem.Initialized {
 			m.then(m.askedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
 		}

@@ -21,6 +21,7 @@ type asking struct {
 	command workflow.Command
 	about   string // the id of the case or work item, or the beginning of it
 	data    data
+	reason  string // of a repair
 	timeout time.Duration
 	queue   bool
 }
@@ -44,7 +45,8 @@ func (q *asking) patience(cmd *cobra.Command) {
 
 // find finds what the command is about.
 func (q *asking) find(ctx context.Context, r store.Reader) error {
-	if q.command.Kind == workflow.KindAct {
+	switch q.command.Kind {
+	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip:
 		return resolve(ctx, r, itemIDs, q.about, &q.command.Item)
 	}
 	return resolve(ctx, r, caseIDs, q.about, &q.command.Case)
@@ -65,6 +67,9 @@ func (q *asking) complete() error {
 		if q.command.Reason, err = builder.DecodeFailure(q.data.json); err != nil {
 			err = fmt.Errorf("the reason of the cancellation: %w", err)
 		}
+	case q.reason != "":
+		q.command = workflow.With(q.command, workflow.Because(q.reason))
+		q.command.Payload = q.data.json
 	case q.command.Action == workitem.Fail:
 		q.command.Payload = retryable(q.data.json)
 	default:

@@ -14,9 +14,9 @@ import (
 // kase is the command "case".
 func (a *app) kase() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "case", Short: "start, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "case", Short: "start, cancel, resume or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
-	cmd.AddCommand(a.caseStart(), a.caseCancel(), a.caseRemove())
+	cmd.AddCommand(a.caseStart(), a.caseCancel(), a.caseResume(), a.caseRemove())
 	return cmd
 }
 

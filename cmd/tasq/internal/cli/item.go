@@ -14,7 +14,7 @@ import (
 // item is the command "item".
 func (a *app) item() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "item", Short: "start, complete, fail, cancel or reset a work item", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "item", Short: "start, complete, fail, cancel, reset, retry or skip a work item", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
 	for _, action := range []struct {
 		do          workitem.Action
@@ -39,6 +39,7 @@ func (a *app) item() *cobra.Command {
 		sub.Long = paragraph(strings.ToUpper(action.short[:1]) + action.short[1:] + ". " + action.more)
 		cmd.AddCommand(sub)
 	}
+	cmd.AddCommand(a.itemRetry(), a.itemSkip())
 	return cmd
 }
 

@@ -86,7 +86,7 @@ func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*state.Cas
 	switch c.Kind {
 	case workflow.KindStart:
 		return nil, nil
-	case workflow.KindAct:
+	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip:
 		it, err := findItem(ctx, r, c.Item)
 		if err != nil {
 			return nil, err

@@ -39,6 +39,10 @@ func subject(e state.Change) workitem.CaseID {
 		return e.Case
 	case *state.CaseEnded:
 		return e.Case
+	case *state.CaseResumed:
+		return e.Case
+	case *state.TaskResumed:
+		return e.Case
 	case *state.CaseRemoved:
 		return e.Case
 	case *state.TaskMoved:
@@ -103,6 +107,10 @@ func (s *story) words(e state.Change, at time.Time) string {
 		return "case begun: its first work has started"
 	case *state.CaseEnded:
 		return s.caseEnded(e)
+	case *state.CaseResumed:
+		return "case resumed: it goes on where it failed"
+	case *state.TaskResumed:
+		return fmt.Sprintf("%s started again (activation %d)", s.task(e.Case, e.Task), e.Generation)
 	case *state.CaseRemoved:
 		return "case removed, with all that it had"
 	case *state.TaskMoved:

@@ -1,0 +1,47 @@
+package builder
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Resume has the run, which has failed, go on where it failed: a fresh item, which is the next attempt, takes over the steps that
+// were done. The error wraps workflow.ErrNotFailed if the run has not failed. To begin again as a fresh run see [Run.Restart].
+func (r Run[Out]) Resume(ctx context.Context, e workflow.Doer, opts ...workflow.Option) error {
+	if _, err := r.do(ctx, e, workflow.Resume(r.ID, nil), opts); err != nil {
+		return fmt.Errorf("resume %s: %w", r, err)
+	}
+	return nil
+}
+
+// Retry has the work of an item tried again, now, with the input that it had: one that waits for its next attempt has it at once,
+// and one that failed is replaced by a fresh one. A case that it failed goes on. The error wraps workflow.ErrNotFailed if there is
+// nothing to try again.
+func (t *TaskRef[In, Out]) Retry(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
+	return t.act(ctx, e, workflow.Retry(item, nil), opts)
+}
+
+// RetryWith is like [TaskRef.Retry], with another input. The error wraps a *domain.InvalidError if the input breaks its own rules.
+func (t *TaskRef[In, Out]) RetryWith(
+	ctx context.Context, e workflow.Doer, item workitem.ID, in In, opts ...workflow.Option,
+) error {
+	payload, err := encode(in)
+	if err != nil {
+		return fmt.Errorf("retry work item %s of %s: %w", item, t.Name(), err)
+	}
+	return t.act(ctx, e, workflow.Retry(item, payload), opts)
+}
+
+// Skip completes an item with an output as if its work had given it: a live one, or one that failed, whose case goes on then.
+func (t *TaskRef[In, Out]) Skip(
+	ctx context.Context, e workflow.Doer, item workitem.ID, out Out, opts ...workflow.Option,
+) error {
+	payload, err := encode(out)
+	if err != nil {
+		return fmt.Errorf("skip work item %s of %s: %w", item, t.Name(), err)
+	}
+	return t.act(ctx, e, workflow.Skip(item, payload), opts)
+}

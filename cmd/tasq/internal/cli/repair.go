@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// repairing are the flags of the commands that repair.
+func (q *asking) repairing(cmd *cobra.Command, what string) {
+	q.flags(cmd, what)
+	cmd.Flags().StringVar(&q.reason, "reason", "", "`why`, for the history")
+}
+
+func (a *app) caseResume() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "resume CASE", Short: "have a failed case go on where it failed",
+		Long: paragraph("Have a case that failed go on where it failed. Each work item that failed, or that was canceled because of the " +
+			"failure, has a fresh one in its place; what was done stays done. If the case failed the cases above it, they go on too. " +
+			"The data are another input for the one work item that failed."),
+		Example: `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
+  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'`,
+		Args: exactly("the id of a CASE"),
+	}
+	q.repairing(cmd, "input of the fresh work item")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Kind = workflow.KindResume
+		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
+			return checkID(caseIDs, q.about)
+		}
+		result, err := o.do(ctx, q)
+		if err != nil || q.queue {
+			return err
+		}
+		return a.view(ctx, func(r store.Reader) error {
+			c, err := findCase(ctx, r, result.Case)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.object(rowOfCase(c))
+			}
+			return a.say("case %s of %s goes on: it is %s", c.ID, c.Workflow, c.State)
+		})
+	})
+	return cmd
+}
+
+func (a *app) itemRetry() *cobra.Command {
+	cmd, q := a.itemRepair(workflow.KindRetry)
+	cmd.Short = "try the work of an item again, now"
+	cmd.Long = paragraph("Try the work of an item again, now. One that waits for its next attempt has it at once. One that failed, or " +
+		"whose job was given up, is replaced by a fresh one; a case that it failed goes on. The data are another input.")
+	q.repairing(cmd, "input of the fresh work item")
+	return cmd
+}
+
+func (a *app) itemSkip() *cobra.Command {
+	cmd, q := a.itemRepair(workflow.KindSkip)
+	cmd.Short = "complete a work item without its work"
+	cmd.Long = paragraph("Complete a work item with an output, as if its work had given it. One that failed is replaced by a fresh one " +
+		"first; a case that it failed goes on.")
+	q.repairing(cmd, "output of the item")
+	cmd.Flags().StringSliceVar(&q.command.Route, "to", nil,
+		"`names` of the tasks or conditions that the task's xor- or or-split goes to, if this ends the task")
+	return cmd
+}
+
+// itemRepair is a command that repairs a work item, and shows the one that takes its place.
+func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{Use: string(kind) + " ITEM", Args: exactly("the id of a work ITEM")}
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Kind = kind
+		if q.about = args[0]; checkID(itemIDs, q.about) != nil {
+			return checkID(itemIDs, q.about)
+		}
+		result, err := o.do(ctx, q)
+		if err != nil || q.queue {
+			return err
+		}
+		return a.view(ctx, func(r store.Reader) error {
+			it, err := findItem(ctx, r, result.Item)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return a.object(rowOfItem(it))
+			}
+			return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
+		})
+	})
+	return cmd, q
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// resume has a failed case go on. Which one that is, its tree decides, so the key is remembered when it is known.
+func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return repair(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
+		if r.Case, err = m.Resume(c.Case, c.Payload); err != nil {
+			return r, err
+		}
+		return r, m.Because(r.Case, c.Reason)
+	})
+}
+
+// repairItem tries an item again, or skips it.
+func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, at, err := x.openItem(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return repair(tx, u, o, func(m *kernel.Machine) (workflow.Result, error) {
+		item, err := workitem.ID{}, m.Because(at.ID, c.Reason)
+		switch {
+		case err != nil:
+		case c.Kind == workflow.KindRetry:
+			item, err = m.Retry(c.Item, c.Payload)
+		default:
+			item, err = m.Skip(c.Item, c.Payload, c.Route)
+		}
+		return workflow.Result{Case: at.ID, Item: item}, err
+	})
+}
+
+// repair runs a command whose result is known once it is done, and keeps it for its key then.
+func repair(
+	tx *commit.Tx, u *commit.TreeWrite, o commit.Operation, f func(*kernel.Machine) (workflow.Result, error),
+) (workflow.Result, error) {
+	var result workflow.Result
+	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
+	_, err := tx.On(u, unkeyed, result, func(m *kernel.Machine) (err error) {
+		result, err = f(m)
+		return err
+	})
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return result, tx.Remember(u, o, result)
+}
+
+// openItem opens the tree of a command's item, and returns its case; it must be of the task that the command is restricted to.
+func (x *Executor) openItem(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, *state.Case, error) {
+	root, err := tx.RootOfItem(c.Item)
+	if err != nil {
+		return nil, nil, fmt.Errorf("work item %s: %w", c.Item, err)
+	}
+	u, err := tx.Open(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, it := u.Tree.Item(c.Item)
+	if it == nil {
+		return nil, nil, x.missing(tx, c)
+	}
+	if c.Workflow != "" && at.Workflow != c.Workflow || c.Task != "" && it.Task != c.Task {
+		return nil, nil, fmt.Errorf("work item %s belongs to task %s/%s, and the action was asked of task %s/%s: %w",
+			c.Item, at.Workflow, it.Task, c.Workflow, c.Task, store.ErrNotFound)
+	}
+	return u, at, nil
+}

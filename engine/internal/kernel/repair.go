@@ -1,0 +1,138 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Because notes why somebody asked for a command on a case. A nil reason is not noted.
+func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
+	if reason == nil || m.tree.Case(id) == nil {
+		return nil
+	}
+	return m.emit(&state.Noted{Case: id, Task: -1, Code: state.NoteReason, Text: reason.String()})
+}
+
+// Retry tries the work of an item again, now. An item that waits for its next attempt has it at once. One that failed, or
+// whose job was given up, is replaced by a fresh one, with another input if one is given; if its case failed, the case is
+// resumed. It returns the item that is tried.
+//
+// The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing.
+func (m *Machine) Retry(id workitem.ID, input json.RawMessage) (workitem.ID, error) {
+	c, it := m.tree.Item(id)
+	if it == nil {
+		return id, fmt.Errorf("work item %s: %w", id, ErrNotFound)
+	}
+	if it.State.Live() && len(input) == 0 && m.bringForward(c, it) {
+		return id, m.run(0)
+	}
+	return m.replace(c, it, input)
+}
+
+// bringForward has an item that waits for its time be worked on now, and reports whether it waited.
+func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
+	for _, j := range c.Jobs.Of(it.ID) {
+		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
+			continue
+		}
+		m.then(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
+		return true
+	}
+	return false
+}
+
+// replace opens a fresh item in place of one that failed, or whose job was given up: that attempt has failed then.
+func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessage) (workitem.ID, error) {
+	r := &resumption{item: it.ID, input: input}
+	t, _ := c.Net.TaskByName(it.Task)
+	failed := it.State == workitem.Failed || isLost(it.Failure)
+	switch {
+	case it.State == workitem.Started && m.givenUp(c, it):
+		f := &workitem.Failure{Code: workitem.CodeError, Message: "its job was given up"}
+		if err := m.emit(&state.ItemMoved{Case: c.ID, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: m.by,
+			At: m.now}); err != nil {
+			return it.ID, err
+		}
+		if err := m.cancelJobs(c.ID, c.Jobs.Of(it.ID)); err != nil {
+			return it.ID, err
+		}
+	case !failed:
+		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be tried again: it %w; it is %s", it.ID, c.Workflow, it.Label(),
+			workflow.ErrNotFailed, it.State)
+	case !it.Successor.IsZero():
+		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be tried again: %w: item %s has replaced it", it.ID, c.Workflow,
+			it.Label(), workflow.ErrNotFailed, it.Successor)
+	case c.State.Final():
+		if _, err := m.resume(c.ID, r); err != nil {
+			return it.ID, err
+		}
+		return m.successor(it.ID)
+	}
+	if err := m.succeed(c.ID, t, m.tree.Case(c.ID).Item(it.ID), r); err != nil {
+		return it.ID, err
+	}
+	m.then(m.letGo)
+	if err := m.run(0); err != nil {
+		return it.ID, err
+	}
+	return m.successor(it.ID)
+}
+
+// givenUp reports whether the work of a started item is a function's, and no job does it.
+func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
+	t, _ := c.Net.TaskByName(it.Task)
+	spec, err := m.spec(c, t)
+	if err != nil || spec.Run == nil {
+		return false
+	}
+	for _, j := range c.Jobs.Of(it.ID) {
+		if j.Kind == state.JobRun {
+			return false
+		}
+	}
+	return true
+}
+
+// successor is the item that has replaced another one.
+func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
+	_, it := m.tree.Item(id)
+	if it == nil || it.Successor.IsZero() {
+		return id, fmt.Errorf("work item %s was not tried again: %w: the resumed case did not open it", id, workflow.ErrDeadEnd)
+	}
+	return it.Successor, nil
+}
+
+// Skip completes an item with an output as if its work had given it, without the work: a live one, or one that failed, which
+// a fresh one then replaces. An item that was never started is started without the callback for that. It returns the item
+// that completed.
+func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (workitem.ID, error) {
+	c, it := m.tree.Item(id)
+	if it == nil {
+		return id, fmt.Errorf("work item %s: %w", id, ErrNotFound)
+	}
+	if it.State.Final() {
+		var err error
+		if id, err = m.replace(c, it, nil); err != nil {
+			return id, err
+		}
+		c, it = m.tree.Item(id)
+	}
+	if !it.State.Live() {
+		return id, nil // an automatic one, which has completed by itself
+	}
+	t, _ := c.Net.TaskByName(it.Task)
+	if route != nil {
+		m.choice = &choice{at: c.ID, t: t, to: route}
+	}
+	complete := m.askedAct(c.ID, id, move{do: workitem.Complete, payload: output})
+	if it.State == workitem.Started {
+		m.then(complete)
+	} else {
+		m.then(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
+	}
+	return id, m.run(0)
+}

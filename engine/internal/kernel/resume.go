@@ -1,0 +1,245 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A case that failed is resumed where it failed: what the failure ended goes on, and what was done before stays done. The
+// failure ended three things, and each is known from the tree:
+//
+//   - the activation that failed, and those that were started beside it ([state.Task.Lost]): their tokens are consumed, so
+//     they go on as the activations that they are, with a fresh item in place of each one that failed or was canceled then;
+//   - activations that were only enabled: their tokens are where they were, so they are enabled anew;
+//   - cases below that failed, or were canceled then: they are resumed likewise.
+
+// lost is the reason of what is canceled because its case fails.
+var lost = &workitem.Failure{Code: workitem.CodeCaseFailed, Message: "its case failed"}
+
+// lostBy is [lost] if a case that ends so takes along what a resume opens again; nil otherwise.
+func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
+	if to == state.CaseFailed || isLost(failure) {
+		return lost
+	}
+	return nil
+}
+
+func isLost(f *workitem.Failure) bool { return f != nil && f.Code == workitem.CodeCaseFailed }
+
+// resumption is one resume: of a case, or for the sake of one of its work items.
+type resumption struct {
+	item  workitem.ID     // that the input is for; zero for the one that failed
+	input json.RawMessage // nil if every fresh item takes that of its predecessor
+	given int             // how many items have taken the input
+}
+
+// inputOf is the input of the fresh item that takes the place of another one.
+func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
+	if len(r.input) == 0 || r.item != it.ID && !(r.item.IsZero() && it.State == workitem.Failed) {
+		return it.Input
+	}
+	r.given++
+	return r.input
+}
+
+// Resume has a failed case go on where it failed. If the cases above it failed with it, they go on too: the topmost of them
+// is resumed, with all below it that the failure ended. An input, if given, is that of the fresh item in place of the one
+// that failed, of which there must be one then. It returns the case that was resumed.
+//
+// The error wraps [workflow.ErrNotFailed] if the case did not fail, [activities.ErrInactive] if nothing waits for it any
+// more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
+func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.CaseID, error) {
+	return m.resume(id, &resumption{input: input})
+}
+
+func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
+	top, err := m.resumable(id)
+	if err != nil {
+		return id, err
+	}
+	m.then(m.resumeCase(top.ID, r))
+	if err := m.run(0); err != nil {
+		return id, err
+	}
+	if len(r.input) > 0 && r.given != 1 {
+		return id, fmt.Errorf("%w: the input is for the one failed work item of case %s, and there are %d; retry one of them with it",
+			workflow.ErrBadCommand, top.ID, r.given)
+	}
+	return top.ID, m.mustMove(top.ID)
+}
+
+// resumable finds the topmost case that failed with the given one, and refuses what cannot go on.
+func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
+	top := m.tree.Case(id)
+	if top == nil {
+		return nil, fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	for up := m.tree.Case(top.Parent); up != nil && up.State.Final(); up = m.tree.Case(top.Parent) {
+		top = up
+	}
+	switch {
+	case !top.State.Final():
+		return nil, fmt.Errorf("case %s cannot be resumed: it %w; it is %s", top.ID, workflow.ErrNotFailed, top.State)
+	case top.State != state.CaseFailed:
+		return nil, fmt.Errorf("case %s cannot be resumed: it %w; it is %s. Restart it as a fresh case", top.ID, workflow.ErrNotFailed,
+			top.State)
+	case !top.Caller.IsZero():
+		return nil, fmt.Errorf("case %s cannot be resumed: the step that ran it %w, and no longer waits for it", top.ID,
+			activities.ErrInactive)
+	}
+	if parent := m.tree.Case(top.Parent); parent != nil {
+		t, _ := parent.Net.TaskByName(top.ParentTask)
+		if err := m.mustBeActive(parent, t, top.Generation); err != nil {
+			return nil, fmt.Errorf("case %s cannot be resumed: %w", top.ID, err)
+		}
+	}
+	return top, nil
+}
+
+// resumeCase has one case go on, with what its failure ended.
+func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if _, err := m.definition(c); err != nil {
+			return err
+		}
+		if err := mayResume(c); err != nil {
+			return err
+		}
+		before := c.Stands()
+		if err := m.emit(&state.CaseResumed{Case: id, At: m.now}); err != nil {
+			return err
+		}
+		if err := m.untell(id); err != nil {
+			return err
+		}
+		c = m.tree.Case(id)
+		steps := []step{m.childMoved(id, before, c.Stands(), false)}
+		for t := range c.Tasks {
+			task := &c.Tasks[t]
+			if !task.Resumable() {
+				continue
+			}
+			steps = append(steps, m.refill(id, net.TaskID(t), task.Generation, task.State == state.TaskFailed, r))
+			err := m.emit(&state.TaskResumed{Case: id, Task: net.TaskID(t), Generation: task.Generation})
+			if err != nil {
+				return err
+			}
+			m.touchBusy(c, net.TaskID(t))
+		}
+		for t := range c.Tasks {
+			steps = append(steps, m.try(id, net.TaskID(t)))
+		}
+		m.then(append(steps, m.endCheck(id))...)
+		return nil
+	}
+}
+
+// mayResume refuses a case that failed between two activations: a task had completed, and its tokens were never put out.
+func mayResume(c *state.Case) error {
+	begun := false
+	for t := range c.Tasks {
+		if c.Tasks[t].Resumable() {
+			return nil
+		}
+		begun = begun || c.Tasks[t].Generation > 0
+	}
+	if !begun || isLost(c.Failure) || c.Marking[c.Net.End()] > 0 {
+		return nil
+	}
+	return fmt.Errorf("case %s cannot be resumed: %w, since a task had completed whose tokens were never put out (%s). Restart it as "+
+		"a fresh case", c.ID, workflow.ErrDeadEnd, c.Failure)
+}
+
+// untell cancels the calls of completion handlers that have not been made: the case has not ended after all.
+func (m *Machine) untell(id workitem.CaseID) error {
+	c := m.tree.Case(id)
+	d, err := m.definition(c)
+	if err != nil {
+		return err
+	}
+	var calls []*state.Job
+	for j := range c.Jobs.All() {
+		if j.Kind == state.JobTell || j.Kind == state.JobCall && j.Task == "" && d.Handlers[j.Name] != nil {
+			calls = append(calls, j)
+		}
+	}
+	return m.cancelJobs(id, calls)
+}
+
+// refill opens again what an activation lost: its items, or child cases, and its timers, which count from now. One that
+// failed before it had any gets those of its definition.
+func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
+	return func() error {
+		c := m.tree.Case(id)
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		timers := m.startTimers(id, t, generation, spec)
+		switch {
+		case c.Tasks[t].Created == 0:
+			m.then(m.populate(id, t, generation, spec), timers, m.letGo)
+			return nil
+		case c.Net.Task(t).Kind == net.Composite:
+			m.then(append(m.lostCases(c, t, generation, failed, r), timers)...)
+			return nil
+		}
+		m.then(timers, m.letGo)
+		for _, it := range c.Items.Slice() {
+			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
+				continue
+			}
+			if failed && it.State == workitem.Failed || it.State == workitem.Canceled && isLost(it.Failure) {
+				if err := m.succeed(id, t, it, r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// lostCases resumes the child cases of an activation that the failure ended, the oldest first.
+func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed bool, r *resumption) []step {
+	var steps []step
+	for child := range m.tree.Brood(c.ID, c.Net.TaskName(t), generation) {
+		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
+			steps = append(steps, m.resumeCase(child.ID, r))
+		}
+	}
+	slices.Reverse(steps)
+	return steps
+}
+
+// succeed opens a fresh item in place of one that has ended: the next attempt, linked to it, which takes over the steps that
+// its run had finished. It is due when the other one was.
+func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
+	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}
+	if it.Due.After(m.now) {
+		n.After = it.Due.Sub(m.now)
+	}
+	_, err := m.openItem(id, t, it.Generation, n)
+	return err
+}
+
+// mustMove refuses a case of which nothing can be done any more.
+func (m *Machine) mustMove(id workitem.CaseID) error {
+	c := m.tree.Case(id)
+	if c.State.Final() || len(attached(c)) > 0 {
+		return nil
+	}
+	for t := range c.Tasks {
+		if c.Tasks[t].State.Active() {
+			return nil
+		}
+	}
+	return fmt.Errorf("case %s cannot go on: %w, since none of its tasks is enabled or started", id, workflow.ErrDeadEnd)
+}

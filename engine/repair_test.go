@@ -1,0 +1,243 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// shipping is a workflow whose function charges in a step, and then asks a supplier who may be down.
+type shipping struct {
+	*builder.Workflow[string]
+	order   *builder.TaskRef[string, string]
+	down    atomic.Bool
+	charged atomic.Int32
+}
+
+func newShipping(t testing.TB, policy retry.Policy) *shipping {
+	t.Helper()
+	s := new(shipping)
+	s.down.Store(true)
+	b := builder.New[string]("shipping")
+	s.order = builder.Task(b, "order", builder.Work[string, string]{
+		Input: builder.CaseInput(b), OnWorkItemStateChanged: retrying(policy),
+		Run: func(ctx context.Context, item string) (string, error) {
+			_, err := step.Do(ctx, "charge", func(context.Context) (int32, error) { return s.charged.Add(1), nil })
+			if err == nil && s.down.Load() && item != "stock" {
+				err = &workitem.Failure{Code: "supplier-down", Retryable: true}
+			}
+			return "sent " + item, err
+		},
+	})
+	send := builder.Task(b, "send", builder.Work[string, string]{Input: builder.Output(s.order)})
+	b.Path(b.Start(), s.order, send, b.End())
+	var err error
+	s.Workflow, err = b.Build()
+	require.NoError(t, err)
+	return s
+}
+
+func retrying(p retry.Policy) func(context.Context, *activities.Change) error {
+	if p.Attempts == 0 {
+		return nil
+	}
+	return activities.Resume(p)
+}
+
+// notes lists the reasons in the journal, each with who gave it.
+func notes(t testing.TB, e *enginetest.Engine, root workitem.CaseID) (list []string) {
+	t.Helper()
+	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: root}) {
+		require.NoError(t, err)
+		for _, c := range entry.Changes {
+			if n, ok := c.(*state.Noted); ok && n.Code == state.NoteReason {
+				list = append(list, entry.By+" "+strings.Fields(entry.Command)[1]+": "+n.Text)
+			}
+		}
+	}
+	return list
+}
+
+func caseOf(t testing.TB, e *enginetest.Engine, id workitem.CaseID) *state.Case {
+	t.Helper()
+	c, err := e.Case(t.Context(), id)
+	require.NoError(t, err)
+	return c
+}
+
+func TestAFailedCaseGoesOnWhereItFailed(t *testing.T) {
+	t.Parallel()
+	s := newShipping(t, retry.Constant(2, time.Minute))
+	e := enginetest.New(t, s)
+	id, err := s.Start(t.Context(), e, "book")
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	require.Equal(t, state.CaseFailed, caseOf(t, e, id).State)
+
+	resume := workflow.Resume(id, nil, workflow.By("ann"), workflow.Because("supplier is back"), workflow.Key("r1"))
+	result, err := e.Do(t.Context(), resume)
+	require.NoError(t, err)
+	require.Equal(t, id, result.Case)
+	e.Drain()
+	require.Equal(t, []string{"order.1.1 failed", "order.1.2 failed", "order.1.3 failed"}, e.States(id),
+		"the attempts of the policy are used up: the supplier is still down")
+
+	s.down.Store(false)
+	again, err := e.Do(t.Context(), resume)
+	require.NoError(t, err)
+	require.Equal(t, result, again, "the key has its answer, and nothing happens")
+	e.Drain()
+	require.Equal(t, state.CaseFailed, caseOf(t, e, id).State)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Resume(id, nil)))
+	e.Drain()
+	require.Equal(t, []string{"order.1.1 failed", "order.1.2 failed", "order.1.3 failed", "order.1.4 completed", "send.1.1 initialized"},
+		e.States(id))
+	require.EqualValues(t, 1, s.charged.Load(), "the step that was done stays done")
+	last := e.Item(id, "order.1.4")
+	require.Equal(t, 4, last.Attempt)
+	require.Equal(t, e.Item(id, "order.1.3").ID, last.Predecessor)
+	enginetest.CompleteItem(e, id, "send", "on its way")
+	c := caseOf(t, e, id)
+	require.Equal(t, state.CaseCompleted, c.State)
+	require.Nil(t, c.Failure)
+	require.Equal(t, []string{"ann resume: supplier is back"}, notes(t, e, id))
+	_, err = e.Do(t.Context(), workflow.Resume(id, nil))
+	require.ErrorIs(t, err, workflow.ErrNotFailed)
+	require.Equal(t, "not-failed", engine.Code(err))
+}
+
+func TestAFailedCaseGoesOnWithAnotherInput(t *testing.T) {
+	t.Parallel()
+	s := newShipping(t, retry.Policy{})
+	e := enginetest.New(t, s)
+	id, err := s.Start(t.Context(), e, "book")
+	require.NoError(t, err)
+	e.Drain()
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Resume(id, []byte(`"stock"`))))
+	e.Drain()
+	require.Equal(t, "sent stock", enginetest.OutputOf[string](e, id, "order.1.2"))
+	require.Error(t, enginetest.Do(t.Context(), e, workflow.Resume(id, []byte(`5`))))
+
+	other, err := s.Start(t.Context(), e, "pen")
+	require.NoError(t, err)
+	e.Drain()
+	require.Error(t, enginetest.Do(t.Context(), e, workflow.Resume(other, []byte(`5`))), "the input is no text")
+	require.Equal(t, state.CaseFailed, caseOf(t, e, other).State, "a command that is refused does nothing")
+	require.NoError(t, s.order.RetryWith(t.Context(), e, e.Item(other, "order.1.1").ID, "stock"))
+	e.Drain()
+	require.Equal(t, "sent stock", enginetest.OutputOf[string](e, other, "order.1.2"))
+}
+
+func TestAnAttemptIsMadeNow(t *testing.T) {
+	t.Parallel()
+	s := newShipping(t, retry.Constant(3, time.Hour))
+	e := enginetest.New(t, s)
+	id, err := s.Start(t.Context(), e, "book")
+	require.NoError(t, err)
+	e.Drain()
+	waits := e.Item(id, "order")
+	require.NoError(t, s.order.Retry(t.Context(), e, waits.ID, workflow.By("ann"), workflow.Because("now")))
+	e.Drain()
+	require.Equal(t, []string{"order.1.1 failed", "order.1.2 failed", "order.1.3 initialized"}, e.States(id))
+	require.Equal(t, []string{"ann retry: now"}, notes(t, e, id))
+	s.down.Store(false)
+	require.NoError(t, s.order.Retry(t.Context(), e, e.Item(id, "order").ID))
+	e.Drain()
+	require.Equal(t, "sent book", enginetest.OutputOf[string](e, id, "order.1.3"))
+	err = s.order.Retry(t.Context(), e, waits.ID)
+	require.ErrorIs(t, err, workflow.ErrNotFailed)
+}
+
+func TestWorkIsSkippedWithAnOutput(t *testing.T) {
+	t.Parallel()
+	s := newShipping(t, retry.Constant(2, time.Hour))
+	e := enginetest.New(t, s)
+	failed, err := s.Start(t.Context(), e, "book")
+	require.NoError(t, err)
+	e.Advance(2 * time.Hour)
+	waits, err := s.Start(t.Context(), e, "pen")
+	require.NoError(t, err)
+	e.Drain()
+	for id, label := range map[workitem.CaseID]string{failed: "order.1.2", waits: "order.1.2"} {
+		require.NoError(t, s.order.Skip(t.Context(), e, e.Item(id, label).ID, "by courier", workflow.By("bob"), workflow.Because("by phone")))
+		e.Drain()
+		require.JSONEq(t, `"by courier"`, string(e.Item(id, "send").Input))
+		require.Equal(t, []string{"bob skip: by phone"}, notes(t, e, id))
+	}
+	require.Equal(t, []string{"order.1.1 failed", "order.1.2 failed", "order.1.3 completed", "send.1.1 initialized"}, e.States(failed))
+	require.Equal(t, []string{"order.1.1 failed", "order.1.2 completed", "send.1.1 initialized"}, e.States(waits))
+}
+
+// once is a policy that does not try again.
+var once = builder.Retry(func(p *retry.Policy) { p.Attempts = 1 })
+
+// A completion handler that has not been told of the failure is not told of it; it is told of the end that comes.
+func TestAResumedRunTellsItsEnd(t *testing.T) {
+	t.Parallel()
+	var ends []string
+	broken, down := true, true
+	told := builder.Handler("told", func(_ context.Context, c *builder.Completion[int], _ struct{}) error {
+		if broken {
+			return errors.New("not now")
+		}
+		ends = append(ends, string(c.State))
+		return nil
+	})
+	f := builder.MustFunc("work", func(context.Context, int) (int, error) {
+		if down {
+			return 0, errors.New("down")
+		}
+		return 7, nil
+	}, builder.Handles(told), builder.Keep(time.Hour), once)
+	e := enginetest.New(t, f)
+	run, err := f.Run(t.Context(), e, 1, builder.OnComplete(told, struct{}{}))
+	require.NoError(t, err)
+	e.Drain()
+	require.Equal(t, state.CaseFailed, caseOf(t, e, run.ID).State)
+	broken, down = false, false
+	require.NoError(t, run.Resume(t.Context(), e))
+	e.Drain()
+	v, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+	require.Equal(t, []string{"completed"}, ends)
+	e.Advance(time.Minute)
+	require.Equal(t, []string{"completed"}, ends, "the call that had failed is not made")
+}
+
+// The time that a failed case is kept ends with its failure: a resumed one is not removed.
+func TestAResumedCaseIsKept(t *testing.T) {
+	t.Parallel()
+	f := builder.MustFunc("work", func(ctx context.Context, n int) (int, error) {
+		if w, _ := builder.WorkFrom(ctx); w.Attempt == 1 {
+			return 0, errors.New("down")
+		}
+		return step.Await[int](ctx, "later")
+	}, builder.Keep(time.Hour), once)
+	e := enginetest.New(t, f)
+	id, err := f.Start(t.Context(), e, 1)
+	require.NoError(t, err)
+	e.Advance(30 * time.Minute)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Resume(id, nil)))
+	e.Advance(3 * time.Hour)
+	require.Equal(t, state.CaseStarted, caseOf(t, e, id).State)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "later", 5)))
+	e.Drain()
+	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
+}
