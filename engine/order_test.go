@@ -262,5 +262,5 @@ func TestAPolicyThatFailsAtTheStartFailsTheCase(t *testing.T) {
 	c, err := e.Case(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, state.CaseFailed, c.State)
-	require.Equal(t, []string{"t.1.1 canceled 1"}, items(t, e, id))
+	require.Equal(t, []string{"t.1.1 canceled 1 case-failed"}, items(t, e, id))
 }
