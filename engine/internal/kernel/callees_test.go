@@ -109,12 +109,12 @@ func TestAResumedItemTakesOverSteps(t *testing.T) {
 		require.NoError(t, err)
 		if name == "retry" {
 			require.Equal(t, "run=done a.1.1=failed a.1.2=initialized +run", did)
-			w.resume()
+			w.reclaim()
 			require.Empty(t, w.work.Steps)
 			continue
 		}
 		require.Equal(t, "run=done a.1.1=failed a.1.2=initialized +run [a=done [wait=done [b=done", did)
-		w.resume()
+		w.reclaim()
 		require.Len(t, w.work.Steps, 3)
 		for i, s := range w.work.Steps {
 			require.Equal(t, []string{"a", "wait", "b"}[i], s.Name)
@@ -124,7 +124,7 @@ func TestAResumedItemTakesOverSteps(t *testing.T) {
 		}
 		_, err = w.settle(w.work, workitem.Failf("busy", "later"))
 		require.NoError(t, err)
-		w.resume()
+		w.reclaim()
 		require.Len(t, w.work.Steps, 3, "each run takes over from the one before it alone")
 	}
 }
@@ -169,7 +169,7 @@ func TestAWorkerLearnsOfEarlierAttempts(t *testing.T) {
 		_, err := w.settle(w.work, workitem.Failf("busy", "later"))
 		require.NoError(t, err)
 		w.now = w.now.Add(time.Minute)
-		w.resume()
+		w.reclaim()
 		require.Equal(t, attempt, w.work.Attempt)
 		require.Equal(t, first, w.work.First)
 		require.Equal(t, began, w.work.Began)

@@ -44,7 +44,7 @@ func TestACallIsRetried(t *testing.T) {
 	require.Equal(t, w.now.Add(time.Minute), j.Due)
 	require.Equal(t, failure, j.Failure)
 	require.Empty(t, j.Owner)
-	require.Equal(t, "call:f=running", w.resume())
+	require.Equal(t, "call:f=running", w.reclaim())
 	require.Equal(t, 2, w.work.Attempt)
 	require.Equal(t, 2, w.work.Run)
 	did, err = w.settle(w.work, failure)
@@ -82,7 +82,7 @@ func TestACallHasATimeInAll(t *testing.T) {
 	_, err := w.settle(w.work, workitem.Failf("busy", "later"))
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Minute)
-	w.resume()
+	w.reclaim()
 	did, err := w.settle(w.work, workitem.Failf("busy", "later"))
 	require.NoError(t, err)
 	require.Equal(t, "call:f=failed note:incident", did)
@@ -150,7 +150,7 @@ func TestALeaseIsKeptAndGivenUp(t *testing.T) {
 	_, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(workitem.JobID{7}) })
 	require.ErrorIs(t, err, kernel.ErrLeaseLost)
 
-	w.resume()
+	w.reclaim()
 	failure := workitem.Failf("refused", "by the transaction")
 	for name, command := range map[string]func(m *kernel.Machine) error{
 		"renew":   func(m *kernel.Machine) error { return m.Renew(w.work.Job, old, later) },

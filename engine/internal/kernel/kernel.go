@@ -177,7 +177,7 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it enabled task %s of %s more than %d times; look for a loop of routing or automatic "+
-		"tasks that nobody leaves", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
+		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
 // then pushes steps so that the first is done first, before everything that is on the agenda already.

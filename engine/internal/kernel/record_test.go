@@ -21,6 +21,9 @@ func (h *host) record(change state.Change) {
 
 // Steps implements kernel.Host.
 func (h *host) Steps(owner [16]byte) (list []*workitem.Step, err error) {
+	if h.broken != nil {
+		return nil, h.broken
+	}
 	for _, s := range h.steps {
 		if s.Owner() == owner {
 			list = append(list, s)

@@ -150,12 +150,12 @@ func (m *Machine) Suspend(
 	m.refresh(c.ID, stored)
 	c = m.tree.Case(c.ID)
 	var due time.Time
-	waits := 0
+	waits := false
 	for s := range c.Steps.All() {
 		if s.Job != id || !wakes(s) {
 			continue
 		}
-		waits++
+		waits = true
 		if !s.Due.After(m.now) && !s.Due.IsZero() {
 			return stored, false, nil // an attempt that is due already
 		}
@@ -163,7 +163,7 @@ func (m *Machine) Suspend(
 			due = s.Due
 		}
 	}
-	if waits == 0 || !allWait(c, steps, stored, known) {
+	if !waits || !allWait(c, steps, stored, known) {
 		return stored, false, nil
 	}
 	err = m.moveJob(c.ID, j, func(e *state.JobMoved) {

@@ -62,7 +62,7 @@ func (w *worker) write(steps ...*workitem.Step) (stored []*workitem.Step, did st
 }
 
 // resume claims the job once more.
-func (w *worker) resume() string {
+func (w *worker) reclaim() string {
 	w.t.Helper()
 	work, did := w.claim()
 	w.work = work
@@ -108,7 +108,7 @@ func TestAJobSleeps(t *testing.T) {
 	_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(w.work.Job, "worker", w.now); return err })
 	require.ErrorIs(t, err, kernel.ErrNotDue)
 	w.now = began.Add(time.Minute)
-	require.Equal(t, "short=done run=running", w.resume())
+	require.Equal(t, "short=done run=running", w.reclaim())
 	require.Equal(t, 1, w.work.Run)
 	require.Equal(t, int64(2), w.work.Fence)
 	var names []string
@@ -149,7 +149,7 @@ func TestARecordedStepForgetsCrashes(t *testing.T) {
 	w := working(t, function(t, "w"))
 	_, err := w.command(func(m *kernel.Machine) error { return m.Release(w.work.Job, w.work.Fence, true) })
 	require.NoError(t, err)
-	w.resume()
+	w.reclaim()
 	w.write()
 	require.Equal(t, 1, w.live()[0].Crashes)
 	_, did := w.write(done("a", `1`))
@@ -180,7 +180,7 @@ func TestAnEventIsWaitedFor(t *testing.T) {
 	require.JSONEq(t, `3`, string(w.host.step("wait 3").Result))
 	require.Equal(t, w.now, w.live()[0].Due, "at once")
 	require.Equal(t, "^stop vstop wait 4=done", w.send("stop", `4`), "it has been woken already")
-	require.Equal(t, "run=running", w.resume())
+	require.Equal(t, "run=running", w.reclaim())
 }
 
 // An event that a case does not take is refused: the case is not there, or has ended.
@@ -257,7 +257,7 @@ func TestAStepThatIsToBeTriedAgain(t *testing.T) {
 	require.True(t, suspended)
 	require.Equal(t, "[do=waiting run=waiting", did)
 	w.now = w.now.Add(time.Minute)
-	require.Equal(t, "run=running", w.resume())
+	require.Equal(t, "run=running", w.reclaim())
 	_, suspended = w.suspend()
 	require.False(t, suspended, "the attempt is due")
 	s := *w.host.step("do")
@@ -311,7 +311,7 @@ func TestAJobIsNotSuspendedForWhatHasCome(t *testing.T) {
 	known = known[1:]
 	require.True(t, suspend(), "the first is known")
 	w.send("stop", `2`)
-	w.resume()
+	w.reclaim()
 	require.False(t, suspend(nap("nap", w.now.Add(time.Hour))), "beside a step that waits, another one has ended")
 	canceled := *w.host.step("nap")
 	canceled.State = workitem.StepCanceled

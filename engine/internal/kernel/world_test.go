@@ -26,6 +26,7 @@ type host struct {
 	gate kernel.Gate
 	ids  uint64
 
+	broken  error            // steps cannot be read
 	abandon bool             // callbacks take too long, and are left behind
 	steps   []*workitem.Step // all that were ever recorded, as a store keeps them
 }
