@@ -172,7 +172,7 @@ func TestApplyChildCases(t *testing.T) {
 		apply(t, tree, &state.CaseOpened{Case: c})
 		return id
 	}
-	tally := func() workitem.Tally { return tree.Children(caseID, "cases", 2) }
+	tally := func() workitem.Tally { return tree.ChildTally(caseID, "cases", 2) }
 	a, b := open(1, workitem.JobID{}), open(2, workitem.JobID{})
 	open(3, workitem.JobID{8})
 	require.Equal(t, 2, tree.Case(caseID).Tasks[0].Created)
@@ -184,7 +184,7 @@ func TestApplyChildCases(t *testing.T) {
 	require.Equal(t, noon, tree.Case(b).Ended)
 	require.Equal(t, noon, tree.Case(b).KeepUntil)
 	require.JSONEq(t, `1`, string(tree.Case(b).Output))
-	require.Equal(t, workitem.Tally{}, tree.Children(caseID, "cases", 1))
+	require.Equal(t, workitem.Tally{}, tree.ChildTally(caseID, "cases", 1))
 	apply(t, tree, &state.CaseResumed{Case: b})
 	require.Equal(t, workitem.Tally{Started: 2}, tally())
 	require.Zero(t, tree.Case(b).Ended)

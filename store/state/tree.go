@@ -23,7 +23,7 @@ type Tree struct {
 	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
 	ownersLimit int
 
-	broods map[brood]*workitem.Tally // see Children
+	tallies map[siblings]*workitem.Tally // see ChildTally
 }
 
 // Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.

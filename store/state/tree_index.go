@@ -49,38 +49,38 @@ func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 	}
 }
 
-// brood is the child cases of one activation of a composite task.
-type brood struct {
+// siblings are the child cases of one activation of a composite task.
+type siblings struct {
 	parent     workitem.CaseID
 	task       string
 	generation int
 }
 
-func broodOf(c *Case) brood { return brood{c.Parent, c.ParentTask, c.Generation} }
+func siblingsOf(c *Case) siblings { return siblings{c.Parent, c.ParentTask, c.Generation} }
 
-// Children counts the child cases of an activation of a composite task by where they stand.
-func (t *Tree) Children(parent workitem.CaseID, task string, generation int) workitem.Tally {
-	b := brood{parent, task, generation}
-	if kept := t.broods[b]; kept != nil {
+// ChildTally counts the child cases of an activation of a composite task by where they stand.
+func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) workitem.Tally {
+	b := siblings{parent, task, generation}
+	if kept := t.tallies[b]; kept != nil {
 		return *kept
 	}
 	var tally workitem.Tally
-	for c := range t.Brood(parent, task, generation) {
+	for c := range t.Children(parent, task, generation) {
 		tally.Add(c.Stands(), false)
 	}
 	if tally.Total() > few {
-		if t.broods == nil {
-			t.broods = make(map[brood]*workitem.Tally, 1)
+		if t.tallies == nil {
+			t.tallies = make(map[siblings]*workitem.Tally, 1)
 		}
 		kept := tally
-		t.broods[b] = &kept
+		t.tallies[b] = &kept
 	}
 	return tally
 }
 
-// Brood lists the child cases of an activation of a composite task, the latest first. A loop may have made many in
+// Children lists the child cases of an activation of a composite task, the latest first. A loop may have made many in
 // earlier activations; those of the present one are counted, so that nobody looks beyond the first of them.
-func (t *Tree) Brood(parent workitem.CaseID, task string, generation int) iter.Seq[*Case] {
+func (t *Tree) Children(parent workitem.CaseID, task string, generation int) iter.Seq[*Case] {
 	return func(yield func(*Case) bool) {
 		p := t.Case(parent)
 		at, ok := p.Net.TaskByName(task)
@@ -91,13 +91,13 @@ func (t *Tree) Brood(parent workitem.CaseID, task string, generation int) iter.S
 		if present := p.Tasks[at]; present.Generation == generation {
 			left = present.Created
 		}
-		b := brood{parent, task, generation}
+		b := siblings{parent, task, generation}
 		for _, id := range slices.Backward(p.Children) {
 			if left == 0 {
 				return
 			}
 			c := t.Case(id)
-			if c == nil || broodOf(c) != b {
+			if c == nil || siblingsOf(c) != b {
 				continue
 			}
 			if left--; !yield(c) {
@@ -109,7 +109,7 @@ func (t *Tree) Brood(parent workitem.CaseID, task string, generation int) iter.S
 
 // recount moves a child case from one tally to another, if they are kept; a state of None is in neither.
 func (t *Tree) recount(c *Case, from, to workitem.State) {
-	if kept := t.broods[broodOf(c)]; kept != nil {
+	if kept := t.tallies[siblingsOf(c)]; kept != nil {
 		kept.Remove(from, false)
 		kept.Add(to, false)
 	}

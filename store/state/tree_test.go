@@ -105,7 +105,7 @@ func (f *forest) check() {
 	}
 	for _, id := range f.cases {
 		for generation := range 3 {
-			require.Equal(f, want[id][generation], f.tree.Children(id, "cases", generation))
+			require.Equal(f, want[id][generation], f.tree.ChildTally(id, "cases", generation))
 		}
 	}
 	for i, id := range f.items {

@@ -74,7 +74,7 @@ func noOutput(err error) *workitem.Failure {
 // tally counts the items, or the child cases, of an activation.
 func (m *Machine) tally(c *state.Case, t net.TaskID, generation int) workitem.Tally {
 	if c.Net.Task(t).Kind == net.Composite {
-		return m.tree.Children(c.ID, c.Net.TaskName(t), generation)
+		return m.tree.ChildTally(c.ID, c.Net.TaskName(t), generation)
 	}
 	return c.Items.Tally(c.Net.TaskName(t), generation)
 }

@@ -210,7 +210,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 // lostCases resumes the child cases of an activation that the failure ended, the oldest first.
 func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed bool, r *resumption) []step {
 	var steps []step
-	for child := range m.tree.Brood(c.ID, c.Net.TaskName(t), generation) {
+	for child := range m.tree.Children(c.ID, c.Net.TaskName(t), generation) {
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
 			steps = append(steps, m.resumeCase(child.ID, r))
 		}

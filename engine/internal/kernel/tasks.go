@@ -287,7 +287,7 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int, reaso
 			}
 		}
 		if c.Net.Task(t).Kind == net.Composite {
-			children := slices.Collect(m.tree.Brood(id, name, generation))
+			children := slices.Collect(m.tree.Children(id, name, generation))
 			for _, child := range slices.Backward(children) {
 				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, reason, true))
 			}
