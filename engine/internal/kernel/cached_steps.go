@@ -8,7 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// keepSteps has the run of an item go on where that of its predecessor stopped.
+// keepSteps has the run of an item go on where that of its predecessor stopped: the finished steps are copied, as steps of
+// the new job. They are copied and not referred to, so that each run is complete by itself: what an operator forgets or repeats
+// in one attempt does not change the record of another.
 func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
 	steps, err := m.host.Steps(predecessor.ID)
 	if err != nil {
@@ -23,7 +25,10 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 }
 
 // Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand
-// for events that are still to come, so they are made anew.
+// for events that are still to come, so they are made anew: a used one can't be used again.
+//
+// The steps of an owner are listed in the order of their creation, over all its jobs. A reset gives an item another job, whose
+// steps begin behind those of the first; so each step of another job starts the list again, and the last job remains.
 func Finished(steps []*workitem.Step) []*workitem.Step {
 	var done []*workitem.Step
 	for _, s := range steps {

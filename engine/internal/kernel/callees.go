@@ -9,7 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openCallee starts the child case of a step.
+// openCallee starts the child case of a step. The step is recorded first, with the id of its case: the case may end within
+// this command, and has to find the step that waits for it.
 func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	if c.State.Final() {
@@ -40,13 +41,15 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	return s, nil
 }
 
-// refuseCallee records that a child case cannot be started, which is for the function to answer.
+// refuseCallee records that a child case cannot be started, which is for the function to answer: it asked for the case and
+// can do without it, retry later or fail. The failure is fatal to a retry of the step, since the same input is refused again.
 func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
 	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// calleeEnded tells the step that ran a child case how it ended.
+// calleeEnded ends the step that ran a child case as the case ended. A canceled case cancels the step: the function sees a
+// failure that is none of the work's.
 func (m *Machine) calleeEnded(id workitem.CaseID) step {
 	return func() error {
 		child := m.tree.Case(id)
@@ -58,7 +61,7 @@ func (m *Machine) calleeEnded(id workitem.CaseID) step {
 			}
 		}
 		if s == nil {
-			return nil // nobody waits for it any more
+			return nil // the function has given it up, or its job has ended
 		}
 		err := m.moveStep(s, func(e *state.StepMoved) {
 			switch child.State {

@@ -51,7 +51,8 @@ func (m *Machine) firstTasks(id workitem.CaseID) step {
 	}
 }
 
-// startLater has a case begin at a time.
+// startLater has a case begin at a time, by a job of the case itself: it is canceled with the case, survives a restart as
+// any job does, and is given up with a note if the first tasks cannot be enabled (see giveUp).
 func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -93,7 +94,9 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	return child.ID, begin, err
 }
 
-// begin notes that the first work of a case starts: first the composite task that runs it, up to the root.
+// begin notes that the first work of a case starts: first the composite task that runs it, up to the root. It happens once
+// in the life of a case. A case that a step runs has a caller instead of a composite task: its job runs already, so there is
+// nothing above it to start.
 func (m *Machine) begin(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -123,7 +126,8 @@ func (m *Machine) begin(id workitem.CaseID) step {
 	}
 }
 
-// childMoved tells a composite task that one of its cases has moved, and has its policy judge an end.
+// childMoved has a composite task answer the move of one of its child cases, and has its policy judge an end. To its
+// composite task a child case is what a work item is to an atomic one: initialized, started, then one of the final states.
 func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -152,7 +156,13 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 }
 
 // endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves,
-// then its parent is told. A teardown comes from above, so the parent's policy is not asked.
+// then its parent answers. A teardown comes from above, so the parent's policy is not asked: it has decided already, and a
+// second verdict of the same activation would be one too many.
+//
+// A case is marked as ending from here until it has ended. The cancellation of its last item would otherwise be judged, and
+// complete a task of a case that was to be canceled:
+//
+//	cancel case ─▶ cancelTask(a) ─▶ item a.1.1 canceled ─▶ (policy: complete a) is not asked, the case is ending
 func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *workitem.Failure, teardown bool) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -179,7 +189,11 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 	}
 }
 
-// closeCase is the last part of endCase.
+// closeCase is the last part of endCase: the case moves to its final state, with its output, its jobs are canceled, and its
+// hook and then its parent answer. An output that reads what was never given makes a failed case of a completed one, by the
+// same step; any other error of it undoes the command.
+//
+// Jobs are canceled after the case has moved and before its hook runs: what the hook schedules is for after the end, and stays.
 func (m *Machine) closeCase(
 	id workitem.CaseID, to state.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
 ) step {
@@ -228,7 +242,8 @@ func (m *Machine) closeCase(
 	}
 }
 
-// attached lists the live jobs that end with their case.
+// attached lists the live jobs that end with their case: all but the detached ones, which a teardown left behind or a
+// caller asked to outlive it.
 func attached(c *state.Case) []*state.Job {
 	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *state.Job) bool { return j.Detached })
 }
@@ -244,6 +259,8 @@ func leftover(c *state.Case) []net.ConditionID {
 	return left
 }
 
+// mustBeActive refuses what is asked of an activation that is over, or not yet there. The generation distinguishes the activation
+// from a later one of the same task: a worker that reports on the first round of a loop must not act on the second.
 func (m *Machine) mustBeActive(c *state.Case, t net.TaskID, generation int) error {
 	task := c.Tasks[t]
 	if c.State.Final() || !task.State.Active() || task.Generation != generation {

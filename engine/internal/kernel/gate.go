@@ -14,13 +14,22 @@ var ErrAbandoned = errors.New("the transaction of this callback is over")
 // So the gate is open while the user's code has control, every call back into the engine closes it for its length, and
 // the writer that gives up on a callback locks it for good while it is open.
 //
+//	        Out                    Lock
+//	closed ─────▶ open (callback) ─────▶ locked
+//	   ▲           │                       ▲
+//	   └───────────┘ In                    │ End
+//	   └───────────────────────────────────┘
+//
+// The two moves out of open exclude each other, by one compare-and-swap. Either the callback comes in before the lock,
+// and the writer waits for that call to end, or it comes later and is refused.
+//
 // The zero value is closed: the engine's code has control.
 type Gate struct{ state atomic.Int32 }
 
 const (
 	gateClosed = iota // the engine's code runs
 	gateOpen          // the user's code runs
-	gateLocked        // nobody may come in again
+	gateLocked        // the transaction is over: no call comes in again
 )
 
 // Out gives control to the user's code.
@@ -34,7 +43,8 @@ func (g *Gate) In() error {
 	return ErrAbandoned
 }
 
-// End locks the gate when the engine's code has ended the transaction, for who has kept something of it.
+// End locks the gate when the engine's code has ended the transaction. A callback that has kept its scope beyond its
+// return, in a goroutine or a variable, is refused from then on.
 func (g *Gate) End() { g.state.Store(gateLocked) }
 
 // Over reports whether the transaction is over.

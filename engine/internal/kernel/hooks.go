@@ -15,6 +15,8 @@ func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activ
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
 }
 
+// taskHook is the step that calls a hook of an activation; nil if there is none, so that it costs no step. The activation is
+// made when the step runs: what the hooks before it have opened is in its tally.
 func (m *Machine) taskHook(
 	id workitem.CaseID, t net.TaskID, generation int, what string,
 	hook func(context.Context, *activities.Activation) error,
@@ -29,6 +31,8 @@ func (m *Machine) taskHook(
 	}
 }
 
+// changeHook is the step that has a task answer the move of an item or a child case. The details are filled in when it
+// runs, from the tree of that moment, where the item has its output or failure.
 func (m *Machine) changeHook(
 	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, fill func(*activities.Change),
 ) step {
@@ -44,6 +48,7 @@ func (m *Machine) changeHook(
 	}
 }
 
+// itemHook is the step that calls the hook of an item for an action; nil if there is none.
 func (m *Machine) itemHook(
 	id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *workflow.Task,
 ) step {
@@ -57,7 +62,7 @@ func (m *Machine) itemHook(
 	}
 }
 
-// hookOf finds the hook that is told of an action, and its name.
+// hookOf finds the hook that answers an action, and its name in errors.
 func hookOf(h *activities.ItemHooks, a workitem.Action) (
 	what string, hook func(context.Context, *activities.Item) error,
 ) {
@@ -84,7 +89,7 @@ func (m *Machine) callItem(
 	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
 }
 
-// caseHook tells a case's activity.
+// caseHook is the step that calls a hook of a case; nil if there is none.
 func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Context, *activities.Case) error) step {
 	if hook == nil {
 		return nil

@@ -13,7 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openItem creates a work item with its jobs, and tells the initialize action and the item's onInitialized at once.
+// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once, and not by
+// the agenda: the callback that asked for the item gets it complete, and an error is an error of its call.
+//
+// An automatic item is started by an action that is asked for, as if a callback had: the items of an activation are all there
+// before the first of them starts, so that the policy does not complete the task with the first.
 func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(id)
 	if err := m.mustBeActive(c, t, generation); err != nil {
@@ -46,7 +50,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 			return nil, err
 		}
 	}
-	if err := m.tellInitialized(c, t, spec, it); err != nil {
+	if err := m.callInitialized(c, t, spec, it); err != nil {
 		return nil, err
 	}
 	if spec.Auto {
@@ -55,8 +59,8 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	return it, nil
 }
 
-// tellInitialized runs the initialize action of a fresh item, and tells its onInitialized.
-func (m *Machine) tellInitialized(c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
+// callInitialized runs the initialize action of a fresh item, and then its onInitialized.
+func (m *Machine) callInitialized(c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
 	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
 		return err
 	}
@@ -106,7 +110,14 @@ func (m *Machine) newItem(
 }
 
 // openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers, which count from
-// the moment at which the item is due. A time that a backoff takes is no time in which anybody was late.
+// the moment at which the item is due. A time that a backoff takes is no time in which the work was late:
+//
+//	now           due = now + backoff         due + timeout
+//	├─────────────┼───────────────────────────┤
+//	item opened   run: a worker may claim it  timer: the item fails
+//
+// An item without Run has no work to schedule. If it has to wait, a wake job marks the time from which a person may work
+// on it, at which those who watch for such items are notified.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
 	due := it.Created
 	if !it.Due.IsZero() {
@@ -156,7 +167,8 @@ type move struct {
 	calls   calls
 }
 
-// calls is which callbacks a change of an item has.
+// calls is which callbacks a change of an item has. Each value leaves one more out: a timer that must end an item whose
+// callbacks refuse it goes down the list until the item ends (see [Insist]).
 type calls int
 
 const (
@@ -166,7 +178,9 @@ const (
 	nothing          // nor that
 )
 
-// askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens.
+// askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens. A caller's action
+// is refused then, because the caller decided by what it saw; a callback asked before the others had answered, and an error
+// would undo a command that did nothing wrong.
 func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -182,7 +196,9 @@ func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// act does an action on an item whose state allows it. A start first starts the task, if this is its first item.
+// act does an action on an item whose state allows it. A start first starts the task, if this is its first item: tokens are
+// consumed and competitors withdrawn before any work begins. That may end the item itself (onStarted of its task cancels it),
+// so the move names the state that it expects.
 func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -196,9 +212,14 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// moveItem runs the action's callback, moves the item, ends its jobs, tells the item's hook and then its task, and has
-// the policy judge a final state. Only then come the actions that were asked for on the way: an event is told before
-// its consequences.
+// moveItem runs the action's callback, moves the item, ends its jobs, calls the item's hook and then that of its task, and
+// has the policy judge a final state:
+//
+//	action's callback ─▶ item moves, jobs end ─▶ item hook ─▶ OnWorkItemStateChanged ─▶ asked actions ─▶ policy
+//
+// The action's callback comes first, as it may refuse the action and nothing has happened then. The actions that were asked
+// for on the way wait until all hooks have answered: a change comes before its consequences. The policy comes last: a retry
+// that a hook has opened counts, so a failed item with a successor does not fail its task.
 func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -223,7 +244,8 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 	}
 }
 
-// tearDown cancels an item because its owner ended: no action runs, no policy is asked. The reason may be nil.
+// tearDown cancels an item because its owner ended: no action runs, no policy is asked. Its hooks do answer, since what they
+// began outside the engine may have to be taken back. The reason may be nil.
 func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -240,7 +262,8 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workite
 	}
 }
 
-// moved is what every change of an item ends with.
+// moved is what every change of an item ends with. Its jobs are canceled here and not by a step: they must not be seen by
+// the hooks, one of which may open the next attempt, with a job of its own.
 func (m *Machine) moved(
 	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
@@ -288,6 +311,8 @@ func (m *Machine) moved(
 	return nil
 }
 
+// judgeItem has the policy judge the end of an item. It looks at the item again, since a hook may have given it a successor,
+// and the activation may have ended in between.
 func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
 	return func() error {
 		c := m.tree.Case(id)

@@ -9,12 +9,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openJob creates a job of an item.
+// openJob creates a job of an item, which ends with it.
 func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) error {
 	j.Task, j.Generation, j.Item = it.Task, it.Generation, it.ID
 	return m.addJob(id, j)
 }
 
+// addJob creates a job of an activation or a case. Ids rise with their creation, also within one instant: they are the
+// order in which jobs that are due together act, on every store and after a restart.
 func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
 	j.ID, j.Case, j.Root, j.State, j.Created = m.host.NewJobID(m.now), id, c.Root, state.JobPending, m.now
@@ -39,7 +41,8 @@ func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobM
 	return m.emit(e)
 }
 
-// endJob moves a job to a final state, and ends what its steps still wait for.
+// endJob moves a job to a final state, and ends what its steps still wait for: an event would otherwise be taken by a wait
+// that no function hears of, and a child case would go on without a reader of its output.
 func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	if err := m.moveJob(id, j, set); err != nil {
 		return err
@@ -58,7 +61,12 @@ func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*state.Job) error {
 }
 
 // openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves
-// it to the case, and a case that has ended, or a detached job, to nobody.
+// it to the case. The job of a case that has ended, and one that is detached, is owned by nothing and ends by itself:
+//
+//	asked by              while it is active    after its end, in a hook of the teardown
+//	an item               the item              the activation
+//	an activation         the activation        the case
+//	the case              the case              nothing
 func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
 	c := m.tree.Case(at.Case)
 	d, err := m.definition(c)

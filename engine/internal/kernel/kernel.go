@@ -2,10 +2,27 @@
 //
 //	(definition, tree of cases, command, now) -> changes, and the callbacks that ran on the way
 //
-// A command pushes steps on an agenda, a stack: each step does one small thing (move a task, tell an activity, try an
+// A command pushes steps on an agenda, a stack: each step does one small thing (move a task, call an activity, try an
 // enabling) and may push others, which are done before what was there. So the order is depth first, without recursion,
 // and the length of a command is bounded. Changes are applied to the tree as they are made; if a step fails, the caller
 // rolls the tree back and nothing has happened.
+//
+// A worked case: the net start -> a -> c -> b -> end, with one work item in each task, and the command that completes the
+// started item a.1.1. The top of the agenda is on the left; what a step has pushed stands before what was there:
+//
+//	agenda                                              changes
+//	moveItem(a.1.1)                                     item a.1.1 completed
+//	judgeItem(a.1.1)                                    the policy of a says: complete
+//	complete(a)                                         task a completed
+//	disown(a) region(a) split(a)                        a token in c
+//	try(b) try(a) sweep endCheck                        b is enabled
+//	populate(b) startTimers(b) try(a) sweep endCheck    item b.1.1 opened
+//	try(a) sweep endCheck                               nothing: a has no token, no join was touched, end is empty
+//
+// Every step looks at the tree anew and not at what was true when it was pushed, since the steps before it may have
+// ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its case, its
+// task and its generation for that reason. A step that holds a *state.Case across another step would see an old one, as
+// cases are copied before they change.
 //
 // The package does no I/O and starts nothing: callbacks are run through the [Host], which also gives ids and the user's
 // database.
@@ -81,7 +98,8 @@ type Host interface {
 	NewJobID(now time.Time) workitem.JobID
 	NewStepID(now time.Time) workitem.StepID
 	NewMessageID(now time.Time) workitem.MessageID
-	// NewToken makes a text that nobody can guess, and that tells which root case it is for.
+	// NewToken makes a text that cannot be guessed, and that names the root case it is for, so that the case is found
+	// without an index of all tokens.
 	NewToken(root workitem.CaseID) (string, error)
 }
 
@@ -95,11 +113,11 @@ type Machine struct {
 	cause   activities.Cause
 	changes []state.Change
 
-	agenda  []step
-	asked   []step // actions that callbacks asked for, in order
-	letGo   step   // the step that releases them
+	agenda  []step // the next one is the last of the slice
+	asked   []step // actions that callbacks asked for, in order; see release
+	letGo   step   // the step that releases them; one value, so that pushing it allocates nothing
 	touched map[workitem.CaseID]*touched
-	ending  map[workitem.CaseID]bool
+	ending  map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
 	choice  *choice
 	copied  []*workitem.Step // that the first run of an item takes over
 	steps   int
@@ -122,7 +140,9 @@ type choice struct {
 	to []string
 }
 
-// touched collects what changed in a case since its joins were last looked at.
+// touched collects what changed in a case since its joins were last looked at. It holds conditions and
+// tasks and not joins: which joins they concern is asked once, when the sweep comes, so that a command that empties twenty
+// conditions of one slice looks at the join behind it once.
 type touched struct {
 	conditions net.Bits
 	busy       net.Bits // tasks that became busy or idle
@@ -144,6 +164,15 @@ func (m *Machine) Changes() []state.Change { return m.changes }
 
 // run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
 // touched.
+//
+// An inner run is that of a callback which opens a child case and needs it to be as far as it gets before the call
+// returns. Its base is the length of the agenda at the call, so it does the steps of the child and leaves the others:
+//
+//	base ─────────┐
+//	[endCheck try(b) | firstTasks(child) onInitialized(child)]    the inner run ends at the bar
+//
+// The inner run does not sweep: the joins of the cases above belong to the command, and would otherwise be enabled in the
+// middle of a callback, before the steps whose turn comes first.
 func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {
@@ -180,7 +209,9 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
-// then pushes steps so that the first is done first, before everything that is on the agenda already.
+// then pushes steps so that the first is done first, before everything that is on the agenda already. A nil step is left
+// out, so that a hook that is not set costs no step. A caller that pushes in several calls does so in reverse:
+// then(c); then(a, b) does a, b, c.
 func (m *Machine) then(steps ...step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] != nil {
@@ -189,6 +220,9 @@ func (m *Machine) then(steps ...step) {
 	}
 }
 
+// emit applies a change to the tree and notes it for the journal. It is the only way in which the kernel changes
+// anything, so what a restart rebuilds from the journal is what the command saw. A change that does not apply is a fault of the
+// kernel or of the stored tree, never of the caller, and is reported as corruption.
 func (m *Machine) emit(e state.Change) error {
 	if err := m.tree.Apply(e); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
@@ -197,7 +231,12 @@ func (m *Machine) emit(e state.Change) error {
 	return nil
 }
 
-// release pushes the actions that callbacks asked for, the first asked first.
+// release pushes the actions that callbacks asked for, the first asked first. They wait for this step, which stands behind
+// the hooks of the change that the callback answers: a change is delivered to all its hooks before its consequences begin.
+//
+//	item a.1.1 started: onStarted of the item asks "complete a.1.1"
+//	                    OnWorkItemStateChanged of the task: initialized -> started
+//	release:            complete a.1.1, and the hooks are called with started -> completed
 func (m *Machine) release() error {
 	steps := m.asked
 	m.asked = nil
@@ -236,6 +275,7 @@ func versioned(name, version string) string {
 	return "workflow " + name + " version " + version
 }
 
+// spec is what the definition of a case says of one of its tasks beyond the net: callbacks, policy, timers.
 func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 	d, err := m.definition(c)
 	if err != nil {
@@ -245,6 +285,9 @@ func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 }
 
 // call runs a callback, and says in its error which one it was and where its task was declared.
+//
+// Around the call the gate changes hands (see [Gate]). A callback that was abandoned may still run when call returns: the
+// gate is locked then, so that what it does later is refused and cannot touch a tree that another command works on.
 func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	gate := m.host.Gate()
 	gate.Out()
@@ -280,7 +323,9 @@ func (m *Machine) info(c *state.Case) activities.CaseInfo {
 	return info
 }
 
-// childOutputs lists what the completed child cases of the latest activation of a composite task gave, oldest first.
+// childOutputs lists what the completed child cases of the latest activation of a composite task gave, oldest first. It
+// goes from the latest child backwards and stops at the first of an earlier activation: the children of a case are in the
+// order of their creation, and a loop of a thousand rounds would otherwise be read whole in each round.
 func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOutput {
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
@@ -303,7 +348,7 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 	return list
 }
 
-// Info says what a case is, as callbacks are told.
+// Info says what a case is, as callbacks see it. It refers to the case and copies nothing: a *state.Case never changes.
 func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,

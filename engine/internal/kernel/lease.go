@@ -13,8 +13,24 @@ import (
 )
 
 // Claim gives a job to a worker: a pending one, or a suspended one whose time has come. The item of a run is started.
-// The error wraps [ErrNotDue] if a suspended job waits on, [ErrLeaseLost] if somebody has it, and [ErrNotFound] if it
+// The error wraps [ErrNotDue] if a suspended job waits on, [ErrLeaseLost] if another worker has it, and [ErrNotFound] if it
 // has ended.
+//
+// The states of a job, and what moves it:
+//
+//	          Claim             Settle
+//	pending ─────────▶ running ─────────▶ done, failed
+//	   ▲ ▲               │  │
+//	   │ └───────────────┘  │ Suspend
+//	   │ Release, a retry   ▼
+//	   └────────────────  waiting ──▶ running
+//	     a step ends              Claim, once it is due
+//
+// Every claim raises the fence. A worker that lost its lease without noticing holds an older one, and all that it does with it is
+// refused: two workers may run the same function for a while, and one of them has its result taken.
+//
+// The job moves before the item starts, and both are one command. If the hooks of the start end the item, its job is
+// canceled under the worker, which must not run: the whole claim is undone with an error, and the hooks decide anew at the next.
 func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
 	c, j := m.tree.Job(id)
 	if j == nil {
@@ -51,6 +67,8 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	return w, nil
 }
 
+// mayClaim says why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher looks at the
+// time, and a person who tries an item now does not wait for it. A suspended one cannot, as its steps decide when it goes on.
 func (m *Machine) mayClaim(j *state.Job) error {
 	switch {
 	case j.State == state.JobPending:
@@ -63,7 +81,11 @@ func (m *Machine) mayClaim(j *state.Job) error {
 	return nil
 }
 
-// work is what the worker that claims a job is told. The item is nil for a job that has none.
+// work is what the worker that claims a job gets. The item is nil for a job that has none. It is made before the claim
+// is applied to the job that it reads, hence the additions.
+//
+// The attempt of an item counts its predecessors, the run counts claims of this very job: an item in its third attempt,
+// whose job was suspended once, has attempt 3 and run 1, as a suspended run gives its attempt back.
 func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
 		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created}
@@ -84,7 +106,8 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	return w, err
 }
 
-// first finds the attempt that an item goes back to.
+// first finds the attempt that an item goes back to. Items of an activation stay in memory until the task is enabled again,
+// so the chain is complete but for one that has been cut: its oldest link is then known by its id alone.
 func first(c *state.Case, it *workitem.Item) workitem.ID {
 	for !it.Predecessor.IsZero() {
 		before := c.Item(it.Predecessor)
@@ -96,8 +119,9 @@ func first(c *state.Case, it *workitem.Item) workitem.ID {
 	return it.ID
 }
 
-// restarted has the first item of a case that restarts another go on with the work of that one: what is told to the world by
-// a key of it is told by the same key again. A person may have added further items; they are work of their own.
+// restarted has the first item of a case that restarts another go on with the work of that one: its id is the key that
+// services outside have seen, and with the same key they recognize a second request as the same. A person may have added
+// further items; they are work of their own.
 func restarted(c *state.Case, w *activities.Work) error {
 	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
 		return nil
@@ -118,6 +142,9 @@ func FirstItem(c *state.Case) workitem.ID {
 }
 
 // Settle hands in the result of a running job. The fence must be the one that the claim gave.
+//
+// The job ends before its item moves. So the hooks of the item, one of which may open the next attempt, see a tree in which
+// this attempt is over, and the child cases of its steps have ended: their cancellation is pushed above the move.
 func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -141,7 +168,8 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	return m.run(0)
 }
 
-// settleCall ends a call, or puts it off until its next attempt.
+// settleCall ends a call, or puts it off until its next attempt. A call is retried as the same job, unlike a work item, whose
+// attempts are items of their own: no process waits for its outcome, and only the latest failure is of interest.
 func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
 		if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
@@ -165,7 +193,8 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 	return m.giveUp(c, j, failure)
 }
 
-// giveUp fails a job for good and leaves a note for the operator.
+// giveUp fails a job for good and leaves a note for the operator. The case goes on without it: to fail the case would make
+// a fault of some side effect one of the process. The start of a case is the exception.
 func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
 		return err
@@ -187,6 +216,9 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 
 // Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its
 // worker down more than [MaxCrashes] times, and records no step in between, is given up.
+//
+// The attempt is taken back in both cases: a crash says nothing of the work, and a policy of three attempts means three
+// answers of the function.
 func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -205,7 +237,7 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	})
 }
 
-// Reclaim takes a running job from its worker, whoever that is: it is pending again, and what the worker hands in later is
+// Reclaim takes a running job from its worker, without its fence: it is pending again, and what the worker hands in later is
 // refused. The error wraps [ErrLeaseLost] if no worker holds the job.
 func (m *Machine) Reclaim(id workitem.JobID) error {
 	_, j := m.tree.Job(id)
@@ -215,7 +247,8 @@ func (m *Machine) Reclaim(id workitem.JobID) error {
 	return m.Release(id, j.Fence, false)
 }
 
-// held finds a job that a worker holds, and makes it the cause of what follows.
+// held finds a job that a worker holds, and makes it the cause of what follows. Every command of a worker begins with it:
+// this is where a lost lease is enforced.
 func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
 	m.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
@@ -256,6 +289,7 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
+// callFailure is what the policy of a call decides by. The time counts from the creation of the job, over all its attempts.
 func callFailure(j *state.Job, f *workitem.Failure, now time.Time) retry.Failure {
 	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name}
 }

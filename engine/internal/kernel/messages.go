@@ -10,7 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openToken makes a token. It waits for its use; to the job that made it, it is done.
+// openToken makes a token. It waits for its use; to the job that made it, it is done. So it is the one waiting step that
+// does not keep a job suspended, see wakes.
 func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	text, err := m.host.NewToken(m.tree.Root)
 	if err != nil {
@@ -21,7 +22,8 @@ func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// openWait has a step wait for an event, or take the oldest one that was sent before.
+// openWait has a step wait for an event, or take the oldest one that was sent before. An event is kept until a step takes
+// it, so that neither order of the two loses it. The value of a topic is not: it is for those who wait when it comes.
 func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	var mail *state.Message
@@ -63,7 +65,8 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 	return nil
 }
 
-// deliver ends the wait of a step.
+// deliver ends the wait of a step. The sending and the taking are two changes also when both happen at once: an audit
+// lists the event with its sender, whether it had to wait or not.
 func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	err := m.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
 	if err != nil {
@@ -78,6 +81,7 @@ func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	return m.wake(s.Case, s.Job)
 }
 
+// orNull is the result of a step that ended well and gave nothing: "no result" means that it has not ended.
 func orNull(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return json.RawMessage("null")
@@ -85,8 +89,9 @@ func orNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// Publish gives everybody in the tree who waits for a topic its value, once each, and says how many there were. Nothing
-// is kept for those who will wait for it later.
+// Publish gives each step in the tree that waits for a topic its value, and returns how many there were. Nothing is kept
+// for later ones. The waits are collected before the first one ends, so that a child case that goes on by it and waits for
+// the topic once more gets the next value and not this one.
 func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	var waits []*workitem.Step
 	m.tree.Each(func(c *state.Case) {

@@ -13,6 +13,13 @@ import (
 
 // judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not
 // started starts it first: so its tokens are consumed, and nothing is produced twice.
+//
+//	a (enabled, one item)    cancel a.1.1: the policy says complete
+//	without the start        a completes, its input keeps its token, a is enabled again and runs twice
+//	with it                  a consumes, completes, and puts out once
+//
+// A case that is being shut down is not judged, and neither is an activation that is over: of two items that end in one
+// command, the first may have completed the task.
 func (m *Machine) judge(
 	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
 ) step {
@@ -42,7 +49,8 @@ func (m *Machine) judge(
 	}
 }
 
-// decide asks a policy. One that the user wrote is a callback like any other.
+// decide asks a policy. One that the user wrote is a callback like any other: it may panic or take too long. The built-in
+// ones are pure, and the change of hands would cost more than they do.
 func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
 	if p.BuiltIn() {
 		return p.Decide(o)
@@ -56,7 +64,7 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 }
 
 // unread fails the case of an activation that cannot go on, since it reads an output that was never given. To undo the
-// command would help nobody: it would fail again, whoever gives it. Any other error is returned.
+// command would not help: it would fail again at each attempt. Any other error is returned.
 func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
 	if !errors.Is(err, activities.ErrNoOutput) {
 		return err

@@ -30,7 +30,8 @@ func (m *Machine) Start(
 	return m.run(0)
 }
 
-// takeOver gives the run of an item the steps of the run that its case restarts.
+// takeOver gives the run of an item the steps of the run that its case restarts. They are for the first item with a run
+// and for it alone: a later item is work of its own, which the steps say nothing of.
 func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	steps := m.copied
 	m.copied = nil
@@ -42,7 +43,7 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	return nil
 }
 
-// Tell has a handler told, by a job, that a root case has ended: in a worker if it is a function of the workflow,
+// Tell calls a handler of the end of a root case by a job: in a worker if it is a function of the workflow,
 // otherwise in a transaction. The failure is that of an attempt that was made already, nil if there was none; the job
 // then waits.
 func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
@@ -62,7 +63,8 @@ func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait t
 	return m.addJob(c.ID, j)
 }
 
-// Remove forgets a root case that has ended, with all that it had. The error wraps [ErrUnfinished] if it has not ended,
+// Remove forgets a root case that has ended, with all that it had. A job that it left behind needs the case for its input
+// and its definition, so it comes first. The error wraps [ErrUnfinished] if it has not ended,
 // or a job that it left behind is still to be done.
 func (m *Machine) Remove() error {
 	root := m.tree.Case(m.tree.Root)

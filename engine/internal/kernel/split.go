@@ -13,8 +13,16 @@ import (
 )
 
 // region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An
-// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that nobody else can
+// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that no other task can
 // use.
+//
+//	(p) ──▶ b ◀── (q) ──▶ c      a cancels b, which is enabled by p and q
+//
+// p feeds b alone and is emptied. q also feeds c: it keeps its token, and c stays enabled. If q were to go too, it would have
+// to be named in the region. Members that are neither started nor enabled are left alone, whatever tokens lie before them.
+//
+// Tasks come before conditions, both in the order of the definition. All of them are noted for the sweep: a canceled member
+// whose join still holds is enabled anew, as a fresh activation.
 func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -41,7 +49,8 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	}
 }
 
-// empty takes every token out of the conditions, and withdraws the tasks that lived by them.
+// empty takes every token out of the conditions, and withdraws the tasks that lived by them. It is a step of its own, behind those
+// that cancel the members: the hooks of a canceled member see the marking that it worked in.
 func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.ConditionID) error {
 	var emptied []net.ConditionID
 	for _, p := range conditions {
@@ -60,6 +69,17 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 
 // split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once
 // (the task itself may be one of them); the task itself; every other join that the completion touched; the end.
+//
+//	        ┌─▶ (p) ─▶ b ─▶ ...
+//	─▶ a ───┤                      try(b) try(c) try(a) sweep endCheck
+//	        └─▶ (q) ─▶ c ─▶ ...
+//
+// As the agenda is a stack, b runs as far as it can before c is tried: a routing task b whose path ends the case ends it
+// before c is enabled. All outputs are marked before the first task is tried, so an and-join behind p and q sees both. The end
+// check is last: a task that the completion enables is enabled, with its items, and withdrawn again if the case ends. A
+// reader of the journal so sees the whole effect of the tokens before the end.
+//
+// The touched set is taken here and given to the sweep: what b changes on its way is swept by b's own completion.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -142,6 +162,8 @@ func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 		ErrBadRoute, c.Net.TaskName(t), c.Workflow, flowsOf(c, t))
 }
 
+// targetsOf finds the outputs that a route names, in flow order and each once, however the route orders them. A name is that
+// of a condition, or of the task behind an implicit one. None is refused as much as too many: a token would be lost.
 func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
 	chosen := make(map[net.ConditionID]bool, len(names))
 	for _, name := range names {

@@ -43,7 +43,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 }
 
 // refresh replaces steps that waited when they were recorded, and that the same command has ended: a child case that
-// never waits is over by now.
+// never waits is over by now. The changes of the command are searched and not the store, which does not have them yet.
 func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	c := m.tree.Case(id)
 	for i, s := range stored {
@@ -60,7 +60,8 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	}
 }
 
-// openStep records a new step.
+// openStep records a new step. The kinds that begin something are taken apart: a token gets its text, a wait may find its event
+// sent before, and a child case is opened. The others are recorded as the run gives them.
 func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
 	s.ID, s.Job, s.Case = m.host.NewStepID(m.now), j.ID, id
@@ -86,7 +87,8 @@ func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Ste
 	return &s, m.emit(&state.StepOpened{Step: &s})
 }
 
-// stepMoved writes what a run says of one of its waiting steps.
+// stepMoved writes what a run says of one of its waiting steps. A run that gives a child case up (a branch of a choice that
+// lost) cancels the case with the step.
 func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	s := c.Step(given.ID)
@@ -132,7 +134,7 @@ func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
 }
 
 // Suspend records steps as [Machine.RecordSteps] does, and gives the running job up until one of its waiting steps
-// ends. The known ones are those that the run waits for as far as it has been told. If one of them, or of the new ones,
+// ends. The known ones are those that the run waits for as far as it knows. If one of them, or of the new ones,
 // has ended, the job is kept and the answer is false.
 func (m *Machine) Suspend(
 	id workitem.JobID, fence int64, steps []*workitem.Step, known []workitem.StepID,
@@ -174,6 +176,12 @@ func (m *Machine) Suspend(
 
 // allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
 // does not wait for.
+//
+// The run and the tree can differ: the run blocks on what it knew when it asked, and an event may have ended a step since, in
+// a command of its own. Such an end woke no job, as this one was running. To suspend now would lose the wake-up; the job is
+// kept instead, and the answer has the new state of the steps.
+//
+//	run: waits for A and B, asks to suspend      tree: A has ended   ─▶ not suspended, A is in the answer
 func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
 	for i, s := range given {
 		if s.State == workitem.StepWaiting && c.Step(stored[i].ID) == nil {
@@ -237,7 +245,8 @@ func tooLong(s *workitem.Step, what string) *workitem.Failure {
 		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
 }
 
-// wake has a job that waits go on.
+// wake has a job that waits go on: it is pending from now. One that runs learns of the ended step when it next records or
+// suspends, and one that is pending already is left alone, so ten events wake it once.
 func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	j := m.tree.Case(id).Job(job)
 	if j == nil || j.State != state.JobWaiting {
@@ -246,7 +255,7 @@ func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	return m.moveJob(id, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
-// endSteps ends what a job that has ended still waited for.
+// endSteps ends what a job that has ended still waited for. It goes over a copy, since a step that ends leaves the list.
 func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job {

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// newTouched keeps the three sets in one allocation if the net is small, as nearly all are.
 func newTouched(conditions, tasks int) *touched {
 	t := new(touched)
 	if max(conditions, tasks) <= 64 {
@@ -55,6 +56,9 @@ func (t *touched) add(o *touched) {
 // decided otherwise, beyond those that are tried or withdrawn on the spot: the or-joins whose slice was touched, however
 // far away (a remote xor-split that sends the awaited token elsewhere is such a change), and the tasks that a region
 // canceled. To the given change, which may be nil, comes what was touched since.
+//
+//	─▶ x ─┬─▶ a ─▶ (p) ─▶ j      j is an or-join, p is marked, q is not. While x may go to b, j waits.
+//	      └─▶ b ─▶ (q) ─▶ j      x completes and goes to a: no condition next to j changes, and j may fire.
 func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -78,7 +82,9 @@ func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 	}
 }
 
-// sweepAll pushes a sweep for every touched case, and reports whether there was any.
+// sweepAll pushes a sweep for every touched case, and reports whether there was any. It is for what no completion sweeps: a
+// start that consumes and withdraws, a cancellation from outside. Cases are swept in the order of the tree and not of the map,
+// since the order of enablings is part of the journal. Those that have ended are dropped, so that the loop of run ends.
 func (m *Machine) sweepAll() bool {
 	if len(m.touched) == 0 {
 		return false

@@ -14,7 +14,18 @@ import (
 )
 
 // try looks at a task's join: a satisfied one enables the task, and an enabled task whose join is satisfied no longer
-// is withdrawn.
+// is withdrawn. It is idempotent, so a task may be tried for several reasons in one command.
+//
+//	            join satisfied    not satisfied
+//	not active  enable            -
+//	enabled     -                 withdraw
+//	started     -                 -             its tokens are consumed; it ends by itself
+//
+// In a case that is being shut down nothing is enabled: its tasks are withdrawn one after the other, and the token that a
+// completion had put out before would enable one of them again.
+//
+// An or-join whose search ran out of its budget waits, with an incident: to fire wrongly would take a token that belongs
+// to a later activation, which nothing can put back. A wait ends with the next change of its slice.
 func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -40,7 +51,11 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	}
 }
 
-// enable begins a new activation. No token is consumed.
+// enable begins a new activation. No token is consumed: several tasks may be enabled by one token (a deferred choice), and
+// the first one that starts takes it.
+//
+// The hook runs before the items are made, since it may make them itself. A routing task has none: it starts and completes
+// in the same command, before its neighbors are tried, so that no two routing tasks see the same token.
 func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	spec, err := m.spec(c, t)
 	if err != nil {
@@ -62,7 +77,8 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	return nil
 }
 
-// populate makes the work items, or the child cases, that the definition asks for.
+// populate makes the work items, or the child cases, that the definition asks for. The hook before it may have ended the
+// activation (it asked to cancel an item that it made), hence the check.
 func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -119,7 +135,10 @@ func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spe
 	return nil
 }
 
-// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task.
+// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task. The
+// first item of a leaf so starts the whole path to the root, from above:
+//
+//	root case begun ── composite task k started ── child case begun ── task c started ── item c.1.1 started
 func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -132,6 +151,14 @@ func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int
 }
 
 // start consumes the tokens of an enabled task, and withdraws the tasks that wanted the same ones.
+//
+//	      ┌─▶ a (enabled)      a starts       ┌─▶ a (started)
+//	(p:1) ┤                   ─────────▶ (p:0)┤
+//	      └─▶ b (enabled)                     └─▶ b (disabled, its items canceled)
+//
+// A task that still has enough tokens is not withdrawn: with two tokens in p, b stays enabled, in the same activation.
+// The withdrawals come before onStarted, so that the hook sees a case without competitors. The policy is asked
+// too, with an outcome that has no item: one that counts starts may decide here.
 func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -187,6 +214,9 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 }
 
 // complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
+//
+// The region is emptied before the tokens are put out: a task may name one of its own outputs in its region, and the fresh token
+// must stay. onCompleted comes before both, so that an error in it leaves the marking as it was.
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -196,7 +226,8 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 	})
 }
 
-// fail ends an activation badly, and its case with it.
+// fail ends an activation badly, and its case with it: nothing is put out, as a task that failed has decided for none of its
+// flows. Whether the case above bears it is up to the policy there (see closeCase).
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -275,7 +306,9 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 	}
 }
 
-// disown cancels the live items, child cases and jobs of an activation.
+// disown cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself (its
+// timers) go at once; those of its items and child cases go with these. Steps that are pushed here run before what the caller
+// has pushed, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled runs.
 func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)

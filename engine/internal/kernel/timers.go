@@ -14,7 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// startTimers schedules the timers of an activation.
+// startTimers schedules the timers of an activation. Those of its items are scheduled with each item, as they count from
+// when the item is due. They follow the items, so that of timers due at one instant those of the items act first.
 func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	if len(spec.Timers) == 0 {
 		return nil
@@ -39,7 +40,8 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 	}
 }
 
-// fireTimer calls what a timer is for.
+// fireTimer calls what a timer is for. A timer whose item has ended in the meantime does nothing: it was canceled with the
+// item unless both are of one command.
 func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *state.Job) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -56,8 +58,13 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 	}
 }
 
-// late ends a live item whose time is over. Only a started one can fail, so that one is started first, without the
-// callback for it: that is for who begins the work.
+// late ends a live item whose time is over. Only a started one can fail, so one that was not is started first, without the
+// callback of the start, as no work begins:
+//
+//	initialized ──(start, hooks only)──▶ started ──(fail)──▶ failed
+//
+// To fail and not to cancel is the default of a timeout: a canceled item counts as done, and the task would complete without
+// the output that its successors read.
 func (m *Machine) late(it *workitem.Item, a workitem.Action, reason *workitem.Failure, c calls) (step, error) {
 	payload, err := json.Marshal(reason)
 	if err != nil {
@@ -73,7 +80,9 @@ func (m *Machine) late(it *workitem.Item, a workitem.Action, reason *workitem.Fa
 	}, nil
 }
 
-// Fire does what a due timer, or the end of a wait, is for.
+// Fire does what a due timer, or the end of a wait, is for. The job is done before its function is called, so that it does
+// not find itself among the jobs that it may cancel. If the function fails, the command is undone, the job is pending
+// as before, and the caller puts it off (see [Machine.PutOff]).
 func (m *Machine) Fire(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || j.State != state.JobPending {
@@ -98,7 +107,8 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	return m.run(0)
 }
 
-// timerOf finds what the definition says of the timer that a job is for; nil if nothing.
+// timerOf finds what the definition says of the timer that a job is for; nil if nothing: a job belongs to the definition
+// that its case runs on, which the program may have registered without this timer's code.
 func (m *Machine) timerOf(c *state.Case, j *state.Job) (net.TaskID, *activities.Timer, error) {
 	t, _ := c.Net.TaskByName(j.Task)
 	spec, err := m.spec(c, t)
@@ -162,7 +172,8 @@ func (m *Machine) PutOff(
 	})
 }
 
-// endAnyway ends the items that a timer was to end, and notes an incident for each.
+// endAnyway ends the items that a timer was to end, and notes an incident for each. The failure of the item is that of the
+// timeout, with what refused it as details: a policy decides by the code as for any timeout, and a person finds the cause.
 func (m *Machine) endAnyway(c *state.Case, j *state.Job, cause *workitem.Failure, calls calls) error {
 	t, timer, err := m.timerOf(c, j)
 	if err != nil || timer == nil || timer.Does != workitem.Fail && timer.Does != workitem.Cancel {
