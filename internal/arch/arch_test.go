@@ -24,7 +24,7 @@ var layers = map[string]int{
 	"internal/spelling": -1, "internal/printable": -1, // text, for every package
 	"net/internal/graph": -1, // algorithms, for net and what is above it
 
-	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0,
+	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0, "schedule": 0,
 	"internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
 	"limit": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
@@ -72,7 +72,7 @@ func layerOf(pkg string) (int, bool) {
 // pure packages do no I/O and read no clock.
 var pure = []string{
 	"store/state", "net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
-	"engine/internal/kernel", "limit",
+	"engine/internal/kernel", "limit", "schedule",
 }
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}

@@ -1,0 +1,196 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"strings"
+	"time"
+)
+
+// Schedule says when something begins: at the ticks of a cron expression, or at intervals. It is plain data, which can be
+// compared, stored and encoded as JSON; [Schedule.Compile] makes a [Timetable] of it.
+type Schedule struct {
+	// Name identifies the schedule, and spreads its jitter.
+	Name string `json:"name"`
+
+	// Cron is an expression of five or six fields, or a name such as @daily; see the package comment. Either Cron or
+	// Every is set.
+	Cron string `json:"cron,omitempty"`
+
+	// Every is the time between two ticks, at least a second. It is measured, not shown: changes of clocks do not
+	// move it. The ticks are Start and whole intervals after it; without a Start, whole intervals since 1 January 1970 UTC.
+	Every time.Duration `json:"every,omitempty"`
+
+	// Zone is where Cron is read, by its name in the tz database, such as Europe/Berlin. Default: UTC.
+	Zone string `json:"zone,omitempty"`
+
+	// Start and End limit the ticks: none is before Start, and none is at or after End. Default: no limit.
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+
+	// Jitter delays what begins at a tick by a part of this time. The part depends on Name and the tick alone, so it
+	// is the same in every process and after every restart. It never reaches the next tick. Default: none.
+	Jitter time.Duration `json:"jitter,omitempty"`
+
+	// Overlap says what happens at a tick while what began at an earlier one still runs. Default: OverlapSkip.
+	Overlap Overlap `json:"overlap,omitempty"`
+
+	// CatchUp says what happens to ticks that were missed, because nothing ran at their time. Default: CatchUpNone.
+	CatchUp CatchUp `json:"catch_up,omitempty"`
+
+	// CatchUpMost is the most ticks that CatchUpAll begins, the latest ones. Default: 1000.
+	CatchUpMost int `json:"catch_up_most,omitempty"`
+
+	// Grace is how late a tick may begin that CatchUpNone does not take for missed. Default: a minute.
+	Grace time.Duration `json:"grace,omitempty"`
+
+	// Paused holds the schedule: nothing is due.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// The defaults of CatchUpMost and Grace.
+const (
+	DefaultCatchUpMost = 1000
+	DefaultGrace       = time.Minute
+)
+
+// Timetable is a schedule that was read: it knows its ticks. It does not change, and is safe for concurrent use. Make
+// one by [Schedule.Compile], or by [Cron] or [Every].
+type Timetable struct {
+	schedule Schedule
+	zone     *time.Location
+	cron     *cron // nil for an interval
+}
+
+// Cron returns the timetable of a cron expression in a zone; "" is UTC. The error is [ErrInvalid].
+func Cron(expression, zone string) (*Timetable, error) {
+	return Schedule{Name: expression, Cron: expression, Zone: zone}.Compile()
+}
+
+// Every returns the timetable of an interval, at least a second. The error is [ErrInvalid].
+func Every(d time.Duration) (*Timetable, error) {
+	return Schedule{Name: d.String(), Every: d}.Compile()
+}
+
+// Compile reads the schedule. What is wrong with it is one error, which is [ErrInvalid].
+func (s Schedule) Compile() (*Timetable, error) {
+	t := &Timetable{schedule: s}
+	var wrong []string
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	refuse(s.Name == "", "it has no name")
+	refuse((s.Cron == "") == (s.Every == 0), "set either Cron or Every")
+	refuse(s.Every != 0 && s.Every < time.Second, "Every is %v: use at least a second", s.Every)
+	refuse(!s.End.IsZero() && !s.Start.Before(s.End), "End is not after Start: nothing would begin")
+	refuse(s.Jitter < 0, "Jitter is %v: use 0 or more", s.Jitter)
+	refuse(s.Grace < 0, "Grace is %v: use 0 for a minute, or more", s.Grace)
+	refuse(s.CatchUpMost < 0, "CatchUpMost is %d: use 0 for %d, or more", s.CatchUpMost, DefaultCatchUpMost)
+	refuse(int(s.Overlap) >= len(overlapNames), "Overlap is %v: use one of the constants", s.Overlap)
+	refuse(int(s.CatchUp) >= len(catchUpNames), "CatchUp is %v: use one of the constants", s.CatchUp)
+	var err error
+	t.zone, err = location(s.Zone)
+	refuse(err != nil, "%v", err)
+	if s.Cron != "" {
+		c, err := parseCron(s.Cron)
+		if err != nil {
+			wrong = append(wrong, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+		}
+		t.cron = &c
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("%w %q: %s", ErrInvalid, s.Name, strings.Join(wrong, "; "))
+	}
+	return t, nil
+}
+
+// location finds a zone by its name. The machine's own zone is none, since processes on other machines would differ.
+func location(name string) (*time.Location, error) {
+	if name == "Local" {
+		return time.UTC, fmt.Errorf("zone Local differs between machines: use a name such as Europe/Berlin")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC, fmt.Errorf("zone %q is not in the tz database of this program: use a name such as "+
+			"Europe/Berlin, or import time/tzdata", name)
+	}
+	return zone, nil
+}
+
+// Schedule returns what the timetable was made of.
+func (t *Timetable) Schedule() Schedule { return t.schedule }
+
+// Next returns the first tick after a time, in the zone of the schedule; the zero time if there is none. It does not
+// look at Paused, and jitter is not added; see [Timetable.Begin] and [Timetable.Due].
+func (t *Timetable) Next(after time.Time) time.Time {
+	s := &t.schedule
+	if !s.Start.IsZero() && after.Before(s.Start) {
+		after = s.Start.Add(-1)
+	}
+	tick := t.pattern(after)
+	if !s.End.IsZero() && !tick.Before(s.End) {
+		return time.Time{}
+	}
+	return tick
+}
+
+// pattern is Next without Start and End.
+func (t *Timetable) pattern(after time.Time) time.Time {
+	if t.cron != nil {
+		return t.cron.nextTick(after, t.zone)
+	}
+	start := t.schedule.Start
+	if start.IsZero() {
+		start = time.Unix(0, 0)
+	}
+	passed, every := after.Sub(start), t.schedule.Every
+	whole := passed / every
+	if passed%every < 0 {
+		whole--
+	}
+	return start.Add((whole + 1) * every).In(t.zone)
+}
+
+// After returns the ticks after a time, without end if the schedule has none.
+func (t *Timetable) After(after time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for tick := t.Next(after); !tick.IsZero() && yield(tick); tick = t.Next(tick) {
+		}
+	}
+}
+
+// Between returns the ticks from one time up to, but without, another one, whatever Start, End and Paused say: those that
+// a backfill of that period begins.
+func (t *Timetable) Between(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for tick := t.pattern(from.Add(-1)); !tick.IsZero() && tick.Before(to) && yield(tick); tick = t.pattern(tick) {
+		}
+	}
+}
+
+// Begin returns when what belongs to a tick begins: the tick, and its jitter. It is before the next tick.
+func (t *Timetable) Begin(tick time.Time) time.Time {
+	jitter := t.schedule.Jitter
+	if jitter == 0 {
+		return tick
+	}
+	if next := t.pattern(tick); !next.IsZero() {
+		jitter = min(jitter, next.Sub(tick))
+	}
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%s\x00%d", t.schedule.Name, tick.Unix())
+	share := float64(hash.Sum64()>>11) / (1 << 53)
+	return tick.Add(time.Duration(share * float64(jitter)).Truncate(time.Millisecond))
+}
+
+// String describes the schedule on one line: "cron 0 8 * * 1-5 in Europe/Berlin", "every 1h30m0s".
+func (s Schedule) String() string {
+	if s.Every != 0 {
+		return "every " + s.Every.String()
+	}
+	return "cron " + s.Cron + " in " + cmp.Or(s.Zone, "UTC")
+}
