@@ -240,6 +240,9 @@ func AppendFailure(dst []byte, f *workitem.Failure) []byte {
 	dst = str(dst, "message", f.Message)
 	dst = raw(dst, "details", f.Details)
 	dst = num(dst, "after", int64(f.After))
+	if f.Filtered {
+		dst = append(dst, `,"filtered":true`...)
+	}
 	return append(dst, '}')
 }
 

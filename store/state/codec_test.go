@@ -49,12 +49,12 @@ func TestEventsAreReadable(t *testing.T) {
 		&state.TaskMoved{Case: caseID, Task: 0, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 		&state.ItemMoved{Case: caseID, Item: workitem.ID{9}, Action: workitem.Fail, To: workitem.Failed, At: at,
 			By:      "ann",
-			Failure: &workitem.Failure{Code: "timeout", Message: "it took \"too\" long", Retryable: true}},
+			Failure: &workitem.Failure{Code: "timeout", Message: "it took \"too\" long", Retryable: true, Filtered: true}},
 		&state.Removed{Case: caseID, Task: 1, From: 2, Tokens: 2},
 	}, tree))
 	require.Equal(t, `[{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]},`+
 		`{"e":"item","item":"09000000-0000-0000-0000-000000000000","action":"fail",`+
-		`"to":"failed","failure":{"retryable":true,"code":"timeout","message":"it took \"too\" long"},`+
+		`"to":"failed","failure":{"retryable":true,"code":"timeout","message":"it took \"too\" long","filtered":true},`+
 		`"by":"ann","at":1795262400000001},`+
 		`{"e":"removed","task":"prüfen","condition":"hä \"?\"","n":2}]`, got)
 }
@@ -112,7 +112,7 @@ func aFailure(t *rapid.T) *workitem.Failure {
 		return nil
 	}
 	return &workitem.Failure{Code: aText.Draw(t, "code"), Message: aText.Draw(t, "message"), Details: aPayload.Draw(t,
-		"details"),
+		"details"), Filtered: rapid.Bool().Draw(t, "filtered"),
 		Retryable: rapid.Bool().Draw(t, "retryable"), After: time.Duration(aNumber.Draw(t, "after"))}
 }
 

@@ -44,7 +44,7 @@ func (b *Batch) Random(rng *rand.Rand) {
 	case it.State == workitem.Initialized:
 		b.Claim(at[0], at[1])
 	case rng.IntN(4) == 0:
-		b.Fail(at[0], at[1], &workitem.Failure{Code: "io", Message: "connection lost", Retryable: true,
+		b.Fail(at[0], at[1], &workitem.Failure{Code: "io", Message: "connection lost", Retryable: true, Filtered: true,
 			After: time.Second})
 	default:
 		b.Complete(at[0], at[1], `{"text":"…"}`, rng.IntN(3) == 0)
