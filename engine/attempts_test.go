@@ -21,7 +21,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -77,7 +76,7 @@ func TestEachAttemptIsALineOfTheLog(t *testing.T) {
 	b.Path(b.Start(), fetch, b.End())
 	pages := b.MustBuild()
 
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Logger: log}, action, stepping, pages)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Logger: log}, action, stepping, pages)
 	_, err := action.Run(ctx, e, page{})
 	require.NoError(t, err)
 	_, err = stepping.Run(ctx, e, page{})
@@ -138,7 +137,7 @@ func TestStepsRunNoMoreAtATimeThanTheEngineMay(t *testing.T) {
 		})
 		return len(got), err
 	})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Steps: most}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Steps: most}, a)
 	run, err := a.Run(t.Context(), e, page{})
 	require.NoError(t, err)
 	n, err := run.Result(t.Context(), e)

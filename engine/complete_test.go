@@ -73,7 +73,7 @@ func newTelling(t testing.TB, opts ...builder.FuncOption) *telling {
 		if s, err := c.Run().Status(ctx, c); err != nil || s.State != c.State {
 			return fmt.Errorf("the status is %s, %w", s.State, err)
 		}
-		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES (?, ?)", c.Case.ID.String(), n.For); err != nil {
+		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told SELECT $1, $2, count(*) FROM told", c.Case.ID.String(), n.For); err != nil {
 			return err
 		}
 		return x.add("now", c.Ended, n)
@@ -86,7 +86,7 @@ func newTelling(t testing.TB, opts ...builder.FuncOption) *telling {
 	}, builder.JobOptions{Retry: retry.Constant(3, time.Minute)})
 	x.charging = newCharging(t, append(opts, builder.Handles(x.now, x.later))...)
 	require.NoError(t, x.e.Update(t.Context(), func(tx *engine.Tx) error {
-		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE told (id TEXT, who TEXT)")
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE told (id TEXT, who TEXT, n INTEGER)")
 		return err
 	}))
 	return x
@@ -96,7 +96,7 @@ func newTelling(t testing.TB, opts ...builder.FuncOption) *telling {
 func (x *telling) rows(t testing.TB) (list []string) {
 	t.Helper()
 	require.NoError(t, x.e.View(t.Context(), func(r store.Reader) error {
-		rows, err := r.DB().QueryContext(t.Context(), "SELECT who FROM told ORDER BY rowid")
+		rows, err := r.DB().QueryContext(t.Context(), "SELECT who FROM told ORDER BY n")
 		require.NoError(t, err)
 		for rows.Next() {
 			var who string

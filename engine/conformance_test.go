@@ -117,7 +117,7 @@ func TestAChildInAnotherQueue(t *testing.T) {
 			}
 			return got, err
 		})
-		e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: 1, Queues: map[string]int{"other": limit}}, parent, child)
+		e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: 1, Queues: map[string]int{"other": limit}}, parent, child)
 		id := start(t, e, parent, 7)
 		if limit == 0 {
 			require.Equal(t, []string{"waiting 0"}, jobs(t, e, id))
@@ -334,7 +334,7 @@ func TestQueuesOfSimilarNamesAreTwo(t *testing.T) {
 			return builder.MustFunc(name, func(context.Context, int) (int, error) { return ran.add(queue), nil }, builder.OnQueue(queue))
 		}
 		stopped, open := action("stopped", names[0]), action("open", names[1])
-		e := enginetest.Open(t, sqlite.Memory(), engine.Config{Queues: map[string]int{names[0]: 0}}, stopped, open)
+		e := enginetest.Open(t, enginetest.Store(t), engine.Config{Queues: map[string]int{names[0]: 0}}, stopped, open)
 		for _, a := range []*builder.FuncRef[int, int]{stopped, open} {
 			_, err := a.Run(t.Context(), e, 1)
 			require.NoError(t, err)

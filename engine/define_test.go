@@ -123,7 +123,7 @@ func TestFunctionsThatAreNilAreRefused(t *testing.T) {
 // An output that is too large fails its attempt with the same code as a step's.
 func TestAnOutputThatIsTooLargeHasACode(t *testing.T) {
 	a := builder.MustFunc("long", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{MaxPayload: 100}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{MaxPayload: 100}, a)
 	for _, n := range []int{200, 2 << 20} {
 		run, err := a.Run(t.Context(), e, n)
 		require.NoError(t, err)

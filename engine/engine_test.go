@@ -135,7 +135,7 @@ func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
 		}
 		return nil
 	}})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: time.Second}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{CallbackTimeout: time.Second}, a)
 	_, err := a.Start(t.Context(), e, prompt{Text: "hang"})
 	require.ErrorIs(t, err, engine.ErrCallback)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
@@ -226,7 +226,7 @@ func TestATransactionHappensWholeOrNotAtAll(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, err := tx.DB().ExecContext(ctx, "INSERT INTO orders VALUES ('7', ?)", id.String()); err != nil {
+			if _, err := tx.DB().ExecContext(ctx, "INSERT INTO orders VALUES ('7', $1)", id.String()); err != nil {
 				return err
 			}
 			return fail

@@ -13,7 +13,6 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -37,7 +36,7 @@ func TestACallerMayGoWhileItsCommandRuns(t *testing.T) {
 	b.Path(b.Start(), human, b.End())
 	w := b.MustBuild()
 	a := builder.MustFunc("a", echo, builder.Keep(builder.Forever))
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{}, w, a)
 	run, err := a.Run(bg, e, 1)
 	require.NoError(t, err)
 	e.Drain()

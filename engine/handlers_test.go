@@ -17,7 +17,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -88,7 +87,7 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		return nil
 	})
 	a := builder.MustFunc("a", func(_ context.Context, n int) (int, error) { return n, nil }, builder.Handles(h))
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{CallbackTimeout: 2 * time.Second}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{CallbackTimeout: 2 * time.Second}, a)
 	for i, m := range []string{"panic", "hang"} {
 		mode.Store(m)
 		calls.Store(0)

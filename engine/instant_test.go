@@ -16,7 +16,6 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -48,7 +47,7 @@ func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
 				b := builder.New[any]("timed")
 				b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{Timeout: time.Hour}), b.End())
 				timed := b.MustBuild()
-				e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: cases}, sleeper, timed)
+				e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: cases}, sleeper, timed)
 				var want []workitem.CaseID
 				require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
 					for i := range cases {

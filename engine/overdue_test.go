@@ -72,7 +72,7 @@ func TestWhySaysThatAllWorkersAreBusy(t *testing.T) {
 		<-goOn
 		return n, nil
 	})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: 1}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: 1}, a)
 	_, err := a.Run(ctx, e, 1)
 	require.NoError(t, err)
 	<-begun

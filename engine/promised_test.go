@@ -17,7 +17,6 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -43,7 +42,7 @@ func trying(p retry.Policy, queue string, given *[]int) *builder.Workflow[page] 
 // item is.
 func TestAnItemsJobIsMadeWithIt(t *testing.T) {
 	w := trying(retry.Exponential(3, time.Second), "", new([]int))
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, w) // no job is run
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: -1}, w) // no job is run
 	id := start(t, e, w, page{})
 	it := itemsOf(t, e, id)[0]
 	made := listed(t, e, func(r store.Reader) ([]*state.Job, error) { return r.Jobs(t.Context(), store.JobFilter{Item: it.ID}) })
@@ -81,7 +80,7 @@ func TestAQueueKeepsThePolicy(t *testing.T) {
 	p.Filters = []retry.Filter{retry.On(errBusy)}
 	var given []int
 	w := trying(p, "pool", &given)
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Queues: map[string]int{"pool": 1}}, w)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Queues: map[string]int{"pool": 1}}, w)
 	start(t, e, w, page{})
 	start(t, e, w, page{})
 	for at, want := range []int{2, 2, 2, 4, 4, 4, 4, 4, 6} {
@@ -141,7 +140,7 @@ func TestASleepHoldsNoWorker(t *testing.T) {
 		begun.Add(1)
 		return n, step.Sleep(ctx, "nap", time.Hour)
 	})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: 1}, a)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: 1}, a)
 	for n := range 5 {
 		_, err := a.Run(t.Context(), e, n)
 		require.NoError(t, err)

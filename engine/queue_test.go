@@ -172,7 +172,7 @@ func TestAHeartbeatKeepsTheLease(t *testing.T) {
 		<-finish
 		return n, nil
 	}})
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Lease: 30 * time.Second}, w)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Lease: 30 * time.Second}, w)
 	id, err := w.Start(t.Context(), e, 7)
 	require.NoError(t, err)
 	<-started

@@ -17,7 +17,6 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -42,7 +41,7 @@ func newBuying(t testing.TB, opts ...builder.FuncOption) (*buying, *builder.Hand
 		return nil
 	})
 	x.FuncRef = builder.MustFunc("buy", x.buy, append(opts, builder.Handles(h))...)
-	x.e = enginetest.Open(t, sqlite.Memory(), engine.Config{}, x)
+	x.e = enginetest.Open(t, enginetest.Store(t), engine.Config{}, x)
 	return x, h
 }
 

@@ -35,7 +35,7 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 	builder.Flow(b, wait, b.End()).Otherwise()
 	w, err := b.Build()
 	require.NoError(t, err)
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, w)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{}, w)
 
 	most = 7000
 	id, err := w.Start(t.Context(), e, struct{}{})

@@ -38,7 +38,7 @@ func TestACommandOfAnUpdateIsUndoneAlone(t *testing.T) {
 	item := live(t, e, id, "first").ID
 	var other workitem.CaseID
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
-		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE seen (x)")
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE seen (x INTEGER)")
 		require.NoError(t, err)
 		require.NoError(t, first.Start(t.Context(), tx, item))
 		require.ErrorIs(t, first.Complete(t.Context(), tx, item, nil, workflow.Key("k")), full)

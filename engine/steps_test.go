@@ -287,11 +287,9 @@ func TestTheEffectOfAStepOnTheDatabaseIsThereOnce(t *testing.T) {
 			if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY)"); err != nil {
 				return 0, err
 			}
-			r, err := db.ExecContext(ctx, "INSERT INTO orders DEFAULT VALUES")
-			if err != nil {
-				return 0, err
-			}
-			return r.LastInsertId()
+			var id int64
+			err := db.QueryRowContext(ctx, "INSERT INTO orders SELECT count(*) + 1 FROM orders RETURNING id").Scan(&id)
+			return id, err
 		}
 		_, err := step.Tx(ctx, "undone", func(ctx context.Context, db domain.DB) (int64, error) {
 			if _, err := insert(ctx, db); err != nil {

@@ -121,7 +121,7 @@ func TestAnErrorNamesItsStepOnce(t *testing.T) {
 				}
 				return s, err
 			})
-			e := enginetest.Open(t, sqlite.Memory(), engine.Config{MaxPayload: 100}, w, child)
+			e := enginetest.Open(t, enginetest.Store(t), engine.Config{MaxPayload: 100}, w, child)
 			id := start(t, e, w, "")
 			got := outcome(t, e, id)
 			t.Log(got)

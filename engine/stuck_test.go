@@ -18,7 +18,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/step"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -148,7 +147,7 @@ func TestWhoWaitsForARunThatGetsStuckIsTold(t *testing.T) {
 func TestAnItemThatAPersonHasStartedIsNotStuck(t *testing.T) {
 	ctx := t.Context()
 	action := builder.MustFunc("slow", func(context.Context, int) (int, error) { return 1, nil })
-	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, action)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: -1}, action)
 	run, err := action.Run(ctx, e, 1)
 	require.NoError(t, err)
 	item := live(t, e, run.ID, "run")

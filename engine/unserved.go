@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/tasq-dev/tasq/store"
@@ -50,40 +49,19 @@ func (e *Engine) Unserved(ctx context.Context) ([]Unserved, error) {
 	return list, err
 }
 
-// countUnserved counts the live cases of definitions, and their items, in two statements.
+// countUnserved counts the live cases of definitions, and their items.
 func countUnserved(ctx context.Context, r store.Reader, found map[string]*Unserved) error {
-	err := count(ctx, r, "SELECT fingerprint, '', count(*) FROM cases WHERE state = 'started' GROUP BY fingerprint",
-		func(fingerprint, _ string, n int64) {
-			if u := found[fingerprint]; u != nil {
-				u.Cases = n
-			}
-		})
-	if err != nil {
-		return err
-	}
-	return count(ctx, r, "SELECT c.fingerprint, i.task, count(*) FROM work_items i JOIN cases c ON c.id = i.case_id "+
-		"WHERE i.state IN ('initialized', 'started') GROUP BY c.fingerprint, i.task", func(fingerprint, task string, n int64) {
-		if u := found[fingerprint]; u != nil {
-			u.Items[task] = n
+	counts, err := r.CountsByDefinition(ctx, true)
+	for _, c := range counts {
+		switch u := found[c.Fingerprint]; {
+		case u == nil:
+		case c.Task != "":
+			u.Items[c.Task] = c.N
+		default:
+			u.Cases = c.N
 		}
-	})
-}
-
-func count(ctx context.Context, r store.Reader, query string, each func(fingerprint, task string, n int64)) (err error) {
-	rows, err := r.DB().QueryContext(ctx, query)
-	if err != nil {
-		return err
 	}
-	defer func() { err = errors.Join(err, rows.Err(), rows.Close()) }()
-	for rows.Next() {
-		var fingerprint, task string
-		var n int64
-		if err := rows.Scan(&fingerprint, &task, &n); err != nil {
-			return err
-		}
-		each(fingerprint, task, n)
-	}
-	return nil
+	return err
 }
 
 // reportUnserved logs what this engine does not serve.

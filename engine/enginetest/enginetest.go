@@ -10,13 +10,16 @@ package enginetest
 import (
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -33,10 +36,30 @@ type Engine struct {
 	workflows []engine.Workflow
 }
 
-// New opens an engine with the workflows on a fresh in-memory database.
+// New opens an engine with the workflows on a fresh database, see [Store].
 func New(t testing.TB, workflows ...engine.Workflow) *Engine {
 	t.Helper()
-	return Open(t, sqlite.Memory(), engine.Config{}, workflows...)
+	return Open(t, Store(t), engine.Config{}, workflows...)
+}
+
+// EnvStore is the environment variable that says on which store [Store] opens databases: "postgres", or one in memory if it
+// is not set.
+const EnvStore = "TASQ_TEST_STORE"
+
+// Store returns an Opener of a database that is empty and only the test's: in memory, or, if the environment variable
+// TASQ_TEST_STORE is "postgres", on a PostgreSQL server that the test process starts, or that TASQ_TEST_POSTGRES names. So
+// the same tests run on both. Where there is no server, they are skipped then.
+func Store(t testing.TB) store.Opener {
+	t.Helper()
+	switch name := os.Getenv(EnvStore); name {
+	case "":
+		return sqlite.Memory()
+	case "postgres":
+		return postgres.Open(pgtest.Database(t))
+	default:
+		t.Fatalf("%s is %q: set it to postgres, or not at all", EnvStore, name)
+		return nil
+	}
 }
 
 // Open opens an engine on any store. The configuration's clock and logger are replaced: by the virtual clock, and by

@@ -1,0 +1,47 @@
+package postgres_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/store/postgres"
+)
+
+// Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The files share a database,
+// each with a schema of its own.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	var files []string
+	require.NoError(t, filepath.WalkDir("../../scenarios", func(path string, _ os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".txt") {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, files)
+	for i, path := range files {
+		if testing.Short() && i%5 != 0 {
+			continue // each opens an engine at each definition, and a database is made for each
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			f, err := scenario.Parse(path, text)
+			require.NoError(t, err)
+			result, err := scenario.Run(t.Context(), f, postgres.Open(dsn, postgres.Schema(fmt.Sprintf("file%d", i))))
+			require.NoError(t, err)
+			for _, m := range result.Mismatches {
+				t.Errorf("%s:%d: %s\n%s", path, m.Command.Pos.Line, m.Diff, m.Why)
+			}
+			require.NoError(t, result.Broken)
+		})
+	}
+}
