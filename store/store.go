@@ -141,6 +141,11 @@ type Reader interface {
 	// Counts counts cases, items and jobs by workflow and state.
 	Counts(ctx context.Context) ([]Count, error)
 
+	// CountsByDefinition counts cases by the definition that they run on and their state, and live work items by definition
+	// and task. With live, only cases that have not ended are counted, which costs what they are; all of them cost a look at
+	// each case of the database.
+	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
+
 	// Definitions lists every definition that was registered.
 	Definitions(ctx context.Context) ([]*Definition, error)
 
@@ -200,6 +205,14 @@ type Count struct {
 	Task     string // "" for cases
 	State    string
 	N        int64
+}
+
+// DefinitionCount is a number of cases in one state, or of live work items of one task, that run on one definition.
+type DefinitionCount struct {
+	Fingerprint string
+	State       string // of the cases; "" for work items
+	Task        string // of the work items; "" for cases
+	N           int64
 }
 
 // Watcher is a store that other processes can leave commands in. Asking it costs microseconds, so an engine may do so a

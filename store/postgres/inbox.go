@@ -80,10 +80,7 @@ func Post(ctx context.Context, dsn string, command json.RawMessage, opts ...Opti
 // Leave is like [Post] without a wait: the command stays in the database until an engine opens it and does it, and nobody
 // gets the answer.
 func Leave(ctx context.Context, dsn string, command json.RawMessage, opts ...Option) error {
-	return Open(dsn, opts...).(opener).inInbox(ctx, func(c *conn) error {
-		_, err := leave(c, command)
-		return err
-	})
+	return Open(dsn, opts...).(opener).Leave(ctx, command)
 }
 
 // Post is the function [Post] for the database of this Opener.
@@ -93,6 +90,14 @@ func (o opener) Post(ctx context.Context, command json.RawMessage) (a store.Answ
 		return err
 	})
 	return a, err
+}
+
+// Leave is the function [Leave] for the database of this Opener.
+func (o opener) Leave(ctx context.Context, command json.RawMessage) error {
+	return o.inInbox(ctx, func(c *conn) error {
+		_, err := leave(c, command)
+		return err
+	})
 }
 
 func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {

@@ -188,3 +188,6 @@ func takeBack(c *conn, id int64, why error) (store.Answer, error) {
 func (f file) Post(ctx context.Context, command json.RawMessage) (store.Answer, error) {
 	return Post(ctx, f.path, command)
 }
+
+// Leave is the function [Leave] for the file of this Opener.
+func (f file) Leave(ctx context.Context, command json.RawMessage) error { return Leave(ctx, f.path, command) }

@@ -51,6 +51,22 @@ func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	return all, err
 }
 
+// CountsByDefinition implements [store.Reader].
+func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.DefinitionCount, error) {
+	var all []store.DefinitionCount
+	for _, query := range tables.ByDefinition("", live) {
+		err := r.c.each(query, nil, func(row *tables.Row) error {
+			c, err := tables.ReadDefinitionCount(row)
+			all = append(all, c)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
 

@@ -37,7 +37,12 @@ func (a *app) backup() *cobra.Command {
 func (a *app) copyTo(ctx context.Context, to string, force bool, m *meter) error {
 	var report integrity.Report
 	err := a.withStore(ctx, func(s store.Store) error {
-		return s.(store.Backuper).Backup(ctx, to, store.BackupOptions{
+		from, ok := s.(store.Backuper)
+		if !ok {
+			return usagef("a database of a PostgreSQL server is copied by its own means: pg_dump, or a base backup with the log; tasq " +
+				"copy moves its cases into a file")
+		}
+		return from.Backup(ctx, to, store.BackupOptions{
 			Overwrite: force,
 			Progress:  func(pages, of int64) { m.show("copied", pages, of, "pages") },
 			Verify: func(ctx context.Context, s store.Store) (err error) {

@@ -104,7 +104,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.db, "db", "d", "", "the database `file` (default: the environment variable TASQ_DB)")
+	flags.StringVarP(&a.db, "db", "d", "", "the `database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
 	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, or json for one object a line")
 	cobra.EnableCommandSorting = false
 	root.AddCommand(

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -106,25 +105,16 @@ func definitionRows(ctx context.Context, r store.Reader, defs []*store.Definitio
 
 // countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow
 // together.
-func countCases(ctx context.Context, r store.Reader, byPrint map[string]*definitionRow) (err error) {
-	found, err := r.DB().QueryContext(ctx, "SELECT fingerprint, state, count(*) FROM cases GROUP BY fingerprint, state")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, found.Err(), found.Close()) }()
-	for found.Next() {
-		var fingerprint, is string
-		var n int64
-		if err := found.Scan(&fingerprint, &is, &n); err != nil {
-			return err
-		}
-		switch d := byPrint[fingerprint]; {
-		case d == nil:
-		case is == state.CaseStarted.String():
-			d.Live += n
+func countCases(ctx context.Context, r store.Reader, byPrint map[string]*definitionRow) error {
+	counts, err := r.CountsByDefinition(ctx, false)
+	for _, c := range counts {
+		switch d := byPrint[c.Fingerprint]; {
+		case d == nil || c.State == "":
+		case c.State == state.CaseStarted.String():
+			d.Live += c.N
 		default:
-			d.Ended += n
+			d.Ended += c.N
 		}
 	}
-	return nil
+	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -22,11 +23,11 @@ const overdueAfter = 10 * time.Second
 func (a *app) doctor() *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
-		Use: "doctor [FILE]", Short: "check a whole database",
+		Use: "doctor [DATABASE]", Short: "check a whole database",
 		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
-			"then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
+			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
-			"code is 1 if anything is wrong. Without FILE, --db names the database. Nothing is changed."),
+			"code is 1 if anything is wrong. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -51,7 +52,7 @@ type findings struct {
 }
 
 type problem struct {
-	Rule string `json:"rule"` // "sqlite" for SQLite's own check, "read" for what cannot be read, or a rule of Tasq
+	Rule string `json:"rule"` // "sqlite" or "postgres" for the database's own check, "read" for what cannot be read, or a rule of Tasq
 	Text string `json:"text"`
 }
 
@@ -90,9 +91,18 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 		len(f.Problems)+f.More)
 }
 
-// look has SQLite check its pages, and lists what is overdue.
+// ownChecks are what databases find out themselves, as lines of which "ok" is none. A server checks pages as it reads them, if
+// it has checksums, and counts what it found.
+var ownChecks = map[domain.Dialect]string{
+	domain.SQLite: "PRAGMA main.integrity_check(100)",
+	domain.Postgres: "SELECT checksum_failures || ' pages failed their checksums, the last one at ' || checksum_last_failure " +
+		"FROM pg_stat_database WHERE datname = current_database() AND checksum_failures > 0",
+}
+
+// look has the database check itself, and lists what is overdue.
 func (f *findings) look(ctx context.Context, r store.Reader) error {
-	rows, err := r.DB().QueryContext(ctx, "PRAGMA main.integrity_check(100)")
+	dialect := domain.DialectOf(r.DB())
+	rows, err := r.DB().QueryContext(ctx, ownChecks[dialect])
 	if err != nil {
 		return err
 	}
@@ -102,7 +112,7 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 			return errors.Join(err, rows.Close())
 		}
 		if text != "ok" {
-			f.Problems = append(f.Problems, problem{"sqlite", text})
+			f.Problems = append(f.Problems, problem{string(dialect), text})
 		}
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {

@@ -157,7 +157,7 @@ func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 		}
 		return d.Net, nil
 	}
-	if _, err := a.path(); err != nil {
+	if _, err := a.database(); err != nil {
 		return nil, exit(ExitNotFound, "there is no file %s; for a workflow of that name in a database, name that with --db%s",
 			name, a.orRecipe(name))
 	}

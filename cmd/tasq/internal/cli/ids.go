@@ -2,29 +2,48 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // idKind is a kind of things that have ids.
 type idKind struct {
 	what  string // for people
-	table string
-	shown string // the columns that say which one it is
 	lists string // the command that lists them
+	page  func(context.Context, store.Reader, store.Page) ([]candidate, error)
 }
 
 var (
-	caseIDs = idKind{"case", "cases", "workflow", "tasq cases"}
-	itemIDs = idKind{"work item", "work_items", "task || '.' || generation || '.' || number", "tasq items"}
-	jobIDs  = idKind{"job", "jobs", "kind", "tasq jobs"}
-
-	eventIDs = idKind{"event", "messages", "name", "tasq events"}
+	caseIDs = idKind{"case", "tasq cases", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+		all, err := r.Cases(ctx, store.CaseFilter{Page: p})
+		return candidates(all, func(c *state.Case) candidate { return candidate{c.ID.String(), c.Workflow} }), err
+	}}
+	itemIDs = idKind{"work item", "tasq items", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+		all, err := r.Items(ctx, store.ItemFilter{Page: p})
+		return candidates(all, func(it *store.ItemRow) candidate { return candidate{it.ID.String(), it.Label()} }), err
+	}}
+	jobIDs = idKind{"job", "tasq jobs", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+		all, err := r.Jobs(ctx, store.JobFilter{Page: p})
+		return candidates(all, func(j *state.Job) candidate { return candidate{j.ID.String(), j.Kind} }), err
+	}}
+	eventIDs = idKind{"event", "tasq events", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+		all, err := r.Messages(ctx, store.MessageFilter{Page: p})
+		return candidates(all, func(m *state.Message) candidate { return candidate{m.ID.String(), m.Name} }), err
+	}}
 )
+
+func candidates[T any](all []T, of func(T) candidate) []candidate {
+	list := make([]candidate, len(all))
+	for i, v := range all {
+		list[i] = of(v)
+	}
+	return list
+}
 
 const (
 	idLength = 36
@@ -76,7 +95,7 @@ func nothingBegins(ctx context.Context, r store.Reader, kind idKind, word string
 		if err != nil {
 			return err
 		}
-		if len(found) == 1 && other != kind {
+		if len(found) == 1 && other.what != kind.what {
 			return exit(ExitNotFound, "%s is %s %s (%s), and the id of a %s is needed; %s lists them", word, other.what, found[0].id,
 				found[0].name, kind.what, kind.lists)
 		}
@@ -90,21 +109,35 @@ type candidate struct{ id, name string }
 const mostCandidates = 5
 
 // beginning finds the things whose ids begin with a text: one more than are listed.
-func beginning(ctx context.Context, r store.Reader, kind idKind, text string) (found []candidate, err error) {
-	rows, err := r.DB().QueryContext(ctx, fmt.Sprintf("SELECT id, %s FROM %s WHERE id >= $1 AND id < $2 ORDER BY id LIMIT %d",
-		kind.shown, kind.table, mostCandidates+1), text, text+"g") // behind every digit and the dash
-	if err != nil {
-		return nil, err
+func beginning(ctx context.Context, r store.Reader, kind idKind, text string) ([]candidate, error) {
+	least, ok := before(text)
+	if !ok {
+		return nil, nil
 	}
-	defer func() { err = errors.Join(err, rows.Err(), rows.Close()) }()
-	for rows.Next() {
-		var c candidate
-		if err := rows.Scan(&c.id, &c.name); err != nil {
-			return nil, err
+	page, err := kind.page(ctx, r, store.Page{After: least, Limit: mostCandidates + 1})
+	for i, c := range page {
+		if !strings.HasPrefix(c.id, text) {
+			return page[:i], err
 		}
-		found = append(found, c)
 	}
-	return found, nil
+	return page, err
+}
+
+// before is the id right before all that begin with a text; false if no id does.
+func before(text string) (string, bool) {
+	const zero = "00000000-0000-0000-0000-000000000000"
+	id, err := uuid.Parse(text + zero[min(len(text), len(zero)):])
+	if err != nil {
+		return "", false
+	}
+	if id == uuid.Nil {
+		return "", true // the first of all
+	}
+	for i := len(id) - 1; ; i-- {
+		if id[i]--; id[i] != 0xff {
+			return id.String(), true
+		}
+	}
 }
 
 func ambiguous(kind idKind, word string, found []candidate) error {
@@ -126,16 +159,22 @@ func shortID[T any](ctx context.Context, r store.Reader, kind idKind, id workite
 		return "", nil
 	}
 	text := id.String()
-	var before, after string
-	err := r.DB().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE((SELECT max(id) FROM %[1]s WHERE id < $1), ''), "+
-		"COALESCE((SELECT min(id) FROM %[1]s WHERE id > $1), '')", kind.table), text).Scan(&before, &after)
-	n := 1 + max(same(text, before), same(text, after))
-	for _, whole := range idParts {
-		if n <= whole {
-			return text[:whole], err
+	n := 1
+	for _, desc := range []bool{false, true} {
+		next, err := kind.page(ctx, r, store.Page{After: text, Desc: desc, Limit: 1})
+		if err != nil {
+			return text, err
+		}
+		if len(next) > 0 {
+			n = max(n, 1+same(text, next[0].id))
 		}
 	}
-	return text, err
+	for _, whole := range idParts {
+		if n <= whole {
+			return text[:whole], nil
+		}
+	}
+	return text, nil
 }
 
 // same is how many bytes two texts have in common at their beginning.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -11,23 +10,22 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 func now() time.Time { return retry.SystemClock.Now() }
 
-// path is the database that the command is about.
-func (a *app) path() (string, error) {
-	path := a.db
-	if path == "" {
-		path = os.Getenv("TASQ_DB")
+// database is what the command is about.
+func (a *app) database() (database, error) {
+	word := a.db
+	if word == "" {
+		word = os.Getenv("TASQ_DB")
 	}
-	if path == "" {
-		return "", usagef("which database? Name its file with --db, or in the environment variable TASQ_DB")
+	if word == "" {
+		return database{}, usagef("which database? Name its file, or postgres://..., with --db, or in the environment variable TASQ_DB")
 	}
-	return path, nil
+	return databaseOf(word), nil
 }
 
 // view reads the database without changing it.
@@ -37,22 +35,13 @@ func (a *app) view(ctx context.Context, f func(store.Reader) error) error {
 
 // withStore opens the database for reading.
 func (a *app) withStore(ctx context.Context, f func(store.Store) error) error {
-	path, err := a.path()
+	db, err := a.database()
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return exit(ExitDatabase, "%s is a folder; name the database file in it", path)
-	}
-	s, err := sqlite.File(path).Open(ctx, store.Options{Now: now, ReadOnly: true})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return exit(ExitDatabase, "there is no file %s; name another with --db", path)
-	case errors.Is(err, store.ErrOlder):
-		return exit(ExitDatabase, "%w; open it with the program that owns it, in its new version, or with a command of tasq that "+
-			"acts (tasq item, case, event); an older program cannot open it any more then, so make a copy before", err)
-	case err != nil:
-		return &exitError{ExitDatabase, err}
+	s, err := db.read(ctx)
+	if err != nil {
+		return err
 	}
 	return errors.Join(f(s), s.Close())
 }

@@ -4,18 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -26,7 +24,7 @@ type owning struct {
 	net    string // file of the workflow to be started; "" for one that is known
 	create bool
 
-	path   string
+	db     database
 	defs   []engine.Workflow // what this process can run of the database
 	lacks  string            // the workflow that the command is about, if this process cannot run it
 	target string            // the workflow to be started
@@ -50,11 +48,11 @@ func (o *owning) do(ctx context.Context, q *asking) (workflow.Result, error) {
 
 // prepare reads what the command is about, without changing anything.
 func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
-	if o.path, err = o.a.path(); err != nil {
+	if o.db, err = o.a.database(); err != nil {
 		return err
 	}
 	o.target = q.command.Workflow
-	if o.create && o.fresh() {
+	if o.create && o.db.fresh(ctx) {
 		return o.gatherNew()
 	}
 	return o.read(ctx, func(r store.Reader) error {
@@ -108,10 +106,10 @@ func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	if !errors.Is(err, store.ErrOlder) {
 		return err
 	}
-	s, err := sqlite.File(o.path).Open(ctx, store.Options{Now: now})
+	s, err := o.db.opener.Open(ctx, store.Options{Now: now})
 	if errors.Is(err, store.ErrOwned) {
 		return exit(ExitDatabase, "the program that owns %s is of an older version, whose schema the file has: use its version of "+
-			"tasq, or stop it and run its new version: %w", o.path, err)
+			"tasq, or stop it and run its new version: %w", o.db.name, err)
 	}
 	if err == nil {
 		err = s.Close()
@@ -119,14 +117,8 @@ func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	if err != nil {
 		return &exitError{ExitDatabase, err}
 	}
-	o.a.remark("%s was written by an older version, and is migrated", o.path)
+	o.a.remark("%s was written by an older version, and is migrated", o.db.name)
 	return o.a.view(ctx, f)
-}
-
-// fresh reports whether the database is still to be made.
-func (o *owning) fresh() bool {
-	info, err := os.Stat(o.path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
 // gatherNew is like gather for a database that is still to be made: it has no workflow to start, so it is one of a file,
@@ -136,7 +128,7 @@ func (o *owning) gatherNew() error {
 	case o.net != "":
 		return o.fromFile(nil, nil)
 	case !o.recipe:
-		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.path, o.target,
+		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.db.name, o.target,
 			o.a.orRecipe(o.target))
 	}
 	o.claim = true
@@ -192,7 +184,7 @@ func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, er
 	}
 	if code == nil {
 		return nil, exit(ExitRefused, "%s is a recipe of tasq demo, and %s belongs to another program; start it in a database of "+
-			"its own, with --db FILE --create", recipePrefix+o.target, o.path)
+			"its own, with --db FILE --create", recipePrefix+o.target, o.db.name)
 	}
 	return code, nil
 }
@@ -273,14 +265,14 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 		return result, err
 	}
 	if q.queue {
-		if err := sqlite.Leave(ctx, o.path, command); err != nil {
+		if err := o.db.inbox().Leave(ctx, command); err != nil {
 			return result, &exitError{ExitDatabase, err}
 		}
-		o.a.remark("left in %s for the program that owns it next", o.path)
+		o.a.remark("left in %s for the program that owns it next", o.db.name)
 		return result, nil
 	}
 	if o.claim {
-		if err := claim(ctx, o.path); err != nil {
+		if err := demo.Claim(ctx, o.db.opener); err != nil {
 			return result, err
 		}
 	}
@@ -288,7 +280,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 	defer cancel()
 	for {
 		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-			Level: slog.LevelError}))}.Open(ctx, sqlite.File(o.path), o.defs...)
+			Level: slog.LevelError}))}.Open(ctx, o.db.opener, o.defs...)
 		switch {
 		case err == nil:
 			return o.execute(ctx, e, q.command)
@@ -302,7 +294,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 		case limited.Err() != nil:
 			return result, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
 				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
-				o.path, q.timeout)
+				o.db.name, q.timeout)
 		}
 	}
 }
@@ -313,7 +305,7 @@ func (o *owning) execute(
 ) (result workflow.Result, err error) {
 	if o.lacks != "" {
 		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
-			"program that defines it, or leave the command for it with --queue", o.lacks, o.path)
+			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.name)
 	} else {
 		result, err = e.Do(ctx, c)
 	}
@@ -332,7 +324,7 @@ const patience = time.Second
 func (o *owning) post(ctx context.Context, command json.RawMessage) (workflow.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	answer, err := sqlite.Post(limited, o.path, command)
+	answer, err := o.db.inbox().Post(limited, command)
 	if err != nil {
 		return workflow.Result{}, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -72,6 +71,3 @@ func (a *app) codeFor(ctx context.Context, r store.Reader) ([]*workflow.Definiti
 	}
 	return a.recipes()
 }
-
-// claim makes a new database one of tasq demo, for the recipe that is to be started on it.
-func claim(ctx context.Context, path string) error { return demo.Claim(ctx, sqlite.File(path)) }

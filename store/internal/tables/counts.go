@@ -1,0 +1,23 @@
+package tables
+
+import "github.com/tasq-dev/tasq/store"
+
+// ByDefinition are the statements of [store.Reader.CountsByDefinition] for tables whose names have a prefix. A row is read
+// with [ReadDefinitionCount].
+func ByDefinition(prefix string, live bool) []string {
+	cases := "SELECT fingerprint, state, '', count(*) FROM " + prefix + "cases"
+	if live {
+		cases += " WHERE state = 'started'"
+	}
+	return []string{
+		cases + " GROUP BY fingerprint, state",
+		"SELECT c.fingerprint, '', i.task, count(*) FROM " + prefix + "work_items i JOIN " + prefix + "cases c ON c.id = i.case_id " +
+			"WHERE i.state IN ('initialized', 'started') GROUP BY c.fingerprint, i.task",
+	}
+}
+
+// ReadDefinitionCount reads a row of one of the statements of [ByDefinition].
+func ReadDefinitionCount(r *Row) (store.DefinitionCount, error) {
+	c := store.DefinitionCount{Fingerprint: r.Text(), State: r.Text(), Task: r.Text(), N: r.Number()}
+	return c, r.Err
+}
