@@ -190,4 +190,6 @@ func (f file) Post(ctx context.Context, command json.RawMessage) (store.Answer, 
 }
 
 // Leave is the function [Leave] for the file of this Opener.
-func (f file) Leave(ctx context.Context, command json.RawMessage) error { return Leave(ctx, f.path, command) }
+func (f file) Leave(ctx context.Context, command json.RawMessage) error {
+	return Leave(ctx, f.path, command)
+}
