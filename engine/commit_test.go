@@ -75,28 +75,61 @@ func TestACommandIsAnsweredWhenTheStoreDoesNotBegin(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A job that had to wait for a worker has a claim of its own, whose commit may wait for company while the job runs.
 func TestAJobWhoseClaimIsNotCommittedIsDoneAgain(t *testing.T) {
 	var calls atomic.Int32
-	running, canceled := make(chan struct{}), make(chan error, 1)
+	first, running, canceled := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
-		if calls.Add(1) > 1 {
-			return write(ctx, p)
+		switch calls.Add(1) {
+		case 1:
+			<-first
+		case 2:
+			close(running)
+			<-ctx.Done()
+			canceled <- ctx.Err() // the result is too late, and is refused
 		}
-		close(running)
-		<-ctx.Done()
-		canceled <- ctx.Err()
-		return write(ctx, p) // too late: the result is refused
+		return write(ctx, p)
 	}})
 	b := &broken{Opener: sqlite.Memory(), command: "job claim"}
-	e := enginetest.Open(t, b, engine.Config{}, a)
-	b.commit.Store(true)
+	e := enginetest.Open(t, b, engine.Config{Workers: 1}, a)
+	_, err := a.Start(t.Context(), e, prompt{Text: "trees"})
+	require.NoError(t, err)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
+	b.commit.Store(true)
+	close(first)
 	<-running
 	require.ErrorIs(t, <-canceled, context.Canceled)
 	b.commit.Store(false)
 	e.Drain()
 	e.Advance(time.Second)
-	require.EqualValues(t, 2, calls.Load())
+	require.EqualValues(t, 3, calls.Load())
 	require.Equal(t, []string{"draft.1.1 completed 1", "review.1.1 initialized 1"}, items(t, e, id))
+}
+
+// The job of a first attempt is claimed in the transaction that opens it: if that is not durable, there is no job.
+func TestAFirstAttemptIsClaimedWithItsCase(t *testing.T) {
+	var calls atomic.Int32
+	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, p prompt) (draft, error) {
+		calls.Add(1)
+		return write(ctx, p)
+	}})
+	b := &broken{Opener: sqlite.Memory(), command: "start article"}
+	e := enginetest.Open(t, b, engine.Config{}, a)
+	b.commit.Store(true)
+	_, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.ErrorIs(t, err, errDisk)
+	b.commit.Store(false)
+	e.Drain()
+	require.Zero(t, calls.Load(), "its claim was not durable")
+
+	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
+	require.NoError(t, err)
+	e.Drain()
+	var commands []string
+	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: id}) {
+		require.NoError(t, err)
+		commands = append(commands, entry.Command)
+	}
+	require.Equal(t, []string{"start article", "job settle"}, commands)
 }

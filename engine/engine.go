@@ -182,6 +182,7 @@ func (e *Engine) assemble() {
 		MaxPayload: e.cfg.MaxPayload, Active: e.active.add,
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})
+	e.writer.Extend(e.dispatch)
 	e.writer.Observe(e.dispatch, e.notifier, e.topics, e.cleaner)
 }
 

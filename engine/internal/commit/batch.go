@@ -96,6 +96,7 @@ func (w *Writer) othersOf(batch []*Request) []*Request {
 	failed, kept := batch[last], make([]*Request, 0, last)
 	for _, r := range batch[:last] {
 		w.trees.forget(r.tx)
+		r.endExtension(store.ErrUndone)
 		if r.Once { // it failed, and was undone before: one that succeeds is the last
 			w.answered(r)
 		} else {
@@ -114,6 +115,7 @@ func (w *Writer) answered(r *Request) {
 	if r.err == nil {
 		w.publish(r.tx)
 	}
+	r.endExtension(r.err)
 	if r.done != nil {
 		r.done <- r.err
 	}
@@ -183,7 +185,24 @@ func (w *Writer) execute(s store.Tx, r *Request) {
 func (w *Writer) attempt(s store.Tx, r *Request) {
 	r.tx = &Tx{w: w, s: s, now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()
-	r.err = r.tx.try(r.Run)
+	r.err = r.tx.try(func(tx *Tx) error {
+		err := r.Run(tx)
+		if err == nil && w.extender != nil && !r.Once && !r.Reads && !r.deferred {
+			r.extended, err = w.extender.Extend(tx)
+		}
+		return err
+	})
+	if r.err != nil {
+		r.endExtension(r.err)
+	}
+}
+
+// endExtension gives what was added to a request its outcome.
+func (r *Request) endExtension(err error) {
+	if ended := r.extended; ended != nil {
+		r.extended = nil
+		ended(err)
+	}
 }
 
 // deferHandlers reports whether a request that failed is to be done again with its completion handlers told by jobs.

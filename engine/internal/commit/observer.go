@@ -4,6 +4,16 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
+// Extender adds to requests what can be done in the same transaction. The writer calls it once the function of a request has
+// succeeded, before its changes are appended; not for the function of an Update, which is not called again if what was added
+// takes the transaction with it, and not if [Tx.Deferred].
+//
+// An error undoes the request: it is that of the store, or wraps [ErrDefer]. The function that is returned gets the outcome: nil once
+// all of it is durable, or why it did not happen. It is called once, after the observers.
+type Extender interface {
+	Extend(tx *Tx) (ended func(error), err error)
+}
+
 // Observer learns of each command that changed a tree of cases, once the command is durable. The writer calls it, in the order of
 // the commits, so what it does is short, does not block, and sends no command that it waits for.
 //

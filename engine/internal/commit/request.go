@@ -32,6 +32,7 @@ type Request struct {
 	now      time.Time // of its first run; later ones have the same
 	err      error
 	tx       *Tx
+	extended func(error) // gets the outcome of what an Extender added; nil if there is nothing
 }
 
 // Changes is what a request did that succeeded, to the first tree that it changed.

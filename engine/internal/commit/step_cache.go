@@ -22,17 +22,17 @@ type stepCache struct {
 // maxCachedSteps bounds how many steps are remembered, of all trees together: some megabytes, beside the trees themselves.
 const maxCachedSteps = 20_000
 
-// cacheSteps begins to remember, with what the claim of a job has read. The claim is not committed yet; if it never is, the
-// tree leaves memory with all that is remembered of it.
+// cacheSteps begins to remember, with what the claim of a job has read and done, which is the last of its entry. If the claim is
+// not committed, the tree leaves memory with all that is remembered of it.
 func (t *trees) cacheSteps(u *TreeWrite, job workitem.JobID, steps []*workitem.Step) {
 	c := t.byRoot[u.Tree.Root]
 	if c == nil {
 		return
 	}
 	t.dropSteps(c)
-	c.steps = stepCache{job: job, seq: u.entry.Prev, steps: slices.Clip(slices.Clone(steps))}
+	c.steps = stepCache{job: job, seq: u.entry.Seq, steps: slices.Clip(slices.Clone(steps))}
 	t.steps += len(steps)
-	t.updateSteps(c, u)
+	t.trimSteps(c)
 }
 
 // updateSteps takes in what a transaction did to the steps of the job. What is there already is there in the same state.

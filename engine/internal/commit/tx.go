@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -215,6 +216,17 @@ func (tx *Tx) RootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
 		return id, nil
 	}
 	return tx.s.Root(tx.ctx, id)
+}
+
+// Changed lists the trees that the transaction has changed, and what happened to each so far, in order.
+func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
+	return func(yield func(*TreeWrite, []state.Change) bool) {
+		for _, u := range tx.writes {
+			if changes := u.changes(); len(changes) > 0 && !yield(u, changes) {
+				return
+			}
+		}
+	}
 }
 
 // CacheSteps begins to remember the steps of a job of a tree of the transaction, with what the claim of the job has read. See

@@ -62,6 +62,7 @@ type Writer struct {
 	batch     []*Request // kept for its memory
 	patience  *time.Timer
 	observers []Observer
+	extender  Extender
 }
 
 // New makes a writer.
@@ -76,6 +77,9 @@ func New(o Options) *Writer {
 // Observe has observers learn of each commit, after those that do already. Call it before [Writer.Start], or on the writer's
 // goroutine.
 func (w *Writer) Observe(observers ...Observer) { w.observers = append(w.observers, observers...) }
+
+// Extend has an extender add to requests. Call it before [Writer.Start].
+func (w *Writer) Extend(x Extender) { w.extender = x }
 
 // Start starts the writer's goroutine.
 func (w *Writer) Start() { go w.write() }

@@ -22,6 +22,8 @@ type claim struct {
 	steps  *journal         // nil until the claim was accepted
 	lost   atomic.Bool      // it was accepted and not committed
 	asked  *activities.Work // what the writer was told last; work is what the worker has
+
+	refused error // why the process did not let it begin in the transaction that made it due
 }
 
 // errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,

@@ -27,6 +27,7 @@ type scheduler struct {
 	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
+	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
 	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
@@ -80,6 +81,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
+	s.reserved = make(map[workitem.JobID]struct{})
 }
 
 // start lets jobs run.
@@ -126,7 +128,9 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	for _, e := range changes {
 		switch e := e.(type) {
 		case *state.JobOpened:
-			changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
+			if _, taken := s.reserved[e.Job.ID]; !taken {
+				changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
+			}
 		case *state.JobMoved:
 			s.woken(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
@@ -167,6 +171,9 @@ func (s *scheduler) add(j *state.Job, cautious bool) bool {
 		return false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
+	if n.due > s.d.o.Now().UnixMicro() {
+		n.cautious = true // it waits for its time anyway, and each of its calls should be counted
+	}
 	if j.Kind == state.JobRun || j.Kind == state.JobCall {
 		n.queue = s.queueOf(j.Queue)
 		if n.queue.limit <= 0 {
@@ -322,6 +329,41 @@ func (s *scheduler) freed(n entry, fence int64) {
 		s.turn()
 	}
 	s.d.jobs.Done()
+}
+
+// reserve takes a worker for a job that becomes due, if one is free and no other work of the queue is due.
+func (s *scheduler) reserve(j *state.Job, now int64) (entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= someRounds {
+		return entry{}, false
+	}
+	q := s.queueOf(j.Queue)
+	if q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
+		return entry{}, false
+	}
+	q.running++
+	s.d.jobs.Add(1)
+	s.d.o.Active(1)
+	s.reserved[j.ID] = struct{}{}
+	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true}, true
+}
+
+// unreserve gives a worker back whose job does not begin.
+func (s *scheduler) unreserve(n entry) {
+	s.mu.Lock()
+	delete(s.reserved, n.job)
+	s.mu.Unlock()
+	s.freed(n, 0)
+}
+
+// begin notes that the claim of a reserved job is durable.
+func (s *scheduler) begin(id workitem.JobID, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reserved, id)
+	s.running[id] = r
+	s.keepBeating()
 }
 
 // hold notes that a worker has a job.

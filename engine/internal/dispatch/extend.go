@@ -1,0 +1,117 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// A job that a command opens and that is due at once is claimed in the command's own transaction, if a worker of its queue is free
+// and nothing else of the queue is due:
+//
+//	start ─┐                          ┌─ worker runs
+//	       ├ one entry, one commit ───┤
+//	claim ─┘                          └─ caller has its answer
+//
+// That saves a request and an entry of the journal. And the claim is durable before the job runs, so that each of its calls is
+// counted. It is for first runs: what a later one has to read of the steps of earlier ones may be in the same transaction, and not
+// in the store yet.
+
+// Extend implements commit.Extender.
+func (d *Dispatcher) Extend(tx *commit.Tx) (ended func(error), err error) {
+	var claims []*claim
+	ended = func(err error) {
+		for _, c := range claims {
+			c.decided(tx, err)
+		}
+	}
+	for _, n := range d.reserve(tx) {
+		c := &claim{entry: n, d: d, lease: tx.Now().Add(d.o.Lease)}
+		claims = append(claims, c)
+		if err == nil {
+			err = c.claimIn(tx)
+		}
+	}
+	switch {
+	case err != nil:
+		ended(err)
+		return nil, err
+	case len(claims) == 0:
+		return nil, nil
+	}
+	return ended, nil
+}
+
+// reserve finds the jobs that a transaction has opened and that can begin at once, and takes a worker for each.
+func (d *Dispatcher) reserve(tx *commit.Tx) []entry {
+	var found []entry
+	for u, changes := range tx.Changed() {
+		for _, e := range changes {
+			opened, ok := e.(*state.JobOpened)
+			if !ok {
+				continue
+			}
+			c, j := u.Tree.Job(opened.Job.ID)
+			if j == nil || j.State != state.JobPending || j.Due.After(tx.Now()) || !firstRun(c, j) ||
+				d.o.Definitions.Definition(c.Fingerprint) == nil {
+				continue
+			}
+			if n, ok := d.sched.reserve(j, tx.Now().UnixMicro()); ok {
+				found = append(found, n)
+			}
+		}
+	}
+	return found
+}
+
+// firstRun reports whether a job cannot have steps of earlier runs.
+func firstRun(c *state.Case, j *state.Job) bool {
+	it := c.Item(j.Item)
+	return j.Fence == 0 && c.Predecessor.IsZero() && (it == nil || it.Attempt == 1)
+}
+
+// claimIn claims the job in a transaction that made it due. What the process refuses is undone alone.
+func (c *claim) claimIn(tx *commit.Tx) error {
+	err := tx.Savepoint(func() error {
+		u, err := tx.Open(c.root)
+		if err != nil {
+			return err
+		}
+		return tx.Run(u, "", func(m *kernel.Machine) (err error) {
+			c.work, err = m.Claim(c.job, c.d.o.Owner, c.lease)
+			return err
+		})
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kernel.ErrAbandoned), errors.Is(err, store.ErrUndone):
+		return fmt.Errorf("%w: %w", commit.ErrDefer, err) // a callback of the start took the transaction with it
+	case fault.Is(err):
+		return err
+	}
+	c.work, c.refused = nil, err
+	return nil
+}
+
+// decided has the worker begin if the transaction is durable, and frees it if not.
+func (c *claim) decided(tx *commit.Tx, err error) {
+	if err == nil && c.refused == nil {
+		c.ctx, c.cancel = context.WithCancel(c.d.o.Context)
+		c.steps = c.d.newJournal(c.entry, c.work)
+		tx.CacheSteps(c.root, c.job, c.work.Steps)
+		c.d.sched.begin(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
+		c.d.sched.pool.do(c)
+		return
+	}
+	if err == nil {
+		c.d.notBegun(c.entry, c.refused)
+	}
+	c.d.sched.unreserve(c.entry)
+}
