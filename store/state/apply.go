@@ -10,6 +10,13 @@ import (
 
 // Apply changes the tree as the change says. The error says that the change cannot follow from the present state, as in a
 // corrupt journal; what it changed all the same goes with the command, by [Tree.Rollback].
+//
+// It decides nothing: that a task is enabled was decided by the kernel, and the change says so. What a change says is
+// checked only where a wrong one would leave a state that no command can be run on: a negative marking, a move of what is
+// not there. The invariants between the parts of a tree are for the integrity check.
+//
+// The case is copied before its first change within a command (own), so that readers of earlier snapshots, and a
+// rollback, keep theirs. All that follows changes the copy in place.
 func (t *Tree) Apply(e Change) error {
 	if o, ok := e.(*CaseOpened); ok {
 		return t.openCase(o.Case)
@@ -67,7 +74,9 @@ func (t *Tree) Apply(e Change) error {
 	return nil
 }
 
-// openCase adds a copy of the case, with its first token, and counts it at its parent.
+// openCase adds a copy of the case, with its first token, and counts it at its parent. The number of cases made in an
+// activation names the next one (k.1.3), so it counts those that have ended too. A case that a step runs belongs to no task,
+// and is named by its place among all children.
 func (t *Tree) openCase(given *Case) error {
 	c := *given
 	c.State = CaseStarted
@@ -96,7 +105,8 @@ func (t *Tree) openCase(given *Case) error {
 	return nil
 }
 
-// remove forgets a tree whose root case has ended. What its jobs have still to do would be lost, so there must be none.
+// remove forgets a tree whose root case has ended. What its jobs have still to do would be lost, so there must be none. The
+// tree itself stays readable until the command is through, for those who are to learn of the removal.
 func (t *Tree) remove(c *Case) error {
 	if c.ID != t.Root || !c.State.Final() {
 		return fmt.Errorf("case %s is removed, and it is %s; only a root case that has ended can be", c.ID, c.State)
@@ -134,6 +144,12 @@ func (c *Case) resumeTask(e *TaskResumed) error {
 // nothing is the output of an item that completed with none, so that it is known from that of a task that gave none.
 var nothing = json.RawMessage("null")
 
+// moveTask changes the state of a task. Of the three moves that change more, an enabling begins a new activation, a start
+// takes the tokens that the change lists (which ones an or-join took is a decision, and not repeated here), and a completion
+// takes back an output of an earlier activation:
+//
+//	activation 1   item completes with 7     task output 7
+//	activation 2   its only item is canceled, the task completes without output     task output nil, not 7
 func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
 	task.State, task.Lost = e.To, e.Lost
@@ -154,6 +170,9 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	return nil
 }
 
+// openItem adds an item. An item that replaces another one is linked from both sides: the policy asks whether a failed item
+// has a successor, and an attempt asks what it goes back to. A predecessor of an earlier activation has left the memory, and
+// has its link in the tables alone.
 func (t *Tree) openItem(c *Case, it *workitem.Item) error {
 	task, ok := c.Net.TaskByName(it.Task)
 	if !ok {
@@ -178,6 +197,8 @@ func (t *Tree) putItem(c *Case, it *workitem.Item) {
 	t.items.put(it)
 }
 
+// moveItem changes a copy of the item, since a callback or a reader may hold the one before. The task keeps the output of
+// the item that completed last: with several items that is the answer that was last, whatever the number of the item.
 func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	it := c.Items.Get(e.Item)
 	if it == nil {
@@ -205,6 +226,8 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	return nil
 }
 
+// moveJob changes a copy of the job. One that has ended leaves the case, and stays in what the command changed, by which
+// the store learns of its end.
 func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	j := c.Jobs.Get(e.Job)
 	if j == nil {
@@ -223,6 +246,8 @@ func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	return nil
 }
 
+// openStep adds a step. The case holds those that wait; what has ended is read from the store by the run that needs it, so a
+// function of ten thousand steps takes the memory of those that it waits for.
 func (t *Tree) openStep(c *Case, s *workitem.Step) {
 	if !s.State.Final() {
 		c.Steps.put(s)
@@ -258,6 +283,7 @@ func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	return &n
 }
 
+// takeMessage has a step take an event, which happens once.
 func (t *Tree) takeMessage(c *Case, e *MessageTaken) error {
 	m := c.Mail.get(sortKey{e.Message})
 	if m == nil {

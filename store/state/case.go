@@ -85,7 +85,8 @@ func parseWord(what string, names []string, w string) (int, error) {
 	return 0, fmt.Errorf("%q is not a %s; use one of %s", w, what, strings.Join(names[1:], ", "))
 }
 
-// Task is the latest activation of a task within a case.
+// Task is the latest activation of a task within a case. Earlier ones are in the journal, and in the tables; nothing that a
+// command decides depends on them.
 type Task struct {
 	State      TaskState
 	Generation int             // how often the task was enabled
@@ -99,6 +100,15 @@ func (t *Task) Resumable() bool { return t.State == TaskFailed || t.Lost }
 
 // Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a
 // snapshot.
+//
+// It holds what the next command may need, and no more: the items of the latest activations, the jobs that are not done,
+// the steps that wait, the events not taken. So the memory of a case that has looped a thousand times is that of its
+// last round. The invariants that the integrity check holds a case to:
+//
+//   - a marking has no negative count, and one entry for each condition of the net;
+//   - an item, child case or job of an activation is live only while the activation is the latest and active;
+//   - a case that has ended has no live item, no started or enabled task, and detached jobs alone;
+//   - what the journal of the tree rebuilds is this value, field by field.
 type Case struct {
 	ID         workitem.CaseID
 	Root       workitem.CaseID // itself for a root case
@@ -128,20 +138,20 @@ type Case struct {
 
 	Created   time.Time
 	Ended     time.Time
-	KeepUntil time.Time // of an ended root case: it may be removed from then on; zero keeps it for ever
+	KeepUntil time.Time // of an ended root case: it may be removed from then on; zero keeps it
 	LastSeq   int64     // journal position of the last change of the tree; kept on roots
 
 	Items    Items // those of each task's latest activation
 	Jobs     Jobs  // the live ones
 	Children []workitem.CaseID
 	Steps    Steps // of its jobs, the waiting ones
-	Mail     Mail  // events that nobody has taken yet
+	Mail     Mail  // events that no step has taken yet
 }
 
 // Steps are the waiting steps of a case's jobs.
 type Steps = List[*workitem.Step]
 
-// Mail is what was sent to a case and nobody has taken.
+// Mail is what was sent to a case and no step has taken.
 type Mail = List[*Message]
 
 // Label names a child case within its parent: "task.generation.number", or "workflow.number" for one that a step runs.

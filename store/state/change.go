@@ -30,7 +30,7 @@ type CaseEnded struct {
 	Leftover []net.ConditionID
 	At       time.Time
 
-	KeepUntil time.Time // of a root case that its workflow does not keep for ever
+	KeepUntil time.Time // of a root case whose workflow sweeps it; zero for one that is kept
 }
 
 // CaseResumed says that a case that had failed goes on: it has not ended after all. The changes that follow it start the tasks

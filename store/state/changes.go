@@ -2,7 +2,8 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// saves are cases as they were before a command changed them.
+// saves are cases as they were before a command changed them. Most commands change one or two cases, for which a list that is
+// searched is faster and smaller than a map; a command that ends a thousand cases has the map.
 type saves struct {
 	list []save
 	ids  map[workitem.CaseID]struct{} // of the list; nil while it is short
@@ -57,7 +58,7 @@ type changes struct {
 	mail  changed[*Message]
 }
 
-// merge takes in what was changed later.
+// merge takes in what was changed later: behind a mark that is kept.
 func (c *changes) merge(later changes) {
 	c.items.merge(later.items)
 	c.jobs.merge(later.jobs)
@@ -65,7 +66,8 @@ func (c *changes) merge(later changes) {
 	c.mail.merge(later.mail)
 }
 
-// changed collects the newest value of each element that a command changes, in the order of the first change.
+// changed collects the newest value of each element that a command changes, in the order of the first change. A store so
+// writes one row for an item that was opened, started and completed in one command, and rows come in the order of ids.
 type changed[T listed] struct {
 	list []T
 	at   map[sortKey]int // positions in list; nil while there are few

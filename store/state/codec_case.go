@@ -54,7 +54,8 @@ type taskWire struct {
 }
 
 // AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, generation ("gen"),
-// number of items made in it ("created"), output, and whether the case took it along as it failed ("lost"). A task that was never enabled is left out.
+// number of items made in it ("created"), output, and whether the case took it along as it failed ("lost"). A task that was
+// never enabled is left out.
 func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	dst = append(dst, '{')
 	first := true

@@ -46,10 +46,13 @@ func (l Items) Tally(task string, generation int) workitem.Tally {
 	return tally
 }
 
+// snapshot returns a copy for the next command, which shares the elements and the tallies until it changes them.
 func (l Items) snapshot() Items {
 	return Items{List: l.List.snapshot(), tallies: l.tallies}
 }
 
+// put adds an item, or replaces the one with its id. The tallies are made when the items become many, by counting each once,
+// and then moved along: the item before out of its count, the new one into its.
 func (l *Items) put(it *workitem.Item) {
 	before := l.get(sortKey{it.ID})
 	l.List.put(it)
@@ -80,7 +83,8 @@ func (l *Items) count(it *workitem.Item) *workitem.Tally {
 	return &l.tallies[i].tally
 }
 
-// forget drops the final items of a task.
+// forget drops the final items of a task. Live ones stay: an activation that ends cancels its items in the same command, so
+// there is none when the next begins, but the order of the changes of one command is not relied on here.
 func (l *Items) forget(task string) {
 	var gone []*workitem.Item
 	for it := range l.All() {

@@ -42,7 +42,7 @@ const (
 	JobWake  = "wake"  // nothing but the passing of time: the item may be worked on
 	JobCall  = "call"  // a named function of the workflow, in a worker
 	JobStart = "start" // the first tasks of a case that was started for later, in a transaction
-	JobTell  = "tell"  // a named handler of the workflow is told that the case has ended, in a transaction
+	JobTell  = "tell"  // a named handler of the workflow answers the end of the case, in a transaction
 )
 
 // Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with
@@ -79,7 +79,8 @@ func (j *Job) Owned(task string, generation int) bool {
 	return j.Task == task && j.Generation == generation
 }
 
-// Jobs are the live jobs of a case.
+// Jobs are the live jobs of a case, in two orders: by id, which is that of their creation, and by item, since every end of
+// an item ends its jobs and a task may have a hundred thousand of them.
 type Jobs struct {
 	List[*Job]
 	byItem List[*jobOfItem]

@@ -15,6 +15,10 @@ import (
 // A copy of a List is a snapshot, and costs nothing: what is changed later is copied first. It is kept in parts of at
 // most [partSize] elements, and a command copies the parts that it changes, with the list of the parts. So in a case of
 // 100,000 items the completion of one copies two hundred pointers and not 100,000.
+//
+//	snapshot   parts ─▶ [p0][p1][p2]         p0, p1 and p2 are shared
+//	                     │   │   │
+//	change     parts'─▶ [p0][p1'][p2]        a list of its own, and a copy of the part that holds the element
 type List[T listed] struct {
 	parts []part[T] // none is empty
 	size  int
@@ -91,7 +95,8 @@ func (l List[T]) get(k sortKey) T {
 	return nil
 }
 
-// find returns where the key is, or where it belongs: a part that could hold it, and the position there.
+// find returns where the key is, or where it belongs: a part that could hold it, and the position there. That is the last
+// part whose first key is not above k; a key below all belongs into the first.
 func (l List[T]) find(k sortKey) (p, i int, ok bool) {
 	switch len(l.parts) {
 	case 0:
@@ -162,7 +167,9 @@ func (l *List[T]) put(v T) {
 	own.of = slices.Insert(own.of, i, v)
 }
 
-// split makes room for an element at position i of a full part: a new part behind it, or two halves of it.
+// split makes room for an element at position i of a full part: a new part behind it, or two halves of it. Ids rise with
+// time, so nearly all elements are added at the end: there the full part stays full, and a list of n elements has n/256 parts
+// and not twice as many half-empty ones.
 func (l *List[T]) split(p, i int) (int, int) {
 	if i == partSize && p == len(l.parts)-1 {
 		return p + 1, 0
@@ -179,7 +186,8 @@ func (l *List[T]) split(p, i int) (int, int) {
 	return p, i
 }
 
-// remove takes the element with the key out, if it is there.
+// remove takes the element with the key out, if it is there. A part that becomes empty goes; half-empty neighbors are not
+// joined, as a list that shrinks (live jobs, waiting steps) is mostly on its way to empty.
 func (l *List[T]) remove(k sortKey) {
 	p, i, found := l.find(k)
 	if !found {

@@ -17,7 +17,8 @@ func (t *Tree) Mark() Mark {
 	return m
 }
 
-// Keep makes what was done since the mark a part of the command.
+// Keep makes what was done since the mark a part of the command. A case that was changed before and after the mark was saved
+// twice; the earlier one is how it was when the command began, and wins.
 func (t *Tree) Keep(m Mark) {
 	for _, s := range t.saved.list {
 		if !m.saved.has(s.id) {
@@ -34,7 +35,7 @@ func (t *Tree) Undo(m Mark) {
 	t.saved, t.changes, t.removed = m.saved, m.changes, m.removed
 }
 
-// restore puts the saved cases back.
+// restore puts the saved cases back, and corrects the tallies by where each stands now and stood then.
 func (t *Tree) restore() {
 	for _, s := range t.saved.list {
 		now := t.Case(s.id)

@@ -7,13 +7,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Message is an event that somebody sent to a case. It is kept until a step takes it, the first sent first; one that
-// nobody takes stays with the case, as part of what happened.
+// Message is an event that was sent to a case. It is kept until a step takes it, the first sent first; one that no step
+// takes stays with the case, as part of what happened.
 type Message struct {
 	ID    workitem.MessageID
 	Case  workitem.CaseID
 	Name  string          // of the event, or of the topic
-	Topic bool            // it was sent to everybody who waits for the topic
+	Topic bool            // it was sent to every step that waits for the topic
 	Value json.RawMessage // nil is null
 	By    string          // who sent it, as the caller named itself
 	Sent  time.Time

@@ -10,7 +10,15 @@ import (
 // Tree is a root case and all its descendants: what one command may change, all or nothing.
 //
 // A command is bracketed by [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. Between them a case is copied
-// before its first change, so a rollback costs what was changed and nothing else.
+// before its first change, so a rollback costs what was changed and nothing else:
+//
+//	Begin                  root ── A, B          saved: nothing
+//	change an item of A    root ── A', B         saved: A
+//	open C below A         root ── A' ── C, B    saved: A, C (was not there)
+//	Rollback               root ── A, B          what was saved is put back, the latest first or not: each case is saved once
+//
+// A tree is used by one goroutine at a time. Its cases can be read by others for as long as they like: a *Case is never
+// changed once its command has ended.
 type Tree struct {
 	Root  workitem.CaseID
 	root  *Case                     // nil before it was opened
@@ -69,6 +77,7 @@ func (t *Tree) put(c *Case) {
 	t.cases[c.ID] = c
 }
 
+// drop takes a case out, whose opening is undone.
 func (t *Tree) drop(id workitem.CaseID) {
 	if id == t.Root {
 		t.root = nil
@@ -105,6 +114,7 @@ func (t *Tree) Each(f func(*Case)) {
 	}
 }
 
+// each goes down the tree from a case. Children that the store has not loaded are left out.
 func (t *Tree) each(c *Case, f func(*Case)) {
 	f(c)
 	for _, id := range c.Children {
@@ -114,7 +124,8 @@ func (t *Tree) each(c *Case, f func(*Case)) {
 	}
 }
 
-// Item finds a work item and its case in memory; nil if it is not there.
+// Item finds a work item and its case in memory; nil if it is not there. The root is asked first, as most trees have no
+// other case.
 func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 	if t.root != nil {
 		if it := t.root.Item(id); it != nil {
@@ -155,6 +166,7 @@ func (t *Tree) Removed() bool { return t.removed }
 // Begin starts a command.
 func (t *Tree) Begin() { t.reset() }
 
+// reset forgets what a command has changed, which the caller has taken or put back.
 func (t *Tree) reset() {
 	t.saved.reset()
 	t.changes = changes{}
@@ -184,7 +196,9 @@ func (t *Tree) Rollback() {
 	t.removed = false
 }
 
-// own returns a copy of the case that this command may change; nil if the case is not there.
+// own returns a copy of the case that this command may change; nil if the case is not there. The copy shares what is large
+// (items, jobs, steps, events), each of which copies the parts that are changed. The marking and the tasks are small
+// arrays, and are copied whole.
 func (t *Tree) own(id workitem.CaseID) *Case {
 	c := t.Case(id)
 	if c == nil || t.saved.has(id) {

@@ -11,7 +11,9 @@ import (
 // manyCases is from how many cases on a tree remembers which of them an item or job belongs to, instead of asking each.
 const manyCases = 16
 
-// holders lists the cases that may hold an item or job.
+// holders lists the cases that may hold an item or job: all of a small tree, the one that the index names of a large one. The
+// index is made on the first question and may have entries of what is gone. It never lacks one that is there, or a
+// command would not find an item that exists.
 func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	if len(t.cases) < manyCases {
 		return t.all()
@@ -26,6 +28,8 @@ func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	}
 }
 
+// findOwners makes the index of a tree that has grown large. It leaves room for as many changes as the tree has elements
+// before it is made anew, so keeping it costs a constant time for each of them.
 func (t *Tree) findOwners() {
 	t.owners = make(map[[16]byte]workitem.CaseID, 2*len(t.cases))
 	for c := range t.all() {
@@ -49,7 +53,7 @@ func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 	}
 }
 
-// siblings are the child cases of one activation of a composite task.
+// siblings are the child cases of one activation of a composite task: what its policy counts.
 type siblings struct {
 	parent     workitem.CaseID
 	task       string
@@ -58,7 +62,9 @@ type siblings struct {
 
 func siblingsOf(c *Case) siblings { return siblings{c.Parent, c.ParentTask, c.Generation} }
 
-// ChildTally counts the child cases of an activation of a composite task by where they stand.
+// ChildTally counts the child cases of an activation of a composite task by where they stand. The policy asks for it at
+// every end of a child: to count n children n times would take n² steps, so the tally of many is kept and moved along
+// (recount), also by a rollback.
 func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) workitem.Tally {
 	b := siblings{parent, task, generation}
 	if kept := t.tallies[b]; kept != nil {
@@ -79,7 +85,10 @@ func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) w
 }
 
 // Children lists the child cases of an activation of a composite task, the latest first. A loop may have made many in
-// earlier activations; those of the present one are counted, so that nobody looks beyond the first of them.
+// earlier activations; those of the present one are counted, so that the search ends at the first of them:
+//
+//	children    k.1.1  k.1.2  k.2.1  call.5  k.2.2     present activation 2, of which 2 were made
+//	                          ◀──────────────────      k.2.2, k.2.1, and nothing is left to look for
 func (t *Tree) Children(parent workitem.CaseID, task string, generation int) iter.Seq[*Case] {
 	return func(yield func(*Case) bool) {
 		p := t.Case(parent)
@@ -115,7 +124,8 @@ func (t *Tree) recount(c *Case, from, to workitem.State) {
 	}
 }
 
-// InOrder returns those of the given cases that the tree holds, in the order of [Tree.Each].
+// InOrder returns those of the given cases that the tree holds, in the order of [Tree.Each]. It compares the paths from the
+// root instead of going through the tree, which may have thousands of cases where a command has touched two.
 func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	var list []*Case
 	for id := range ids {
