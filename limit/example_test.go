@@ -60,7 +60,7 @@ func Example_resourceWithRetry() {
 }
 
 // An API admits 100 requests in any minute. An attempt that fails before it says what it used has used its request: its
-// own error comes out, and nothing is left behind.
+// own error is returned, and nothing is held.
 func Example_rateWithRetry() {
 	requests := limit.Must(limit.NewSet(limit.Rate("requests", 100, time.Minute, limit.SlidingWindow)))
 	calls := 0
