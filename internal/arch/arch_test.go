@@ -48,7 +48,7 @@ var layers = map[string]int{
 
 	"engine": 9,
 
-	"admin": 10, "internal/scenario": 10,
+	"admin": 10, "internal/scenario": 10, "internal/transfer": 10,
 
 	"engine/enginetest": 11, "cmd/tasq/internal/demo": 11, "cmd/tasq/internal/model": 11,
 

@@ -110,7 +110,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.cases(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.why(), a.definitions(),
 		a.item(), a.kase(), a.event(),
-		a.doctor(), a.backup(), a.script(), a.check(), a.draw(), a.convert(), a.version())
+		a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())
 	}

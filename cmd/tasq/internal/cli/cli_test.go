@@ -25,9 +25,12 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
 	real "github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -199,10 +202,14 @@ func owner() {
 
 func own(ctx context.Context, path string, texts []string) error {
 	w := article()
-	if err := real.Claim(ctx, sqlite.File(path)); err != nil {
+	var o store.Opener = sqlite.File(path)
+	if strings.HasPrefix(path, "postgres:") {
+		o = postgres.Open(path)
+	}
+	if err := real.Claim(ctx, o); err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, sqlite.File(path), w)
+	e, err := engine.Open(ctx, o, w)
 	if err != nil {
 		return err
 	}
@@ -245,6 +252,22 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "field": field, "await": await, "lines": lines, "older": older,
 			"narrow": narrow, "shown": shown, "begin": begin,
 		},
+	})
+}
+
+// The same commands on databases of a PostgreSQL server: POSTGRES, OTHER and THIRD are the empty ones of a script.
+func TestScriptsOnPostgres(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/postgres",
+		UpdateScripts: *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("USER", "ann")
+			for _, name := range []string{"POSTGRES", "OTHER", "THIRD"} {
+				env.Setenv(name, pgtest.Database(env.T().(testing.TB)))
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "field": field, "await": await},
 	})
 }
 

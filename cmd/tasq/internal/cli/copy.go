@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/transfer"
+	"github.com/tasq-dev/tasq/store"
+)
+
+func (a *app) copy() *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{
+		Use: "copy FROM TO", Short: "copy all cases into another database, of a file or of a server",
+		Long: paragraph("Copy all cases of the database FROM into the database TO, which must hold none: each a file or postgres://... . " +
+			"Cases come with their journal, items, jobs, steps and events, and go on in TO where they were; definitions, idempotency keys and " +
+			"the records of collections come too, tables of your own do not. No engine may run on FROM or TO meanwhile. Both are checked as " +
+			"tasq doctor does. An interrupted copy goes on when the same command is given again; do not open TO with an engine before it is done."),
+		Example: "  tasq copy article.db postgres://app@db.example/article\n  tasq copy postgres://app@db.example/article article.db",
+		Args:    exactly("FROM", "TO"),
+	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the copy is")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		return a.copyAll(ctx, databaseOf(args[0]), databaseOf(args[1]), a.meter(quiet))
+	})
+	return cmd
+}
+
+func (a *app) copyAll(ctx context.Context, from, to database, m *meter) error {
+	if from.fresh(ctx) {
+		return exit(ExitDatabase, "%s holds no cases: name the database to be copied first", from.name)
+	}
+	var copied transfer.Progress
+	err := opened(ctx, from, func(source store.Store) error {
+		if err := a.mustBeWhole(ctx, source, from, m); err != nil {
+			return err
+		}
+		return opened(ctx, to, func(target store.Store) (err error) {
+			copied, err = transfer.Copy(ctx, source, target,
+				func(p transfer.Progress) { m.show("copied", p.Entries, p.Of, "journal entries") })
+			if err != nil {
+				return err
+			}
+			return a.mustBeWhole(ctx, target, to, m)
+		})
+	})
+	m.end()
+	switch {
+	case errors.Is(err, transfer.ErrNotEmpty), errors.Is(err, transfer.ErrRequests):
+		return &exitError{ExitRefused, err}
+	case err != nil:
+		return err
+	case a.output == "json":
+		return a.object(map[string]any{"copy": to.name, "entries": copied.Entries})
+	}
+	_, err = fmt.Fprintf(a.Out, "%s: a whole copy, %d journal entries\n", printable.Line(to.name), copied.Entries)
+	return err
+}
+
+// opened runs f on a database that this process owns meanwhile.
+func opened(ctx context.Context, db database, f func(store.Store) error) error {
+	s, err := db.opener.Open(ctx, store.Options{Now: now})
+	if err != nil {
+		return &exitError{ExitDatabase, err}
+	}
+	return errors.Join(f(s), s.Close())
+}
+
+func (a *app) mustBeWhole(ctx context.Context, s store.Store, db database, m *meter) error {
+	report, err := integrity.Inspect(ctx, s, m.checked)
+	if err == nil && len(report.Breaches) > 0 {
+		err = exit(ExitNo, "%d rules are broken in %s; tasq doctor lists them. The first: %w", len(report.Breaches)+report.More, db.name,
+			report.Breaches[0])
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+// Package transfer copies all cases of one store into another, entry by entry of the journal: what a store makes of entries is
+// its own matter, so the two may be of different kinds. A copy that was interrupted goes on where it was.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The ways in which a copy is refused.
+var (
+	ErrNotEmpty = errors.New("the target holds cases already, and is not the beginning of a copy of this source")
+	ErrRequests = errors.New("commands that were left for the engine of the source are not done yet")
+)
+
+// Progress is how far a copy is, in entries of the journal.
+type Progress struct{ Entries, Of int64 }
+
+// state of a copy, kept as a record of the target until it is done. It is written together with what it tells of.
+type position struct {
+	Root    string `json:"root"`    // of the first entry: which source this is a copy of
+	Seq     int64  `json:"seq"`     // position in the source of the last entry that is in the target
+	Entries int64  `json:"entries"` // how many there are
+}
+
+// positions has one record, under the key "copy".
+var positions = domain.Collection[string, position]{Name: "tasq-copy"}
+
+const (
+	key      = "copy"
+	batch    = 500  // entries in one transaction
+	maxTrees = 5000 // trees kept in memory, so that the next entry of each is applied without a look at the target
+)
+
+// copier is one run.
+type copier struct {
+	from, to store.Store
+	at       position
+	of       int64
+	trees    map[workitem.CaseID]*state.Tree
+	progress func(Progress)
+}
+
+// Copy copies definitions, cases with all that they have, idempotency keys, and the records of collections. Tables of the
+// user's own are not copied. Both stores are to be open for writing, so that no engine runs on either; progress may be nil.
+// The error wraps [ErrNotEmpty] or [ErrRequests]; after any other one, the same call goes on.
+func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (Progress, error) {
+	c := &copier{from: from, to: to, trees: make(map[workitem.CaseID]*state.Tree), progress: progress}
+	for _, step := range []func(context.Context) error{c.check, c.definitions, c.resume, c.entries, c.finish} {
+		if err := step(ctx); err != nil {
+			return c.done(), err
+		}
+	}
+	return c.done(), nil
+}
+
+func (c *copier) done() Progress { return Progress{Entries: c.at.Entries, Of: c.of} }
+
+// check refuses a source with commands in its inbox, which would be lost.
+func (c *copier) check(ctx context.Context) error {
+	return c.from.Update(ctx, func(tx store.Tx) error {
+		left, err := tx.Requests(ctx, 0, 1)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%w: have an engine open it once", ErrRequests)
+		}
+		return err
+	})
+}
+
+func (c *copier) definitions(ctx context.Context) error {
+	var defs []*store.Definition
+	err := c.from.View(ctx, func(r store.Reader) (err error) {
+		defs, err = r.Definitions(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.to.Register(ctx, defs)
+}
+
+// resume finds where the copy is, and how much there is to copy.
+func (c *copier) resume(ctx context.Context) error {
+	first := ""
+	err := c.from.View(ctx, func(r store.Reader) error {
+		entries, err := r.Journal(ctx, store.JournalFilter{Limit: 1})
+		for _, e := range entries {
+			first = e.Root.String()
+		}
+		if auditor, ok := r.(store.Auditor); ok && err == nil {
+			a, failed := auditor.Audit(ctx, 1)
+			c.of, err = a.Entries, failed
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.to.View(ctx, func(r store.Reader) error {
+		at, err := positions.Get(ctx, r.DB(), key)
+		switch {
+		case err == nil && at.Root == first:
+			c.at = at
+			return nil
+		case err == nil:
+			return ErrNotEmpty
+		case !errors.Is(err, domain.ErrNotFound):
+			return err
+		}
+		c.at = position{Root: first}
+		there, err := r.Journal(ctx, store.JournalFilter{Limit: 1})
+		if err == nil && len(there) > 0 {
+			err = ErrNotEmpty
+		}
+		return err
+	})
+}
+
+// entries copies the journal in batches.
+func (c *copier) entries(ctx context.Context) error {
+	var waiting []*store.Entry
+	for e, err := range store.AllEntries(ctx, c.from, store.JournalFilter{After: c.at.Seq}) {
+		if err != nil {
+			return err
+		}
+		if waiting = append(waiting, e); len(waiting) < batch {
+			continue
+		}
+		if err := c.write(ctx, waiting); err != nil {
+			return err
+		}
+		waiting = waiting[:0]
+	}
+	return c.write(ctx, waiting)
+}
+
+// write appends entries to the target, and notes how far the copy is, in one transaction.
+func (c *copier) write(ctx context.Context, entries []*store.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	next := c.at
+	err := c.to.Update(ctx, func(tx store.Tx) error {
+		for _, e := range entries {
+			next.Seq = e.Seq
+			next.Entries++
+			if err := c.append(ctx, tx, e); err != nil {
+				return fmt.Errorf("journal entry %d of case %s: %w", next.Seq, e.Root, err)
+			}
+		}
+		return positions.Put(ctx, tx.DB(), key, next)
+	})
+	if err != nil {
+		return err
+	}
+	c.at = next
+	if c.progress != nil {
+		c.progress(c.done())
+	}
+	if len(c.trees) > maxTrees {
+		clear(c.trees)
+	}
+	return nil
+}
+
+// append applies an entry to its tree, and appends it to the target with a position of its own there.
+func (c *copier) append(ctx context.Context, tx store.Tx, e *store.Entry) error {
+	t := c.trees[e.Root]
+	switch {
+	case t != nil:
+	case e.Prev == 0:
+		t = state.NewTree()
+		t.Root = e.Root
+	default:
+		var err error
+		if t, err = tx.Load(ctx, e.Root); err != nil {
+			return err
+		}
+	}
+	t.Begin()
+	for _, change := range e.Changes {
+		if err := t.Apply(change); err != nil {
+			return err
+		}
+	}
+	if c.trees[e.Root] = t; t.Ended() {
+		delete(c.trees, e.Root) // most are not changed again
+	}
+	own := *e // its position is that of the target then
+	return tx.Append(ctx, &own, t)
+}
+
+// record is a row of a collection as it is stored.
+type record struct{ collection, key, value string }
+
+// finish copies the records, and ends the copy.
+func (c *copier) finish(ctx context.Context) error {
+	var all []record
+	err := c.from.View(ctx, func(r store.Reader) error {
+		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM records WHERE collection <> $1", positions.Name)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var one record
+			if err := rows.Scan(&one.collection, &one.key, &one.value); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			all = append(all, one)
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	})
+	if err != nil {
+		return err
+	}
+	return c.to.Update(ctx, func(tx store.Tx) error {
+		db := tx.DB()
+		for _, one := range all {
+			if _, err := db.ExecContext(ctx, "INSERT INTO records (collection, key, value) VALUES ($1, $2, $3) "+
+				"ON CONFLICT (collection, key) DO UPDATE SET value = excluded.value", one.collection, one.key, one.value); err != nil {
+				return fmt.Errorf("record %q of %s: %w", one.key, one.collection, err)
+			}
+		}
+		return positions.Delete(ctx, db, key)
+	})
+}

@@ -1,0 +1,135 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/transfer"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/storetest"
+)
+
+var notes = domain.Collection[string, string]{Name: "notes"}
+
+// source is a store with cases of many shapes and a record.
+func source(t *testing.T, o store.Opener) *storetest.World {
+	t.Helper()
+	w := storetest.NewWorld(t, o, 1)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		w.Update(func(b *storetest.Batch) {
+			for range 4 {
+				b.Random(rng)
+			}
+		})
+	}
+	require.NoError(t, w.Store.Update(t.Context(), func(tx store.Tx) error { return notes.Put(t.Context(), tx.DB(), "a", "b") }))
+	return w
+}
+
+func open(t *testing.T, o store.Opener) store.Store {
+	t.Helper()
+	s, err := o.Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// holds checks that a database has the journal of a world but for the positions, and tables that follow from it.
+func holds(t *testing.T, w *storetest.World, o store.Opener) {
+	t.Helper()
+	there := storetest.NewWorld(t, o, 1)
+	there.Resume()
+	there.Check()
+	require.Len(t, there.Want.Entries, len(w.Want.Entries))
+	for i, e := range there.Want.Entries {
+		want, got := *w.Want.Entries[i], *e
+		want.Seq, want.Prev, got.Seq, got.Prev = 0, 0, 0, 0
+		require.Equal(t, want, got, "entry %d", i)
+	}
+	there.View(func(ctx context.Context, r store.Reader) {
+		note, err := notes.Get(ctx, r.DB(), "a")
+		require.NoError(t, err)
+		require.Equal(t, "b", note)
+	})
+	require.NoError(t, there.Store.Close())
+}
+
+// copied copies into an empty database, and closes it.
+func copied(t *testing.T, from store.Store, o store.Opener) transfer.Progress {
+	t.Helper()
+	to := open(t, o)
+	p, err := transfer.Copy(t.Context(), from, to, nil)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	return p
+}
+
+func TestFromAFileToAServerAndBack(t *testing.T) {
+	server, file := postgres.Open(pgtest.Database(t)), sqlite.File(filepath.Join(t.TempDir(), "b.db"))
+	w := source(t, sqlite.File(filepath.Join(t.TempDir(), "a.db")))
+	p := copied(t, w.Store, server)
+	require.Equal(t, p.Of, p.Entries)
+	require.EqualValues(t, len(w.Want.Entries), p.Entries)
+	holds(t, w, server)
+	copied(t, open(t, server), file)
+	holds(t, w, file)
+}
+
+var errCut = errors.New("cut")
+
+// cut is a store whose updates fail from one on.
+type cut struct {
+	store.Store
+	left int
+}
+
+func (c *cut) Update(ctx context.Context, f func(store.Tx) error) error {
+	if c.left--; c.left < 0 {
+		return errCut
+	}
+	return c.Store.Update(ctx, f)
+}
+
+func TestAnInterruptedCopyGoesOn(t *testing.T) {
+	w := source(t, sqlite.Memory())
+	cuts := 0
+	for ; ; cuts++ {
+		o := sqlite.Memory()
+		first := &cut{open(t, o), cuts}
+		_, err := transfer.Copy(t.Context(), w.Store, first, nil)
+		if err == nil {
+			break // it was not interrupted
+		}
+		require.ErrorIs(t, err, errCut)
+		require.NoError(t, first.Store.(store.Killer).Kill())
+		require.EqualValues(t, len(w.Want.Entries), copied(t, w.Store, o).Entries)
+		holds(t, w, o)
+	}
+	require.Greater(t, cuts, 3, "batches of entries, and the records")
+}
+
+func TestATargetWithOtherCasesIsRefused(t *testing.T) {
+	w, other := source(t, sqlite.Memory()), storetest.NewWorld(t, sqlite.Memory(), 2)
+	other.Update(func(b *storetest.Batch) { b.Start(`1`) })
+	_, err := transfer.Copy(t.Context(), w.Store, other.Store, nil)
+	require.ErrorIs(t, err, transfer.ErrNotEmpty)
+	other.Check()
+}
+
+func TestCommandsThatAreNotDoneYetAreNotLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	w := source(t, sqlite.File(path))
+	require.NoError(t, sqlite.Leave(t.Context(), path, []byte(`{}`)))
+	_, err := transfer.Copy(t.Context(), w.Store, open(t, sqlite.Memory()), nil)
+	require.ErrorIs(t, err, transfer.ErrRequests)
+}
