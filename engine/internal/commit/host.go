@@ -2,7 +2,6 @@ package commit
 
 import (
 	"context"
-	"time"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -25,15 +24,9 @@ type host struct {
 func (h host) Call(ctx context.Context, f func(context.Context) error) error {
 	return h.tx.w.runner.call(ctx, f)
 }
-func (h host) Gate() *kernel.Gate                      { return &h.tx.gate }
-func (h host) DB() domain.DB                           { return h.tx.s.DB() }
-func (h host) NewID(now time.Time) workitem.ID         { return h.tx.w.o.IDs.NewID(now) }
-func (h host) NewCaseID(now time.Time) workitem.CaseID { return h.tx.w.o.IDs.NewCaseID(now) }
-func (h host) NewJobID(now time.Time) workitem.JobID   { return h.tx.w.o.IDs.NewJobID(now) }
-func (h host) NewStepID(now time.Time) workitem.StepID { return h.tx.w.o.IDs.NewStepID(now) }
-func (h host) NewMessageID(now time.Time) workitem.MessageID {
-	return h.tx.w.o.IDs.NewMessageID(now)
-}
+func (h host) Gate() *kernel.Gate { return &h.tx.gate }
+func (h host) DB() domain.DB      { return h.tx.s.DB() }
+func (h host) IDs() kernel.IDs    { return h.tx.w.o.IDs }
 func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 	return h.tx.s.Steps(h.tx.ctx, owner)
 }

@@ -26,7 +26,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 		}
 	}
 	child := &state.Case{
-		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
+		ID: m.host.IDs().NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
 		Priority: c.Priority,
 	}
 	s.Child = child.ID

@@ -87,7 +87,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
 	}
 	child := &state.Case{
-		ID: m.host.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
+		ID: m.host.IDs().NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
 		Generation: generation, Number: c.Tasks[t].Created + 1, Priority: c.Priority,
 	}
 	begin, err := m.openCase(child, d, n.Input)

@@ -87,7 +87,7 @@ func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
 	it := &workitem.Item{
-		ID: m.host.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
+		ID: m.host.IDs().NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
 		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
 		Queue: spec.Queue, Priority: spec.Priority, Created: m.now,
 	}

@@ -19,7 +19,7 @@ func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) e
 // order in which jobs that are due together act, on every store and after a restart.
 func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
-	j.ID, j.Case, j.Root, j.State, j.Created = m.host.NewJobID(m.now), id, c.Root, state.JobPending, m.now
+	j.ID, j.Case, j.Root, j.State, j.Created = m.host.IDs().NewJobID(m.now), id, c.Root, state.JobPending, m.now
 	return m.emit(&state.JobOpened{Job: j})
 }
 

@@ -93,14 +93,20 @@ type Host interface {
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 
+	// IDs makes the ids of what is new.
+	IDs() IDs
+	// NewToken makes a text that cannot be guessed, and that names the root case it is for, so that the case is found
+	// without an index of all tokens.
+	NewToken(root workitem.CaseID) (string, error)
+}
+
+// IDs makes ids that rise with time and with each call. A [workitem.Generator] is one.
+type IDs interface {
 	NewID(now time.Time) workitem.ID
 	NewCaseID(now time.Time) workitem.CaseID
 	NewJobID(now time.Time) workitem.JobID
 	NewStepID(now time.Time) workitem.StepID
 	NewMessageID(now time.Time) workitem.MessageID
-	// NewToken makes a text that cannot be guessed, and that names the root case it is for, so that the case is found
-	// without an index of all tokens.
-	NewToken(root workitem.CaseID) (string, error)
 }
 
 // Machine runs one command on one tree. Make a new one for each.

@@ -64,7 +64,7 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 // sent before, and a child case is opened. The others are recorded as the run gives them.
 func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
-	s.ID, s.Job, s.Case = m.host.NewStepID(m.now), j.ID, id
+	s.ID, s.Job, s.Case = m.host.IDs().NewStepID(m.now), j.ID, id
 	if s.Created.IsZero() || s.Created.After(m.now) { // otherwise the run says when it began, from which a deadline counts
 		s.Created = m.now
 	}

@@ -51,8 +51,10 @@ func (h *host) Gate() *kernel.Gate { return &h.gate }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
-func (h *host) DB() domain.DB                             { return nil }
-func (h *host) NewID(time.Time) workitem.ID               { return h.next() }
+func (h *host) DB() domain.DB               { return nil }
+func (h *host) NewID(time.Time) workitem.ID { return h.next() }
+func (h *host) IDs() kernel.IDs             { return h }
+
 func (h *host) NewCaseID(time.Time) workitem.CaseID       { return workitem.CaseID(h.next()) }
 func (h *host) NewJobID(time.Time) workitem.JobID         { return workitem.JobID(h.next()) }
 func (h *host) NewStepID(time.Time) workitem.StepID       { return workitem.StepID(h.next()) }
