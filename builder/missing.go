@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,6 +121,9 @@ func (d *draft) passed(n *node, why string) []int {
 // person may cancel an item is no part of the definition.
 func (n *node) withoutOutput() string {
 	name := n.task.Policy.Name()
+	if inner, held := strings.CutPrefix(name, "incident"); held { // it completes when the policy that it holds back does
+		name = cmp.Or(strings.TrimPrefix(inner, ":"), "default")
+	}
 	switch {
 	case n.kind != taskNode || name == "all" || strings.HasPrefix(name, "quorum:"):
 		return ""

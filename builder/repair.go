@@ -35,6 +35,11 @@ func (t *TaskRef[In, Out]) RetryWith(
 	return t.act(ctx, e, workflow.Retry(item, payload), opts)
 }
 
+// GiveUp fails the task of an item that is an incident (see workitem.Incident), and its case with it.
+func (t *TaskRef[In, Out]) GiveUp(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
+	return t.act(ctx, e, workflow.GiveUp(item), opts)
+}
+
 // Skip completes an item with an output as if its work had given it: a live one, or one that failed, whose case goes on then.
 func (t *TaskRef[In, Out]) Skip(
 	ctx context.Context, e workflow.Doer, item workitem.ID, out Out, opts ...workflow.Option,

@@ -38,7 +38,7 @@ type Status[Out any] struct {
 
 // ErrStuck says that there is no result, and that there will be none before a person has decided: the run's job took
 // its process down too often, or neither its result nor its failure was accepted, so the engine has given it up. The
-// work item of the job is still started. Reset it (Engine.Do with workitem.Reset, tasq item reset), and it runs again;
+// work item of the job is still started. Retry it (workflow.Retry, tasq item retry), and it runs again;
 // fail it, and the process answers as to any failure; or cancel the run. The incident, a *workitem.Failure, is in the
 // same error.
 var ErrStuck = errors.New("is stuck, and waits for a person")
@@ -104,7 +104,7 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	case info.State == workflow.RunCanceled:
 		return none, fmt.Errorf("%s %w", r, reasoned(ErrCanceled, info.Failure))
 	case info.State == workflow.RunStuck:
-		return none, fmt.Errorf("%s %w; reset work item %s (tasq item reset) to run it again, or fail it", r,
+		return none, fmt.Errorf("%s %w; retry work item %s (tasq item retry) to run it again, skip it, or give it up", r,
 			reasoned(ErrStuck, info.Failure), info.Stuck)
 	case info.State == workflow.RunFailed:
 		return none, fmt.Errorf("%s failed: %w", r, orSilent(info.Failure))

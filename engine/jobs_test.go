@@ -125,11 +125,18 @@ func TestAJobThatKillsItsWorkerIsGivenUp(t *testing.T) {
 		e.Crash()
 	}
 	e.Drain()
-	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
+	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id, Kind: state.JobRun}) {
 		require.NoError(t, err)
 		require.Equal(t, state.JobFailed, j.State)
 		require.Equal(t, workitem.CodeCrash, j.Failure.Code)
 	}
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{Root: id}) {
+		require.NoError(t, err)
+		require.Equal(t, state.IncidentCrash, i.Kind)
+		require.Equal(t, workitem.CodeCrash, i.Failure.Code)
+		id = workitem.CaseID{}
+	}
+	require.Zero(t, id, "there is an incident")
 	require.Equal(t, []string{"draft.1.1 started 1"}, items(t, e, id), "a person has to look")
 }
 

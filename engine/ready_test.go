@@ -89,7 +89,12 @@ func TestATimerThatFailsIsPutOffAndThenGivenUp(t *testing.T) {
 	require.Equal(t, 10, calls)
 	for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: id}) {
 		require.NoError(t, err)
-		require.Equal(t, state.JobFailed, j.State)
+		want := state.JobFailed
+		if j.Kind == state.JobIncident {
+			want = state.JobWaiting
+			require.Equal(t, state.IncidentTimer, j.Name)
+		}
+		require.Equal(t, want, j.State)
 		require.Contains(t, j.Failure.Message, "no connection")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -240,4 +241,64 @@ func TestAResumedCaseIsKept(t *testing.T) {
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(id, "later", 5)))
 	e.Drain()
 	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
+}
+
+// A task whose policy is an incident stays open when its attempts are used up: the run says that it is stuck, and by what, and goes on
+// when a person has decided.
+func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
+	t.Parallel()
+	down := true
+	b := builder.New[int]("order")
+	ask := builder.Task(b, "ask", builder.Work[int, int]{Input: builder.CaseInput(b), Policy: workitem.Incident(workitem.All()),
+		Retry: retry.Constant(3, time.Minute), Run: func(_ context.Context, n int) (int, error) {
+			if down {
+				return 0, workitem.Failf("supplier-down", "no answer")
+			}
+			return n, nil
+		}})
+	b.Path(b.Start(), ask, b.End())
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.New(t, w)
+	id, err := w.Start(t.Context(), e, 7)
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	require.Equal(t, []string{"ask.1.1 failed", "ask.1.2 failed", "ask.1.3 failed"}, e.States(id))
+	c := caseOf(t, e, id)
+	require.Equal(t, state.CaseStarted, c.State)
+	last := e.Item(id, "ask.1.3").ID
+	var found []*store.Incident
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{Kind: state.IncidentAttempts, Code: "supplier-down"}) {
+		require.NoError(t, err)
+		found = append(found, i)
+	}
+	require.Len(t, found, 1)
+	require.Equal(t, last, found[0].Item)
+	require.Equal(t, c.Created.Add(2*time.Minute), found[0].Since)
+	info, err := e.RunInfo(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, workflow.RunStuck, info.State)
+	require.Equal(t, last, info.Stuck)
+	require.Equal(t, "supplier-down", info.Failure.Code)
+	answer, err := e.Why(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, answer.Waits, 1)
+	require.Equal(t, why.Incident, answer.Waits[0].Kind)
+	require.Contains(t, answer.Waits[0].Text, "item ask.1.3 is an incident: supplier-down: no answer; a person decides")
+
+	e.Crash()
+	down = false
+	require.NoError(t, ask.Retry(t.Context(), e, last))
+	e.Drain()
+	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
+
+	down = true
+	id, err = w.Start(t.Context(), e, 8)
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	require.NoError(t, ask.GiveUp(t.Context(), e, e.Item(id, "ask.1.3").ID, workflow.Because("too late")))
+	c = caseOf(t, e, id)
+	require.Equal(t, state.CaseFailed, c.State)
+	require.Equal(t, "supplier-down", c.Failure.Code)
+	require.Zero(t, c.Jobs.Len())
 }

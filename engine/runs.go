@@ -26,7 +26,6 @@ func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunI
 type run struct {
 	c    *state.Case
 	info workflow.RunInfo
-	item workitem.ID // a started item whose job may have been given up; zero if there is none
 }
 
 // lookAtRun describes a case; it is done if the case has ended or is stuck. A child case is looked at after every change of its
@@ -39,7 +38,9 @@ func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
 		}
 		r.info = runInfo(r.c, tx.Now())
 		if first || r.c.Parent.IsZero() {
-			r.item = e.abandoned(tx, id)
+			if by := e.stuckBy(tx, id); by != nil {
+				stuck(&r.info, by)
+			}
 		}
 		return r, false, nil
 	})
@@ -48,9 +49,7 @@ func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
 		if err != nil {
 			return r, false, err
 		}
-		if first = false; !r.item.IsZero() {
-			err = e.markStuck(ctx, &r.info, r.item)
-		}
+		first = false
 		return r, r.info.State.Final() || r.info.State == workflow.RunStuck, err
 	}
 }

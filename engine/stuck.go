@@ -1,61 +1,49 @@
 package engine
 
 import (
-	"context"
-
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job that takes its process down too often is given up, and its work item stays started until a person decides. If nothing else
-// is left to do of its case, the run is stuck: it does not end without that person, so a wait for its result ends and says so.
+// An incident keeps what depends on it until a person decides. If nothing else is left to do of its case, the run is stuck: it
+// does not end without that person, so a wait for its result ends and says so.
 
-// abandoned finds a started item of a run of which nothing is under way any more, though the item's work is a function's; zero
-// if there is none. A person may still be doing it: whether its job was given up, the store knows, see [Engine.markStuck].
-func (e *Engine) abandoned(tx *commit.Tx, id workitem.CaseID) (found workitem.ID) {
+// stuckBy finds the first incident of a run of which nothing else is under way; nil if there is none.
+func (e *Engine) stuckBy(tx *commit.Tx, id workitem.CaseID) (first *state.Job) {
 	u, err := tx.OpenCase(id)
 	if err != nil || u.Tree.Ended() {
-		return found
+		return nil
 	}
 	moves := false
 	u.Tree.Each(func(c *state.Case) {
 		d := e.definitions.Definition(c.Fingerprint)
-		moves = moves || d == nil || c.Jobs.Len() > 0
-		if moves {
+		if moves = moves || d == nil; moves || c.State.Final() {
 			return
 		}
+		for j := range c.Jobs.All() {
+			if moves = moves || j.Kind != state.JobIncident; moves {
+				return
+			}
+			if first == nil && j.Name != state.IncidentOrJoin {
+				first = j
+			}
+		}
 		for it := range c.Items.All() {
-			if !it.State.Live() {
-				continue
-			}
-			t, ok := c.Net.TaskByName(it.Task)
-			if moves = !ok || it.State != workitem.Started || d.Tasks[t].Run == nil; moves {
-				return // a person can go on with it
-			}
-			if found.IsZero() {
-				found = it.ID
+			if t, ok := c.Net.TaskByName(it.Task); it.State.Live() && (!ok || it.State != workitem.Started || d.Tasks[t].Run == nil) {
+				moves = true // a person can go on with it
+				return
 			}
 		}
 	})
 	if moves {
-		return workitem.ID{}
-	}
-	return found
-}
-
-// markStuck describes a run as stuck if the latest job of the item was given up.
-func (e *Engine) markStuck(ctx context.Context, info *workflow.RunInfo, item workitem.ID) error {
-	if item.IsZero() {
 		return nil
 	}
-	return e.View(ctx, func(r store.Reader) error {
-		jobs, err := r.Jobs(ctx, store.JobFilter{Item: item, Kind: state.JobRun, Page: store.Page{Desc: true, Limit: 1}})
-		if err == nil && len(jobs) == 1 && jobs[0].State == state.JobFailed {
-			info.State, info.Stuck, info.Failure = workflow.RunStuck, item, jobs[0].Failure
-		}
-		return err
-	})
+	return first
+}
+
+// stuck describes a run as stuck by an incident.
+func stuck(info *workflow.RunInfo, by *state.Job) {
+	info.State, info.Stuck, info.Failure = workflow.RunStuck, by.Item, by.Failure
 }

@@ -60,7 +60,7 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, workitem.CodeCrash, failure.Code)
 	require.ErrorContains(t, err, "is stuck, and waits for a person: crash: its worker died 4 times while it ran; "+
-		"reset work item "+item.ID.String()+" (tasq item reset) to run it again, or fail it")
+		"retry work item "+item.ID.String()+" (tasq item retry) to run it again, skip it, or give it up")
 
 	answer, err := e.Why(ctx, run.ID)
 	require.NoError(t, err)

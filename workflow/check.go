@@ -65,6 +65,7 @@ var forms = map[Kind]form{
 	KindReclaim: {[]*field{jobField}, nil},
 	KindResume:  {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
 	KindRetry:   {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
+	KindGiveUp:  {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
 	KindSkip:    {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 }
 

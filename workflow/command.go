@@ -37,6 +37,7 @@ const (
 	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
 	KindResume    Kind = "resume"    // have Case, which has failed, go on where it failed
 	KindRetry     Kind = "retry"     // try the work of Item again, now
+	KindGiveUp    Kind = "give-up"   // fail the task, and the case, of Item, which is an incident
 	KindSkip      Kind = "skip"      // complete Item with Payload as its output, without its work
 )
 
@@ -192,6 +193,12 @@ func Skip(item workitem.ID, output json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindSkip, Item: item, Payload: output}, opts...)
 }
 
+// GiveUp fails the task of a work item that is an incident (see workitem.Incident), and its case with it. The error wraps
+// [ErrNotFound] if the item is no incident.
+func GiveUp(item workitem.ID, opts ...Option) Command {
+	return With(Command{Kind: KindGiveUp, Item: item}, opts...)
+}
+
 // Because says why somebody asks for a repair, for the history.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
@@ -232,7 +239,7 @@ func (c *Command) String() string {
 		return fmt.Sprintf("item %s %s", c.Action, c.Item)
 	case KindAddItem:
 		return "item new " + c.Task
-	case KindRetry, KindSkip:
+	case KindRetry, KindSkip, KindGiveUp:
 		return fmt.Sprintf("item %s %s", c.Kind, c.Item)
 	case KindCancel, KindRemove, KindResume:
 		return fmt.Sprintf("case %s %s", c.Kind, c.Case)

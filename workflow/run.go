@@ -16,7 +16,7 @@ const (
 	RunPending   RunState = "pending"   // it is due, and no worker has it yet
 	RunRunning   RunState = "running"   // a worker has it
 	RunWaiting   RunState = "waiting"   // for the next attempt, for a person, or in a step: for a time, an event, a child case
-	RunStuck     RunState = "stuck"     // its job was given up, and a person has to decide
+	RunStuck     RunState = "stuck"     // by an incident, which a person has to decide
 	RunCompleted RunState = "completed"
 	RunFailed    RunState = "failed"
 	RunCanceled  RunState = "canceled"
@@ -27,7 +27,7 @@ func (s RunState) Final() bool { return s == RunCompleted || s == RunFailed || s
 
 // RunInfo describes a run.
 type RunInfo struct {
-	Stuck   workitem.ID // the work item whose job was given up; zero if the run is not stuck
+	Stuck   workitem.ID // the work item that is the incident; zero if the run is not stuck, or by an incident without an item
 	Case    activities.CaseInfo
 	State   RunState
 	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first

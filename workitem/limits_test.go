@@ -21,7 +21,7 @@ func TestWordsOfUnknownStates(t *testing.T) {
 	require.Equal(t, "state(6)", workitem.State(6).String())
 	require.Equal(t, "action(7)", workitem.Action(7).String())
 	require.Equal(t, "state(5)", workitem.StepState(5).String())
-	require.Equal(t, "verdict(3)", workitem.Verdict(3).String())
+	require.Equal(t, "verdict(4)", workitem.Verdict(4).String())
 	_, err := workitem.ParseAction("none")
 	require.ErrorContains(t, err, "the actions are initialize, start")
 	_, err = workitem.ParseStepState("none")

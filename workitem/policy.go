@@ -58,6 +58,7 @@ const (
 	Continue     Verdict = iota
 	CompleteTask         // the task completes, and its live items are canceled
 	FailTask             // the task fails, and its case with it
+	HoldTask             // the task would fail, and stays open instead, as an incident that a person decides
 )
 
 // String returns the word for the verdict.
@@ -69,6 +70,8 @@ func (v Verdict) String() string {
 		return "complete"
 	case FailTask:
 		return "fail"
+	case HoldTask:
+		return "hold"
 	}
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
@@ -172,4 +175,20 @@ func All() Policy {
 
 func pure(name string, decide func(Outcome) Verdict) Policy {
 	return Policy{name: name, builtIn: true, decide: func(o Outcome) (Verdict, error) { return decide(o), nil }}
+}
+
+// Incident leaves a task open that the given policy would fail: what failed is an incident, until a person has it tried again,
+// skips it or gives it up. The case goes on with all that does not depend on it.
+func Incident(p Policy) Policy {
+	name := "incident"
+	if p.decide != nil {
+		name += ":" + p.name
+	}
+	return Policy{name: name, builtIn: p.BuiltIn(), decide: func(o Outcome) (Verdict, error) {
+		v, err := p.Decide(o)
+		if v == FailTask {
+			v = HoldTask
+		}
+		return v, err
+	}}
 }

@@ -15,6 +15,8 @@ func (v *visit) jobs() {
 	for j := range v.c.Jobs.All() {
 		v.waiting(j)
 		switch {
+		case j.Kind == state.JobIncident:
+			v.held(j)
 		case j.State == state.JobRunning:
 			v.running(j)
 		case j.State == state.JobWaiting: // for its steps
@@ -26,6 +28,20 @@ func (v *visit) jobs() {
 			v.delay(j)
 		}
 	}
+}
+
+// held is an incident of a task that its policy holds open. The jobs that were given up, and the joins that wait, are listed as
+// what they are.
+func (v *visit) held(j *state.Job) {
+	if j.Name != state.IncidentAttempts && j.Name != state.IncidentCase {
+		return
+	}
+	w := v.ofJob(Incident, j)
+	w.Since, w.Failure, w.Attempt = j.Created, j.Failure, 0
+	if it := v.c.Item(j.Item); it != nil {
+		w.Attempt = it.Attempt
+	}
+	v.add(w)
 }
 
 func (v *visit) running(j *state.Job) {

@@ -183,6 +183,12 @@ func until(t, now time.Time) string {
 }
 
 func incident(w *Wait) string {
+	switch {
+	case w.Work == state.JobIncident && w.Name == state.IncidentCase:
+		return fmt.Sprintf("%s holds a failed child case: %s; a person decides: resume it, or cancel this case", subject(w), w.Failure)
+	case w.Work == state.JobIncident:
+		return fmt.Sprintf("%s is an incident: %s; a person decides: retry it, skip it or give it up", subject(w), w.Failure)
+	}
 	what := fmt.Sprintf("%s was given up: %s; ", subject(w), w.Failure)
 	if w.Work != state.JobRun {
 		return what + "a person has to look"

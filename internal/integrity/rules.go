@@ -108,7 +108,7 @@ func (c *checker) state(e *store.Entry, k *state.Case) {
 		if k.State.Final() && !j.Detached {
 			c.breach("I5", "journal entry %d: job %s of case %s is %s, and the case is %s", e.Seq, j.ID, k.ID, j.State, k.State)
 		}
-		if it := k.Item(j.Item); it != nil && it.State.Final() {
+		if it := k.Item(j.Item); it != nil && it.State.Final() && j.Kind != state.JobIncident {
 			c.breach("I5", "journal entry %d: job %s is %s, and its item %s is %s", e.Seq, j.ID, j.State, it.Label(), it.State)
 		}
 	}
@@ -145,7 +145,7 @@ func (c *checker) waits(e *store.Entry, k *state.Case) {
 		}
 	}
 	for j := range k.Jobs.All() {
-		if j.State == state.JobWaiting && !waiting[j.ID] {
+		if j.State == state.JobWaiting && !waiting[j.ID] && j.Kind != state.JobIncident {
 			c.breach("S1", "journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
 		}
 	}

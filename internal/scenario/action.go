@@ -22,6 +22,7 @@ const (
 	VerbItemReset    Verb = "item reset"
 	VerbItemRetry    Verb = "item retry"
 	VerbItemSkip     Verb = "item skip" // complete an item without its work
+	VerbItemGiveUp   Verb = "item give-up"
 	VerbItemNew      Verb = "item new"
 	VerbDo           Verb = "do" // start and complete an item
 	VerbCaseCancel   Verb = "case cancel"
@@ -43,6 +44,8 @@ const (
 	SubjectCases   Subject = "cases"
 	SubjectJobs    Subject = "jobs"
 	SubjectEnabled Subject = "enabled"
+
+	SubjectIncidents Subject = "incidents"
 )
 
 // DefaultCase is the name of a root case that start gives none.
@@ -154,12 +157,12 @@ var commands = map[string]command{
 	"define":  {"define, and a net below it", alone(VerbDefine)},
 	"check":   {"check WORKFLOW [-v]", (*Action).parseCheck},
 	"start":   {"start WORKFLOW [as NAME]", (*Action).parseStart},
-	"item":    {"item start|complete|fail|cancel|reset|retry|skip ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
+	"item":    {"item start|complete|fail|cancel|reset|retry|skip|give-up ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
 	"do":      {"do ITEM [to=T1,T2]", (*Action).parseDo},
 	"case":    {"case cancel|resume", (*Action).parseCase},
 	"advance": {"advance DURATION", (*Action).parseAdvance},
 	"crash":   {"crash", alone(VerbCrash)},
-	"show":    {"show case|tasks|marking|items|cases|jobs|enabled", (*Action).parseShow},
+	"show":    {"show case|tasks|marking|items|cases|jobs|enabled|incidents", (*Action).parseShow},
 }
 
 // Usages says how each command is written, define first.
@@ -214,7 +217,7 @@ func (a *Action) parseItem(words []string) (err error) {
 		return errUsage
 	}
 	switch a.Verb = Verb("item " + words[0]); a.Verb {
-	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset, VerbItemRetry, VerbItemSkip:
+	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset, VerbItemRetry, VerbItemSkip, VerbItemGiveUp:
 		a.Item, err = ParseItemRef(words[1])
 		return err
 	case VerbItemNew:
@@ -262,7 +265,7 @@ func (a *Action) parseShow(words []string) error {
 		return errUsage
 	}
 	switch a.Subject = Subject(words[0]); a.Subject {
-	case SubjectCase, SubjectTasks, SubjectMarking, SubjectItems, SubjectCases, SubjectJobs, SubjectEnabled:
+	case SubjectCase, SubjectTasks, SubjectMarking, SubjectItems, SubjectCases, SubjectJobs, SubjectEnabled, SubjectIncidents:
 		return nil
 	}
 	return errUsage

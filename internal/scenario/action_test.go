@@ -88,7 +88,7 @@ func TestAnyCommandTakesACase(t *testing.T) {
 
 func TestActionsRefuse(t *testing.T) {
 	const commands = "expected define, check, start, item, do, case, advance, crash or show"
-	const subjects = "expected show case|tasks|marking|items|cases|jobs|enabled"
+	const subjects = "expected show case|tasks|marking|items|cases|jobs|enabled|incidents"
 	tests := map[string]string{
 		"shwo case":             `unknown command "shwo"; did you mean "show"?`,
 		"stop":                  `unknown command "stop"; ` + commands,
@@ -146,7 +146,7 @@ func TestActionsRefuse(t *testing.T) {
 	} {
 		_, err := action(t, line)
 		require.EqualError(t, err, fmt.Sprintf("small.txt:1: %q is not how it is written; expected "+
-			"item start|complete|fail|cancel|reset|retry|skip ITEM [to=T1,T2], or item new TASK", line))
+			"item start|complete|fail|cancel|reset|retry|skip|give-up ITEM [to=T1,T2], or item new TASK", line))
 	}
 }
 

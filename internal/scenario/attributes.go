@@ -160,6 +160,10 @@ func (t *taskLine) setPolicy(value string) bool {
 		t.Policy.Kind = PolicyContinue
 		return true
 	}
+	if value == "incident" {
+		t.Policy.Kind = PolicyIncident
+		return true
+	}
 	digits, ok := strings.CutPrefix(value, "quorum:")
 	k, number := parseNumber(digits)
 	t.Policy = Policy{Kind: PolicyQuorum, K: k}

@@ -153,6 +153,8 @@ func (p Policy) policy() workitem.Policy {
 	switch p.Kind {
 	case PolicyContinue:
 		return workitem.ContinueOnFailure()
+	case PolicyIncident:
+		return workitem.Incident(workitem.Default())
 	case PolicyQuorum:
 		return workitem.Quorum(p.K)
 	}

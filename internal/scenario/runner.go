@@ -118,7 +118,7 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 		return nil, r.newItem(ctx, a)
 	case VerbItemStart, VerbItemComplete, VerbItemFail, VerbItemCancel, VerbItemReset:
 		return nil, r.act(ctx, a)
-	case VerbItemRetry, VerbItemSkip:
+	case VerbItemRetry, VerbItemSkip, VerbItemGiveUp:
 		return nil, r.repair(ctx, a)
 	case VerbDo:
 		return nil, r.startAndComplete(ctx, a)
@@ -245,9 +245,12 @@ func (r *runner) repair(ctx context.Context, a Action) error {
 		return err
 	}
 	c := workflow.Retry(id, nil)
-	if a.Verb == VerbItemSkip {
+	switch a.Verb {
+	case VerbItemSkip:
 		c = workflow.Skip(id, nil)
 		c.Route = a.To
+	case VerbItemGiveUp:
+		c = workflow.GiveUp(id)
 	}
 	return r.send(ctx, c)
 }

@@ -32,6 +32,8 @@ func (r *runner) show(ctx context.Context, a Action) ([]string, error) {
 		return r.showCases(tree), nil
 	case SubjectJobs:
 		return or(r.showJobs(c), "(none)"), nil
+	case SubjectIncidents:
+		return or(showIncidents(c), "(none)"), nil
 	case SubjectEnabled:
 		return or(showEnabled(c), "(none)"), nil
 	}
@@ -106,13 +108,25 @@ func (r *runner) showJobs(c *state.Case) []string {
 	})
 	var lines []string
 	for _, j := range jobs {
-		owner := "case"
-		if it := c.Item(j.Item); it != nil {
-			owner = it.Label()
-		} else if j.Task != "" {
-			owner = j.Task
+		lines = append(lines, ownerOf(c, j)+" "+left(j.Due, r.clock.Now()))
+	}
+	return lines
+}
+
+// ownerOf names what a job belongs to: an item, a task, or the case.
+func ownerOf(c *state.Case, j *state.Job) string {
+	if it := c.Item(j.Item); it != nil {
+		return it.Label()
+	}
+	return cmp.Or(j.Task, "case")
+}
+
+func showIncidents(c *state.Case) []string {
+	var lines []string
+	for j := range c.Jobs.All() {
+		if j.Kind == state.JobIncident {
+			lines = append(lines, ownerOf(c, j)+" "+j.Name)
 		}
-		lines = append(lines, owner+" "+left(j.Due, r.clock.Now()))
 	}
 	return lines
 }

@@ -66,6 +66,7 @@ type PolicyKind uint8
 const (
 	PolicyDefault  PolicyKind = iota // a failed item fails the task
 	PolicyContinue                   // the task completes when every item is final, however each one ended
+	PolicyIncident                   // a failed item leaves the task open, as an incident
 	PolicyQuorum                     // the task completes when K items did, and fails when that is out of reach
 )
 
@@ -76,6 +77,8 @@ func (p Policy) String() string {
 		return "default"
 	case PolicyContinue:
 		return "continue"
+	case PolicyIncident:
+		return "incident"
 	case PolicyQuorum:
 		return fmt.Sprintf("quorum:%d", p.K)
 	}

@@ -43,6 +43,21 @@ const (
 	JobCall  = "call"  // a named function of the workflow, in a worker
 	JobStart = "start" // the first tasks of a case that was started for later, in a transaction
 	JobTell  = "tell"  // a named handler of the workflow answers the end of the case, in a transaction
+
+	// JobIncident is what a person decides: it waits until the work that it is about is tried again, skipped or ended. Its name
+	// says what kind of incident it is, its failure why, and its owner what waits.
+	JobIncident = "incident"
+)
+
+// Kinds of incidents, the names of their jobs.
+const (
+	IncidentAttempts = "attempts"  // the attempts of an item are used up, and its policy holds the task open
+	IncidentCase     = "case"      // a child case failed, and the policy of its task holds it open; the input has its id
+	IncidentCrash    = "crash"     // a job took its process down too often
+	IncidentResult   = "result"    // the process refuses every result of a job
+	IncidentTimer    = "timer"     // a timer gave up
+	IncidentFunction = "function"  // a function that a callback scheduled gave up
+	IncidentOrJoin   = "undecided" // the search of an or-join ran out of its budget
 )
 
 // Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with

@@ -99,7 +99,7 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.cancel(tx, c, o)
 	case workflow.KindResume:
 		return x.resume(tx, c, o)
-	case workflow.KindRetry, workflow.KindSkip:
+	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		return x.repairItem(tx, c, o)
 	}
 	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)

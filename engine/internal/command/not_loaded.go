@@ -21,7 +21,7 @@ func (x *Executor) NotLoaded(tx *commit.Tx, c *workflow.Command) error {
 		return nil // it is about no case
 	case workflow.KindToken:
 		root, err = TokenCase(c.Token)
-	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip:
+	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		root, err = tx.RootOfItem(c.Item)
 	default:
 		root, err = tx.RootOfCase(c.Case)

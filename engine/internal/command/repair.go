@@ -37,6 +37,8 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 		case err != nil:
 		case c.Kind == workflow.KindRetry:
 			item, err = m.Retry(c.Item, c.Payload)
+		case c.Kind == workflow.KindGiveUp:
+			item, err = c.Item, m.GiveUpItem(c.Item)
 		default:
 			item, err = m.Skip(c.Item, c.Payload, c.Route)
 		}

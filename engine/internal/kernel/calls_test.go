@@ -49,7 +49,7 @@ func TestACallIsRetried(t *testing.T) {
 	require.Equal(t, 2, w.work.Run)
 	did, err = w.settle(w.work, failure)
 	require.NoError(t, err)
-	require.Equal(t, "call:f=failed note:incident", did)
+	require.Equal(t, "call:f=failed note:incident +incident:function", did)
 	require.Contains(t, w.last[1].(*state.Noted).Text, "(f) was given up: busy: later")
 	require.Equal(t, state.CaseStarted, w.root().State)
 }
@@ -63,14 +63,16 @@ func TestACallEnds(t *testing.T) {
 		did     string
 	}{
 		{again, nil, "call:f=done"},
-		{again, &workitem.Failure{Code: "wrong"}, "call:f=failed note:incident"},
-		{retry.Policy{}, workitem.Failf("busy", "later"), "call:f=failed note:incident"},
+		{again, &workitem.Failure{Code: "wrong"}, "call:f=failed note:incident +incident:function"},
+		{retry.Policy{}, workitem.Failf("busy", "later"), "call:f=failed note:incident +incident:function"},
 	} {
 		w := calling(t, test.policy)
 		did, err := w.settle(w.work, test.failure)
 		require.NoError(t, err)
 		require.Equal(t, test.did, did)
-		require.Empty(t, w.live())
+		for _, left := range w.live() {
+			require.Equal(t, state.JobIncident, left.Kind)
+		}
 	}
 }
 
@@ -85,7 +87,7 @@ func TestACallHasATimeInAll(t *testing.T) {
 	w.reclaim()
 	did, err := w.settle(w.work, workitem.Failf("busy", "later"))
 	require.NoError(t, err)
-	require.Equal(t, "call:f=failed note:incident", did)
+	require.Equal(t, "call:f=failed note:incident +incident:function", did)
 }
 
 // A function that the workflow does not have is not scheduled.
@@ -166,7 +168,7 @@ func TestALeaseIsKeptAndGivenUp(t *testing.T) {
 	}
 	did, err = w.command(func(m *kernel.Machine) error { return m.GiveUp(w.work.Job, w.work.Fence, failure) })
 	require.NoError(t, err)
-	require.Equal(t, "run=failed note:incident", did)
+	require.Equal(t, "run=failed note:incident +incident:result", did)
 	require.Contains(t, w.last[1].(*state.Noted).Text, "(run) was given up: refused: by the transaction")
 	require.Equal(t, net.TaskID(0), w.last[1].(*state.Noted).Task)
 	require.Equal(t, workitem.Started, w.root().Items.Slice()[0].State, "the item waits for a person")

@@ -148,7 +148,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
 		}), m.letGo}
 		if judge && to.Final() {
-			steps = append(steps, m.judge(parent.ID, t, c.Generation, workitem.Outcome{State: to}, c.Failure))
+			steps = append(steps, m.judgeChild(id, parent.ID, t, to))
 		}
 		m.then(steps...)
 		return nil

@@ -161,7 +161,8 @@ func TestRule20LeasesAndCrashes(t *testing.T) {
 	crash(false) // a worker that stops in good order is no crash
 	require.Len(t, w.live(), 1)
 	crash(true)
-	require.Empty(t, w.live(), "it is given up")
+	require.Len(t, w.live(), 1)
+	require.Equal(t, state.JobIncident, w.live()[0].Kind, "it is given up")
 	require.Equal(t, "a.1.1=initialized", w.must("reset a.1.1"))
 	require.Len(t, w.live(), 1, "a reset has it done again")
 }

@@ -125,6 +125,7 @@ type Machine struct {
 	touched map[workitem.CaseID]*touched
 	ending  map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
 	choice  *choice
+	child   workitem.CaseID  // whose end is judged
 	copied  []*workitem.Step // that the first run of an item takes over
 	steps   int
 	room    int                // how many steps child cases may take beyond MaxSteps

@@ -208,6 +208,9 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 	if err != nil {
 		return err
 	}
+	if err := m.jobIncident(c, j, failure); err != nil {
+		return err
+	}
 	if j.Kind == state.JobStart { // nothing else would ever happen to the case
 		m.then(m.endCase(c.ID, state.CaseFailed, failure, false))
 	}

@@ -41,11 +41,23 @@ func (m *Machine) judge(
 			m.then(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		case verdict == workitem.FailTask:
 			m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
+		case verdict == workitem.HoldTask:
+			return m.hold(c, t, generation, o, failure)
 		case verdict != workitem.Continue:
 			return fmt.Errorf("policy %s of task %s: %w", spec.Policy.Name(), c.Net.TaskName(t),
 				errors.New("returned no verdict"))
 		}
 		return nil
+	}
+}
+
+// judgeChild judges the end of a child case.
+func (m *Machine) judgeChild(child, id workitem.CaseID, t net.TaskID, to workitem.State) step {
+	return func() error {
+		c := m.tree.Case(child)
+		m.child = child
+		defer func() { m.child = workitem.CaseID{} }()
+		return m.judge(id, t, c.Generation, workitem.Outcome{State: to}, c.Failure)()
 	}
 }
 

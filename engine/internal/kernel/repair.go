@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -49,7 +50,8 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessage) (workitem.ID, error) {
 	r := &resumption{item: it.ID, input: input}
 	t, _ := c.Net.TaskByName(it.Task)
-	failed := it.State == workitem.Failed || isLost(it.Failure)
+	failed := it.State == workitem.Failed || isLost(it.Failure) ||
+		it.State.Final() && slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident)
 	switch {
 	case it.State == workitem.Started && m.givenUp(c, it):
 		f := &workitem.Failure{Code: workitem.CodeError, Message: "its job was given up"}
@@ -57,7 +59,8 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 			At: m.now}); err != nil {
 			return it.ID, err
 		}
-		if err := m.cancelJobs(c.ID, c.Jobs.Of(it.ID)); err != nil {
+		others := slices.DeleteFunc(c.Jobs.Of(it.ID), isIncident)
+		if err := m.cancelJobs(c.ID, others); err != nil {
 			return it.ID, err
 		}
 	case !failed:
@@ -73,6 +76,9 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 		return m.successor(it.ID)
 	}
 	if err := m.succeed(c.ID, t, m.tree.Case(c.ID).Item(it.ID), r); err != nil {
+		return it.ID, err
+	}
+	if err := m.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
 	m.then(m.letGo)

@@ -121,6 +121,9 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 			return err
 		}
 		c = m.tree.Case(id)
+		if err := m.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
+			return err
+		}
 		steps := []step{m.childMoved(id, before, c.Stands(), false)}
 		for t := range c.Tasks {
 			task := &c.Tasks[t]
@@ -201,6 +204,8 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 				if err := m.succeed(id, t, it, r); err != nil {
 					return err
 				}
+			} else if it.State != workitem.Completed { // an incident, if its policy held the task open
+				m.then(m.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
 		return nil
@@ -213,6 +218,8 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 	for child := range m.tree.Children(c.ID, c.Net.TaskName(t), generation) {
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
 			steps = append(steps, m.resumeCase(child.ID, r))
+		} else if child.State == state.CaseFailed { // an incident, if its policy held the task open
+			steps = append(steps, m.judgeChild(child.ID, c.ID, t, child.Stands()))
 		}
 	}
 	slices.Reverse(steps)

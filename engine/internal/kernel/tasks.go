@@ -38,6 +38,9 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 			busy = c.Busy()
 		}
 		d := c.Net.Enabled(t, c.Marking, busy)
+		if err := m.orJoinIncident(c, t, d.Undecided); err != nil {
+			return err
+		}
 		switch {
 		case d.Undecided:
 			return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteUndecided,
@@ -328,7 +331,7 @@ func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int, reaso
 		m.then(steps...)
 		var jobs []*state.Job
 		for j := range c.Jobs.All() {
-			if j.Item.IsZero() && j.Owned(name, generation) {
+			if (j.Item.IsZero() || j.Kind == state.JobIncident) && j.Owned(name, generation) {
 				jobs = append(jobs, j)
 			}
 		}

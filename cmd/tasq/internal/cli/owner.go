@@ -84,7 +84,7 @@ func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*state.Cas
 	switch c.Kind {
 	case workflow.KindStart:
 		return nil, nil
-	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip:
+	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		it, err := findItem(ctx, r, c.Item)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// incident is the command "incident".
+func (a *app) incident() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "incident", Short: "retry, skip or give up incidents, one or all that match", Args: cobra.ArbitraryArgs, RunE: a.group,
+	}
+	for _, c := range []struct {
+		kind             workflow.Kind
+		short, what, say string
+	}{
+		{workflow.KindRetry, "try the work of incidents again", "another input", "Their work items are replaced by fresh ones."},
+		{workflow.KindSkip, "complete incidents without their work", "output", "Their tasks go on as if the work had given the output."},
+		{workflow.KindGiveUp, "fail the cases of incidents", "", "Their tasks fail, and their cases with them."},
+	} {
+		cmd.AddCommand(a.incidentAction(c.kind, c.short, c.what, c.say))
+	}
+	return cmd
+}
+
+func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra.Command {
+	q := &asking{a: a}
+	var s choosing
+	all := false
+	cmd := &cobra.Command{
+		Use: string(kind) + " [ITEM]", Short: short,
+		Long: paragraph("Act on one incident, by the id of its work item, or on those that the flags select. " + say + " Without --all the " +
+			"incidents are counted, and nothing is done. With --all, each gets a command of its own: a refused one is reported and " +
+			"keeps no other back. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which goes on where " +
+			"it was if it is interrupted, with the next such action."),
+		Example: "  tasq incident " + string(kind) + " --code no-funds --older 1h\n  tasq incident " + string(kind) +
+			" --code no-funds --older 1h --all --reason 'the account is filled'",
+		Args: cobra.MaximumNArgs(1),
+	}
+	if what == "" {
+		f := cmd.Flags()
+		f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+		f.StringVar(&q.reason, "reason", "", "`why`, for the history")
+		q.patience(cmd)
+	} else {
+		q.repairing(cmd, what)
+	}
+	s.flags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "act on all that match")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Kind = kind
+		if len(args) == 1 {
+			return a.oneIncident(ctx, q, args[0])
+		}
+		var targets []string
+		err := a.view(ctx, func(r store.Reader) error {
+			f, err := s.filter(ctx, r)
+			if err == nil {
+				targets, err = bulk.Open(ctx, oneView{r}, f)
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case !all:
+			return a.say("%s would be acted on; repeat the command with --all", plural(len(targets), "incident"))
+		case len(targets) == 0:
+			return a.say("there is no incident that matches")
+		}
+		return a.allIncidents(ctx, q, targets)
+	})
+	return cmd
+}
+
+func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
+	if err := checkID(itemIDs, item); err != nil {
+		return err
+	}
+	q.about = item
+	o := owning{a: a}
+	result, err := o.do(ctx, q)
+	if err != nil || q.queue {
+		return err
+	}
+	return a.view(ctx, func(r store.Reader) error {
+		it, err := findItem(ctx, r, result.Item)
+		if err != nil {
+			return err
+		}
+		return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
+	})
+}
+
+// allIncidents acts on every target: as the owner of the database by a durable action, and otherwise by a command each.
+func (a *app) allIncidents(ctx context.Context, q *asking, targets []string) error {
+	if err := q.complete(); err != nil {
+		return err
+	}
+	o := owning{a: a}
+	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
+	result, err := o.bulk(ctx, action, targets)
+	if errors.Is(err, store.ErrOwned) {
+		result, err = o.each(ctx, q, targets)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range result.Refused {
+		a.remark("work item %s: %s", r.Target, r.Error)
+	}
+	if a.output == "json" {
+		err = a.object(result)
+	} else {
+		err = a.say("%s done, %d refused", plural(result.Done, "incident"), len(result.Refused))
+	}
+	if err == nil && len(result.Refused) > 0 {
+		err = &exitError{ExitRefused, errors.New("")}
+	}
+	return err
+}
+
+// bulk has the action done by this process. The error wraps store.ErrOwned if another one owns the database.
+func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string) (result bulk.Result, err error) {
+	if o.path, err = o.a.path(); err != nil {
+		return result, err
+	}
+	err = o.read(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		code, err := o.a.codeFor(ctx, r)
+		if err != nil {
+			return err
+		}
+		return o.gatherAll(known.defs, code)
+	})
+	if err != nil {
+		return result, err
+	}
+	repairs := bulk.New(engine.Code)
+	e, err := engine.Config{Workers: -1, Queues: map[string]int{bulk.Name: 1}, Logger: slog.New(slog.NewTextHandler(o.a.Err,
+		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, sqlite.File(o.path), append(o.defs, repairs)...)
+	if err != nil {
+		return result, err
+	}
+	repairs.Serve(e)
+	run, err := repairs.Start(ctx, e, action, targets)
+	if err == nil {
+		result, err = run.Result(ctx, e)
+	}
+	return result, errors.Join(err, e.Close())
+}
+
+// each leaves a command for each target with the process that owns the database.
+func (o *owning) each(ctx context.Context, q *asking, targets []string) (result bulk.Result, err error) {
+	for _, target := range targets {
+		c := q.command
+		if c.Item, err = workitem.ParseID(target); err != nil {
+			return result, err
+		}
+		command, err := json.Marshal(c)
+		if err != nil {
+			return result, err
+		}
+		limited, cancel := context.WithTimeout(ctx, q.timeout)
+		_, err = o.post(limited, command)
+		cancel()
+		switch remote := (*engine.RemoteError)(nil); {
+		case err == nil:
+			result.Done++
+		case errors.As(err, &remote):
+			result.Refused = append(result.Refused, bulk.Refusal{Target: target, Code: remote.Code, Error: remote.Text})
+		default:
+			return result, err
+		}
+	}
+	return result, nil
+}

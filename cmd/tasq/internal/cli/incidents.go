@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// incidentKinds are the words of --kind.
+var incidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
+	state.IncidentFunction, state.IncidentOrJoin}
+
+// choosing are the flags that select incidents.
+type choosing struct {
+	f      store.IncidentFilter
+	older  age
+	caseID string
+}
+
+func (s *choosing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.f.Workflow, "workflow", "", "only those of the workflow with this `name`")
+	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
+	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: attempts, case, crash, result, timer, function, undecided")
+	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
+	f.Var(&s.older, "older", "only those that are open at least so long: 90s, 5m, 2h, 3d")
+	f.StringVar(&s.caseID, "case", "", ofCase)
+}
+
+// filter finds what the flags say.
+func (s *choosing) filter(ctx context.Context, r store.Reader) (store.IncidentFilter, error) {
+	if s.f.Kind != "" && !slices.Contains(incidentKinds, s.f.Kind) {
+		return s.f, usagef("--kind %q is not one; %s", s.f.Kind, hint(s.f.Kind, incidentKinds))
+	}
+	if s.older > 0 {
+		s.f.Before = s.older.before(now())
+	}
+	if s.caseID == "" {
+		return s.f, nil
+	}
+	var id workitem.CaseID
+	if err := resolve(ctx, r, caseIDs, s.caseID, &id); err != nil {
+		return s.f, err
+	}
+	root, err := r.Root(ctx, id)
+	s.f.Root = root
+	return s.f, err
+}
+
+// oneView has functions that page in views of their own read in one.
+type oneView struct{ r store.Reader }
+
+// View implements store.Viewer.
+func (v oneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.r) }
+
+func (a *app) incidents() *cobra.Command {
+	var s choosing
+	cmd := &cobra.Command{
+		Use: "incidents", Short: "list what waits for a person's decision",
+		Long: paragraph("List incidents: work items whose attempts are used up and whose policy holds their task open, child cases " +
+			"likewise, jobs that were given up, or-joins that are not decided. An incident ends when what it is about is tried again, " +
+			"skipped, given up or canceled; see tasq incident."),
+		Example: `  tasq incidents --code no-funds --older 1h
+  tasq incidents --workflow order -o json`,
+		Args: exactly(),
+	}
+	s.flags(cmd)
+	cmd.Flags().IntVar(&s.f.Limit, "limit", 100, "at most `n`; 0 for all")
+	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+		return a.view(ctx, func(r store.Reader) error { return a.listIncidents(ctx, r, &s) })
+	})
+	return cmd
+}
+
+func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) error {
+	f, err := s.filter(ctx, r)
+	if err != nil {
+		return err
+	}
+	names := namer{ctx: ctx, r: r}
+	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
+	for i, err := range store.Incidents(ctx, oneView{r}, f) {
+		if err != nil {
+			return err
+		}
+		if a.output == "json" {
+			if err := a.object(rowOfIncident(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		owner, err := ownerOf(ctx, r, &state.Job{Item: i.Item, Task: i.Task})
+		if err != nil {
+			return err
+		}
+		item := ""
+		if !i.Item.IsZero() {
+			item = i.Item.String()
+		}
+		t.add(names.job(i.ID), i.Kind, names.of(i.Case), owner, item, printable.Duration(now().Sub(i.Since)), failed(i.Failure))
+		if names.err != nil {
+			return names.err
+		}
+	}
+	if a.output == "json" {
+		return nil
+	}
+	return t.flush()
+}
+
+// incidentRow is the JSON form of an incident.
+type incidentRow struct {
+	ID      workitem.JobID    `json:"id"`
+	Kind    string            `json:"kind"`
+	Case    workitem.CaseID   `json:"case"`
+	Root    workitem.CaseID   `json:"root"`
+	Task    string            `json:"task,omitempty"`
+	Item    workitem.ID       `json:"item,omitzero"`
+	Child   workitem.CaseID   `json:"child,omitzero"`
+	Failure *workitem.Failure `json:"failure,omitempty"`
+	Since   time.Time         `json:"since"`
+}
+
+func rowOfIncident(i *store.Incident) incidentRow {
+	return incidentRow{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
+		Failure: i.Failure, Since: i.Since}
+}

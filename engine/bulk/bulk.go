@@ -1,0 +1,252 @@
+// Package bulk repairs many cases or work items by one durable action: a case of a workflow of its own, whose function sends one
+// command for each target. What it has done is remembered target by target, so it goes on after a crash where it was, and its case
+// can be watched, and canceled, as every case can.
+//
+//	repairs := bulk.New(engine.Code)
+//	e, err := engine.Open(ctx, store, order, repairs)
+//	repairs.Serve(e)
+//	run, err := repairs.Start(ctx, e, bulk.Action{Kind: workflow.KindRetry, Reason: "the supplier is back"}, targets)
+//	result, err := run.Result(ctx, e)
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Name is that of the workflow, and of the queue that its jobs are in.
+const Name = "tasq-bulk"
+
+// MaxTargets bounds one action.
+const MaxTargets = 100_000
+
+// Action is what is done to each target.
+type Action struct {
+	Kind    workflow.Kind   `json:"kind"`              // resume or cancel, of cases; retry, skip or give-up, of work items
+	Payload json.RawMessage `json:"payload,omitempty"` // another input of a retry or resume, the output of a skip; nil if none
+	Reason  string          `json:"reason,omitempty"`  // for the history
+	Actor   string          `json:"actor,omitempty"`   // who asks
+}
+
+// Input is what a case of the workflow is started with.
+type Input struct {
+	Action
+	Targets []string `json:"targets"` // ids of cases, or of work items
+}
+
+// Result is what an action has done.
+type Result struct {
+	Done    int       `json:"done"`              // targets whose command succeeded
+	Refused []Refusal `json:"refused,omitempty"` // the others
+}
+
+// Refusal is a target whose command was refused.
+type Refusal struct {
+	Target string `json:"target"`
+	Code   string `json:"code"` // as engine.Code returns it
+	Error  string `json:"error"`
+}
+
+// Bulk is the workflow of bulk actions. Open an engine with it, and call [Bulk.Serve].
+type Bulk struct {
+	f      *builder.FuncRef[Input, Result]
+	code   func(error) string
+	once   sync.Once
+	served chan struct{} // closed by Serve
+	doer   workflow.Doer
+}
+
+// New makes the workflow. code says what kind of error a command had: engine.Code.
+func New(code func(error) string) *Bulk {
+	b := &Bulk{code: code, served: make(chan struct{})}
+	b.f = builder.MustFunc(Name, b.run, builder.OnQueue(Name))
+	return b
+}
+
+// Untyped returns the definition, for engine.Open.
+func (b *Bulk) Untyped() *workflow.Definition { return b.f.Untyped() }
+
+// Serve gives the engine that executes the commands. Actions wait for it. Only the first call counts.
+func (b *Bulk) Serve(e workflow.Doer) {
+	b.once.Do(func() {
+		b.doer = e
+		close(b.served)
+	})
+}
+
+// Start starts an action. With [workflow.Key] it is started once.
+func (b *Bulk) Start(
+	ctx context.Context, e workflow.Doer, a Action, targets []string, opts ...workflow.Option,
+) (builder.Run[Result], error) {
+	if err := check(a, targets); err != nil {
+		return builder.Run[Result]{}, err
+	}
+	return b.f.Run(ctx, e, Input{Action: a, Targets: targets}, opts...)
+}
+
+func check(a Action, targets []string) error {
+	switch {
+	case len(targets) == 0:
+		return errors.New("there is nothing to repair: give the targets of the action")
+	case len(targets) > MaxTargets:
+		return fmt.Errorf("%d targets are too many for one action: give at most %d", len(targets), MaxTargets)
+	}
+	for _, target := range targets {
+		if _, err := a.command(target, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command is that of one target.
+func (a *Action) command(target, key string) (workflow.Command, error) {
+	id, err := workitem.ParseID(target)
+	if err != nil {
+		return workflow.Command{}, fmt.Errorf("target %q: %w", target, err)
+	}
+	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload}
+	switch a.Kind {
+	case workflow.KindResume, workflow.KindCancel:
+		c.Case = workitem.CaseID(id)
+	default:
+		c.Item = id
+	}
+	if a.Reason != "" {
+		c = workflow.With(c, workflow.Because(a.Reason))
+	}
+	return c, c.Check()
+}
+
+// outcome is what is remembered of a target.
+type outcome struct {
+	Code  string `json:"code,omitempty"` // "" if the command succeeded
+	Error string `json:"error,omitempty"`
+}
+
+// again are the codes of errors that say nothing about the target: the store failed, or the engine closes.
+var again = []string{"commit-failed", "lost", "closed", "undone", "unavailable"}
+
+// run sends the commands, one after the other.
+func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
+	var result Result
+	select {
+	case <-b.served:
+	case <-ctx.Done():
+		return result, ctx.Err()
+	}
+	w, _ := builder.WorkFrom(ctx)
+	for _, target := range in.Targets {
+		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
+			c, err := in.command(target, fmt.Sprintf("%s %s %s", Name, w.Case.ID, target))
+			if err == nil {
+				_, err = b.doer.Do(ctx, c)
+			}
+			if err == nil {
+				return outcome{}, nil
+			}
+			if o := (outcome{b.code(err), err.Error()}); !slices.Contains(again, o.Code) && ctx.Err() == nil {
+				return o, nil
+			}
+			return outcome{}, err
+		})
+		switch {
+		case err != nil:
+			return result, err
+		case o.Code == "":
+			result.Done++
+		default:
+			result.Refused = append(result.Refused, Refusal{target, o.Code, o.Error})
+		}
+	}
+	return result, nil
+}
+
+// Progress is how far an action is.
+type Progress struct {
+	Of    int  // targets
+	Done  int  // targets whose command was sent and answered, refused ones among them
+	Ended bool // completed, failed or canceled
+}
+
+// ProgressOf says how far the action of a case is. The error wraps store.ErrNotFound if there is no such case.
+func ProgressOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (Progress, error) {
+	var p Progress
+	tree, err := store.TreeOf(ctx, v, id)
+	if err != nil {
+		return p, err
+	}
+	var in Input
+	c := tree.Case(id)
+	if c.Workflow != Name {
+		return p, fmt.Errorf("case %s is of workflow %s, and no bulk action: %w", id, c.Workflow, store.ErrNotFound)
+	}
+	if err := json.Unmarshal(c.Input, &in); err != nil {
+		return p, err
+	}
+	p.Of, p.Ended = len(in.Targets), c.State.Final()
+	p.Done, err = doneSteps(ctx, v, id)
+	return p, err
+}
+
+// doneSteps counts the targets that are remembered, each once: an attempt takes over the steps of the one before.
+func doneSteps(ctx context.Context, v store.Viewer, id workitem.CaseID) (int, error) {
+	done := make(map[string]bool)
+	err := v.View(ctx, func(r store.Reader) error {
+		f := store.StepFilter{Case: id, States: []workitem.StepState{workitem.StepDone}}
+		for {
+			steps, err := r.Steps(ctx, f)
+			for _, s := range steps {
+				done[s.Name] = true
+				f.After = s.ID.String()
+			}
+			if err != nil || len(steps) < store.DefaultLimit {
+				return err
+			}
+		}
+	})
+	return len(done), err
+}
+
+// Failed lists the root cases that failed with a code, or with any if it is "", as targets of a resume.
+func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string) ([]string, error) {
+	f.RootOnly, f.States = true, []state.CaseState{state.CaseFailed}
+	var targets []string
+	for c, err := range store.AllCases(ctx, v, f) {
+		if err != nil {
+			return nil, err
+		}
+		if code == "" || c.Failure != nil && c.Failure.Code == code {
+			targets = append(targets, c.ID.String())
+		}
+	}
+	return targets, nil
+}
+
+// Open lists the work items of the incidents that match, as targets of a retry, a skip or a give-up.
+func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
+	var targets []string
+	for i, err := range store.Incidents(ctx, v, f) {
+		if err != nil {
+			return nil, err
+		}
+		if !i.Item.IsZero() {
+			targets = append(targets, i.Item.String())
+		}
+	}
+	return targets, nil
+}
+
+// Of returns the handle of an action that was started before.
+func (b *Bulk) Of(id workitem.CaseID) builder.Run[Result] { return b.f.Of(id) }

@@ -1,0 +1,134 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What needs a person is a job of the kind [state.JobIncident], which no engine does: it belongs to the work that waits, so it
+// ends with it, and is listed, counted and filtered as every job is.
+
+// ofChild is the input of an incident that is about a child case.
+type ofChild struct {
+	Case workitem.CaseID `json:"case"`
+}
+
+// ofCase is the child case that an incident is about; zero if it is about none.
+func ofCase(j *state.Job) workitem.CaseID {
+	var of ofChild
+	if len(j.Input) > 0 && json.Unmarshal(j.Input, &of) != nil {
+		return workitem.CaseID{}
+	}
+	return of.Case
+}
+
+func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
+
+// openIncident opens an incident, and notes it.
+func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
+	c := m.tree.Case(id)
+	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.host.NewJobID(m.now), id, c.Root, m.now
+	if err := m.emit(&state.JobOpened{Job: j}); err != nil {
+		return err
+	}
+	if text == "" {
+		return nil
+	}
+	return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteIncident, Text: text})
+}
+
+// hold leaves an activation open that its policy would fail otherwise, with an incident for what failed.
+func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.Outcome, f *workitem.Failure) error {
+	name := c.Net.TaskName(t)
+	held := func(j *state.Job) bool { return isIncident(j) && j.Owned(name, generation) }
+	if o.State != workitem.Failed && o.State != workitem.Canceled && slices.ContainsFunc(c.Jobs.Slice(), held) {
+		return nil // for another one
+	}
+	j := &state.Job{Name: state.IncidentAttempts, Task: name, Generation: generation, Failure: f}
+	what := "task " + name
+	if child := m.tree.Case(m.child); o.Item != nil {
+		j.Item, what = o.Item.ID, "work item "+o.Item.Label()
+	} else if child != nil {
+		j.Name, what = state.IncidentCase, "case "+child.Label()
+		j.Input, _ = json.Marshal(ofChild{child.ID}) // an id always has a JSON form
+	}
+	m.then(m.ensureStarted(c.ID, t, generation))
+	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
+}
+
+// jobIncident opens the incident of a job that was given up, unless what it was for has ended.
+func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failure) error {
+	if given.Detached || m.tree.Case(c.ID).State.Final() || given.Kind == state.JobStart {
+		return nil
+	}
+	j := &state.Job{Task: given.Task, Generation: given.Generation, Item: given.Item, Priority: given.Priority, Failure: f}
+	switch {
+	case f != nil && f.Code == workitem.CodeCrash:
+		j.Name = state.IncidentCrash
+	case given.Kind == state.JobTimer:
+		j.Name = state.IncidentTimer
+	case given.Kind == state.JobCall:
+		j.Name = state.IncidentFunction
+	default:
+		j.Name = state.IncidentResult
+	}
+	return m.openIncident(c.ID, taskOf(c, given), j, "")
+}
+
+// orJoinIncident opens an incident for an or-join that is not decided, and ends it when it is.
+func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) error {
+	if c.Net.Task(t).Join != net.Or {
+		return nil
+	}
+	name := c.Net.TaskName(t)
+	of := func(j *state.Job) bool { return j.Name == state.IncidentOrJoin && j.Task == name }
+	if !undecided {
+		return m.resolve(c.ID, of)
+	}
+	for j := range c.Jobs.All() {
+		if isIncident(j) && of(j) {
+			return nil
+		}
+	}
+	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation}, "")
+}
+
+// resolve ends the incidents of a case that match: what they are about goes on. A case that is not there has none.
+func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
+	c := m.tree.Case(id)
+	if c == nil || c.Jobs.Len() == 0 {
+		return nil
+	}
+	for _, j := range c.Jobs.Slice() {
+		if !isIncident(j) || !matches(j) {
+			continue
+		}
+		if err := m.moveJob(id, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GiveUpItem fails the task of an item that is an incident, and its case with it, as its policy would have without
+// [workitem.Incident]. The error wraps [ErrNotFound] if the item is none.
+func (m *Machine) GiveUpItem(id workitem.ID) error {
+	c, it := m.tree.Item(id)
+	if it == nil {
+		return fmt.Errorf("work item %s: %w", id, ErrNotFound)
+	}
+	for _, j := range c.Jobs.Of(id) {
+		if !isIncident(j) {
+			continue
+		}
+		t, _ := c.Net.TaskByName(it.Task)
+		m.then(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
+		return m.run(0)
+	}
+	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Incident is what waits for a person's decision: an item whose attempts are used up and whose policy holds its task open, a job
+// that was given up, an or-join that is not decided. It ends when what it is about is tried again, skipped, ended or decided.
+type Incident struct {
+	ID         workitem.JobID
+	Kind       string // one of the state.Incident… constants
+	Case       workitem.CaseID
+	Root       workitem.CaseID
+	Task       string // "" if the case owns it
+	Generation int
+	Item       workitem.ID     // zero if it is about no item
+	Child      workitem.CaseID // the child case that failed; zero if it is about none
+	Failure    *workitem.Failure
+	Since      time.Time
+}
+
+// IncidentFilter selects incidents; a zero field selects all.
+type IncidentFilter struct {
+	Page
+	Root     workitem.CaseID
+	Item     workitem.ID
+	Workflow string
+	Task     string
+	Kind     string
+	Code     string    // of the failure
+	Before   time.Time // since before
+}
+
+// Incidents lists the incidents that match, in the order in which they came up. Code and Before are looked for among all that the
+// other fields select.
+func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
+	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Task: f.Task, Kind: state.JobIncident,
+		States: []state.JobState{state.JobWaiting}, Page: Page{After: f.After, Desc: f.Desc}}
+	return func(yield func(*Incident, error) bool) {
+		left := f.Limit
+		for j, err := range AllJobs(ctx, v, jobs) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !f.matches(j) {
+				continue
+			}
+			if !yield(incidentOf(j), nil) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (f *IncidentFilter) matches(j *state.Job) bool {
+	code := ""
+	if j.Failure != nil {
+		code = j.Failure.Code
+	}
+	return (f.Kind == "" || f.Kind == j.Name) && (f.Code == "" || f.Code == code) && (f.Before.IsZero() || j.Created.Before(f.Before))
+}
+
+func incidentOf(j *state.Job) *Incident {
+	var about struct {
+		Case workitem.CaseID `json:"case"`
+	}
+	if len(j.Input) > 0 && json.Unmarshal(j.Input, &about) != nil {
+		about.Case = workitem.CaseID{}
+	}
+	return &Incident{ID: j.ID, Kind: j.Name, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item,
+		Child: about.Case, Failure: j.Failure, Since: j.Created}
+}
