@@ -109,7 +109,7 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 	tried, did, err := w.again("a.1.1", "")
 	require.NoError(t, err)
 	require.Equal(t, "a.1.2", tried)
-	require.Equal(t, "a.1.1=failed a.1.2=initialized +run", did)
+	require.Equal(t, "a.1.1=failed a.1.2=initialized +run incident:result=done", did)
 	require.Equal(t, "its job was given up", w.root().Items.Slice()[0].Failure.Message)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -133,7 +132,7 @@ func (a *app) allIncidents(ctx context.Context, q *asking, targets []string) err
 
 // bulk has the action done by this process. The error wraps store.ErrOwned if another one owns the database.
 func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string) (result bulk.Result, err error) {
-	if o.path, err = o.a.path(); err != nil {
+	if o.db, err = o.a.database(); err != nil {
 		return result, err
 	}
 	err = o.read(ctx, func(r store.Reader) error {
@@ -152,7 +151,7 @@ func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string)
 	}
 	repairs := bulk.New(engine.Code)
 	e, err := engine.Config{Workers: -1, Queues: map[string]int{bulk.Name: 1}, Logger: slog.New(slog.NewTextHandler(o.a.Err,
-		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, sqlite.File(o.path), append(o.defs, repairs)...)
+		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, o.db.opener, append(o.defs, repairs)...)
 	if err != nil {
 		return result, err
 	}
@@ -177,6 +176,9 @@ func (o *owning) each(ctx context.Context, q *asking, targets []string) (result 
 		}
 		limited, cancel := context.WithTimeout(ctx, q.timeout)
 		_, err = o.post(limited, command)
+		for errors.Is(err, context.DeadlineExceeded) && limited.Err() == nil {
+			_, err = o.post(limited, command)
+		}
 		cancel()
 		switch remote := (*engine.RemoteError)(nil); {
 		case err == nil:
