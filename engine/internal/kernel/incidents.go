@@ -32,7 +32,7 @@ func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
 // openIncident opens an incident, and notes it.
 func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
 	c := m.tree.Case(id)
-	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.host.NewJobID(m.now), id, c.Root, m.now
+	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.host.IDs().NewJobID(m.now), id, c.Root, m.now
 	if err := m.emit(&state.JobOpened{Job: j}); err != nil {
 		return err
 	}
