@@ -148,8 +148,11 @@ func (tx *transaction) Met(err error) error {
 		}
 		return nil
 	}
-	status := tx.w.pg.PgConn().TxStatus()
-	switch c := code(err); {
+	status, c := tx.w.pg.PgConn().TxStatus(), code(err)
+	if c == lockNotAvailable || c == queryCanceled {
+		err = tx.s.db.explain(err)
+	}
+	switch {
 	case tx.w.gone(), c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
 		return tx.failLocked(err)
 	case status == 'E' && tx.spoiled == nil:
