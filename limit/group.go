@@ -203,6 +203,15 @@ func (g *group) take(from string, want *demand, now int64, parts int) *lease {
 	return granted
 }
 
+// reasons is why for amounts.
+func (g *group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
+	want, err := g.want(only, amounts)
+	if err != nil {
+		return nil, err
+	}
+	return g.why(&want), nil
+}
+
 // why lists what is not free.
 func (g *group) why(want *demand) (reasons []Reason) {
 	now := g.now()

@@ -72,6 +72,21 @@ func (o oneKey) TryAcquire(amounts ...Amount) (Lease, error) {
 	return o.keys.group(s, o.key).tryAcquire(o.key, nil, amounts)
 }
 
+// Wait implements Limiter.
+func (o oneKey) Wait(amounts ...Amount) time.Duration { return longest(o.Why(amounts...)) }
+
+// Why implements Limiter. A key that is not used is not made.
+func (o oneKey) Why(amounts ...Amount) ([]Reason, error) {
+	s := o.keys.shard(o.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.keys[o.key]
+	if g == nil {
+		g = newGroup(&s.scope)
+	}
+	return g.reasons(nil, amounts)
+}
+
 func (k *Keys) shard(key string) *shard {
 	return &k.shards[maphash.String(k.seed, key)%uint64(len(k.shards))]
 }

@@ -29,6 +29,10 @@ func TestEachKeyHasItsOwnLimits(t *testing.T) {
 			require.False(t, free(t, k.For(key)), "ten a minute")
 		}
 		require.Equal(t, 5, k.Len())
+		require.Equal(t, time.Minute, k.For("customer 1").Wait())
+		require.Zero(t, k.For("a new one").Wait())
+		require.Equal(t, limit.Unknown, k.For("a new one").Wait(limit.Take("running", 3)))
+		require.Equal(t, 5, k.Len(), "asking makes no key")
 		start := time.Now()
 		acquire(t, k.For("customer 1")).Release()
 		require.Equal(t, time.Minute, time.Since(start))
@@ -163,6 +167,11 @@ func TestMembersThatCannotAreLeftOut(t *testing.T) {
 		_, err := p.Acquire(t.Context(), limit.Take("x", 4))
 		require.ErrorIs(t, err, limit.ErrTooMuch)
 		require.ErrorContains(t, err, "member small: ")
+		_, err = p.Why(limit.Take("x", 4))
+		require.ErrorIs(t, err, limit.ErrTooMuch)
+		why, err := p.Why(limit.Take("x", 2))
+		require.NoError(t, err)
+		require.EqualValues(t, 3, why[0].Limit.N, "that of the large one")
 		failed := make(chan error)
 		go func() {
 			_, err := p.Acquire(t.Context(), limit.Take("x", 3))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Limiter admits work: a [Set], the limits of a key ([Keys.For]), a [Pool], or limits that are shared through a store.
@@ -17,6 +18,15 @@ type Limiter interface {
 	// TryAcquire is Acquire that does not wait. It returns a nil lease and no error if something is not free, or if
 	// others wait for one of the limits.
 	TryAcquire(amounts ...Amount) (Lease, error)
+
+	// Wait returns how long it takes until the amounts can be admitted, as far as time alone gives them and without
+	// those that wait already: 0 if they can now, Unknown if something has to be released first, or if an amount is
+	// wrong.
+	Wait(amounts ...Amount) time.Duration
+
+	// Why returns what the amounts would wait for now, without those that wait already; nothing if they can be
+	// admitted. The error is that of Acquire.
+	Why(amounts ...Amount) ([]Reason, error)
 }
 
 // Lease is what was acquired. Its methods are safe for concurrent use.

@@ -100,7 +100,7 @@ func Calls(n int64, per time.Duration) Limit {
 
 // Breaker returns a circuit breaker. It admits everything until, of at least ten results that came in during the time
 // over, the given share (above 0, at most 1) are failures. It is then open: for the time pause it admits nothing, and
-// whoever asks waits. After that it is half open: it admits one probe at a time. A probe that succeeds closes it, one
+// callers wait. After that it is half open: it admits one probe at a time. A probe that succeeds closes it, one
 // that fails opens it again.
 //
 // Least, the number of results, and N, the number of probes that are admitted at a time and have to succeed, can be

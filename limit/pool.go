@@ -98,11 +98,23 @@ func (p *Pool) enqueue(w *waiter, amounts []Amount) (places []*place) {
 	return places
 }
 
-// Wait returns the shortest of the members' waits.
-func (p *Pool) Wait(amounts ...Amount) time.Duration {
-	shortest := Unknown
-	for _, m := range p.members {
-		shortest = min(shortest, m.Set.Wait(amounts...))
+// Wait implements [Limiter]: it returns the shortest of the members' waits.
+func (p *Pool) Wait(amounts ...Amount) time.Duration { return longest(p.Why(amounts...)) }
+
+// Why implements [Limiter]: it returns the reasons of the member that admits first.
+func (p *Pool) Why(amounts ...Amount) (shortest []Reason, err error) {
+	var errs []error
+	for i, m := range p.members {
+		reasons, err := m.Set.Why(amounts...)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("member %s: %w", m.Name, err))
+		case i == len(errs) || longest(reasons, nil) < longest(shortest, nil):
+			shortest = reasons
+		}
 	}
-	return shortest
+	if len(errs) == len(p.members) {
+		return nil, errors.Join(errs...)
+	}
+	return shortest, nil
 }

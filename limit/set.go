@@ -83,35 +83,30 @@ func (s *Set) TryAcquire(amounts ...Amount) (Lease, error) {
 	return s.g.tryAcquire("", s.only, amounts)
 }
 
-// Wait returns how long it takes until the set can admit the amounts, as far as time alone gives them and without those
-// that wait already: 0 if it can now, [Unknown] if something has to be released first, or if an amount is wrong.
-func (s *Set) Wait(amounts ...Amount) time.Duration {
-	reasons, err := s.Why(amounts...)
+// Wait implements [Limiter].
+func (s *Set) Wait(amounts ...Amount) time.Duration { return longest(s.Why(amounts...)) }
+
+// longest is how long it takes until there is no reason to wait.
+func longest(reasons []Reason, err error) (wait time.Duration) {
 	if err != nil {
 		return Unknown
 	}
-	var longest time.Duration
 	for _, r := range reasons {
-		longest = max(longest, r.Wait)
+		wait = max(wait, r.Wait)
 	}
-	return longest
+	return wait
 }
 
-// Why returns what the amounts would wait for now, without those that wait already; nothing if the set can admit them.
-// The error is that of Acquire.
+// Why implements [Limiter].
 func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
 	s.g.lock()
 	defer s.g.unlock()
-	want, err := s.g.want(s.only, amounts)
-	if err != nil {
-		return nil, err
-	}
-	return s.g.why(&want), nil
+	return s.g.reasons(s.only, amounts)
 }
 
 // Change gives the limit of that name new numbers, while it is used: N, Per and the others may change, the algorithm may
 // not. What is held and was admitted counts on; so after N is lowered, nothing is admitted until enough was released or
-// has left the window. N of 0 pauses the limit: whoever asks waits. A waiter that wants more than the limit now admits
+// has left the window. N of 0 pauses the limit: callers wait. A waiter that wants more than the limit now admits
 // at once gets [ErrTooMuch]. The error is [ErrInvalid] or [ErrUnknownLimit], and then nothing has changed.
 func (s *Set) Change(to Limit) error {
 	s.g.lock()
