@@ -89,6 +89,9 @@ func newFunc[In, Out any](
 	if err := refusedRetry(spec.retry); err != nil {
 		b.d.problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
 	}
+	if spec.wrong != nil {
+		b.d.problem(BadProcess, name, pos, "the process of function %q: %s", name, oneLine(spec.wrong))
+	}
 	if spec.timeout < 0 {
 		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
@@ -191,6 +194,7 @@ type funcSpec struct {
 	retry   retry.Policy
 	queue   string
 	timeout time.Duration
+	wrong   error // why the process of Exec cannot be run
 }
 
 func (o Option) ofFunc(s *funcSpec) { s.options = append(s.options, o) }

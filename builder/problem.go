@@ -41,6 +41,7 @@ const (
 	DuplicateWorkflow net.Code = "duplicate-workflow" // two workflows of one composite task with the same name
 	MissingWorkflow   net.Code = "missing-workflow"   // a composite task without a built workflow
 	Conflict          net.Code = "conflict"           // settings that contradict each other
+	BadProcess        net.Code = "bad-process"        // a command that cannot be run
 	BadCode           net.Code = "bad-code"           // AllowUnsound or Silence of a code that there is not
 )
 
