@@ -327,6 +327,8 @@ func checkName(name string) error {
 		return fmt.Errorf("the name is %d bytes long, and the limit is %d; it begins with %.40q", len(name), maxName, name)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name isn't text: %.64q", name)
+	case strings.ContainsRune(name, 0):
+		return fmt.Errorf("a NUL is in the name: %.64q", name)
 	}
 	return nil
 }

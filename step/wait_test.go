@@ -286,6 +286,7 @@ func TestOptionsThatDoNothingAreRefused(t *testing.T) {
 			{"the name is empty", n.fails(ctx, "", nil)},
 			{"the name is 201 bytes long", n.fails(ctx, string(make([]byte, 201)), nil)},
 			{"the name isn't text", n.fails(ctx, "\xff", nil)},
+			{"a NUL is in the name", n.fails(ctx, "a\x00", nil)},
 			{"the workflow has no name", second(step.Call[int](ctx, "a", "", nil))},
 			{"the input of w: write func() as JSON", second(step.Call[int](ctx, "a", "w", func() {}))},
 			{"the event: the name is empty", second(step.Await[int](ctx, "", step.Named("c")))},

@@ -143,15 +143,22 @@ func (c *Command) checkAction() error {
 	return nil
 }
 
-// CheckText refuses a text that is not UTF-8, in which a store would put other characters.
+// CheckText refuses a text that is not UTF-8, in which a store would put other characters, and one with a NUL, which not
+// every database can hold.
 func CheckText(what, text string) error {
-	if utf8.ValidString(text) {
-		return nil
+	switch {
+	case !utf8.ValidString(text):
+		return fmt.Errorf("the %s: %w", what, &domain.InvalidError{Type: "text", Err: errNotText})
+	case strings.ContainsRune(text, 0):
+		return fmt.Errorf("the %s: %w", what, &domain.InvalidError{Type: "text", Err: errNUL})
 	}
-	return fmt.Errorf("the %s: %w", what, &domain.InvalidError{Type: "text", Err: errNotText})
+	return nil
 }
 
-var errNotText = errors.New("not UTF-8")
+var (
+	errNotText = errors.New("not UTF-8")
+	errNUL     = errors.New("a NUL is in it")
+)
 
 // Decode reads the JSON form of a command. A field that this version does not know is an error: a newer program may mean
 // something by it that must not be lost.

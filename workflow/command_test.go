@@ -146,8 +146,15 @@ func TestWhatACommandNeeds(t *testing.T) {
 	}
 }
 
-func TestTextsMustBeUTF8(t *testing.T) {
-	const bad = "a\xffb"
+func TestTextsMustBeUTF8WithoutNUL(t *testing.T) {
+	for _, bad := range []string{"a\xffb", "a\x00b"} {
+		mustBeRefused(t, bad)
+	}
+}
+
+// mustBeRefused puts a text into each field that takes one.
+func mustBeRefused(t *testing.T, bad string) {
+	t.Helper()
 	for _, c := range []workflow.Command{
 		workflow.Start(bad, nil), workflow.Send(aCase, bad, 1), workflow.SendToken(bad, 1), workflow.Remove(aCase, workflow.Key(bad)),
 		workflow.Remove(aCase, workflow.By(bad)), workflow.AddItem(aCase, bad, nil), workflow.AddItem(aCase, "t", nil, workflow.Queue(bad)),
