@@ -326,3 +326,84 @@ func TestBusyAndStands(t *testing.T) {
 		require.True(t, tree.Ended())
 	}
 }
+
+// Items and jobs are found wherever in the tree they are, in a small tree and in a large one.
+func TestItemsAndJobsAreFound(t *testing.T) {
+	tree := one(t)
+	apply(t, tree, enabled(1, 1), opened(1, 1))
+	for n := byte(1); n <= 40; n++ {
+		child := workitem.CaseID{9, n}
+		apply(t, tree, &state.CaseOpened{Case: &state.Case{ID: child, Root: caseID, Parent: caseID, ParentTask: "cases", Net: holder}},
+			&state.ItemOpened{Item: &workitem.Item{ID: workitem.ID{8, n}, Case: child, Task: "items"}},
+			&state.JobOpened{Job: &state.Job{ID: workitem.JobID{7, n}, Case: child, State: state.JobPending}})
+		for i := byte(1); i <= n; i++ {
+			c, it := tree.Item(workitem.ID{8, i})
+			require.Equal(t, workitem.ID{8, i}, it.ID)
+			require.Equal(t, workitem.CaseID{9, i}, c.ID)
+			c, j := tree.Job(workitem.JobID{7, i})
+			require.Equal(t, workitem.JobID{7, i}, j.ID)
+			require.Equal(t, workitem.CaseID{9, i}, c.ID)
+		}
+		c, it := tree.Item(workitem.ID{99})
+		require.True(t, c == nil && it == nil)
+		c, j := tree.Job(workitem.JobID{99})
+		require.True(t, c == nil && j == nil)
+		c, _ = tree.Item(workitem.ID{1})
+		require.Equal(t, caseID, c.ID)
+	}
+	_, it := state.NewTree().Item(workitem.ID{1})
+	require.Nil(t, it)
+	_, j := state.NewTree().Job(workitem.JobID{1})
+	require.Nil(t, j)
+}
+
+// The child cases of an activation are counted alone, of the present one and of one before, however many they are.
+func TestChildCasesAreCountedByActivation(t *testing.T) {
+	tree := one(t)
+	open := func(n byte, generation int) {
+		apply(t, tree, &state.CaseOpened{Case: &state.Case{ID: workitem.CaseID{9, n}, Root: caseID, Parent: caseID, ParentTask: "cases",
+			Generation: generation, Net: holder}})
+	}
+	apply(t, tree, enabled(0, 1))
+	for n := range byte(100) {
+		open(n, 1)
+	}
+	apply(t, tree, enabled(0, 2))
+	open(200, 2)
+	require.Equal(t, workitem.Tally{Initialized: 100}, tree.ChildTally(caseID, "cases", 1))
+	require.Equal(t, workitem.Tally{Initialized: 1}, tree.ChildTally(caseID, "cases", 2))
+	apply(t, tree, &state.CaseBegun{Case: workitem.CaseID{9, 1}})
+	require.Equal(t, workitem.Tally{Initialized: 99, Started: 1}, tree.ChildTally(caseID, "cases", 1))
+	for range tree.Children(caseID, "nothing", 1) {
+		require.Fail(t, "there is no such task")
+	}
+}
+
+// A list of many parts keeps its order as elements leave it from any place.
+func TestManyItemsLeave(t *testing.T) {
+	for _, order := range []func(i, n int) int{func(i, _ int) int { return i }, func(i, n int) int { return n - 1 - i },
+		func(i, n int) int { return (i*7 + 300) % n }} {
+		const n = 1000
+		tree := one(t)
+		id := func(i int) workitem.JobID { return workitem.JobID{byte(i >> 8), byte(i)} }
+		for i := range n {
+			apply(t, tree, &state.JobOpened{Job: &state.Job{ID: id(i), Case: caseID, State: state.JobPending}})
+		}
+		for i := range n {
+			apply(t, tree, &state.JobMoved{Case: caseID, Job: id(order(i, n)), To: state.JobDone})
+			jobs := tree.Case(caseID).Jobs
+			require.Equal(t, n-1-i, jobs.Len())
+			if i%50 == 0 {
+				require.Len(t, jobs.Slice(), n-1-i)
+			}
+		}
+	}
+}
+
+// A job belongs to one activation of one task.
+func TestAJobIsOwned(t *testing.T) {
+	j := &state.Job{Task: "a", Generation: 2}
+	require.True(t, j.Owned("a", 2))
+	require.False(t, j.Owned("a", 1))
+	require.False(t, j.Owned("b", 2))
+}
