@@ -17,7 +17,7 @@ func (m Marking) Clone() Marking { return append(Marking(nil), m...) }
 type Decision struct {
 	Enabled bool
 	// Undecided is set where an or-join's search ran out of its budget. The task then waits: firing wrongly cannot be
-	// undone, and waiting can be seen and mended.
+	// undone, and a wait can be seen and ended.
 	Undecided bool
 }
 
