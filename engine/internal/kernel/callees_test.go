@@ -133,6 +133,8 @@ func TestAResumedItemTakesOverSteps(t *testing.T) {
 func TestARestartTakesOverSteps(t *testing.T) {
 	d := with(define(t, "w", "i>a a>b b>e", tasks("a b")...), "a", workflow.Task{Run: run})
 	with(d, "b", workflow.Task{Run: run})
+	initialized := 0
+	d.Tasks[0].ItemHooks.OnInitialized = func(context.Context, *activities.Item) error { initialized++; return nil }
 	w := newWorld(t, d)
 	w.jobs = true
 	id, before, first := w.host.NewCaseID(w.now), w.host.NewCaseID(w.now), w.host.NewID(w.now)
@@ -145,6 +147,7 @@ func TestARestartTakesOverSteps(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "a+1 a.1.1=initialized +run [a=done", did)
+	require.Equal(t, 1, initialized)
 	work, _ := w.claim()
 	require.Len(t, work.Steps, 1)
 	require.True(t, work.Steps[0].Copied)

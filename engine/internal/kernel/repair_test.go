@@ -325,3 +325,29 @@ func TestAReasonIsNoted(t *testing.T) {
 	require.Empty(t, because(w.tree.Root, nil))
 	require.Empty(t, because(workitem.CaseID{7}, workitem.Failf("typo", "")))
 }
+
+// A case whose start was given up has begun nothing, and begins when it is resumed. One that failed by its own output, with a token
+// in its end condition, ends again, with the output that is there now.
+func TestACaseThatFailedAtItsEdgesGoesOn(t *testing.T) {
+	w := newWorld(t, define(t, "w", "i>a a>e", net.Task{Name: "a"}))
+	_, err := w.startAt(w.now.Add(time.Hour))
+	require.NoError(t, err)
+	_, err = w.putOff(1, kernel.NotAtAll)
+	require.NoError(t, err)
+	did, err := w.resume("")
+	require.NoError(t, err)
+	require.Equal(t, "a+1 a.1.1=initialized", did)
+
+	d := define(t, "w", "i>a a>e", net.Task{Name: "a"})
+	missing := activities.ErrNoOutput
+	d.Output = func(*activities.Case) (json.RawMessage, error) { return json.RawMessage(`3`), missing }
+	w = newWorld(t, d)
+	w.must("start")
+	w.must("begin a.1.1")
+	require.Contains(t, w.must("complete a.1.1"), "case=failed")
+	missing = nil
+	did, err = w.resume("")
+	require.NoError(t, err)
+	require.Equal(t, "case=completed", did)
+	require.JSONEq(t, `3`, string(w.root().Output))
+}
