@@ -38,18 +38,23 @@ type Action uint8
 
 // The actions at a tick.
 const (
-	Start    Action = iota // what belongs to the tick begins
-	LeaveOut               // nothing begins
-	Wait                   // it begins when what runs, and what waits before it, has ended
-	Replace                // what runs is canceled, and it begins
+	ActionStart   Action = iota // what belongs to the tick begins
+	ActionLeave                 // nothing begins
+	ActionWait                  // it begins when what runs, and what waits before it, has ended
+	ActionReplace               // what runs is canceled, and it begins
 )
 
 // At returns what is done at a tick. busy says that what began at an earlier tick runs, or waits.
 func (o Overlap) At(busy bool) Action {
-	if !busy || o == OverlapAllow {
-		return Start
+	switch {
+	case !busy || o == OverlapAllow:
+		return ActionStart
+	case o == OverlapQueue:
+		return ActionWait
+	case o == OverlapCancel:
+		return ActionReplace
 	}
-	return map[Overlap]Action{OverlapSkip: LeaveOut, OverlapQueue: Wait, OverlapCancel: Replace}[o]
+	return ActionLeave
 }
 
 // CatchUp says what happens to ticks that were missed.

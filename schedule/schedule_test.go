@@ -193,10 +193,10 @@ func TestEachTickBeginsOnce(t *testing.T) {
 
 func TestOverlap(t *testing.T) {
 	for overlap, want := range map[schedule.Overlap]schedule.Action{
-		schedule.OverlapSkip: schedule.LeaveOut, schedule.OverlapQueue: schedule.Wait,
-		schedule.OverlapCancel: schedule.Replace, schedule.OverlapAllow: schedule.Start,
+		schedule.OverlapSkip: schedule.ActionLeave, schedule.OverlapQueue: schedule.ActionWait,
+		schedule.OverlapCancel: schedule.ActionReplace, schedule.OverlapAllow: schedule.ActionStart,
 	} {
-		require.Equal(t, schedule.Start, overlap.At(false))
+		require.Equal(t, schedule.ActionStart, overlap.At(false))
 		require.Equal(t, want, overlap.At(true), "%v", overlap)
 	}
 }
