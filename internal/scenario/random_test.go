@@ -11,7 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -256,7 +259,20 @@ func randomNet(t *rapid.T) string {
 
 // Random nets, driven by random commands, with a crash now and then, stand at every moment where the reference says.
 func TestRandomNetsAgreeWithTheReference(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { require.Empty(rt, play(rt, "")) })
+	rapid.Check(t, func(rt *rapid.T) { require.Empty(rt, play(rt, "", sqlite.Memory())) })
+}
+
+// The same on PostgreSQL, of fewer nets: each has a schema of its own.
+func TestRandomNetsAgreeWithTheReferenceOnPostgres(t *testing.T) {
+	dsn := pgtest.Database(t)
+	nets := 20
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		nets = 500
+	}
+	for seed := range nets {
+		o := postgres.Open(dsn, postgres.Schema(fmt.Sprintf("net%d", seed)))
+		require.Empty(t, rapid.Custom(func(rt *rapid.T) string { return play(rt, "", o) }).Example(seed), "net %d", seed)
+	}
 }
 
 // found are the seeds of nets by which the slowest faults to find are seen.
@@ -266,7 +282,7 @@ var found = map[string]int{"withdraws nothing": 65, "keeps private tokens": 198}
 // others if that net shows it no more, search from the first net.
 func TestAWrongReferenceDisagrees(t *testing.T) {
 	for _, wrong := range faults {
-		played := rapid.Custom(func(rt *rapid.T) string { return play(rt, wrong) })
+		played := rapid.Custom(func(rt *rapid.T) string { return play(rt, wrong, sqlite.Memory()) })
 		difference := ""
 		if os.Getenv("TASQ_NIGHTLY") == "" {
 			difference = played.Example(found[wrong])
@@ -278,8 +294,8 @@ func TestAWrongReferenceDisagrees(t *testing.T) {
 	}
 }
 
-// play plays a random net on an engine and on a reference that has the fault, and returns the first difference.
-func play(rt *rapid.T, wrong string) (difference string) {
+// play plays a random net on an engine with the store, which is empty, and on a reference that has the fault, and returns the first difference.
+func play(rt *rapid.T, wrong string, o store.Opener) (difference string) {
 	text := randomNet(rt)
 	parsed, err := ParseNotation(net.Pos{}, text)
 	require.NoError(rt, err)
@@ -287,7 +303,7 @@ func play(rt *rapid.T, wrong string) (difference string) {
 		return "" // it may never come to an end
 	}
 	ctx := context.Background()
-	r, err := newRunner(ctx, sqlite.Memory())
+	r, err := newRunner(ctx, o)
 	require.NoError(rt, err)
 	defer func() { require.NoError(rt, r.close(ctx)) }()
 	run := func(line string) string {
