@@ -46,7 +46,7 @@ var layers = map[string]int{
 
 	"engine/bulk": 7, "engine/internal/command": 8, "engine/internal/dispatch": 8,
 
-	"engine": 9,
+	"engine": 9, "cmd/tasq/internal/database": 9,
 
 	"admin": 10, "internal/scenario": 10, "internal/transfer": 10,
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/transfer"
@@ -26,14 +27,14 @@ func (a *app) copy() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the copy is")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		return a.copyAll(ctx, databaseOf(args[0]), databaseOf(args[1]), a.meter(quiet))
+		return a.copyAll(ctx, database.Of(args[0]), database.Of(args[1]), a.meter(quiet))
 	})
 	return cmd
 }
 
-func (a *app) copyAll(ctx context.Context, from, to database, m *meter) error {
-	if from.fresh(ctx) {
-		return exit(ExitDatabase, "%s holds no cases: name the database to be copied first", from.name)
+func (a *app) copyAll(ctx context.Context, from, to database.Database, m *meter) error {
+	if from.Fresh(ctx) {
+		return exit(ExitDatabase, "%s holds no cases: name the database to be copied first", from.Name())
 	}
 	var copied transfer.Progress
 	err := opened(ctx, from, func(source store.Store) error {
@@ -56,25 +57,25 @@ func (a *app) copyAll(ctx context.Context, from, to database, m *meter) error {
 	case err != nil:
 		return err
 	case a.output == "json":
-		return a.object(map[string]any{"copy": to.name, "entries": copied.Entries})
+		return a.object(map[string]any{"copy": to.Name(), "entries": copied.Entries})
 	}
-	_, err = fmt.Fprintf(a.Out, "%s: a whole copy, %d journal entries\n", printable.Line(to.name), copied.Entries)
+	_, err = fmt.Fprintf(a.Out, "%s: a whole copy, %d journal entries\n", printable.Line(to.Name()), copied.Entries)
 	return err
 }
 
 // opened runs f on a database that this process owns meanwhile.
-func opened(ctx context.Context, db database, f func(store.Store) error) error {
-	s, err := db.opener.Open(ctx, store.Options{Now: now})
+func opened(ctx context.Context, db database.Database, f func(store.Store) error) error {
+	s, err := db.Opener().Open(ctx, store.Options{Now: now})
 	if err != nil {
 		return &exitError{ExitDatabase, err}
 	}
 	return errors.Join(f(s), s.Close())
 }
 
-func (a *app) mustBeWhole(ctx context.Context, s store.Store, db database, m *meter) error {
+func (a *app) mustBeWhole(ctx context.Context, s store.Store, db database.Database, m *meter) error {
 	report, err := integrity.Inspect(ctx, s, m.checked)
 	if err == nil && len(report.Breaches) > 0 {
-		err = exit(ExitNo, "%d rules are broken in %s; tasq doctor lists them. The first: %w", len(report.Breaches)+report.More, db.name,
+		err = exit(ExitNo, "%d rules are broken in %s; tasq doctor lists them. The first: %w", len(report.Breaches)+report.More, db.Name(),
 			report.Breaches[0])
 	}
 	return err

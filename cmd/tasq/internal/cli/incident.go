@@ -151,7 +151,7 @@ func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string)
 	}
 	repairs := bulk.New(engine.Code)
 	e, err := engine.Config{Workers: -1, Queues: map[string]int{bulk.Name: 1}, Logger: slog.New(slog.NewTextHandler(o.a.Err,
-		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, o.db.opener, append(o.defs, repairs)...)
+		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), append(o.defs, repairs)...)
 	if err != nil {
 		return result, err
 	}

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -17,15 +19,15 @@ import (
 func now() time.Time { return retry.SystemClock.Now() }
 
 // database is what the command is about.
-func (a *app) database() (database, error) {
+func (a *app) database() (database.Database, error) {
 	word := a.db
 	if word == "" {
 		word = os.Getenv("TASQ_DB")
 	}
 	if word == "" {
-		return database{}, usagef("which database? Name its file, or postgres://..., with --db, or in the environment variable TASQ_DB")
+		return database.Database{}, usagef("which database? Name its file, or postgres://..., with --db, or in the environment variable TASQ_DB")
 	}
-	return databaseOf(word), nil
+	return database.Of(word), nil
 }
 
 // view reads the database without changing it.
@@ -39,11 +41,29 @@ func (a *app) withStore(ctx context.Context, f func(store.Store) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := db.read(ctx)
+	s, err := read(ctx, db)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(s), s.Close())
+}
+
+// read opens a database for reading.
+func read(ctx context.Context, d database.Database) (store.Store, error) {
+	if info, err := os.Stat(d.File()); err == nil && info.IsDir() {
+		return nil, exit(ExitDatabase, "%s is a folder; name the database file in it", d.File())
+	}
+	s, err := d.Read(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && d.File() != "":
+		return nil, exit(ExitDatabase, "there is no file %s; name another with --db", d.File())
+	case errors.Is(err, store.ErrOlder):
+		return nil, exit(ExitDatabase, "%w; open it with the program that owns it, in its new version, or with a command of tasq that "+
+			"acts (tasq item, case, event); an older program cannot open it any more then, so make a copy before", err)
+	case err != nil:
+		return nil, &exitError{ExitDatabase, err}
+	}
+	return s, nil
 }
 
 // names are what the workflows of a database are made of.

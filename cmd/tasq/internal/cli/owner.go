@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
@@ -24,7 +25,7 @@ type owning struct {
 	net    string // file of the workflow to be started; "" for one that is known
 	create bool
 
-	db     database
+	db     database.Database
 	defs   []engine.Workflow // what this process can run of the database
 	lacks  string            // the workflow that the command is about, if this process cannot run it
 	target string            // the workflow to be started
@@ -52,7 +53,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		return err
 	}
 	o.target = q.command.Workflow
-	if o.create && o.db.fresh(ctx) {
+	if o.create && o.db.Fresh(ctx) {
 		return o.gatherNew()
 	}
 	return o.read(ctx, func(r store.Reader) error {
@@ -106,10 +107,10 @@ func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	if !errors.Is(err, store.ErrOlder) {
 		return err
 	}
-	s, err := o.db.opener.Open(ctx, store.Options{Now: now})
+	s, err := o.db.Opener().Open(ctx, store.Options{Now: now})
 	if errors.Is(err, store.ErrOwned) {
 		return exit(ExitDatabase, "the program that owns %s is of an older version, whose schema the file has: use its version of "+
-			"tasq, or stop it and run its new version: %w", o.db.name, err)
+			"tasq, or stop it and run its new version: %w", o.db.Name(), err)
 	}
 	if err == nil {
 		err = s.Close()
@@ -117,7 +118,7 @@ func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	if err != nil {
 		return &exitError{ExitDatabase, err}
 	}
-	o.a.remark("%s was written by an older version, and is migrated", o.db.name)
+	o.a.remark("%s was written by an older version, and is migrated", o.db.Name())
 	return o.a.view(ctx, f)
 }
 
@@ -128,7 +129,7 @@ func (o *owning) gatherNew() error {
 	case o.net != "":
 		return o.fromFile(nil, nil)
 	case !o.recipe:
-		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.db.name, o.target,
+		return exit(ExitNotFound, "%s is still to be made, and has no workflow %q; take one of a file with --net%s", o.db.Name(), o.target,
 			o.a.orRecipe(o.target))
 	}
 	o.claim = true
@@ -184,7 +185,7 @@ func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, er
 	}
 	if code == nil {
 		return nil, exit(ExitRefused, "%s is a recipe of tasq demo, and %s belongs to another program; start it in a database of "+
-			"its own, with --db FILE --create", recipePrefix+o.target, o.db.name)
+			"its own, with --db FILE --create", recipePrefix+o.target, o.db.Name())
 	}
 	return code, nil
 }
@@ -265,14 +266,14 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 		return result, err
 	}
 	if q.queue {
-		if err := o.db.inbox().Leave(ctx, command); err != nil {
+		if err := o.db.Inbox().Leave(ctx, command); err != nil {
 			return result, &exitError{ExitDatabase, err}
 		}
-		o.a.remark("left in %s for the program that owns it next", o.db.name)
+		o.a.remark("left in %s for the program that owns it next", o.db.Name())
 		return result, nil
 	}
 	if o.claim {
-		if err := demo.Claim(ctx, o.db.opener); err != nil {
+		if err := demo.Claim(ctx, o.db.Opener()); err != nil {
 			return result, err
 		}
 	}
@@ -280,7 +281,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 	defer cancel()
 	for {
 		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-			Level: slog.LevelError}))}.Open(ctx, o.db.opener, o.defs...)
+			Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), o.defs...)
 		switch {
 		case err == nil:
 			return o.execute(ctx, e, q.command)
@@ -294,7 +295,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 		case limited.Err() != nil:
 			return result, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
 				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
-				o.db.name, q.timeout)
+				o.db.Name(), q.timeout)
 		}
 	}
 }
@@ -305,7 +306,7 @@ func (o *owning) execute(
 ) (result workflow.Result, err error) {
 	if o.lacks != "" {
 		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
-			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.name)
+			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.Name())
 	} else {
 		result, err = e.Do(ctx, c)
 	}
@@ -324,7 +325,7 @@ const patience = time.Second
 func (o *owning) post(ctx context.Context, command json.RawMessage) (workflow.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	answer, err := o.db.inbox().Post(limited, command)
+	answer, err := o.db.Inbox().Post(limited, command)
 	if err != nil {
 		return workflow.Result{}, err
 	}

@@ -12,25 +12,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/scenario"
-	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 func (a *app) script() *cobra.Command {
 	s := &scripts{a: a}
 	cmd := &cobra.Command{
 		Use: "script FILE|FOLDER...", Short: "run scenario files and compare what they print",
-		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, and "+
-			"print a diff for every output that differs. In a folder, all files that end in .txt are run, those "+
+		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, or "+
+			"with --db postgres://... in a schema of its own of that database, which is removed afterwards. "+
+			"There is a diff for every output that differs. In a folder, all files that end in .txt are run, those "+
 			"of its folders too; one that is no scenario, or cannot be read, is skipped with a note. - is standard "+
 			"input. The database that a file leaves behind is checked as a whole. With -o json, there is one object for every difference.") +
 			"\n\n" + paragraph("A scenario file is a list of commands, each with a line of ---- below it and then what it "+
 			"must print, up to a blank line:") + "\n\n  " + strings.Join(scenario.Usages(), "\n  ") + "\n\n" +
 			paragraph("Each takes case=PATH for another case than the one started last. The whole form is in docs/scenarios.md."),
 		Example: `  tasq script scenarios
-  tasq script -update review.txt`,
+  tasq script -update review.txt
+  tasq script scenarios -d postgres://app@db.example/test`,
 		RunE: a.run(s.run),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -56,9 +58,16 @@ type scripts struct {
 	updated, broken   int // files
 	unread            int // files that were named and are no scenarios
 	skipped           int // files of folders that are none
+
+	db database.Database // of a server; the zero value is memory
 }
 
 func (s *scripts) run(ctx context.Context, args []string) error {
+	if s.a.db != "" { // not the environment's: that one is not for tests
+		if s.db = database.Of(s.a.db); s.db.File() != "" {
+			return usagef("tasq script takes no file for --db: it runs in memory, or on a server (postgres://...), and leaves nothing behind")
+		}
+	}
 	sources, err := s.sources(args)
 	if err != nil {
 		return err
@@ -188,8 +197,9 @@ func unreadable(path string, err error) error {
 }
 
 func (s *scripts) file(ctx context.Context, f *scenario.File) error {
-	result, err := scenario.Run(ctx, f, sqlite.Memory())
-	if err != nil {
+	o, drop := s.db.Scratch()
+	result, err := scenario.Run(ctx, f, o)
+	if err = errors.Join(err, drop(context.WithoutCancel(ctx))); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

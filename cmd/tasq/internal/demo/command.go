@@ -16,7 +16,7 @@ const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo order [flags]
        tasq demo onboarding [flags]
 
-Three demos, each on a SQLite file that it leaves to be explored. Stop one at
+Three demos, each on a database that it leaves to be explored. Stop one at
 any moment, also by kill -9, and the same command goes on.
 
   tasq demo             A prompt goes to a model that fails several times, and
@@ -43,7 +43,7 @@ An order is charged, confirmed by mail, and saved, as steps of one function.
 Saving fails twice, and each time the whole order is tried again, with what was
 done remembered. Kill the demo in the middle of a call: the bank is called
 again, and knows the call by its key. What the bank and the mail server were
-asked is in the file with ".calls" behind its name.
+asked is in a file that ends in ".calls".
 
 Flags:
 `
@@ -119,7 +119,7 @@ func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Sett
 func flags(name string, db *string, dbDefault string, fast *bool) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(db, "db", dbDefault, "the database `file`; a case that still runs in it goes on")
+	f.StringVar(db, "db", dbDefault, "the `database`: a file, or postgres://...; a case that still runs in it goes on")
 	f.StringVar(db, "d", dbDefault, "the same as -db")
 	f.BoolVar(fast, "fast", false, "make short waits of long ones")
 	return f

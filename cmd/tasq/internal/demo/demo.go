@@ -12,15 +12,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -91,25 +90,30 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	if d.recipe, err = airetry.New(m.client, o.policy()); err != nil {
 		return err
 	}
-	_, statErr := os.Stat(o.DB)
-	fmt.Fprintf(out, "database: %s (%s)\nmodel:    %s\n", o.DB, made(statErr), m.name)
-	if err := Claim(ctx, sqlite.File(o.DB)); err != nil {
-		return fmt.Errorf("database %s: %w", o.DB, err)
+	db := database.Of(o.DB)
+	fmt.Fprintf(out, "database: %s (%s)\nmodel:    %s\n", db.Name(), made(ctx, db), m.name)
+	if err := Claim(ctx, db.Opener()); err != nil {
+		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
-	if d.engine, err = configOf(o.Err).Open(ctx, sqlite.File(o.DB), d.recipe); err != nil {
-		return fmt.Errorf("database %s: %w", o.DB, err)
+	if d.engine, err = configOf(o.Err).Open(ctx, db.Opener(), d.recipe); err != nil {
+		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
 	err = d.cases(ctx)
 	if ctx.Err() != nil {
-		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", o.DB)
+		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", db.Name())
 		return ctx.Err()
 	}
 	return err
 }
 
-func made(statErr error) string {
-	if errors.Is(statErr, os.ErrNotExist) {
+// recordsOf is the command line that shows the records of a collection.
+func recordsOf(db, collection string) string {
+	return database.Of(db).Query("SELECT value FROM records WHERE collection = '" + collection + "'")
+}
+
+func made(ctx context.Context, db database.Database) string {
+	if db.Fresh(ctx) {
 		return "new"
 	}
 	return "was there"
@@ -196,7 +200,7 @@ Nobody answers here, so the review stays open, and nothing is lost. To answer it
   tasq item start %[2]s -d %[1]s
   tasq item complete %[2]s -d %[1]s --data '{"approved":true}'
 or with --data '{"approved":false,"note":"what to do better"}'. To go on: tasq demo -d %[1]s
-`, d.DB, d.asked.item)
+`, database.Of(d.DB).Name(), d.asked.item)
 }
 
 // explore says where to look next.
@@ -207,6 +211,6 @@ All of it is in %[1]s. To look around:
   tasq history %[2]s -d %[1]s
   tasq why %[2]s review -d %[1]s
   tasq cases -d %[1]s --counts
-  sqlite3 %[1]s "SELECT value FROM records WHERE collection = '%[3]s'"
-`, d.DB, id, airetry.Jobs.Name)
+  %[3]s
+`, database.Of(d.DB).Name(), id, recordsOf(d.DB, airetry.Jobs.Name))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/recipes/onboarding"
@@ -173,7 +174,7 @@ Send it in another terminal,
   tasq event send %[2]s %[1]s -d %[3]s
 or follow the link of the mail, which serves once,
   curl -i -X POST %[4]s
-`, onboarding.Verified, s.id, p.o.DB, p.hook.url(token)))
+`, onboarding.Verified, s.id, database.Of(p.o.DB).Name(), p.hook.url(token)))
 	return nil
 }
 
@@ -196,7 +197,7 @@ func (p *onboardingPlot) moral(ctx context.Context, e *engine.Engine, s *progres
 
 func (p *onboardingPlot) explore(id workitem.CaseID) []string {
 	return []string{
-		fmt.Sprintf("tasq events -d %s --case %s", p.o.DB, id),
-		fmt.Sprintf(`sqlite3 %s "SELECT value FROM records WHERE collection = '%s'"`, p.o.DB, onboarding.Accounts.Name),
+		fmt.Sprintf("tasq events -d %s --case %s", database.Of(p.o.DB).Name(), id),
+		recordsOf(p.o.DB, onboarding.Accounts.Name),
 	}
 }

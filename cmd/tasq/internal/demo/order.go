@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/recipes/order"
@@ -143,7 +144,7 @@ func (p *orderPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (s
 
 func (p *orderPlot) explore(id workitem.CaseID) []string {
 	return []string{
-		fmt.Sprintf("tasq items -d %s --case %s", p.o.DB, id),
-		fmt.Sprintf(`sqlite3 %s "SELECT value FROM records WHERE collection = '%s'"`, p.o.DB, books.Name),
+		fmt.Sprintf("tasq items -d %s --case %s", database.Of(p.o.DB).Name(), id),
+		recordsOf(p.o.DB, books.Name),
 	}
 }

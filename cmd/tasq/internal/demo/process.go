@@ -7,17 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -37,7 +36,7 @@ type Setting struct {
 	// Err takes what an operator should know. Default: discarded.
 	Err io.Writer
 
-	opener func(path string) store.Opener // for tests. Default: sqlite.File
+	opener func(path string) store.Opener // for tests. Default: that of database.Of
 	wait   time.Duration                  // for tests: of a retry or a pause. Default: as Fast says
 }
 
@@ -93,14 +92,15 @@ type process struct {
 func (p *process) play(ctx context.Context) (err error) {
 	p.clock, p.view, p.broken = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
 	if p.opener == nil {
-		p.opener = func(path string) store.Opener { return sqlite.File(path) }
+		p.opener = func(path string) store.Opener { return database.Of(path).Opener() }
 	}
-	_, statErr := os.Stat(p.DB)
-	fmt.Fprintf(p.out, "database: %s (%s)\ncalls:    %s.calls, written by %s\n", p.DB, made(statErr), p.DB, p.parties())
+	db := database.Of(p.DB)
+	calls := db.Beside(".calls")
+	fmt.Fprintf(p.out, "database: %s (%s)\ncalls:    %s, written by %s\n", db.Name(), made(ctx, db), calls, p.parties())
 	if err := Claim(ctx, p.opener(p.DB)); err != nil {
-		return fmt.Errorf("database %s: %w", p.DB, err)
+		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
-	book, err := openBook(p.DB+".calls", p.clock)
+	book, err := openBook(calls, p.clock)
 	if err != nil {
 		return fmt.Errorf("the calls of the world outside: %w", err)
 	}
@@ -111,12 +111,12 @@ func (p *process) play(ctx context.Context) (err error) {
 		return err
 	}
 	if p.engine, err = configOf(p.Err).Open(ctx, p.opener(p.DB), w); err != nil {
-		return fmt.Errorf("database %s: %w", p.DB, err)
+		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, p.engine.Close()) }()
 	err = p.cases(ctx, w.Untyped().Name)
 	if ctx.Err() != nil {
-		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, p.DB)
+		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, db.Name())
 		return ctx.Err()
 	}
 	return err
@@ -263,11 +263,11 @@ func (p *process) lookAround(id workitem.CaseID) {
 All of it is in %[1]s. To look around:
   tasq steps -d %[1]s --case %[2]s
   tasq history %[2]s -d %[1]s
-`, p.DB, id)
+`, database.Of(p.DB).Name(), id)
 	for _, command := range p.explore(id) {
 		fmt.Fprintf(p.out, "  %s\n", command)
 	}
-	fmt.Fprintf(p.out, "  cat %s.calls\n", p.DB)
+	fmt.Fprintf(p.out, "  cat %s\n", database.Of(p.DB).Beside(".calls"))
 }
 
 // join lists words: "a", "a and b", "a, b and c".

@@ -1,0 +1,114 @@
+// Package database finds what --db names: a SQLite file, or a database of a PostgreSQL server.
+package database
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// Database is what a word names. The zero value names nothing; see [Of].
+type Database struct {
+	word string
+	name string
+	file string // "" for one of a server
+}
+
+// Inbox is where other processes leave commands for the one that owns a database.
+type Inbox interface {
+	// Post leaves a command and waits for its answer.
+	Post(ctx context.Context, command json.RawMessage) (store.Answer, error)
+	// Leave leaves a command for an owner that is to come.
+	Leave(ctx context.Context, command json.RawMessage) error
+}
+
+// Of finds what a word names: "postgres://user@host/name", or a path. Nothing is opened, so the database need not exist.
+func Of(word string) Database {
+	if !strings.HasPrefix(word, "postgres://") && !strings.HasPrefix(word, "postgresql://") {
+		return Database{word: word, name: word, file: word}
+	}
+	name := "the database"
+	if u, err := url.Parse(word); err == nil {
+		name = u.Redacted()
+	}
+	return Database{word: word, name: name}
+}
+
+// Name is the word for people: without a password.
+func (d Database) Name() string { return d.name }
+
+// File is the path of a SQLite file; "" for a database of a server.
+func (d Database) File() string { return d.file }
+
+// Opener opens the database for an engine.
+func (d Database) Opener() store.Opener {
+	if d.file == "" {
+		return postgres.Open(d.word)
+	}
+	return sqlite.File(d.file)
+}
+
+// Inbox is that of the database.
+func (d Database) Inbox() Inbox { return d.Opener().(Inbox) }
+
+// Read opens the database for reading, also beside the engine that owns it.
+func (d Database) Read(ctx context.Context) (store.Store, error) {
+	return d.Opener().Open(ctx, store.Options{Now: retry.SystemClock.Now, ReadOnly: true})
+}
+
+// Fresh reports whether the database is still to be made.
+func (d Database) Fresh(ctx context.Context) bool {
+	if d.file != "" {
+		info, err := os.Stat(d.file)
+		return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
+	}
+	s, err := d.Read(ctx)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	_ = s.Close() // it was only looked at
+	return false
+}
+
+// Scratch opens an empty database that drop removes with all that is in it: a schema of its own in that of a server, and one in
+// memory instead of a file.
+func (d Database) Scratch() (o store.Opener, drop func(context.Context) error) {
+	if d.file != "" || d.word == "" {
+		return sqlite.Memory(), func(context.Context) error { return nil }
+	}
+	schema := postgres.Schema("tasq_scratch_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16])
+	return postgres.Open(d.word, schema), func(ctx context.Context) error { return postgres.Drop(ctx, d.word, schema) }
+}
+
+// Beside is the path of a file that belongs to the database: beside a file, and in the current folder for a server's.
+func (d Database) Beside(suffix string) string {
+	if d.file != "" {
+		return d.file + suffix
+	}
+	name := "tasq"
+	if u, err := url.Parse(d.word); err == nil && path.Base(u.Path) != "/" && path.Base(u.Path) != "." {
+		name = path.Base(u.Path)
+	}
+	return name + suffix
+}
+
+// Query is the command line that runs a query on the database with the tool of its kind.
+func (d Database) Query(sql string) string {
+	if d.file != "" {
+		return fmt.Sprintf("sqlite3 %s %q", d.file, sql)
+	}
+	return fmt.Sprintf("PGOPTIONS='-c search_path=%s' psql %s -c %q", postgres.DefaultSchema, d.name, sql)
+}

@@ -1,0 +1,22 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+)
+
+// Drop removes a schema of the store with all that is in it, as if the store had never been there; nothing happens if it is not
+// there. An engine that has it open must be stopped before. The error wraps [store.ErrUnavailable] if the server cannot be
+// reached.
+func Drop(ctx context.Context, dsn string, opts ...Option) error {
+	db, err := Open(dsn, opts...).(opener).database()
+	if err != nil {
+		return err
+	}
+	c, err := db.connect(ctx, "SET lock_timeout = '5s'")
+	if err != nil {
+		return db.explain(err)
+	}
+	err = c.exec(ctx, db.sql.text("DROP SCHEMA IF EXISTS @ CASCADE"))
+	return errors.Join(db.explain(err), c.close())
+}
