@@ -24,7 +24,11 @@ type asking struct {
 	reason  string // of a repair
 	timeout time.Duration
 	queue   bool
+	dryRun  bool
 }
+
+// left reports whether the command was not done, so that there is nothing to show.
+func (q *asking) left() bool { return q.queue || q.dryRun }
 
 func (q *asking) flags(cmd *cobra.Command, what string) {
 	q.data.a = q.a
@@ -33,6 +37,7 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	f.StringVar(&q.command.Key, "key", "",
 		"idempotency `key`: a second command with it does nothing, and gets the first answer")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+	f.BoolVar(&q.dryRun, "dry-run", false, "say what the command would do, and do nothing")
 	q.patience(cmd)
 }
 

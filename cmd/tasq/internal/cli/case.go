@@ -43,7 +43,7 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind, q.command.Workflow, q.command.After = workflow.KindStart, args[0], time.Duration(after)
 		result, err := o.do(ctx, q)
-		if err != nil || q.queue {
+		if err != nil || q.left() {
 			return err
 		}
 		if a.output == "json" {
@@ -76,7 +76,7 @@ func (a *app) caseCancel() *cobra.Command {
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
-		if _, err = o.do(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.left() {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {
@@ -111,7 +111,7 @@ func (a *app) caseRemove() *cobra.Command {
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
-		if _, err = o.do(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.left() {
 			return err
 		}
 		if a.output == "json" {

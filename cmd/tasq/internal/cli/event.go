@@ -70,7 +70,7 @@ func (a *app) eventBroadcast() *cobra.Command {
 // send has the owner of the database do it, and says what was done.
 func (a *app) send(ctx context.Context, o owning, q *asking, done string) error {
 	result, err := o.do(ctx, q)
-	if err != nil || q.queue {
+	if err != nil || q.left() {
 		return err
 	}
 	if a.output == "json" {

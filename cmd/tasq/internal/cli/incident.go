@@ -73,7 +73,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		switch {
 		case err != nil:
 			return err
-		case !all:
+		case !all || q.dryRun:
 			return a.say("%s would be acted on; repeat the command with --all", plural(len(targets), "incident"))
 		case len(targets) == 0:
 			return a.say("there is no incident that matches")
@@ -90,7 +90,7 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	q.about = item
 	o := owning{a: a}
 	result, err := o.do(ctx, q)
-	if err != nil || q.queue {
+	if err != nil || q.left() {
 		return err
 	}
 	return a.view(ctx, func(r store.Reader) error {

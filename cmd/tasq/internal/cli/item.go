@@ -60,7 +60,7 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 		if q.about = args[0]; checkID(itemIDs, q.about) != nil {
 			return checkID(itemIDs, q.about)
 		}
-		if _, err = o.do(ctx, q); err != nil || q.queue {
+		if _, err = o.do(ctx, q); err != nil || q.left() {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {

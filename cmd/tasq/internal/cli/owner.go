@@ -265,6 +265,9 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 	if err != nil {
 		return result, err
 	}
+	if q.dryRun {
+		return result, o.dryRun(ctx, q)
+	}
 	if q.queue {
 		if err := o.db.Inbox().Leave(ctx, command); err != nil {
 			return result, &exitError{ExitDatabase, err}

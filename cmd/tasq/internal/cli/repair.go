@@ -34,7 +34,7 @@ func (a *app) caseResume() *cobra.Command {
 			return checkID(caseIDs, q.about)
 		}
 		result, err := o.do(ctx, q)
-		if err != nil || q.queue {
+		if err != nil || q.left() {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {
@@ -82,7 +82,7 @@ func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
 			return checkID(itemIDs, q.about)
 		}
 		result, err := o.do(ctx, q)
-		if err != nil || q.queue {
+		if err != nil || q.left() {
 			return err
 		}
 		return a.view(ctx, func(r store.Reader) error {

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// dryRun says what a command would do. It takes the ownership of the database for that, so no other process may have it.
+func (o *owning) dryRun(ctx context.Context, q *asking) error {
+	if q.queue {
+		return usagef("--dry-run and --queue exclude each other: a command that is left is not tried")
+	}
+	if o.lacks != "" {
+		return exit(ExitRefused, "workflow %s is code that tasq does not have, so the command cannot be tried here", o.lacks)
+	}
+	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o.db.opener, o.defs...)
+	if errors.Is(err, store.ErrOwned) {
+		return exit(ExitDatabase, "%s belongs to another process, and a command is tried by the owner only: stop it, or try the command in a "+
+			"copy (tasq backup): %w", o.db.name, err)
+	}
+	if err != nil {
+		return err
+	}
+	p, err := e.DryRun(ctx, q.command)
+	if err == nil {
+		err = o.a.preview(p)
+	}
+	return errors.Join(err, e.Close())
+}
+
+// preview prints what a command would do, in the words of the history.
+func (a *app) preview(p engine.Preview) error {
+	if len(p.Trees) == 0 {
+		return a.say("the command would change nothing")
+	}
+	for _, t := range p.Trees {
+		s := newStory(t.Tree, t.Tree.Root)
+		t.Tree.Each(func(c *state.Case) {
+			for it := range c.Items.All() {
+				s.items[it.ID] = it
+			}
+			for j := range c.Jobs.All() {
+				s.jobs[j.ID] = j
+			}
+		})
+		if err := a.say("would change case %s of %s:", t.Tree.Root, t.Tree.Case(t.Tree.Root).Workflow); err != nil {
+			return err
+		}
+		for _, c := range t.Changes {
+			line, _ := s.tell(c, now())
+			if err := a.say("    %s", printable.Line(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// show is the command "show".
+func (a *app) show() *cobra.Command {
+	at := ""
+	cmd := &cobra.Command{
+		Use: "show CASE", Short: "show a case, as it is or as it was",
+		Long: paragraph("Show the state of a case, its tokens, its tasks and its work items: as they are, or as they were at a moment of its " +
+			"history, which is rebuilt from the journal. Of each task, the items of its latest activation then are shown."),
+		Example: `  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
+  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17
+  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 2026-11-22T12:00:00Z`,
+		Args: exactly("the id of a CASE"),
+	}
+	cmd.Flags().StringVar(&at, "at", "", "a `moment`: a position of the journal, as tasq history shows it, a time such as "+
+		"2026-11-22T12:00:00Z, or how long ago: 90s, 5m, 2h, 3d")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkID(caseIDs, args[0]); err != nil {
+			return err
+		}
+		moment, err := momentOf(at)
+		if err != nil {
+			return err
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return a.view(ctx, func(r store.Reader) error { return a.showCase(ctx, r, args[0], moment) })
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// momentOf reads the value of --at.
+func momentOf(text string) (store.Moment, error) {
+	var m store.Moment
+	if text == "" {
+		return m, nil
+	}
+	if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq > 0 {
+		m.Seq = seq
+		return m, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		m.Time = t
+		return m, nil
+	}
+	var ago age
+	if err := ago.Set(text); err != nil {
+		return m, usagef("--at %q is no position of the journal, no time such as 2026-11-22T12:00:00Z, and no age such as 2h", text)
+	}
+	m.Time = ago.before(now())
+	return m, nil
+}
+
+func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store.Moment) error {
+	c, err := caseByWord(ctx, r, word)
+	if err != nil {
+		return err
+	}
+	tree, err := store.At(ctx, oneView{r}, c.ID, m)
+	if err != nil {
+		return err
+	}
+	c = tree.Case(c.ID)
+	if a.output == "json" {
+		return a.object(rowOfCase(c))
+	}
+	line := fmt.Sprintf("case %s of %s is %s", c.ID, c.Workflow, c.State)
+	if c.Failure != nil {
+		line += " (" + c.Failure.String() + ")"
+	}
+	if err := a.say("%s, at position %d of the journal", printable.Line(line), tree.Case(tree.Root).LastSeq); err != nil {
+		return err
+	}
+	return a.showParts(c)
+}
+
+// showParts prints the tokens, tasks and items of a case.
+func (a *app) showParts(c *state.Case) error {
+	for p, n := range c.Marking {
+		if n > 0 {
+			if err := a.say("  %s in %s", plural(int(n), "token"), c.Net.ConditionName(net.ConditionID(p))); err != nil {
+				return err
+			}
+		}
+	}
+	for t := range c.Tasks {
+		task := &c.Tasks[t]
+		if task.Generation == 0 {
+			continue
+		}
+		if err := a.say("  task %s is %s (activation %d)", c.Net.TaskName(net.TaskID(t)), task.State, task.Generation); err != nil {
+			return err
+		}
+	}
+	for it := range c.Items.All() {
+		line := fmt.Sprintf("  item %s is %s", it.Label(), it.State)
+		if it.Failure != nil {
+			line += " (" + it.Failure.String() + ")"
+		}
+		if err := a.say("%s", printable.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// errDryRun undoes a command that was tried.
+var errDryRun = errors.New("the command was only tried")
+
+// Preview is what a command would do.
+type Preview struct {
+	Result workflow.Result
+	Trees  []PreviewTree // that would change; empty if the command would do nothing
+}
+
+// PreviewTree is what a command would do to one root case with its descendants.
+type PreviewTree struct {
+	Tree    *state.Tree // as it would be
+	Changes []state.Change
+}
+
+// DryRun says what a command would do, and does nothing: it runs in a transaction that is undone, with the callbacks, whose SQL is undone
+// too. The ids of what it would create are not those that it will get. The error is the one that the command would have.
+func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err error) {
+	err = e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error {
+		p = Preview{}
+		if p.Result, err = e.commands.Execute(tx, &c); err != nil {
+			return err
+		}
+		for u, changes := range tx.Changed() {
+			if len(changes) > 0 {
+				p.Trees = append(p.Trees, PreviewTree{snapshot(u.Tree), slices.Clone(changes)})
+			}
+		}
+		return errDryRun
+	}})
+	if errors.Is(err, errDryRun) {
+		return p, nil
+	}
+	return Preview{}, err
+}
+
+// snapshot is a tree of its own with the cases that another one holds now. A case is copied before it is changed.
+func snapshot(tree *state.Tree) *state.Tree {
+	var cases []*state.Case
+	tree.Each(func(c *state.Case) { cases = append(cases, c) })
+	return state.NewTree(cases...)
+}
+
+// At returns a case as it was at a moment of its history, with its tree; see [store.At].
+func (e *Engine) At(ctx context.Context, id workitem.CaseID, m store.Moment) (*state.Tree, error) {
+	return store.At(ctx, e, id, m)
+}
