@@ -19,10 +19,10 @@ func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	if o.lacks != "" {
 		return exit(ExitRefused, "workflow %s is code that tasq does not have, so the command cannot be tried here", o.lacks)
 	}
-	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o.db.opener, o.defs...)
+	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o.db.Opener(), o.defs...)
 	if errors.Is(err, store.ErrOwned) {
 		return exit(ExitDatabase, "%s belongs to another process, and a command is tried by the owner only: stop it, or try the command in a "+
-			"copy (tasq backup): %w", o.db.name, err)
+			"copy (tasq backup): %w", o.db.Name(), err)
 	}
 	if err != nil {
 		return err
