@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -406,4 +407,41 @@ func TestAJobIsOwned(t *testing.T) {
 	require.True(t, j.Owned("a", 2))
 	require.False(t, j.Owned("a", 1))
 	require.False(t, j.Owned("b", 2))
+}
+
+// Each goes down the tree, parents first; InOrder sorts some cases in the same way. What the tree does not hold is left out.
+func TestTheOrderOfCases(t *testing.T) {
+	tree := one(t)
+	add := func(n byte, parent workitem.CaseID) workitem.CaseID {
+		id := workitem.CaseID{9, n}
+		apply(t, tree, &state.CaseOpened{Case: &state.Case{ID: id, Root: caseID, Parent: parent, ParentTask: "cases", Net: holder}})
+		return id
+	}
+	a, b := add(1, caseID), add(2, caseID)
+	c := add(3, a)
+	var order []workitem.CaseID
+	tree.Each(func(c *state.Case) { order = append(order, c.ID) })
+	require.Equal(t, []workitem.CaseID{caseID, a, c, b}, order)
+	var sorted []workitem.CaseID
+	for _, c := range tree.InOrder(slices.Values([]workitem.CaseID{b, c, {77}, a, caseID})) {
+		sorted = append(sorted, c.ID)
+	}
+	require.Equal(t, order, sorted)
+
+	root := *tree.Case(caseID)
+	part := state.NewTree(&root) // its children are not loaded
+	order = nil
+	part.Each(func(c *state.Case) { order = append(order, c.ID) })
+	require.Equal(t, []workitem.CaseID{caseID}, order)
+	require.Equal(t, 1, part.Len())
+	state.NewTree().Each(func(*state.Case) { require.Fail(t, "it is empty") })
+}
+
+// The opening of a root case is undone too: the tree is empty again, and a later command finds it so.
+func TestTheOpeningOfARootIsUndone(t *testing.T) {
+	tree := one(t)
+	tree.Rollback()
+	require.Nil(t, tree.Case(caseID))
+	require.Zero(t, tree.Len())
+	tree.Each(func(*state.Case) { require.Fail(t, "it is empty") })
 }

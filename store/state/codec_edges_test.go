@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -15,7 +17,7 @@ func TestTextsAreStored(t *testing.T) {
 	for text, want := range map[string]string{`"`: `"`, `\`: `\`, "\x1f": "\x1f", " ": " ", "\x7f": "\x7f", "\u2028": "\u2028", "ü": "ü",
 		"\xff": "\ufffd", "\x80": "\ufffd", "<a>": "<a>"} {
 		data := state.AppendChanges(nil, []state.Change{&state.Noted{Case: caseID, Task: -1, Code: "c", Text: text}}, tree)
-		require.True(t, json.Valid(data), "%q: %q", text, data)
+		require.True(t, json.Valid(data) && utf8.Valid(data), "%q: %q", text, data)
 		got, err := state.DecodeChanges(data, caseID, nets)
 		require.NoError(t, err)
 		require.Equal(t, want, got[0].(*state.Noted).Text)
@@ -43,5 +45,13 @@ func TestCountsOfTokens(t *testing.T) {
 	for _, n := range []string{"0", "2147483647"} {
 		_, err := state.DecodeChanges([]byte(`[{"e":"removed","task":"draft","condition":"start","n":`+n+`}]`), caseID, nets)
 		require.NoError(t, err, n)
+	}
+}
+
+// A gate that has no word is refused, also the first one behind those that have.
+func TestGatesWithoutAWord(t *testing.T) {
+	for gate := net.And; gate < 9; gate++ {
+		_, err := state.EncodeNet(&net.Definition{Tasks: []net.Task{{Name: "t", Join: gate}}})
+		require.Equal(t, gate > net.Or, err != nil, "%d: %v", gate, err)
 	}
 }
