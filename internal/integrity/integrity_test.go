@@ -177,6 +177,8 @@ func TestEachRuleIsReported(t *testing.T) {
 			"; INSERT INTO cases SELECT * FROM copy"},
 		{"I9", "which is completed", added(article, `'{"e":"item","item":"' || `+draft+` || '","action":"cancel","to":"canceled","at":1}'`)},
 		{"I9", "which is failed", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task","task":"review","to":"canceled","gen":1}'`)},
+		{"I9", "resumes task 1 of case", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task-resumed","task":"review","gen":1}'`)},
+		{"I1", "is resumed, and it is started", added(article, `'{"e":"case-resumed","at":1}'`)},
 		{"I10", "is started, its task is enabled", added(article, `'{"e":"item","item":"' || `+review+` || '","action":"start","to":"started","at":1}'`)},
 		{"I10", "has begun, and the case above it has not", replaced(issue, `'{"e":"case-begun"},'`, `''`)},
 		{"J1", "follows ", "UPDATE journal SET prev = 999" + first(article)},
