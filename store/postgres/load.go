@@ -201,16 +201,3 @@ func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 	}
 	return rows[0], nil
 }
-
-// loadCase reads the row of a case.
-func loadCase(c *conn, nets *tables.Nets, id workitem.CaseID) (*state.Case, error) {
-	var found *state.Case
-	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE id = $1", []any{uuid(id)}, func(r *tables.Row) (err error) {
-		found, err = readCase(r, c, nets)
-		return err
-	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("case %s: %w", id, store.ErrNotFound)
-	}
-	return found, err
-}
