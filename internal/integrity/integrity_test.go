@@ -142,7 +142,7 @@ func TestEachRuleIsReported(t *testing.T) {
 	require.Equal(t, int64(5), report.Cases)
 	require.Equal(t, report.Of, report.Entries)
 	for _, c := range []struct{ rule, says, query string }{
-		{"I1", "journal entry 2: ", replaced(article, `'"from":["start"]'`, `'"from":["draft->review"]'`)},
+		{"I1", "would hold less than no token", replaced(article, `'"from":["start"]'`, `'"from":["draft->review"]'`)},
 		{"I2", "is enabled as 3 after 0", replaced(article, `'"task":"review","to":"enabled","gen":1'`, `'"task":"review","to":"enabled","gen":3'`)},
 		{"I3", "is enabled while it is enabled", added(article, `'{"e":"task","task":"review","to":"enabled","gen":2}'`)},
 		{"I4", "goes from enabled to completed", added(article, `'{"e":"task","task":"review","to":"completed","gen":1}'`)},
@@ -182,7 +182,7 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I10", "is started, its task is enabled", added(article, `'{"e":"item","item":"' || `+review+` || '","action":"start","to":"started","at":1}'`)},
 		{"I10", "has begun, and the case above it has not", replaced(issue, `'{"e":"case-begun"},'`, `''`)},
 		{"J1", "follows ", "UPDATE journal SET prev = 999" + first(article)},
-		{"J1", "the journal has ", "DELETE FROM journal WHERE seq = (SELECT prev FROM journal" + last(article) + ")"},
+		{"J1", "the journal has ", "DELETE FROM journal WHERE seq = (SELECT prev FROM journal" + last(waiting) + ")"},
 		{"J1", "follows ", "UPDATE journal SET prev = seq" + last(article)},
 		{"J2", "which is not there", added(article, `'{"e":"task","case":"' || `+another+` || '","task":"review","to":"disabled","gen":1}'`)},
 		{"S1", "and its job", added(waiting, `'{"e":"job","job":"' || (SELECT id FROM jobs WHERE case_id = `+waiting+`) || '","to":"done","at":1}'`)},
