@@ -10,7 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Act does an action on a work item. The route, if not nil, is where the task's split goes if the action completes the
+// Act does an action on a work item. An action that the state of the item does not allow is refused before anything happens: the
+// caller decided by what it saw, and has to look again. The route, if not nil, is where the task's split goes if the action completes the
 // task.
 func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage, route []string) error {
 	c, it := m.tree.Item(id)
@@ -55,7 +56,8 @@ func noItems(c *state.Case, task string) error {
 		ErrNotFound)
 }
 
-// Cancel cancels a case. Canceling a child case is judged by its parent's policy, as any end of it would be.
+// Cancel cancels a case. Canceling a child case is judged by its parent's policy, as any end of it would be: to the parent it
+// is an outcome like another, whereas a child that is canceled because its parent ends is not asked about.
 func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	c := m.tree.Case(id)
 	if c == nil {

@@ -55,8 +55,8 @@ func (w *world) settle(work *activities.Work, failure *workitem.Failure) (string
 
 func run(context.Context, *activities.Work) (json.RawMessage, error) { return nil, nil }
 
-// Rule 10: what an item's change means for its task is told before what follows of it. Rule 17: a case is told of itself before
-// its tasks are enabled.
+// Rule 10: an item's change is delivered to its task before its consequences. Rule 17: a case's own hook is called before its
+// tasks are enabled.
 func TestRule10And17AChangeComesBeforeItsConsequences(t *testing.T) {
 	d := define(t, "w", "i>a a>e", net.Task{Name: "a"})
 	w := newWorld(t, d)

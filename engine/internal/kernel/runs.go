@@ -10,7 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Start opens a root case in an empty tree. The case given has its id, and what was asked of it. It begins at the due
+// Start opens a root case in an empty tree. The definition decodes the input first, so that a case with an input that its
+// tasks cannot read is never there. The case given has its id, and what was asked of it. It begins at the due
 // time, at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those
 // of a run that it restarts; the first item that a worker does takes them over.
 func (m *Machine) Start(

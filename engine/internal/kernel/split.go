@@ -111,7 +111,8 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 	}
 }
 
-// endCheck completes a case whose end condition is marked.
+// endCheck completes a case whose end condition is marked. Other tokens do not prevent it: what is still active is canceled, and
+// what is left over is noted, as an improper completion.
 func (m *Machine) endCheck(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -151,7 +152,8 @@ func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workf
 	return targetsOf(c, t, gate, targets)
 }
 
-// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow.
+// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow. To ignore it would let
+// the caller believe that it had chosen. A route for another task is not this one's concern.
 func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 	ch := m.choice
 	if ch == nil || ch.at != c.ID || ch.t != t {
