@@ -128,6 +128,12 @@ func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *bra
 	if parent.call != (title{}) {
 		return stillborn(r, r.hold(underWay(what, parent)))
 	}
+	parent.call = what
+	err = r.durable()
+	parent.call = title{}
+	if err != nil {
+		return stillborn(r, err)
+	}
 	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
 }
 

@@ -65,7 +65,10 @@ func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, ta
 	if err := c.claim(title{name: ask.Name}); err != nil {
 		return nil, err
 	}
-	if c.entry, err = r.meet(c); err != nil {
+	if err = r.durable(); err == nil {
+		c.entry, err = r.meet(c)
+	}
+	if err != nil {
 		c.branch.call = title{}
 		return nil, err
 	}
@@ -195,10 +198,7 @@ func (c *call) final() *workitem.Step {
 	if s == nil || !s.State.Final() {
 		return nil
 	}
-	if s.Ended.After(c.branch.stamp) {
-		c.branch.stamp = s.Ended
-	}
-	c.run.see(s.Ended)
+	c.branch.ended(s)
 	return s
 }
 

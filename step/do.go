@@ -76,6 +76,9 @@ func (c *call) do(fn func(context.Context) (json.RawMessage, error)) (*workitem.
 		if err != nil {
 			return nil, err
 		}
+		if next.State.Final() && c.queue(next) {
+			return next, nil
+		}
 		if next.State == workitem.StepWaiting && next.Due.After(r.journal.Now()) {
 			err = c.open(next)
 		} else {

@@ -118,11 +118,13 @@ func TestALostLeaseEndsTheRun(t *testing.T) {
 			return count["b"], nil
 		})
 		if err != nil {
-			zombie = count.fails(ctx, "c", nil)
+			return err
+		}
+		if _, err = count.do(ctx, "c", 1); err != nil { // it waits for the record of b
+			zombie = count.fails(ctx, "d", nil)
 			return nil // a function that swallows it
 		}
-		_, err = count.do(ctx, "c", 1)
-		return err
+		return nil
 	}
 	out := job.Run(t.Context(), fn)
 	require.False(t, out.Suspended)
@@ -274,6 +276,10 @@ func (j journal) Suspend(_ context.Context, s ...*workitem.Step) ([]*workitem.St
 	return j.suspend(s)
 }
 
+func (j journal) Queue(...*workitem.Step) func() ([]*workitem.Step, error) {
+	return func() ([]*workitem.Step, error) { return j.record(nil) }
+}
+
 func (journal) Steps() []*workitem.Step    { return nil }
 func (journal) Watch(func(*workitem.Step)) {}
 func (journal) Now() time.Time             { return time.Unix(0, 0) }
@@ -284,6 +290,16 @@ func (journal) Tx(
 	return nil, errFlaky
 }
 
+func token(ctx context.Context) error { return second(step.Token(ctx, "t", "e")) }
+
+// twoSteps calls a step that succeeds, and one that waits for the record of the first.
+func twoSteps(ctx context.Context) error {
+	if err := second(calls{}.do(ctx, "one", 1)); err != nil {
+		panic("the function does not go on")
+	}
+	return second(step.Do(ctx, "two", func(context.Context) (int, error) { panic("called without the record of the first") }))
+}
+
 func TestAJournalThatFailsEndsTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		j    journal
@@ -291,10 +307,13 @@ func TestAJournalThatFailsEndsTheRun(t *testing.T) {
 		text string
 	}{
 		"record": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, errFlaky }},
-			func(ctx context.Context) error { return second(calls{}.do(ctx, "x", 1)) }, "connection refused"},
+			token, "connection refused"},
 		"record too little": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, nil }},
-			func(ctx context.Context) error { return second(calls{}.do(ctx, "x", 1)) },
-			"the journal took 1 steps and returned 0"},
+			token, "the journal took 1 steps and returned 0"},
+		"queue": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, errFlaky }},
+			twoSteps, "connection refused"},
+		"queue too little": {journal{record: func([]*workitem.Step) ([]*workitem.Step, error) { return nil, nil }},
+			twoSteps, "the journal took 1 steps and returned 0"},
 		"suspend": {journal{suspend: func([]*workitem.Step) ([]*workitem.Step, bool, error) { return nil, false, errFlaky }},
 			nap, "connection refused"},
 		"suspend too little": {

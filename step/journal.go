@@ -22,7 +22,8 @@ var ErrLost = errors.New("the job is no longer this run's")
 // zero) and Ended (if it is final). A new state of a step has the ID of the waiting one. The name of a step whose
 // latest record failed or was canceled in an earlier attempt of the job may be recorded anew, with a new ID.
 //
-// An error of Record, Suspend or Tx ends the run: nothing more is asked of the journal, and [Run.End] reports it.
+// An error of Record, Suspend or Tx, or of the wait for what was queued, ends the run: nothing more is asked of the journal,
+// and [Run.End] reports it.
 type Journal interface {
 	// Steps lists what earlier runs of the job recorded, oldest first; final ones and waiting ones. Failed and canceled
 	// steps of earlier attempts of the job are left out: they are done again.
@@ -40,6 +41,14 @@ type Journal interface {
 	//
 	// The error wraps ErrLost if the job is no longer this run's.
 	Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error)
+
+	// Queue takes final states to be recorded as by Record, and returns before they are durable. The journal records them
+	// soon without being asked again. The function that is returned waits until they are durable, and returns what Record
+	// would have; it is called at most once, and nothing else that is recorded is asked of the journal before.
+	//
+	// If the run ends and nobody has waited, what is queued is part of the settlement: the job is settled in the
+	// transaction that records it, or in a later one, and is not settled without it.
+	Queue(steps ...*workitem.Step) (wait func() ([]*workitem.Step, error))
 
 	// Suspend records the steps as Record does, and gives the job up until one of its waiting steps ends, in one
 	// transaction; after true, nothing more is asked of the journal. But if a waiting step, recorded now or before, has

@@ -56,6 +56,7 @@ type Run struct {
 	loaded   bool
 	early    []*workitem.Step // told before the journal was read
 	pending  []*workitem.Step // to be recorded with whatever is recorded next
+	queued   *queued          // the record that the function has gone on without; nil if all records are durable
 	latest   time.Time        // the latest time that a step of this run has seen
 	branches []*branch        // all but main
 	unknown  int              // of these, those whose result is not known
@@ -76,7 +77,8 @@ type Outcome struct {
 	// ErrHistory. It wraps ErrLost if the job is no longer this run's, and nothing is to be settled.
 	Err error
 
-	// Steps are to be recorded in the transaction that settles the job: values that had no commit of their own.
+	// Steps are to be recorded in the transaction that settles the job: values that had no commit of their own. They come
+	// after what [Journal.Queue] was given last, which the journal has the job settled with.
 	Steps []*workitem.Step
 }
 

@@ -26,6 +26,7 @@ type run struct {
 	watch func(*workitem.Step)
 	due   map[workitem.StepID]int // the attempts of which it was told that the next one is due
 	queue []*workitem.Step        // ended, and not told yet
+	later []*workitem.Step        // to be recorded, and not waited for yet
 }
 
 func clones(steps []*workitem.Step) []*workitem.Step {
@@ -178,6 +179,23 @@ func (r *run) Record(_ context.Context, steps ...*workitem.Step) (stored []*work
 	return stored, err
 }
 
+// Queue keeps steps until they are waited for, or the job is settled: there is no later time for a journal to record them.
+func (r *run) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error) {
+	r.j.mu.Lock()
+	defer r.j.mu.Unlock()
+	r.later = steps
+	return func() (stored []*workitem.Step, err error) {
+		err = r.j.change(func() error {
+			r.later = nil
+			return r.write(func() (err error) {
+				stored, err = r.put(steps)
+				return err
+			})
+		})
+		return stored, err
+	}
+}
+
 // Suspend records steps, and gives the job up if nothing has ended.
 func (r *run) Suspend(_ context.Context, steps ...*workitem.Step) (stored []*workitem.Step, gone bool, err error) {
 	err = r.j.change(func() error {
@@ -323,7 +341,7 @@ func (r *run) settle(out step.Outcome) error {
 	return r.j.change(func() error {
 		j := r.j
 		return r.write(func() error {
-			if _, err := r.put(out.Steps); err != nil {
+			if _, err := r.put(append(slices.Clone(r.later), out.Steps...)); err != nil {
 				return errors.Join(out.Err, err)
 			}
 			j.run, j.state, j.err = nil, settled, out.Err

@@ -14,7 +14,8 @@ import (
 const maxBatch = 256
 
 // lazyWait is how long a batch of nothing but lazy requests waits for company. The claim of a job is lazy: a short job
-// hands in its result within this time, and both share one commit.
+// hands in its result within this time, and both share one commit. So is the record of a step that its function goes on
+// without: the end of the function may come within this time.
 const lazyWait = 500 * time.Microsecond
 
 // ErrDefer says that a completion handler took so long that it was left behind, or that its SQL undid the whole transaction. The
@@ -139,7 +140,7 @@ func (w *Writer) next(batch []*Request) *Request {
 	for {
 		select {
 		case <-w.queue.ready:
-			if r, over := w.queue.pop(); r != nil || over {
+			if r, over := w.queue.pop(); r != nil || over || !patient(batch) {
 				return r
 			}
 		case <-w.patience.C:
@@ -152,7 +153,7 @@ func (w *Writer) next(batch []*Request) *Request {
 func patient(batch []*Request) bool {
 	lazy := false
 	for _, r := range batch {
-		if !r.Lazy && !r.Reads {
+		if !r.isLazy() && !r.Reads {
 			return false
 		}
 		lazy = lazy || r.Lazy

@@ -9,7 +9,7 @@ type queue struct {
 	list   []*Request
 	taken  int // from the front of the list
 	closed bool
-	ready  chan struct{} // has a token when the list may have become longer than empty
+	ready  chan struct{} // has a token when the list may have become longer than empty, or a request is hurried
 }
 
 func (q *queue) init() { q.ready = make(chan struct{}, 1) }
@@ -34,6 +34,9 @@ func (q *queue) signal() {
 	default:
 	}
 }
+
+// wake has the writer look again at what it waits for.
+func (q *queue) wake() { q.signal() }
 
 // pop takes the oldest request; nil if there is none. Nothing comes after that if over is true.
 func (q *queue) pop() (r *Request, over bool) {

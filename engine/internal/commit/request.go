@@ -18,7 +18,7 @@ type Request struct {
 	Accepted func(*Tx)
 	// Ended is called by the writer with the outcome, once it is durable; may be nil.
 	Ended func(error)
-	// Lazy is for a request whose commit may wait a moment for company.
+	// Lazy is for a request whose commit may wait a moment for company, unless it is hurried by [Writer.Hurry].
 	Lazy bool
 	// Once is for a request whose Run calls the function of an Update, so it is not called again.
 	Once bool
@@ -29,7 +29,8 @@ type Request struct {
 	deferred bool       // completion handlers are called by jobs
 	done     chan error // gets the outcome, once durable; may be nil
 	stage    atomic.Int32
-	now      time.Time // of its first run; later ones have the same
+	hurried  atomic.Bool // it is lazy no longer
+	now      time.Time   // of its first run; later ones have the same
 	err      error
 	tx       *Tx
 	extended func(error) // gets the outcome of what an Extender added; nil if there is nothing
@@ -54,6 +55,9 @@ const (
 func (r *Request) begin() bool {
 	return r.stage.CompareAndSwap(queued, begun) || r.stage.Load() == begun
 }
+
+// isLazy reports whether the commit of a request may wait for company.
+func (r *Request) isLazy() bool { return r.Lazy && !r.hurried.Load() }
 
 // Submit queues a request and waits until it is durable. If the context ends while the command is queued, it is withdrawn. If
 // it has begun by then, it may still happen; the function of an Update is waited for all the same, since it uses what its
@@ -114,6 +118,12 @@ func (w *Writer) Ask(ctx context.Context, r *Request) (wait func() error, err er
 func (w *Writer) Send(r *Request) bool {
 	r.ctx = context.Background()
 	return w.enqueue(r)
+}
+
+// Hurry has a lazy request that was queued wait for company no longer: its outcome is waited for.
+func (w *Writer) Hurry(r *Request) {
+	r.hurried.Store(true)
+	w.queue.wake()
 }
 
 // ask queues a request whose outcome r.done gets.

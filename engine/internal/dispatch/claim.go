@@ -87,7 +87,7 @@ func (c *claim) do() {
 	returned := false
 	defer func() {
 		if !returned && d.o.Context.Err() == nil {
-			d.settle(c.entry, w, nil, workitem.FailureOf(errGone))
+			d.settle(c.steps, nil, workitem.FailureOf(errGone))
 		}
 	}()
 	output, failure, suspended := d.run(c.ctx, d.o.Definitions.Definition(w.Case.Fingerprint), w, c.steps)
@@ -99,7 +99,7 @@ func (c *claim) do() {
 		d.release(c.job, c.root, w.Fence) // the engine is closing: this was no failed attempt
 		return
 	}
-	d.settle(c.entry, w, output, failure, c.steps.last...)
+	d.settle(c.steps, output, failure)
 }
 
 // free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.

@@ -30,11 +30,12 @@ type journal struct {
 	steps []*workitem.Step // what earlier runs recorded
 	last  []*workitem.Step // what the function left to be recorded with its end
 
-	mu    sync.Mutex
-	waits map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
-	told  func(*workitem.Step)
-	stops []func() // of the alarms for waits
-	over  bool     // nothing is told any more
+	mu     sync.Mutex
+	latest *queued                            // the last record that the run went on without; nil if there is none
+	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
+	told   func(*workitem.Step)
+	stops  []func() // of the alarms for waits
+	over   bool     // nothing is told any more
 
 	// While the run is being suspended, a step that is due for its next attempt is not told: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
@@ -215,10 +216,15 @@ func journaled[T any](ctx context.Context, j *journal, command string, f func(*c
 		})
 		return err
 	})
+	return result, lostBy(err)
+}
+
+// lostBy marks an error by which the job is no longer the run's.
+func lostBy(err error) error {
 	if errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", step.ErrLost, err)
+		return fmt.Errorf("%w: %w", step.ErrLost, err)
 	}
-	return result, err
+	return err
 }
 
 // names lists the first few steps, for the history.

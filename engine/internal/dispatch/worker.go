@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -78,16 +79,15 @@ func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *acti
 // settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
 // incident. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
 // closes.
-func (d *Dispatcher) settle(
-	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps ...*workitem.Step,
-) {
-	err := d.submitSettle(n, w, output, failure, steps)
+func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
+	n, w := j.n, j.w
+	err := d.submitSettle(j, output, failure)
 	if err == nil || d.refused(n, err) {
 		return
 	}
 	if failure == nil {
 		failure = refusal(err)
-		if err = d.submitSettle(n, w, nil, failure, steps); err == nil || d.refused(n, err) {
+		if err = d.submitSettle(j, nil, failure); err == nil || d.refused(n, err) {
 			return
 		}
 	}
@@ -121,12 +121,11 @@ func (d *Dispatcher) refused(n entry, err error) bool {
 	return false
 }
 
-func (d *Dispatcher) submitSettle(
-	n entry, w *activities.Work, output json.RawMessage, failure *workitem.Failure, steps []*workitem.Step,
-) error {
+func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *workitem.Failure) error {
+	n, w, later := j.n, j.w, j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {
 		r := d.onJob(n, "job settle", false, func(m *kernel.Machine) error {
-			if len(steps) > 0 {
+			if steps := slices.Concat(later.left(), j.last); len(steps) > 0 {
 				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
 					return err
 				}
