@@ -19,7 +19,8 @@ import (
 //	})
 //
 // fn is called once for each attempt that is recorded. If the process dies between the call and the record, fn is
-// called again: where that matters, hand the other side an idempotency key ([Key]).
+// called again: where that matters, hand the other side an idempotency key ([Key]). Do may return before the record is
+// durable; the next step and the end of the function wait for it, so no effect may be outside of steps.
 //
 // The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields
 // that JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the

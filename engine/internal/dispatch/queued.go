@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
@@ -12,16 +14,18 @@ import (
 // queued is a record that a run goes on without. It is lazy until the run waits for it: if the function ends within that
 // time, record and settlement share a commit. A fault of the store is tried again, whether or not the run waits.
 //
-// The settlement may overtake it only after such a fault. So the settlement looks, in its own transaction, whether the record is
-// there, and makes it if it is not; the record that comes later is then refused, since the job is no longer the run's.
+// The settlement comes after it in the queue, and could overtake it only after such a fault. So the settlement looks, in its own
+// transaction, whether the record is there, and is tried again if it is not. It does not make the record itself: a fresh attempt,
+// which the settlement may open, takes steps over from the entries before.
 type queued struct {
 	j     *journal
 	steps []*workitem.Step
 	done  chan error
 
 	// What follows is for the writer's goroutine alone until done has the outcome.
-	stored []*workitem.Step
-	taken  bool // by the transaction that is open, or by one that is durable
+	stored  []*workitem.Step
+	taken   bool  // by the transaction that is open, or by one that is durable
+	refused error // why there will be no record
 }
 
 // Queue implements [step.Journal].
@@ -73,7 +77,7 @@ func (q *queued) request() *commit.Request {
 
 // ended takes the outcome of the first request.
 func (q *queued) ended(err error) {
-	q.taken = err == nil
+	q.note(err)
 	if fault.Is(err) {
 		go q.insist(err)
 		return
@@ -90,15 +94,32 @@ func (q *queued) insist(err error) {
 			return met
 		}
 		r := q.request()
-		r.Ended = func(err error) { q.taken = err == nil }
+		r.Ended = q.note
 		return d.o.Writer.Submit(context.Background(), r)
 	})
 }
 
-// left lists the steps that are not recorded. It is called in the transaction that settles the job.
-func (q *queued) left() []*workitem.Step {
-	if q == nil || q.taken {
-		return nil
+// note keeps the outcome of a request.
+func (q *queued) note(err error) {
+	q.taken = err == nil
+	if !fault.Is(err) {
+		q.refused = err
 	}
-	return q.steps
+}
+
+// errUnrecorded says that a settlement is refused since the record before it was.
+var errUnrecorded = errors.New("the last step of the job could not be recorded")
+
+// errAhead is the error of a settlement that would overtake a record. It is a fault, so it is tried again.
+var errAhead = fmt.Errorf("%w: the last step of the job is not recorded", fault.ErrCommit)
+
+// missing returns why the job cannot be settled in the transaction that is open; nil if the record is in it, or durable.
+func (q *queued) missing() error {
+	switch {
+	case q == nil || q.taken:
+		return nil
+	case q.refused != nil:
+		return fmt.Errorf("%w: %w", errUnrecorded, q.refused)
+	}
+	return errAhead
 }

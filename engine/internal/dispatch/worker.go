@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -87,6 +86,9 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	}
 	if failure == nil {
 		failure = refusal(err)
+		if errors.Is(err, errUnrecorded) {
+			j.setLatest(nil) // the job fails for that
+		}
 		if err = d.submitSettle(j, nil, failure); err == nil || d.refused(n, err) {
 			return
 		}
@@ -125,8 +127,11 @@ func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *w
 	n, w, later := j.n, j.w, j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {
 		r := d.onJob(n, "job settle", false, func(m *kernel.Machine) error {
-			if steps := slices.Concat(later.left(), j.last); len(steps) > 0 {
-				if _, err := m.RecordSteps(n.job, w.Fence, steps); err != nil {
+			if err := later.missing(); err != nil {
+				return err
+			}
+			if len(j.last) > 0 {
+				if _, err := m.RecordSteps(n.job, w.Fence, j.last); err != nil {
 					return err
 				}
 			}
