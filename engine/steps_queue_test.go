@@ -159,7 +159,7 @@ func TestAStepBecomesDurableWhileTheFunctionComputes(t *testing.T) {
 			if w.has("first") {
 				t.Error("the step was waited for")
 			}
-			time.Sleep(time.Millisecond) // it computes
+			<-time.After(time.Millisecond) // it computes
 			if !w.has("first") {
 				t.Error("the step is not durable")
 			}
@@ -378,6 +378,6 @@ func TestChainVictim(t *testing.T) {
 	require.NoError(t, err)
 	_, err = chain.Run(t.Context(), e, 1)
 	require.NoError(t, err)
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	t.Fatal("the process lives")
 }
