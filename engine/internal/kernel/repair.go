@@ -107,7 +107,8 @@ func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
 func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
 	_, it := m.tree.Item(id)
 	if it == nil || it.Successor.IsZero() {
-		return id, fmt.Errorf("work item %s was not tried again: %w: the resumed case did not open it", id, workflow.ErrDeadEnd)
+		return id, fmt.Errorf("work item %s cannot be tried again: it %w by itself: its task had not started when its case failed, and is "+
+			"enabled anew when the case is resumed, with fresh items. Resume the case", id, workflow.ErrNotFailed)
 	}
 	return it.Successor, nil
 }

@@ -192,10 +192,10 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 			m.then(m.populate(id, t, generation, spec), timers, m.letGo)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
-			m.then(append(m.lostCases(c, t, generation, failed, r), timers)...)
+			m.then(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.letGo)...)
 			return nil
 		}
-		m.then(timers, m.letGo)
+		m.then(timers, m.refillEmpty(id, t, generation, failed, spec), m.letGo)
 		for _, it := range c.Items.Slice() {
 			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
 				continue
@@ -204,10 +204,26 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 				if err := m.succeed(id, t, it, r); err != nil {
 					return err
 				}
-			} else if it.State != workitem.Completed { // an incident, if its policy held the task open
+			} else if it.State == workitem.Failed { // an incident, if its policy held the task open
 				m.then(m.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
+		return nil
+	}
+}
+
+// refillEmpty opens the items, or child cases, of the definition for an activation that failed though none of them failed: so many were
+// canceled that its policy gave up. What somebody canceled stays so, and without others the activation could not end.
+func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if !failed || m.mustBeActive(c, t, generation) != nil {
+			return nil
+		}
+		if m.tally(c, t, generation).Live() > 0 {
+			return nil
+		}
+		m.then(m.populate(id, t, generation, spec))
 		return nil
 	}
 }
