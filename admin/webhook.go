@@ -75,6 +75,10 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token := strings.Trim(r.URL.Path, "/")
+	if workflow.CheckText("token", token) != nil {
+		refuse(w, http.StatusNotFound, noSuchToken)
+		return
+	}
 	opts := []workflow.Option{workflow.By("webhook")}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		opts = append(opts, workflow.Key(keyOf(token, key)))
@@ -94,11 +98,13 @@ func keyOf(token, key string) string {
 	return "webhook " + hex.EncodeToString(sum[:])
 }
 
+const noSuchToken = "there is no such token, or it was used before"
+
 // explain says as much of an error as a stranger may know.
 func explain(err error) (int, string) {
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrInactive), errors.Is(err, workflow.ErrBadCommand):
-		return http.StatusNotFound, "there is no such token, or it was used before"
+		return http.StatusNotFound, noSuchToken
 	case errors.Is(err, engine.ErrTooLarge):
 		return http.StatusRequestEntityTooLarge, "the value is too large"
 	case errors.Is(err, engine.ErrKeyReused):
