@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -66,9 +65,6 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return s.presence.left.Swap(false), nil
 }
 
-// pollReply is how often Post looks for its reply.
-const pollReply = 20 * time.Millisecond
-
 // Post leaves a command for the engine that has the database open and waits for its answer; see [store.Tx.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen, or,
 // if the engine was faster, that it did. Post waits as long as the context lets it, also if there is no engine. The error
@@ -86,7 +82,7 @@ func Leave(ctx context.Context, dsn string, command json.RawMessage, opts ...Opt
 // Post is the function [Post] for the database of this Opener.
 func (o opener) Post(ctx context.Context, command json.RawMessage) (a store.Answer, err error) {
 	err = o.inInbox(ctx, func(c *conn) (err error) {
-		a, err = post(ctx, c, command)
+		a, err = tables.Post(ctx, inbox{c}, command)
 		return err
 	})
 	return a, err
@@ -95,7 +91,7 @@ func (o opener) Post(ctx context.Context, command json.RawMessage) (a store.Answ
 // Leave is the function [Leave] for the database of this Opener.
 func (o opener) Leave(ctx context.Context, command json.RawMessage) error {
 	return o.inInbox(ctx, func(c *conn) error {
-		_, err := leave(c, command)
+		_, err := inbox{c}.Leave(command)
 		return err
 	})
 }
@@ -123,58 +119,32 @@ func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {
 // now is the server's time in microseconds.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-// keptReply is how long a reply that nobody takes stays, in microseconds: a day.
-const keptReply = "86400000000"
+// inbox is the table of requests of a database.
+type inbox struct{ c *conn }
 
-// leave writes a command into the inbox, notifies the engine, and throws replies away that nobody has taken.
-func leave(c *conn, command json.RawMessage) (id int64, err error) {
-	if _, err := c.run("DELETE FROM @.requests WHERE replied < " + now + " - " + keptReply); err != nil {
+// Leave implements [tables.Inbox]. It notifies the engine, and throws replies away that were not fetched.
+func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
+	if _, err := in.c.run("DELETE FROM @.requests WHERE replied < " + now + " - " + tables.KeptReply); err != nil {
 		return 0, err
 	}
-	id, _, err = c.number("WITH left_one AS (INSERT INTO @.requests (at, command) VALUES ("+now+", $1) RETURNING id) "+
+	id, _, err = in.c.number("WITH left_one AS (INSERT INTO @.requests (at, command) VALUES ("+now+", $1) RETURNING id) "+
 		"SELECT id FROM left_one, (SELECT pg_notify('"+channel+"', '')) n", string(command))
 	return id, err
 }
 
-func post(ctx context.Context, c *conn, command json.RawMessage) (store.Answer, error) {
-	id, err := leave(c, command)
-	if err != nil {
-		return store.Answer{}, err
-	}
-	ticker := time.NewTicker(pollReply)
-	defer ticker.Stop()
-	for {
-		a, done, err := takeReply(c, id)
-		if done || err != nil {
-			return a, err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return takeBack(c, id, ctx.Err())
-		}
-	}
-}
-
-func takeReply(c *conn, id int64) (a store.Answer, done bool, err error) {
-	err = c.each("DELETE FROM @.requests WHERE id = $1 AND replied IS NOT NULL RETURNING result, code, error", []any{id},
-		func(r *tables.Row) error {
-			a, done = store.Answer{Result: r.JSON(), Code: r.Text(), Error: r.Text()}, true
-			return r.Err
+// TakeReply implements [tables.Inbox].
+func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
+	err = in.c.each("DELETE FROM @.requests WHERE id = $1 AND replied IS NOT NULL RETURNING result, code, error", []any{id},
+		func(r *tables.Row) (err error) {
+			a, err = tables.ReadReply(r)
+			done = true
+			return err
 		})
 	return a, done, err
 }
 
-// takeBack deletes a request that has no reply yet. The engine reads and answers in one transaction, so it cannot be half
-// done.
-func takeBack(c *conn, id int64, why error) (store.Answer, error) {
-	n, err := c.run("DELETE FROM @.requests WHERE id = $1 AND replied IS NULL", id)
-	if err != nil {
-		return store.Answer{}, errors.Join(why, fmt.Errorf("the command may still happen: %w", err))
-	}
-	if n > 0 {
-		return store.Answer{}, fmt.Errorf("nobody answered in time, and the command did not happen: %w", why)
-	}
-	a, _, err := takeReply(c, id)
-	return a, err
+// TakeBack implements [tables.Inbox].
+func (in inbox) TakeBack(id int64) (bool, error) {
+	n, err := in.c.run("DELETE FROM @.requests WHERE id = $1 AND replied IS NULL", id)
+	return n > 0, err
 }

@@ -5,24 +5,23 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Journal implements [store.Reader].
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
-	var w conditions
-	w.add("j.seq > $", f.After)
+	w := newConditions()
+	w.Add("j.seq > ?", f.After)
 	order := "j.seq"
 	switch {
 	case !f.Root.IsZero():
-		w.add("j.root = $", uuid(f.Root))
+		w.Add("j.root = ?", uuid(f.Root))
 		order = "j.rev" // the same order, which the primary key has
 	case f.Roots != nil:
-		w.add("j.root = ANY($)", uuids(f.Roots))
+		w.Add("j.root = ANY(?)", uuids(f.Roots))
 		order = "j.seq + 0" // the streams are few beside the whole journal, which the index of positions would go through
 	}
-	return readEntries(r.c, r.nets, w.where()+" ORDER BY "+order+w.limit(f.Limit), tables.NothingNewer, w.args...)
+	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
 }
 
 func uuids(list []workitem.CaseID) [][16]byte {
@@ -39,9 +38,9 @@ func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	err := r.c.each("SELECT what, workflow, task, state, sum(n)::bigint FROM (SELECT * FROM @.counts UNION ALL "+
 		"SELECT * FROM @.count_deltas) c GROUP BY 1, 2, 3, 4 HAVING sum(n) > 0 ORDER BY 1, 2, 3, 4", nil,
 		func(row *tables.Row) error {
-			all = append(all, store.Count{What: row.Text(), Workflow: row.Text(), Task: row.Text(), State: row.Text(),
-				N: row.Number()})
-			return row.Err
+			n, err := tables.ReadCount(row)
+			all = append(all, n)
+			return err
 		})
 	return all, err
 }
@@ -65,16 +64,9 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
 	var all []*store.Definition
-	err := r.c.each("SELECT name, version, fingerprint, net, document, code, created FROM @.definitions "+
+	err := r.c.each("SELECT "+tables.Definitions+" FROM @.definitions "+
 		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
-		d := &store.Definition{Name: row.Text(), Version: row.Text(), Fingerprint: row.Text()}
-		doc := row.Text()
-		d.Document, d.Code, d.Created = row.JSON(), row.Flag(), row.Time()
-		if row.Err != nil {
-			return row.Err
-		}
-		var err error
-		d.Net, err = state.DecodeNet([]byte(doc))
+		d, err := tables.ReadDefinition(row)
 		all = append(all, d)
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -80,9 +79,6 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return found, nil
 }
 
-// pollReply is how often Post looks for its reply.
-const pollReply = 20 * time.Millisecond
-
 // Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
 // or, if the owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file.
@@ -92,7 +88,7 @@ func Post(ctx context.Context, path string, command json.RawMessage) (store.Answ
 	if err != nil {
 		return store.Answer{}, err
 	}
-	a, err := post(ctx, c, command)
+	a, err := tables.Post(ctx, inbox{c}, command)
 	return a, errors.Join(explain(path, err), c.close())
 }
 
@@ -103,7 +99,7 @@ func Leave(ctx context.Context, path string, command json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	_, err = leave(c, command)
+	_, err = inbox{c}.Leave(command)
 	return errors.Join(explain(path, err), c.close())
 }
 
@@ -125,63 +121,37 @@ func openInbox(ctx context.Context, path string) (*conn, error) {
 	return c, nil
 }
 
-// keptReply is how long a reply that nobody takes stays, in microseconds: a day.
-const keptReply = "86400000000"
+// inbox is the table of requests of a file.
+type inbox struct{ c *conn }
 
-// leave writes a command into the inbox, and throws replies away that nobody has taken.
-func leave(c *conn, command json.RawMessage) (id int64, err error) {
+// Leave implements [tables.Inbox]. It throws replies away that were not fetched.
+func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	const now = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-	if err := c.run("DELETE FROM requests WHERE replied < " + now + " - " + keptReply); err != nil {
+	if err := in.c.run("DELETE FROM requests WHERE replied < " + now + " - " + tables.KeptReply); err != nil {
 		return 0, err
 	}
-	id, _, err = c.number("INSERT INTO requests (at, command) VALUES ("+now+", ?) RETURNING id", string(command))
+	id, _, err = in.c.number("INSERT INTO requests (at, command) VALUES ("+now+", ?) RETURNING id", string(command))
 	return id, err
 }
 
-func post(ctx context.Context, c *conn, command json.RawMessage) (store.Answer, error) {
-	id, err := leave(c, command)
-	if err != nil {
-		return store.Answer{}, err
-	}
-	ticker := time.NewTicker(pollReply)
-	defer ticker.Stop()
-	for {
-		a, done, err := takeReply(c, id)
-		if done || err != nil {
-			return a, err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return takeBack(c, id, ctx.Err())
-		}
-	}
-}
-
-func takeReply(c *conn, id int64) (a store.Answer, done bool, err error) {
-	err = c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
-		func(r *tables.Row) error {
-			a, done = store.Answer{Result: r.JSON(), Code: r.Text(), Error: r.Text()}, true
-			return r.Err
+// TakeReply implements [tables.Inbox].
+func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
+	err = in.c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
+		func(r *tables.Row) (err error) {
+			a, err = tables.ReadReply(r)
+			done = true
+			return err
 		})
 	if done && err == nil {
-		err = c.run("DELETE FROM requests WHERE id = ?", id)
+		err = in.c.run("DELETE FROM requests WHERE id = ?", id)
 	}
 	return a, done, err
 }
 
-// takeBack deletes a request that has no reply yet. The owner reads and answers in one transaction, so it cannot be
-// half done.
-func takeBack(c *conn, id int64, why error) (store.Answer, error) {
-	n, err := c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
-	if err != nil {
-		return store.Answer{}, errors.Join(why, fmt.Errorf("the command may still happen: %w", err))
-	}
-	if n > 0 {
-		return store.Answer{}, fmt.Errorf("nobody answered in time, and the command did not happen: %w", why)
-	}
-	a, _, err := takeReply(c, id)
-	return a, err
+// TakeBack implements [tables.Inbox].
+func (in inbox) TakeBack(id int64) (bool, error) {
+	n, err := in.c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
+	return n > 0, err
 }
 
 // Post is the function [Post] for the file of this Opener.

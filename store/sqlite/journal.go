@@ -5,7 +5,6 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -44,9 +43,9 @@ func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
 	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
 		func(row *tables.Row) error {
-			all = append(all, store.Count{What: row.Text(), Workflow: row.Text(), Task: row.Text(), State: row.Text(),
-				N: row.Number()})
-			return row.Err
+			n, err := tables.ReadCount(row)
+			all = append(all, n)
+			return err
 		})
 	return all, err
 }
@@ -72,16 +71,9 @@ func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { ret
 
 func definitions(c *conn) ([]*store.Definition, error) {
 	var all []*store.Definition
-	err := c.each("SELECT name, version, fingerprint, net, document, code, created FROM definitions "+
+	err := c.each("SELECT "+tables.Definitions+" FROM definitions "+
 		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
-		d := &store.Definition{Name: row.Text(), Version: row.Text(), Fingerprint: row.Text()}
-		doc := row.Text()
-		d.Document, d.Code, d.Created = row.JSON(), row.Flag(), row.Time()
-		if row.Err != nil {
-			return row.Err
-		}
-		var err error
-		d.Net, err = state.DecodeNet([]byte(doc))
+		d, err := tables.ReadDefinition(row)
 		all = append(all, d)
 		return err
 	})

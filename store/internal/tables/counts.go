@@ -21,3 +21,9 @@ func ReadDefinitionCount(r *Row) (store.DefinitionCount, error) {
 	c := store.DefinitionCount{Fingerprint: r.Text(), State: r.Text(), Task: r.Text(), N: r.Number()}
 	return c, r.Err
 }
+
+// ReadCount reads the columns what, workflow, task, state and n of a count.
+func ReadCount(r *Row) (store.Count, error) {
+	c := store.Count{What: r.Text(), Workflow: r.Text(), Task: r.Text(), State: r.Text(), N: r.Number()}
+	return c, r.Err
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -84,4 +85,20 @@ func ReadMessage(r *Row) (*state.Message, error) {
 		By: r.Text(), Sent: r.Time(), Step: ID[workitem.StepID](r), Taken: r.Time(),
 	}
 	return m, r.Err
+}
+
+// Definitions are the columns that [ReadDefinition] reads.
+const Definitions = "name, version, fingerprint, net, document, code, created"
+
+// ReadDefinition reads a row of [Definitions].
+func ReadDefinition(r *Row) (*store.Definition, error) {
+	d := &store.Definition{Name: r.Text(), Version: r.Text(), Fingerprint: r.Text()}
+	doc := r.Text()
+	d.Document, d.Code, d.Created = r.JSON(), r.Flag(), r.Time()
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	var err error
+	d.Net, err = state.DecodeNet([]byte(doc))
+	return d, err
 }
