@@ -39,7 +39,16 @@ type edge struct {
 	from, to int
 	text     block
 	back     bool // it closes a loop, so it is led back from right to left
+	torn     bool // it is the second part of one that was cut in two
+	flow     flow
 	chain    []int
+}
+
+// flow is what an edge stands for in the net.
+type flow struct {
+	from, to  string
+	implicit  bool            // a condition lies on it that is no vertex
+	condition net.ConditionID // which one
 }
 
 // segment is the piece of an edge between neighboring layers, left of which is from. The ports are heights relative to
@@ -124,7 +133,7 @@ func newFigure(n *net.Net, o *Options) *figure {
 func (f *figure) seen() net.Bits {
 	seen := net.NewBits(f.n.NumConditions())
 	for c := range f.n.NumConditions() {
-		if !f.n.Implicit(net.ConditionID(c)) || f.tokens(c) > 0 {
+		if !f.n.Implicit(net.ConditionID(c)) || f.tokens(c) > 0 && !f.o.Steady {
 			seen.Add(c)
 		}
 	}
@@ -217,15 +226,15 @@ func (f *figure) splits(t net.TaskID) bool { return len(f.n.Outputs(t)) > 1 }
 func (f *figure) connect(ofCondition []int, first int) {
 	for t := range f.n.NumTasks() {
 		for _, c := range f.n.Outputs(net.TaskID(t)) {
-			to, name := ofCondition[c], f.n.ConditionName(c)
+			to, name, implicit := ofCondition[c], f.n.ConditionName(c), false
 			if f.n.Implicit(c) {
 				next := f.n.Consumers(c)[0]
 				name = f.n.TaskName(next)
 				if to < 0 {
-					to = first + int(next)
+					to, implicit = first+int(next), true
 				}
 			}
-			f.addEdge(first+t, to, f.n.TaskName(net.TaskID(t)), name)
+			f.addEdge(first+t, to, flow{f.n.TaskName(net.TaskID(t)), name, implicit, c})
 		}
 	}
 	for c, from := range ofCondition {
@@ -234,18 +243,18 @@ func (f *figure) connect(ofCondition []int, first int) {
 		}
 		for _, t := range f.n.Consumers(net.ConditionID(c)) {
 			name := f.n.ConditionName(net.ConditionID(c))
-			f.addEdge(from, first+int(t), name, f.n.TaskName(t))
+			f.addEdge(from, first+int(t), flow{from: name, to: f.n.TaskName(t)})
 		}
 	}
 }
 
-func (f *figure) addEdge(from, to int, fromName, toName string) {
-	e := edge{from: from, to: to}
-	if l := f.o.Flows[[2]string{fromName, toName}]; l != "" {
+func (f *figure) addEdge(from, to int, of flow) {
+	e := edge{from: from, to: to, flow: of}
+	if l := f.o.Flows[[2]string{of.from, of.to}]; l != "" {
 		e.text = wrap(l, smallSize, 90, 130, 180, 240)
 	}
-	f.vs[from].out++
-	f.vs[to].in++
+	f.vs[e.from].out++
+	f.vs[e.to].in++
 	f.edges = append(f.edges, e)
 }
 

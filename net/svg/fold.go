@@ -173,7 +173,7 @@ func (f *figure) row(from, to int) *figure {
 		}
 	}
 	for i, e := range f.edges {
-		cut := edge{id: i, from: at[e.from], to: at[e.to], text: e.text, back: e.back}
+		cut := edge{id: i, from: at[e.from], to: at[e.to], text: e.text, back: e.back, flow: e.flow}
 		switch {
 		case cut.from >= 0 && cut.to >= 0:
 			r.edges = append(r.edges, cut)
@@ -199,13 +199,13 @@ func (f *figure) row(from, to int) *figure {
 func (f *figure) leave(e edge, other string) edge {
 	to := f.addConnector(e.id, f.vs[e.from].layer+e.span(), "goes on to "+f.label(other))
 	f.vs[to].in = 1
-	return edge{id: e.id, from: e.from, to: to, text: e.text}
+	return edge{id: e.id, from: e.from, to: to, text: e.text, flow: e.flow}
 }
 
 func (f *figure) enter(e edge, other string) edge {
 	from := f.addConnector(e.id, f.vs[e.to].layer-1, "comes from "+f.label(other))
 	f.vs[from].out = 1
-	return edge{id: e.id, from: from, to: e.to}
+	return edge{id: e.id, from: from, to: e.to, torn: true, flow: e.flow}
 }
 
 // addConnector adds a connector that is wide enough for every number.

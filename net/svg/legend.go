@@ -64,8 +64,8 @@ func (l *legend) addRegions(f *figure) {
 			owner = "the task with this cross"
 		}
 		l.add("canceled by "+owner, func(p *pen, x, y int) {
-			p.put(`<rect x="`, x-13, `" y="`, y-8, `" width="26" height="16" rx="5" opacity="0.3" fill="`, tints[tint],
-				`" style="fill:var(--r`, tint, `)"/>`)
+			p.put(`<rect class="tint`, tint, `" x="`, x-13, `" y="`, y-8, `" width="26" height="16" rx="5" opacity="0.3" fill="`,
+				tints[tint], `"/>`)
 		})
 	}
 }

@@ -98,6 +98,27 @@ func (w *way) at() (x, y int) {
 	return w.x, w.y
 }
 
+// middle is a point half way along: that of the longest straight step which has room for a circle, or else of the longest curve.
+func (w *way) middle() (x, y int) {
+	const room = 3 * beadSize
+	fromX, fromY, best := w.x, w.y, 0
+	for _, s := range w.steps {
+		length := max(s.x-fromX, fromX-s.x, 1)
+		if !s.curve && length >= room {
+			length += 1 << 20
+		}
+		if length > best {
+			best = length
+			x, y = (fromX+s.x)/2, (fromY+s.y)/2
+			if s.curve {
+				x, y = (fromX+3*s.x1+3*s.x2+s.x)/8, (fromY+3*s.y1+3*s.y2+s.y)/8
+			}
+		}
+		fromX, fromY = s.x, s.y
+	}
+	return x, y
+}
+
 // line goes straight on to x; it makes the last straight step longer rather than add one.
 func (w *way) line(x int) {
 	at, y := w.at()

@@ -93,7 +93,8 @@ func (f *figure) writeTask(p *pen, i int) {
 	task := f.n.Task(t)
 	x, y := f.x(i)-v.width/2, v.y-v.up
 	high := v.up + v.down
-	p.put(`<g class="task" data-name="`, escape(task.Name), `"><title>`, escape(f.tip(t)), `</title>`)
+	mark := f.o.Marks[task.Name]
+	f.openTask(p, t, mark)
 	class, fill, stroke, thick := "box", bgColor, lineColor, "1.4"
 	if task.Kind == net.Routing {
 		class, fill = "grey", greyColor
@@ -113,8 +114,8 @@ func (f *figure) writeTask(p *pen, i int) {
 		right -= strip
 	}
 	if task.Kind == net.Composite {
-		p.put(`<rect class="`, class, `" x="`, left+3, `" y="`, y+3, `" width="`, right-left-6, `" height="`, high-6,
-			`" rx="2" fill="none" style="fill:none" stroke="`, stroke, `"/>`)
+		p.put(`<rect class="`, class, ` inner" x="`, left+3, `" y="`, y+3, `" width="`, right-left-6, `" height="`, high-6,
+			`" rx="2" fill="none" stroke="`, stroke, `"/>`)
 	}
 	middle := (left + right) / 2
 	top := v.y - (v.text.height()+v.more.height())/2
@@ -124,7 +125,40 @@ func (f *figure) writeTask(p *pen, i int) {
 		p.put(`<circle class="busymark" cx="`, x+v.width, `" cy="`, y, `" r="5" fill="`, busyColor, `"/>`)
 	}
 	f.writeBadge(p, t, x, y)
+	writePill(p, mark.Badge, x+v.width, y)
 	p.put(`</g>`)
+	if mark.Href != "" {
+		p.put(`</a>`)
+	}
+}
+
+// openTask begins the group of a task, in a link if its mark has one.
+func (f *figure) openTask(p *pen, t net.TaskID, mark Mark) {
+	class, tip := "task", f.tip(t)
+	if mark.Class != "" {
+		class += " " + mark.Class
+	}
+	if mark.Title != "" {
+		tip = mark.Title
+	}
+	if mark.Href != "" {
+		p.put(`<a href="`, escape(mark.Href), `">`)
+	}
+	p.put(`<g class="`, escape(class), `" data-name="`, escape(f.n.Task(t).Name), `"><title>`, escape(tip), `</title>`)
+}
+
+// writePill writes the text of a mark around the corner of a box.
+func writePill(p *pen, text string, x, y int) {
+	if text == "" {
+		return
+	}
+	b := wrap(text, smallSize, 90)
+	b.lines = b.lines[:min(len(b.lines), 1)]
+	wide := b.width + 10
+	p.put(`<g class="badge"><rect fill="`, inkColor, `" x="`, x-wide+8, `" y="`, y-9, `" width="`, wide, `" height="17" rx="8"/>`,
+		`<g fill="`, bgColor, `" font-weight="bold">`)
+	p.text(&b, x-wide/2+8, y-7, "")
+	p.put(`</g></g>`)
 }
 
 // writeBadge marks a task that cancels with the tint of its region.
@@ -132,8 +166,8 @@ func (f *figure) writeBadge(p *pen, t net.TaskID, x, y int) {
 	for i := range f.regions {
 		if f.regions[i].owner == t {
 			tint := i % len(tints)
-			p.put(`<g stroke="`, bgColor, `" stroke-width="1.6"><circle cx="`, x, `" cy="`, y, `" r="7" fill="`, tints[tint],
-				`" style="fill:var(--r`, tint, `)"/><path d="M`, x-3, ` `, y-3, `l6 6m0-6l-6 6"/></g>`)
+			p.put(`<g stroke="`, bgColor, `" stroke-width="1.6"><circle class="tint`, tint, `" cx="`, x, `" cy="`, y,
+				`" r="7" fill="`, tints[tint], `"/><path d="M`, x-3, ` `, y-3, `l6 6m0-6l-6 6"/></g>`)
 		}
 	}
 }

@@ -27,6 +27,15 @@ const style = `
 .tasq-net .token{fill:var(--token)}
 .tasq-net .busy{fill:var(--busybox);stroke:var(--busy)}
 .tasq-net .busymark{fill:var(--busy)}
+.tasq-net .inner{fill:none}
+.tasq-net .badge rect{fill:var(--ink)}
+.tasq-net .badge text{fill:var(--bg)}
+.tasq-net .edge0{stroke:var(--r0)}.tasq-net .tint0{fill:var(--r0)}
+.tasq-net .edge1{stroke:var(--r1)}.tasq-net .tint1{fill:var(--r1)}
+.tasq-net .edge2{stroke:var(--r2)}.tasq-net .tint2{fill:var(--r2)}
+.tasq-net .edge3{stroke:var(--r3)}.tasq-net .tint3{fill:var(--r3)}
+.tasq-net .edge4{stroke:var(--r4)}.tasq-net .tint4{fill:var(--r4)}
+.tasq-net .edge5{stroke:var(--r5)}.tasq-net .tint5{fill:var(--r5)}
 `
 
 // The colors of [style] on a light page, for attributes.

@@ -42,10 +42,28 @@ type Options struct {
 	// Unnamed are tasks and conditions whose names stand for nothing that a person wrote. They are drawn small and without
 	// text, unless they have a label; what points at them shows the name.
 	Unnamed map[string]bool
+	// Marks are put on tasks, by name; nil for none. They take no room, so the layout is the same without them.
+	Marks map[string]Mark
+	// Steady gives one layout for every marking: a token on a flow between two tasks is drawn on the arrow and takes no room.
+	// Without it, such a token has a circle of its own, which moves what is around it.
+	Steady bool
+	// NoStyle leaves the style sheet out, for a page whose own has [CSS], and whose security policy refuses one inside.
+	NoStyle bool
 	// Width is the most that a row may take, in pixels; 1800 by default, and without bound if it is negative. A net that is
 	// wider is drawn in rows below one another. A single layer is never cut, whatever its width.
 	Width int
 }
+
+// Mark is what a picture shows of the state of a task. The zero value shows nothing.
+type Mark struct {
+	Class string // is added to the class of the task's group, for a page's style sheet
+	Badge string // a short text in a pill at the corner of the box, such as "2/3"
+	Title string // what is shown where one points at the task, in place of the description of the task
+	Href  string // makes the task a link
+}
+
+// CSS is the style sheet of the pictures, for a page that shows some with [Options].NoStyle.
+const CSS = style
 
 // Draw writes the picture of a net as one SVG document. The error is that of the writer.
 //

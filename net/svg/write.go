@@ -64,7 +64,9 @@ func (f *figure) head(p *pen, width, height int) {
 		`" viewBox="0 0 `, width, ` `, height, `" role="img" aria-labelledby="`, id, `-title `, id, `-desc">`)
 	p.put(`<title id="`, id, `-title">`, escape(title), `</title>`)
 	p.put(`<desc id="`, id, `-desc">`, escape(f.describe()), `</desc>`)
-	p.put(`<style>`, style, `</style>`)
+	if !f.o.NoStyle {
+		p.put(`<style>`, style, `</style>`)
+	}
 	p.put(`<rect class="bg" width="`, width, `" height="`, height, `" rx="6" fill="`, bgColor, `"/>`)
 	p.put(`<g font-family="Helvetica, Arial, 'Liberation Sans', sans-serif" text-anchor="middle" fill="`, inkColor, `">`)
 }
@@ -115,16 +117,37 @@ func (f *figure) writeFlows(p *pen) {
 	var heads strings.Builder
 	for i := range f.edges {
 		w := f.route(i)
-		p.put(`<path d="`, w.data(), `"/>`)
+		p.put(`<path d="`, w.data(), `" data-from="`, escape(f.edges[i].flow.from), `" data-to="`, escape(f.edges[i].flow.to), `"/>`)
 		x, y := w.at()
 		fmt.Fprintf(&heads, "M%d %dl-8-4v8z", x, y)
 	}
 	p.put(`</g>`)
 	p.put(`<path class="head" fill="`, lineColor, `" d="`, heads.String(), `"/>`)
+	f.writeBeads(p)
 	for i := range f.vs {
 		if v := &f.vs[i]; v.kind == dummy && len(v.text.lines) > 0 {
 			p.text(&v.text, f.x(i), v.y-v.up+1, "soft")
 		}
+	}
+}
+
+// writeBeads writes the tokens that lie on arrows, see [Options].Steady.
+func (f *figure) writeBeads(p *pen) {
+	if !f.o.Steady {
+		return
+	}
+	for i := range f.edges {
+		e := &f.edges[i]
+		c := e.flow.condition
+		if !e.flow.implicit || e.torn || f.tokens(int(c)) == 0 {
+			continue
+		}
+		x, y := f.route(i).middle()
+		p.put(`<g class="condition" data-name="`, escape(f.n.ConditionName(c)), `"><title>`, escape(f.tipOf(c)),
+			`</title><circle class="circle" cx="`, x, `" cy="`, y, `" r="`, beadSize, `" fill="`, bgColor, `" stroke="`, lineColor,
+			`" stroke-width="1.4"/>`)
+		writeTokens(p, int(f.tokens(int(c))), x, y, beadSize)
+		p.put(`</g>`)
 	}
 }
 
@@ -168,9 +191,9 @@ func (f *figure) writeRegion(p *pen, i int, opacity string) {
 		escape("canceled when "+f.label(name)+" completes"), `</title>`)
 	for _, border := range []bool{true, false} {
 		if border {
-			p.put(`<g fill="none" stroke="`, tints[tint], `" stroke-width="3" style="stroke:var(--r`, tint, `)">`)
+			p.put(`<g class="edge`, tint, `" fill="none" stroke="`, tints[tint], `" stroke-width="3">`)
 		} else {
-			p.put(`<g fill="`, tints[tint], `" style="fill:var(--r`, tint, `)">`)
+			p.put(`<g class="tint`, tint, `" fill="`, tints[tint], `">`)
 		}
 		for k := range slabs {
 			s := &slabs[k]
