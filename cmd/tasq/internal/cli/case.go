@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -52,7 +53,7 @@ func (a *app) caseStart() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.object(rowOfCase(c))
+				return a.object(record.OfCase(c))
 			})
 		}
 		return a.say("%s", result.Case)
@@ -85,7 +86,7 @@ func (a *app) caseCancel() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				return a.object(rowOfCase(c))
+				return a.object(record.OfCase(c))
 			}
 			return a.say("case %s of %s is %s", c.ID, c.Workflow, c.State)
 		})

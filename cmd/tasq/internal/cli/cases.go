@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -57,7 +58,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		return r.Cases(ctx, f)
 	}
 	id := func(c *state.Case) string { return c.ID.String() }
-	return rows(l, t, read, id, rowOfCase, func(c *state.Case) ([]string, error) {
+	return rows(l, t, read, id, record.OfCase, func(c *state.Case) ([]string, error) {
 		parent, as := "", ""
 		if !c.Parent.IsZero() {
 			parent, as = names.of(c.Parent), c.Label()

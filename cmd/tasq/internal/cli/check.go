@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store"
@@ -273,7 +274,7 @@ func (c *checks) file(f *check.File, out report) error {
 // end says what is left to say, and with which code the command ends.
 func (c *checks) end() error {
 	if c.witness != "" {
-		text := plural(len(c.written), "scenario file") + " written to " + c.witness
+		text := printable.Plural(len(c.written), "scenario file") + " written to " + c.witness
 		if c.unwritten > 0 {
 			text += fmt.Sprintf("; %d could not be written", c.unwritten)
 		}

@@ -205,7 +205,7 @@ func (c *conversion) lost(n *model.Net) []pnml.Note {
 	if len(n.Labels) > 0 && (c.form == "pnml" || c.form == "net") {
 		notes = append(notes, pnml.Note{Code: pnml.NotCarried, Element: fmt.Sprintf("net %q", n.Name),
 			Text: fmt.Sprintf("%s for people; the names that are made of them or of the ids are written",
-				plural(len(n.Labels), "label"))})
+				printable.Plural(len(n.Labels), "label"))})
 	}
 	if n.Workflow == nil || c.form == "net" {
 		return notes

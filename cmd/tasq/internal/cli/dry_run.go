@@ -7,8 +7,8 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/state"
 )
 
 // dryRun says what a command would do. It takes the ownership of the database for that, so no other process may have it.
@@ -40,20 +40,13 @@ func (a *app) preview(p engine.Preview) error {
 		return a.say("the command would change nothing")
 	}
 	for _, t := range p.Trees {
-		s := newStory(t.Tree, t.Tree.Root)
-		t.Tree.Each(func(c *state.Case) {
-			for it := range c.Items.All() {
-				s.items[it.ID] = it
-			}
-			for j := range c.Jobs.All() {
-				s.jobs[j.ID] = j
-			}
-		})
+		s := story.New(t.Tree, t.Tree.Root)
+		s.Know(t.Tree)
 		if err := a.say("would change case %s of %s:", t.Tree.Root, t.Tree.Case(t.Tree.Root).Workflow); err != nil {
 			return err
 		}
 		for _, c := range t.Changes {
-			line, _ := s.tell(c, now())
+			line, _ := s.Tell(c, now())
 			if err := a.say("    %s", printable.Line(line)); err != nil {
 				return err
 			}

@@ -2,15 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 func (a *app) events() *cobra.Command {
@@ -50,26 +49,8 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 		return r.Messages(ctx, f)
 	}
 	id := func(m *state.Message) string { return m.ID.String() }
-	return rows(l, t, read, id, rowOfEvent, func(m *state.Message) ([]string, error) {
-		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), brief(m.Value, 40)}
+	return rows(l, t, read, id, record.OfEvent, func(m *state.Message) ([]string, error) {
+		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), printable.Brief(m.Value, 40)}
 		return cells, names.err
 	})
-}
-
-// eventRow is the JSON form of an event that was sent.
-type eventRow struct {
-	ID    workitem.MessageID `json:"id"`
-	Name  string             `json:"name"`
-	Topic bool               `json:"topic,omitempty"`
-	Case  workitem.CaseID    `json:"case"`
-	By    string             `json:"by,omitempty"`
-	Sent  time.Time          `json:"sent"`
-	Step  workitem.StepID    `json:"step,omitzero"` // that took it
-	Taken time.Time          `json:"taken,omitzero"`
-	Value json.RawMessage    `json:"value,omitempty"`
-}
-
-func rowOfEvent(m *state.Message) eventRow {
-	return eventRow{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
-		Taken: m.Taken, Value: m.Value}
 }

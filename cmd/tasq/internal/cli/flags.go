@@ -48,7 +48,7 @@ func (a *app) normalize(root *cobra.Command, args []string) []string {
 // flagError says what a wrong flag was probably meant to be.
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		value := printable.Line(brief([]byte(invalid.GetValue()), 40))
+		value := printable.Line(printable.Brief([]byte(invalid.GetValue()), 40))
 		return usagef("--%s %s: %w", invalid.GetFlag().Name, value, wanted(invalid))
 	}
 	unknown := (*pflag.NotExistError)(nil)
@@ -205,22 +205,13 @@ func checkJSON(text []byte) error {
 	line, column := place(text, at)
 	rest, _, _ := bytes.Cut(text[at:], []byte("\n"))
 	return fmt.Errorf("it is not JSON, from line %d column %d on: %s: %w; mind your shell's quotes", line, column,
-		printable.Line(brief(rest, 20)), syntax)
+		printable.Line(printable.Brief(rest, 20)), syntax)
 }
 
 // place is the line and column of a byte, both from 1.
 func place(text []byte, at int) (line, column int) {
 	before := text[:at]
 	return 1 + bytes.Count(before, []byte("\n")), at - bytes.LastIndexByte(before, '\n')
-}
-
-// brief is the beginning of a text.
-func brief(text []byte, most int) string {
-	r := []rune(string(text))
-	if len(r) <= most {
-		return string(r)
-	}
-	return string(r[:most]) + "…"
 }
 
 // changed lists the flags that the user gave.

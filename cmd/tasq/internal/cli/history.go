@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -11,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 func (a *app) history() *cobra.Command {
@@ -49,7 +49,7 @@ func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, afte
 	if err != nil {
 		return fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	told := teller{a: a, story: newStory(tree, c.ID), begun: c.Created, after: after}
+	told := teller{a: a, story: story.New(tree, c.ID), begun: c.Created, after: after}
 	filter := store.JournalFilter{Root: c.Root, Limit: pageSize}
 	for {
 		entries, err := r.Journal(ctx, filter)
@@ -71,37 +71,25 @@ func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, afte
 // teller prints a story.
 type teller struct {
 	a     *app
-	story *story
+	story *story.Story
 	begun time.Time
 	after int64
-}
-
-// historyRow is the JSON form of one event of a history.
-type historyRow struct {
-	Seq     int64           `json:"seq"` // position of the command in the journal
-	At      time.Time       `json:"at"`
-	Command string          `json:"command"`
-	By      string          `json:"by,omitempty"`
-	Key     string          `json:"key,omitempty"`
-	Case    workitem.CaseID `json:"case"`
-	Text    string          `json:"text"`
-	Event   json.RawMessage `json:"event"`
 }
 
 func (t *teller) entry(e *store.Entry) error {
 	var b strings.Builder
 	shown := false
 	for _, event := range e.Changes {
-		line, ours := t.story.tell(event, e.At)
+		line, ours := t.story.Tell(event, e.At)
 		if !ours || e.Seq <= t.after {
 			continue
 		}
 		if t.a.output == "json" {
 			if e, ok := event.(*state.StepOpened); ok {
-				event = &state.StepOpened{Step: withoutSecret(e.Step)}
+				event = &state.StepOpened{Step: record.WithoutSecret(e.Step)}
 			}
-			stored := state.AppendChanges(nil, []state.Change{event}, t.story.tree)
-			err := t.a.object(historyRow{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: subject(event),
+			stored := state.AppendChanges(nil, []state.Change{event}, t.story.Tree())
+			err := t.a.object(record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: story.Subject(event),
 				Text: line, Event: stored[1 : len(stored)-1]})
 			if err != nil {
 				return err
@@ -122,7 +110,7 @@ func (t *teller) entry(e *store.Entry) error {
 // asked says which command an entry is.
 func (t *teller) asked(e *store.Entry) string {
 	if e.By != "" {
-		return t.story.naming(e.Command) + " (by " + e.By + ")"
+		return t.story.Naming(e.Command) + " (by " + e.By + ")"
 	}
-	return t.story.naming(e.Command)
+	return t.story.Naming(e.Command)
 }

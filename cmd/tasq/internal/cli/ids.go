@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -59,7 +60,7 @@ func checkID(kind idKind, word string) error {
 		return nil
 	}
 	return usagef("%q is not the id of a %s, nor the beginning of one; ids have %d characters, as in "+
-		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", brief([]byte(word), 40), kind.what, idLength, leastID)
+		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.what, idLength, leastID)
 }
 
 // resolve puts the id that a word is, or that it begins, into id; no word leaves it as it is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -74,7 +75,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		case err != nil:
 			return err
 		case !all || q.dryRun:
-			return a.say("%s would be acted on; repeat the command with --all", plural(len(targets), "incident"))
+			return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), "incident"))
 		case len(targets) == 0:
 			return a.say("there is no incident that matches")
 		}
@@ -122,7 +123,7 @@ func (a *app) allIncidents(ctx context.Context, q *asking, targets []string) err
 	if a.output == "json" {
 		err = a.object(result)
 	} else {
-		err = a.say("%s done, %d refused", plural(result.Done, "incident"), len(result.Refused))
+		err = a.say("%s done, %d refused", printable.Plural(result.Done, "incident"), len(result.Refused))
 	}
 	if err == nil && len(result.Refused) > 0 {
 		err = &exitError{ExitRefused, errors.New("")}

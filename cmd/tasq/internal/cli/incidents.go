@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -91,7 +91,7 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 			return err
 		}
 		if a.output == "json" {
-			if err := a.object(rowOfIncident(i)); err != nil {
+			if err := a.object(record.OfIncident(i)); err != nil {
 				return err
 			}
 			continue
@@ -113,22 +113,4 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 		return nil
 	}
 	return t.flush()
-}
-
-// incidentRow is the JSON form of an incident.
-type incidentRow struct {
-	ID      workitem.JobID    `json:"id"`
-	Kind    string            `json:"kind"`
-	Case    workitem.CaseID   `json:"case"`
-	Root    workitem.CaseID   `json:"root"`
-	Task    string            `json:"task,omitempty"`
-	Item    workitem.ID       `json:"item,omitzero"`
-	Child   workitem.CaseID   `json:"child,omitzero"`
-	Failure *workitem.Failure `json:"failure,omitempty"`
-	Since   time.Time         `json:"since"`
-}
-
-func rowOfIncident(i *store.Incident) incidentRow {
-	return incidentRow{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
-		Failure: i.Failure, Since: i.Since}
 }

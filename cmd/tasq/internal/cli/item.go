@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -69,7 +70,7 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 				return err
 			}
 			if a.output == "json" {
-				return a.object(rowOfItem(it))
+				return a.object(record.OfItem(it))
 			}
 			return a.say("work item %s (%s/%s) is %s", it.ID, it.Workflow, it.Label(), it.State)
 		})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -65,7 +66,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 		return r.Items(ctx, f)
 	}
 	id := func(it *store.ItemRow) string { return it.ID.String() }
-	return rows(l, t, read, id, rowOfItem, func(it *store.ItemRow) ([]string, error) {
+	return rows(l, t, read, id, record.OfItem, func(it *store.ItemRow) ([]string, error) {
 		cells := []string{names.item(it.ID), names.of(it.Case), names.path(it), it.State.String(),
 			number(int64(it.Attempt)), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, failed(it.Failure)}
 		return cells, names.err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -80,7 +81,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 		return r.Jobs(ctx, f)
 	}
 	id := func(j *state.Job) string { return j.ID.String() }
-	return rows(l, t, read, id, rowOfJob, func(j *state.Job) ([]string, error) {
+	return rows(l, t, read, id, record.OfJob, func(j *state.Job) ([]string, error) {
 		owner, err := ownerOf(ctx, r, j)
 		if err != nil {
 			return nil, err

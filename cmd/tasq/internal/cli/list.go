@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -111,7 +113,7 @@ func (l *listing) check(cmd *cobra.Command) error {
 	}
 	if l.after != "" {
 		if _, err := workitem.ParseID(l.after); err != nil {
-			return usagef("--after %q is not the id of a row; a listing that has more says how to go on", brief([]byte(l.after), 40))
+			return usagef("--after %q is not the id of a row; a listing that has more says how to go on", printable.Brief([]byte(l.after), 40))
 		}
 	}
 	if !l.counts {
@@ -230,7 +232,7 @@ func (l *listing) count(ctx context.Context, r store.Reader, what string, wanted
 		}
 		seen = true
 		if l.a.output == "json" {
-			if err := l.a.object(countRow{c.What, c.Workflow, c.Task, c.State, c.N}); err != nil {
+			if err := l.a.object(record.Count{What: c.What, Workflow: c.Workflow, Task: c.Task, State: c.State, N: c.N}); err != nil {
 				return err
 			}
 			continue

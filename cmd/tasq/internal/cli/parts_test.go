@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -109,7 +110,7 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &state.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
 	other := workitem.CaseID{2}
-	s := newStory(state.NewTree(c), c.ID)
+	s := story.New(state.NewTree(c), c.ID)
 	draft, _ := c.Net.TaskByName("draft")
 	a, _ := c.Net.ConditionByName("a")
 	first := &workitem.Item{ID: workitem.ID{3}, Case: c.ID, Task: "draft", Generation: 2, Number: 1, Attempt: 1}
@@ -154,13 +155,13 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 			`case of w opened with 1, priority 3, restarts 08000000-0000-0000-0000-000000000000, asked: {"retry":{"attempts":2}}`},
 		{&state.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
 	} {
-		line, ours := s.tell(step.event, at)
+		line, ours := s.Tell(step.event, at)
 		require.True(t, ours)
 		require.Equal(t, step.want, line)
 	}
-	_, ours := s.tell(&state.CaseBegun{Case: other}, at)
+	_, ours := s.Tell(&state.CaseBegun{Case: other}, at)
 	require.False(t, ours, "another case's event is not part of the story")
-	require.Equal(t, "item complete draft.2.1, case cancel x", s.naming("item complete "+first.ID.String()+", case cancel x"))
+	require.Equal(t, "item complete draft.2.1, case cancel x", s.Naming("item complete "+first.ID.String()+", case cancel x"))
 }
 
 func compiled(t *testing.T) *net.Net {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -43,7 +44,7 @@ func (a *app) caseResume() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				return a.object(rowOfCase(c))
+				return a.object(record.OfCase(c))
 			}
 			return a.say("case %s of %s goes on: it is %s", c.ID, c.Workflow, c.State)
 		})
@@ -91,7 +92,7 @@ func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
 				return err
 			}
 			if a.output == "json" {
-				return a.object(rowOfItem(it))
+				return a.object(record.OfItem(it))
 			}
 			return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
 		})

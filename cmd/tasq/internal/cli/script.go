@@ -221,7 +221,7 @@ func (s *scripts) file(ctx context.Context, f *scenario.File) error {
 		}
 	}
 	if s.verbose && s.a.output != "json" {
-		fmt.Fprintf(s.a.Out, "%-8s %s (%s)\n", status, f.Name, plural(len(f.Commands), "command"))
+		fmt.Fprintf(s.a.Out, "%-8s %s (%s)\n", status, f.Name, printable.Plural(len(f.Commands), "command"))
 	}
 	return nil
 }
@@ -338,21 +338,21 @@ func (s *scripts) summary() error {
 	if s.a.output == "json" {
 		return err
 	}
-	text := plural(s.files, "file") + ", " + plural(s.commands, "command")
+	text := printable.Plural(s.files, "file") + ", " + printable.Plural(s.commands, "command")
 	if s.updated > 0 {
-		text += fmt.Sprintf(", %s updated", plural(s.updated, "file"))
+		text += fmt.Sprintf(", %s updated", printable.Plural(s.updated, "file"))
 	}
 	if s.mismatches > 0 {
-		text += fmt.Sprintf(", %s in %s", plural(s.mismatches, "mismatch"), plural(s.wrong, "file"))
+		text += fmt.Sprintf(", %s in %s", printable.Plural(s.mismatches, "mismatch"), printable.Plural(s.wrong, "file"))
 	}
 	if s.broken > 0 {
-		text += fmt.Sprintf(", %s not whole", plural(s.broken, "database"))
+		text += fmt.Sprintf(", %s not whole", printable.Plural(s.broken, "database"))
 	}
 	if s.unread > 0 {
-		text += fmt.Sprintf(", %s not run", plural(s.unread, "file"))
+		text += fmt.Sprintf(", %s not run", printable.Plural(s.unread, "file"))
 	}
 	if s.skipped > 0 {
-		text += fmt.Sprintf(", %s skipped", plural(s.skipped, "file"))
+		text += fmt.Sprintf(", %s skipped", printable.Plural(s.skipped, "file"))
 	}
 	status := "ok: "
 	if err != nil {

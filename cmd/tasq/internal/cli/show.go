@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -76,7 +77,7 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 	}
 	c = tree.Case(c.ID)
 	if a.output == "json" {
-		return a.object(rowOfCase(c))
+		return a.object(record.OfCase(c))
 	}
 	line := fmt.Sprintf("case %s of %s is %s", c.ID, c.Workflow, c.State)
 	if c.Failure != nil {
@@ -92,7 +93,7 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 func (a *app) showParts(c *state.Case) error {
 	for p, n := range c.Marking {
 		if n > 0 {
-			if err := a.say("  %s in %s", plural(int(n), "token"), c.Net.ConditionName(net.ConditionID(p))); err != nil {
+			if err := a.say("  %s in %s", printable.Plural(int(n), "token"), c.Net.ConditionName(net.ConditionID(p))); err != nil {
 				return err
 			}
 		}

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -52,7 +51,7 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		return r.Steps(ctx, f)
 	}
 	id := func(s *workitem.Step) string { return s.ID.String() }
-	return rows(l, t, read, id, rowOfStep, func(s *workitem.Step) ([]string, error) {
+	return rows(l, t, read, id, record.OfStep, func(s *workitem.Step) ([]string, error) {
 		of, err := stepOwner(ctx, r, s, labels)
 		if err != nil {
 			return nil, err
@@ -65,7 +64,7 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 		if s.State == workitem.StepWaiting && !s.Due.IsZero() {
 			in = printable.Duration(s.Due.Sub(at))
 		}
-		result := brief(withoutSecret(s).Result, 40)
+		result := printable.Brief(record.WithoutSecret(s).Result, 40)
 		if s.Failure != nil {
 			result = failed(s.Failure)
 		}
@@ -87,46 +86,4 @@ func stepOwner(ctx context.Context, r store.Reader, s *workitem.Step, labels map
 	}
 	labels[s.Item] = it.Workflow + "/" + it.Label()
 	return labels[s.Item], nil
-}
-
-// stepRow is the JSON form of a step.
-type stepRow struct {
-	ID      workitem.StepID `json:"id"`
-	Name    string          `json:"name"`
-	Kind    string          `json:"kind"`
-	State   string          `json:"state"`
-	Case    workitem.CaseID `json:"case"`
-	Job     workitem.JobID  `json:"job"`
-	Item    workitem.ID     `json:"item,omitzero"`
-	Target  string          `json:"target,omitempty"`
-	Topic   bool            `json:"topic,omitempty"`
-	Attempt int             `json:"attempt,omitempty"`
-	Child   workitem.CaseID `json:"child,omitzero"`
-	Copied  bool            `json:"copied,omitempty"`
-	Due     time.Time       `json:"due,omitzero"`
-	Created time.Time       `json:"created"`
-	Ended   time.Time       `json:"ended,omitzero"`
-	Input   json.RawMessage `json:"input,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-
-	Failure *workitem.Failure `json:"failure,omitempty"`
-}
-
-func rowOfStep(s *workitem.Step) stepRow {
-	s = withoutSecret(s)
-	return stepRow{
-		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
-		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
-		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: s.Result, Failure: s.Failure,
-	}
-}
-
-// withoutSecret leaves out the text of a token: whoever has it may send the event.
-func withoutSecret(s *workitem.Step) *workitem.Step {
-	if s.Kind != workitem.StepToken {
-		return s
-	}
-	shown := *s
-	shown.Result = nil
-	return &shown
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -160,7 +161,7 @@ func (t *table) colored(i int, cell string) string {
 // failed writes a failure for a table.
 func failed(f *workitem.Failure) string {
 	const most = 100
-	return brief([]byte(f.String()), most)
+	return printable.Brief([]byte(f.String()), most)
 }
 
 // object prints one JSON object on a line.
@@ -178,3 +179,5 @@ func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.Out, printable.Lines(fmt.Sprintf(format, args...)))
 	return err
 }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

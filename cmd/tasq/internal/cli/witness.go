@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
@@ -74,5 +75,5 @@ func witnessName(f *check.File, n *check.Net, finding verify.Finding) string {
 		}
 		return '_'
 	}
-	return brief([]byte(strings.Map(clean, strings.Join(parts, "."))), 200)
+	return printable.Brief([]byte(strings.Map(clean, strings.Join(parts, "."))), 200)
 }

@@ -1,8 +1,10 @@
-package cli
+// Package record has the JSON forms of what a database holds: of a case, a work item, a job and so on. The command tasq prints
+// them, and the JSON API of the pages answers with them. Field names are stable; a field with nothing in it is left out. Times are ISO 8601 in
+// UTC.
+package record
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/tasq-dev/tasq/net"
@@ -11,10 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The JSON forms of what is listed. Field names are stable; a field with nothing in it is left out. Times are ISO 8601
-// in UTC.
-
-type caseRow struct {
+// Case is the JSON form of a case.
+type Case struct {
 	ID          workitem.CaseID `json:"id"`
 	Root        workitem.CaseID `json:"root"`
 	Parent      workitem.CaseID `json:"parent,omitzero"`
@@ -29,7 +29,7 @@ type caseRow struct {
 	Created     time.Time       `json:"created"`
 	Ended       time.Time       `json:"ended,omitzero"`
 	Marking     map[string]int  `json:"marking,omitempty"` // tokens by condition
-	Tasks       []taskRow       `json:"tasks,omitempty"`   // those that were ever enabled
+	Tasks       []Task          `json:"tasks,omitempty"`   // those that were ever enabled
 	Input       json.RawMessage `json:"input,omitempty"`
 	Output      json.RawMessage `json:"output,omitempty"`
 
@@ -41,14 +41,16 @@ type caseRow struct {
 	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept for ever
 }
 
-type taskRow struct {
+// Task is the JSON form of a task of a case.
+type Task struct {
 	Name       string `json:"name"`
 	State      string `json:"state"`
 	Generation int    `json:"generation"`
 }
 
-func rowOfCase(c *state.Case) caseRow {
-	row := caseRow{
+// OfCase is the JSON form of a case.
+func OfCase(c *state.Case) Case {
+	row := Case{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Caller: c.Caller, Generation: c.Generation,
 		Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
@@ -64,13 +66,14 @@ func rowOfCase(c *state.Case) caseRow {
 	}
 	for t, task := range c.Tasks {
 		if task.Generation > 0 {
-			row.Tasks = append(row.Tasks, taskRow{c.Net.TaskName(net.TaskID(t)), task.State.String(), task.Generation})
+			row.Tasks = append(row.Tasks, Task{c.Net.TaskName(net.TaskID(t)), task.State.String(), task.Generation})
 		}
 	}
 	return row
 }
 
-type itemRow struct {
+// Item is the JSON form of a work item.
+type Item struct {
 	ID          workitem.ID     `json:"id"`
 	Label       string          `json:"label"` // task.generation.number
 	Case        workitem.CaseID `json:"case"`
@@ -96,8 +99,9 @@ type itemRow struct {
 	Failure *workitem.Failure `json:"failure,omitempty"`
 }
 
-func rowOfItem(it *store.ItemRow) itemRow {
-	return itemRow{
+// OfItem is the JSON form of a work item.
+func OfItem(it *store.ItemRow) Item {
+	return Item{
 		ID: it.ID, Label: it.Label(), Case: it.Case, Root: it.Root, Workflow: it.Workflow, Task: it.Task,
 		Generation: it.Generation, Number: it.Number, State: it.State.String(), Attempt: it.Attempt,
 		Predecessor: it.Predecessor, Successor: it.Successor, Queue: it.Queue, Priority: it.Priority, By: it.By,
@@ -106,7 +110,8 @@ func rowOfItem(it *store.ItemRow) itemRow {
 	}
 }
 
-type jobRow struct {
+// Job is the JSON form of a job.
+type Job struct {
 	ID         workitem.JobID  `json:"id"`
 	Case       workitem.CaseID `json:"case"`
 	Root       workitem.CaseID `json:"root"`
@@ -131,8 +136,9 @@ type jobRow struct {
 	Failure *workitem.Failure `json:"failure,omitempty"`
 }
 
-func rowOfJob(j *state.Job) jobRow {
-	return jobRow{
+// OfJob is the JSON form of a job.
+func OfJob(j *state.Job) Job {
+	return Job{
 		ID: j.ID, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item, Kind: j.Kind,
 		Name: j.Name, Queue: j.Queue, Priority: j.Priority, State: j.State.String(), Due: j.Due, Attempt: j.Attempt,
 		Crashes: j.Crashes, Owner: j.Owner, Lease: j.Lease, Detached: j.Detached, Created: j.Created, Ended: j.Ended,
@@ -140,12 +146,11 @@ func rowOfJob(j *state.Job) jobRow {
 	}
 }
 
-type countRow struct {
+// Count is the JSON form of a number of things in one state.
+type Count struct {
 	What     string `json:"what"` // case, item or job
 	Workflow string `json:"workflow"`
 	Task     string `json:"task,omitempty"`
 	State    string `json:"state"`
 	N        int64  `json:"n"`
 }
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,4 +1,6 @@
-package cli
+// Package story puts what happened to a case into words: one sentence for each change of its journal. The history of the command
+// and of the pages, and the previews of commands, are made of them.
+package story
 
 import (
 	"bytes"
@@ -13,9 +15,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// story puts the events of a case's journal into words. It is told every event of the tree in order, since later ones
+// Story puts the events of a case's journal into words. It is told every event of the tree in order, since later ones
 // name items and jobs by their ids alone.
-type story struct {
+type Story struct {
 	tree  *state.Tree
 	top   workitem.CaseID // whose story it is; its descendants belong to it
 	items map[workitem.ID]*workitem.Item
@@ -24,14 +26,30 @@ type story struct {
 	mail  map[workitem.MessageID]*state.Message
 }
 
-func newStory(tree *state.Tree, top workitem.CaseID) *story {
-	return &story{tree: tree, top: top,
+// New begins the story of a case, and of its descendants, in a tree.
+func New(tree *state.Tree, top workitem.CaseID) *Story {
+	return &Story{tree: tree, top: top,
 		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*state.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), mail: make(map[workitem.MessageID]*state.Message)}
 }
 
-// subject is the case that an event is about.
-func subject(e state.Change) workitem.CaseID {
+// Tree is the tree of the case.
+func (s *Story) Tree() *state.Tree { return s.tree }
+
+// Know gives the story the items and jobs that were there before its first change.
+func (s *Story) Know(tree *state.Tree) {
+	tree.Each(func(c *state.Case) {
+		for it := range c.Items.All() {
+			s.items[it.ID] = it
+		}
+		for j := range c.Jobs.All() {
+			s.jobs[j.ID] = j
+		}
+	})
+}
+
+// Subject is the case that an event is about.
+func Subject(e state.Change) workitem.CaseID {
 	switch e := e.(type) {
 	case *state.CaseOpened:
 		return e.Case.ID
@@ -75,7 +93,7 @@ func subject(e state.Change) workitem.CaseID {
 
 // path names a case relative to the one whose story it is: "" for itself, "print.1.2" for its child, and so on. It
 // reports false for a case that is not part of the story.
-func (s *story) path(id workitem.CaseID) (string, bool) {
+func (s *Story) path(id workitem.CaseID) (string, bool) {
 	var steps []string
 	for id != s.top {
 		c := s.tree.Case(id)
@@ -88,9 +106,9 @@ func (s *story) path(id workitem.CaseID) (string, bool) {
 	return strings.Join(steps, "/"), true
 }
 
-// tell returns one line about an event; false if it belongs to another case.
-func (s *story) tell(e state.Change, at time.Time) (string, bool) {
-	id := subject(e)
+// Tell returns one line about an event; false if it belongs to another case.
+func (s *Story) Tell(e state.Change, at time.Time) (string, bool) {
+	id := Subject(e)
 	line := s.words(e, at)
 	path, ours := s.path(id)
 	if path != "" {
@@ -99,7 +117,7 @@ func (s *story) tell(e state.Change, at time.Time) (string, bool) {
 	return line, ours
 }
 
-func (s *story) words(e state.Change, at time.Time) string {
+func (s *Story) words(e state.Change, at time.Time) string {
 	switch e := e.(type) {
 	case *state.CaseOpened:
 		return caseOpened(e.Case)
@@ -119,7 +137,7 @@ func (s *story) words(e state.Change, at time.Time) string {
 		return fmt.Sprintf("%s put a token into %s", s.task(e.Case, e.Task), s.conditions(e.Case, e.Into))
 	case *state.Removed:
 		return fmt.Sprintf("%s emptied %s of its cancellation region (%s)", s.task(e.Case, e.Task),
-			s.conditions(e.Case, []net.ConditionID{e.From}), plural(int(e.Tokens), "token"))
+			s.conditions(e.Case, []net.ConditionID{e.From}), printable.Plural(int(e.Tokens), "token"))
 	case *state.ItemOpened:
 		s.items[e.Item.ID] = e.Item
 		return s.itemOpened(e.Item, at)
@@ -161,7 +179,7 @@ func caseOpened(c *state.Case) string {
 	return line + showing(", asked: ", c.Options)
 }
 
-func (s *story) caseEnded(e *state.CaseEnded) string {
+func (s *Story) caseEnded(e *state.CaseEnded) string {
 	line := "case " + e.State.String() + showing(" with ", e.Output)
 	if e.Failure != nil {
 		line += ": " + e.Failure.String()
@@ -175,7 +193,7 @@ func (s *story) caseEnded(e *state.CaseEnded) string {
 	return line
 }
 
-func (s *story) taskMoved(e *state.TaskMoved) string {
+func (s *Story) taskMoved(e *state.TaskMoved) string {
 	name := s.task(e.Case, e.Task)
 	switch e.To {
 	case state.TaskEnabled:
@@ -193,7 +211,7 @@ func (s *story) taskMoved(e *state.TaskMoved) string {
 	return name + " " + e.To.String()
 }
 
-func (s *story) itemOpened(it *workitem.Item, at time.Time) string {
+func (s *Story) itemOpened(it *workitem.Item, at time.Time) string {
 	line := "item " + it.Label() + " created"
 	if it.Attempt > 1 {
 		line += fmt.Sprintf(", attempt %d", it.Attempt)
@@ -210,7 +228,7 @@ func (s *story) itemOpened(it *workitem.Item, at time.Time) string {
 	return line + showing(" with ", it.Input)
 }
 
-func (s *story) itemMoved(e *state.ItemMoved) string {
+func (s *Story) itemMoved(e *state.ItemMoved) string {
 	line := "item " + s.item(e.Item) + " " + e.To.String()
 	if e.To == workitem.Initialized {
 		line = "item " + s.item(e.Item) + " reset"
@@ -224,7 +242,7 @@ func (s *story) itemMoved(e *state.ItemMoved) string {
 	return line + showing(" with ", e.Output)
 }
 
-func (s *story) jobMoved(e *state.JobMoved, at time.Time) string {
+func (s *Story) jobMoved(e *state.JobMoved, at time.Time) string {
 	known := s.jobs[e.Job]
 	line := "job"
 	renewed := false
@@ -249,7 +267,7 @@ func (s *story) jobMoved(e *state.JobMoved, at time.Time) string {
 	case state.JobPending:
 		line += " put back" + due(e.Due, at)
 		if e.Crashes > 0 {
-			line += fmt.Sprintf(" (%s so far)", plural(e.Crashes, "crash"))
+			line += fmt.Sprintf(" (%s so far)", printable.Plural(e.Crashes, "crash"))
 		}
 	default:
 		line += " " + e.To.String()
@@ -261,7 +279,7 @@ func (s *story) jobMoved(e *state.JobMoved, at time.Time) string {
 }
 
 // job names a job by what it does and what owns it: "timer timeout of draft.1.1".
-func (s *story) job(j *state.Job) string {
+func (s *Story) job(j *state.Job) string {
 	what := j.Kind
 	if j.Name != "" {
 		what += " " + j.Name
@@ -275,18 +293,18 @@ func (s *story) job(j *state.Job) string {
 	return "job " + what + " of the case"
 }
 
-func (s *story) item(id workitem.ID) string {
+func (s *Story) item(id workitem.ID) string {
 	if it := s.items[id]; it != nil {
 		return it.Label()
 	}
 	return id.String()
 }
 
-func (s *story) task(id workitem.CaseID, t net.TaskID) string {
+func (s *Story) task(id workitem.CaseID, t net.TaskID) string {
 	return "task " + s.tree.Case(id).Net.TaskName(t)
 }
 
-func (s *story) conditions(id workitem.CaseID, list []net.ConditionID) string {
+func (s *Story) conditions(id workitem.CaseID, list []net.ConditionID) string {
 	c := s.tree.Case(id)
 	names := make([]string, len(list))
 	for i, p := range list {
@@ -304,7 +322,7 @@ func showing(before string, payload []byte) string {
 	if json.Compact(&b, payload) == nil {
 		payload = b.Bytes()
 	}
-	return before + brief(payload, 60)
+	return before + printable.Brief(payload, 60)
 }
 
 func due(due, at time.Time) string {
@@ -314,19 +332,9 @@ func due(due, at time.Time) string {
 	return ", due in " + due.Sub(at).Round(time.Millisecond).String()
 }
 
-func plural(n int, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "sh"), strings.HasSuffix(what, "ch"):
-		what += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// naming puts the names of items into a command, which has their ids: "item complete 0197…" becomes "item complete
+// Naming puts the names of items into a command, which has their ids: "item complete 0197…" becomes "item complete
 // draft.1.1".
-func (s *story) naming(command string) string {
+func (s *Story) Naming(command string) string {
 	fields := strings.Fields(command)
 	for i, word := range fields {
 		bare := strings.TrimSuffix(word, ",")

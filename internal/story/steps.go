@@ -1,4 +1,4 @@
-package cli
+package story
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // step names a step by what it does and which job it belongs to: "step charge of order.1.1".
-func (s *story) step(st *workitem.Step) string {
+func (s *Story) step(st *workitem.Step) string {
 	name := "step " + st.Name
 	switch j := s.jobs[st.Job]; {
 	case j == nil:
@@ -21,7 +21,7 @@ func (s *story) step(st *workitem.Step) string {
 	return name
 }
 
-func (s *story) stepOpened(st *workitem.Step, at time.Time) string {
+func (s *Story) stepOpened(st *workitem.Step, at time.Time) string {
 	line := s.step(st)
 	switch {
 	case st.Copied:
@@ -35,7 +35,7 @@ func (s *story) stepOpened(st *workitem.Step, at time.Time) string {
 }
 
 // awaited says what a waiting step waits for.
-func (s *story) awaited(st *workitem.Step) string {
+func (s *Story) awaited(st *workitem.Step) string {
 	switch st.Kind {
 	case workitem.StepEvent:
 		if st.Topic {
@@ -52,7 +52,7 @@ func (s *story) awaited(st *workitem.Step) string {
 	return "its time"
 }
 
-func (s *story) stepMoved(e *state.StepMoved, at time.Time) string {
+func (s *Story) stepMoved(e *state.StepMoved, at time.Time) string {
 	known := s.steps[e.Step]
 	if known == nil {
 		return "step " + e.To.String()
@@ -71,7 +71,7 @@ func (s *story) stepMoved(e *state.StepMoved, at time.Time) string {
 	return line
 }
 
-func (s *story) sent(m *state.Message) string {
+func (s *Story) sent(m *state.Message) string {
 	what := "event "
 	if m.Topic {
 		what = "broadcast "
@@ -83,7 +83,7 @@ func (s *story) sent(m *state.Message) string {
 	return line + showing(" with ", m.Value)
 }
 
-func (s *story) taken(e *state.MessageTaken) string {
+func (s *Story) taken(e *state.MessageTaken) string {
 	name, by := "event", "a step"
 	if m := s.mail[e.Message]; m != nil {
 		name += " " + m.Name

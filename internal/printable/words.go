@@ -1,0 +1,26 @@
+package printable
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Brief is the beginning of a text: at most so many characters, and "…" if there are more.
+func Brief(text []byte, most int) string {
+	r := []rune(string(text))
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most]) + "…"
+}
+
+// Plural is a number of things: "1 token", "2 tokens", "3 crashes".
+func Plural(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "sh"), strings.HasSuffix(what, "ch"):
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

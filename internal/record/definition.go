@@ -1,0 +1,65 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// Definition is the JSON form of a definition.
+type Definition struct {
+	Workflow    string    `json:"workflow"`
+	Version     string    `json:"version,omitempty"`
+	Fingerprint string    `json:"fingerprint"`
+	Tasks       []string  `json:"tasks"`
+	Code        bool      `json:"code"` // only the program that has it can run it
+	Live        int64     `json:"live"` // cases that go on
+	Ended       int64     `json:"ended"`
+	Registered  time.Time `json:"registered"`
+	Allows      []string  `json:"allows,omitempty"` // the ways in which it may be unsound
+}
+
+// Definitions are the JSON forms of definitions, by workflow and age, with the numbers of their cases. The error is that of the reader.
+func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) ([]*Definition, error) {
+	rows := make([]*Definition, 0, len(defs))
+	byPrint := make(map[string]*Definition, len(defs))
+	for _, d := range defs {
+		row := &Definition{
+			Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Code: d.Code, Registered: d.Created,
+		}
+		for i := range d.Net.Tasks {
+			row.Tasks = append(row.Tasks, d.Net.Tasks[i].Name)
+		}
+		var document struct{ Allows []string }
+		if json.Unmarshal(d.Document, &document) == nil { // a definition that was given without one allows nothing
+			row.Allows = document.Allows
+		}
+		rows, byPrint[d.Fingerprint] = append(rows, row), row
+	}
+	slices.SortStableFunc(rows, func(a, b *Definition) int {
+		return cmp.Or(strings.Compare(a.Workflow, b.Workflow), a.Registered.Compare(b.Registered))
+	})
+	return rows, countCases(ctx, r, byPrint)
+}
+
+// countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow
+// together.
+func countCases(ctx context.Context, r store.Reader, byPrint map[string]*Definition) error {
+	counts, err := r.CountsByDefinition(ctx, false)
+	for _, c := range counts {
+		switch d := byPrint[c.Fingerprint]; {
+		case d == nil || c.State == "":
+		case c.State == state.CaseStarted.String():
+			d.Live += c.N
+		default:
+			d.Ended += c.N
+		}
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Step is the JSON form of a step.
+type Step struct {
+	ID      workitem.StepID `json:"id"`
+	Name    string          `json:"name"`
+	Kind    string          `json:"kind"`
+	State   string          `json:"state"`
+	Case    workitem.CaseID `json:"case"`
+	Job     workitem.JobID  `json:"job"`
+	Item    workitem.ID     `json:"item,omitzero"`
+	Target  string          `json:"target,omitempty"`
+	Topic   bool            `json:"topic,omitempty"`
+	Attempt int             `json:"attempt,omitempty"`
+	Child   workitem.CaseID `json:"child,omitzero"`
+	Copied  bool            `json:"copied,omitempty"`
+	Due     time.Time       `json:"due,omitzero"`
+	Created time.Time       `json:"created"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+
+	Failure *workitem.Failure `json:"failure,omitempty"`
+}
+
+// OfStep is the JSON form of a step; a token is left out of it.
+func OfStep(s *workitem.Step) Step {
+	s = WithoutSecret(s)
+	return Step{
+		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
+		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
+		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: s.Result, Failure: s.Failure,
+	}
+}
+
+// WithoutSecret leaves out the text of a token: whoever has it may send the event.
+func WithoutSecret(s *workitem.Step) *workitem.Step {
+	if s.Kind != workitem.StepToken {
+		return s
+	}
+	shown := *s
+	shown.Result = nil
+	return &shown
+}
+
+// Event is the JSON form of an event that was sent.
+type Event struct {
+	ID    workitem.MessageID `json:"id"`
+	Name  string             `json:"name"`
+	Topic bool               `json:"topic,omitempty"`
+	Case  workitem.CaseID    `json:"case"`
+	By    string             `json:"by,omitempty"`
+	Sent  time.Time          `json:"sent"`
+	Step  workitem.StepID    `json:"step,omitzero"` // that took it
+	Taken time.Time          `json:"taken,omitzero"`
+	Value json.RawMessage    `json:"value,omitempty"`
+}
+
+// OfEvent is the JSON form of an event.
+func OfEvent(m *state.Message) Event {
+	return Event{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
+		Taken: m.Taken, Value: m.Value}
+}
+
+// Incident is the JSON form of an incident.
+type Incident struct {
+	ID      workitem.JobID    `json:"id"`
+	Kind    string            `json:"kind"`
+	Case    workitem.CaseID   `json:"case"`
+	Root    workitem.CaseID   `json:"root"`
+	Task    string            `json:"task,omitempty"`
+	Item    workitem.ID       `json:"item,omitzero"`
+	Child   workitem.CaseID   `json:"child,omitzero"`
+	Failure *workitem.Failure `json:"failure,omitempty"`
+	Since   time.Time         `json:"since"`
+}
+
+// OfIncident is the JSON form of an incident.
+func OfIncident(i *store.Incident) Incident {
+	return Incident{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
+		Failure: i.Failure, Since: i.Since}
+}
