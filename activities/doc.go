@@ -13,6 +13,6 @@
 // moved), an [Item] or a [Case]. Ready-made answers are [Retry], [Timeout], [CancelAfter], [Escalate], and [All] to combine some.
 //
 // An action that an activity asks for ([Item.Complete] and the like) is done after the activity has returned, and after
-// everybody has been told of the change that the activity answers. Creating a work item or a child case is done at
+// every activity was called for the change that this one answers. Creating a work item or a child case is done at
 // once.
 package activities

@@ -33,7 +33,7 @@ type Effects interface {
 	End(item *workitem.Item, a workitem.Action, reason *workitem.Failure) error
 }
 
-// Cause is what a command comes from, for callbacks that need to know whether anybody asks.
+// Cause is what a command comes from, for callbacks that need to know whether a caller asks.
 type Cause string
 
 const (

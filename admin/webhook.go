@@ -17,7 +17,7 @@ import (
 )
 
 // Webhook answers calls from outside with the event that a step waits for. A step makes a token (step.Token), passes
-// its address on to somebody, and awaits the event; whoever posts to the address sends it, once:
+// its address on, and awaits the event; a caller that posts to the address sends it, once:
 //
 //	mux.Handle("POST /hooks/", http.StripPrefix("/hooks/", admin.Webhook(e, 0)))
 //

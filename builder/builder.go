@@ -80,8 +80,8 @@ const Forever time.Duration = -1
 
 // Keep says how long a case is kept after its end, with its items, jobs, steps, events, its part of the journal, and
 // the idempotency keys of its commands. Then it is removed, with all of them, and its keys are free again. 0 is at
-// once, as soon as its completion handlers have been told; a negative time, as [Forever], is never. A case whose
-// handlers could not be told stays, as one does with a job that was left behind and failed.
+// once, as soon as its completion handlers were called; a negative time, as [Forever], is never. A case whose
+// handlers failed stays, as one does with a job that was left behind and failed.
 //
 // The default is [Forever] for a workflow, and [DefaultKeep] for an action. It holds for cases that end with this
 // definition: those that ended before keep the time that they were given then.

@@ -18,7 +18,7 @@ type Ended[Out any] struct {
 	Case    activities.CaseInfo
 	State   workflow.RunState // completed, failed or canceled
 	Value   Out               // once completed
-	Failure *workitem.Failure // why it failed, or was canceled; nil if nobody said
+	Failure *workitem.Failure // why it failed, or was canceled; nil without a reason
 }
 
 // Completion is what a handler is given in the transaction in which the run ends. Through it the handler runs its own
@@ -32,7 +32,7 @@ type Completion[Out any] struct {
 // Run is the handle of the run that has ended.
 func (c *Completion[Out]) Run() Run[Out] { return Run[Out]{ID: c.Case.ID, d: c.d} }
 
-// HandlerRef is the handle of a completion handler that is given a V by whoever starts the run.
+// HandlerRef is the handle of a completion handler that is given a V by the caller that starts the run.
 type HandlerRef[V any] struct{ h *handler }
 
 // LaterRef is like [HandlerRef] for a handler that a job calls.
@@ -147,7 +147,7 @@ func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[
 	return e, v, err
 }
 
-// Handles declares who may be told of the end of the workflow's cases; a start chooses among them with [OnComplete] and
+// Handles declares the handlers that may be called at the end of the workflow's cases; a start chooses among them with [OnComplete] and
 // [OnCompleteLater]. For a function, or a workflow with a result of a known type, the handler's type of result must be
 // that, or json.RawMessage.
 func Handles(handlers ...AnyHandler) Option {

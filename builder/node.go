@@ -49,7 +49,7 @@ type node struct {
 	of            []*workflow.Definition
 	task          workflow.Task // closures that do not depend on flows
 	notes         []string      // what its closures are, for the document
-	worker        bool          // completed by a worker, or by itself: nobody there can choose a route
+	worker        bool          // completed by a worker, or by itself: no caller can choose a route
 }
 
 func (d *draft) add(n *node) *node {

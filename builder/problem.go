@@ -23,7 +23,7 @@ const (
 	MissingJoin       net.Code = "missing-join"       // several flows in, and no Join
 	MissingSplit      net.Code = "missing-split"      // several flows out, and no Split
 	MissingRoute      net.Code = "missing-route"      // a split that does not know where to go
-	AmbiguousRoute    net.Code = "ambiguous-route"    // a split that is told in two ways where to go
+	AmbiguousRoute    net.Code = "ambiguous-route"    // a split whose route is given in two ways
 	AmbiguousDefault  net.Code = "ambiguous-default"  // a second Otherwise
 	AmbiguousFlow     net.Code = "ambiguous-flow"     // a second condition on one flow
 	StrayRoute        net.Code = "stray-route"        // a condition or Route where nothing is chosen

@@ -31,7 +31,7 @@ func (d *draft) flowsWhere(match func(*flow) bool) []*flow {
 // chooses reports whether the split of a task has a choice.
 func (n *node) chooses(out []*flow) bool { return (n.split == Xor || n.split == Or) && len(out) > 1 }
 
-// checkGates finds joins and splits that nobody has chosen, and splits that nobody, or more than one, tells where to
+// checkGates finds joins and splits without a kind, and splits for which nothing, or more than one thing, decides where to
 // go.
 func (d *draft) checkGates() []net.Problem {
 	var c problems
@@ -94,7 +94,7 @@ func (p *problems) checkChoice(n *node, out []*flow) {
 		p.at(n, MissingRoute, "the %s-split of task %q does not know which of its flows (%s) to take; use "+
 			"When, If and Otherwise on them, or Route", n.split, n.name, flowNames(out))
 	case ways > 1:
-		p.at(n, AmbiguousRoute, "the %s-split of task %q is told in several ways where to go; use one of "+
+		p.at(n, AmbiguousRoute, "the route of the %s-split of task %q is given in several ways; use one of "+
 			"Route, RouteByCaller, and conditions on its flows", n.split, n.name)
 	case n.routeByCaller && n.worker:
 		p.at(n, MissingRoute, "task %q has RouteByCaller, but its items are completed by a worker or by "+
@@ -156,7 +156,7 @@ func (d *draft) router(n *node) Router {
 // askCaller is the route of a task whose caller chooses: it is asked only when the caller has not.
 func askCaller(n *node, out []*flow) Router {
 	return func(context.Context, *activities.Activation) ([]string, error) {
-		return nil, fmt.Errorf("whoever completes task %s must choose among its flows (%s): give workflow.Route",
+		return nil, fmt.Errorf("the caller that completes task %s must choose among its flows (%s): give workflow.Route",
 			n.name, flowNames(out))
 	}
 }

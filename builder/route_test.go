@@ -140,7 +140,7 @@ func TestARouteFunctionOrTheCallerChooses(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "c", got)
 	_, err = x.enabled(t, 1)
-	require.ErrorContains(t, err, "whoever completes task s must choose among its flows (s->a, s->b, s->c)")
+	require.ErrorContains(t, err, "the caller that completes task s must choose among its flows (s->a, s->b, s->c)")
 	_, err = x.enabled(t, 1, workflow.Route())
 	require.Error(t, err, "no flow at all is a choice too, and a wrong one")
 }

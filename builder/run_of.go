@@ -121,7 +121,7 @@ func reasoned(err error, reason *workitem.Failure) error {
 
 func orSilent(f *workitem.Failure) *workitem.Failure {
 	if f == nil {
-		return &workitem.Failure{Code: workitem.CodeError, Message: "nobody said why"}
+		return &workitem.Failure{Code: workitem.CodeError, Message: "no reason was given"}
 	}
 	return f
 }

@@ -54,7 +54,7 @@ type Work[In, Out any] struct {
 
 	Join, Split   Rule   // needed where several flows meet or part
 	Route         Router // for a Split of Xor or Or; nil if its flows say
-	RouteByCaller bool   // whoever completes the item chooses, with the option [Route]
+	RouteByCaller bool   // the caller that completes the item chooses, with the option [Route]
 
 	Policy   workitem.Policy // what an item's final state means for the task; the zero value is workitem.Default
 	Queue    string          // who may do the work; "" is the default queue

@@ -18,7 +18,7 @@ type Workflow[C any] struct {
 	Description string // as [Describe] said; "" if nothing
 }
 
-// Warnings lists what verification says of the net that keeps nobody from using it: what is probably not meant, a
+// Warnings lists what verification says of the net that does not prevent its use: what is probably not meant, a
 // finding that leaves the net weakly sound, [NoOutput] where it is undecided, or [verify.Undecided]. Those that [Silence] names are not
 // among them. It is nil if there is none. An engine logs them when it is opened with the workflow.
 func (w *Workflow[C]) Warnings() []verify.Finding {

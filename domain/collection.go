@@ -105,7 +105,7 @@ func (c Collection[K, V]) Count(ctx context.Context, db DB) (int, error) {
 // Update changes a record in place: f is given the present value and changes it. If f returns an error, nothing is
 // written, and the error is what Update returns, wrapped. The error is [ErrNotFound] if there is no such record.
 //
-// No change by somebody else is lost, within a transaction or without one: if the record was changed since it was read,
+// No change by another is lost, within a transaction or without one: if the record was changed since it was read,
 // it is read again and f is called again. So f should do nothing but change the value. A field that the stored record
 // has and V doesn't is gone after an update.
 func (c Collection[K, V]) Update(ctx context.Context, db DB, key K, f func(*V) error) error {

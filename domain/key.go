@@ -50,7 +50,7 @@ func badKeyType(t reflect.Type) error {
 	return fmt.Errorf("a key can't be of type %v: use a string, an integer, or a type with MarshalText", t)
 }
 
-// checkKey refuses what not every database can keep, or what nobody can mean.
+// checkKey refuses what not every database can keep, or what cannot be meant.
 func checkKey(text string) error {
 	switch {
 	case text == "":

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// malformed explains JSON that isn't a T in words for whoever sent it: as a broken rule of a field where a field is
+// malformed explains JSON that isn't a T in words for its sender: as a broken rule of a field where a field is
 // known.
 func malformed(t reflect.Type, data []byte, err error) error {
 	invalid := &InvalidError{Type: t.String(), Err: err}

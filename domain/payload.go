@@ -32,7 +32,7 @@ func Encode(v any) ([]byte, error) {
 	return write(v)
 }
 
-// Decode reads JSON that comes from outside, and validates it. It is strict, since whoever sent the data can still
+// Decode reads JSON that comes from outside, and validates it. It is strict, since the sender of the data can still
 // mend it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
 // anything that follows the value. The JSON null is T's zero value, and must obey the rules like any other.
 //
@@ -57,7 +57,7 @@ func Decode[T any](data []byte) (T, error) {
 }
 
 // Canonical is [Decode] followed by [Encode], without asking the rules twice: the one form in which a value is stored,
-// whoever wrote the data.
+// the writer of the data.
 func Canonical[T any](data []byte) ([]byte, error) {
 	v, err := Decode[T](data)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// InvalidError says that data breaks the rules of its type, or isn't of its type at all. Whoever sent the data can mend
+// InvalidError says that data breaks the rules of its type, or isn't of its type at all. The sender of the data can correct
 // it. The values aren't in it, since they may be secret and errors are logged.
 type InvalidError struct {
 	Type   string       // the Go type that the data should have been, such as "article.Prompt"

@@ -37,7 +37,7 @@ var (
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
 	ErrBadRoute   = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
 	ErrRunaway    = kernel.ErrRunaway      // the command does not come to an end
-	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to nobody
+	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to none
 	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
 	ErrUnfinished = kernel.ErrUnfinished   // what can be asked of a case that has ended was asked of one that goes on
 	ErrDrift      = registry.ErrDrift

@@ -13,7 +13,7 @@ type Failure struct {
 	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
 	Err     error         // why it failed
 	Name    string        // what failed, for filters that serve several; "" if it has no name
-	Input   any           // what it was given, with its Go type; nil if nobody said
+	Input   any           // what it was given, with its Go type; nil if it is unknown
 
 	// Refused says that the attempt returned a value, which a check, or the rules of its own type, refused. Err is the
 	// reason. Filters are not asked about it: they say which errors are worth another attempt.
@@ -96,8 +96,8 @@ func (p Policy) afford(f Failure) (time.Duration, bool) {
 	if f.Attempt >= p.Attempts {
 		return 0, false
 	}
-	wait, told := Delay(f.Err)
-	if !told {
+	wait, known := Delay(f.Err)
+	if !known {
 		wait = p.spread(p.Wait(f.Attempt))
 	}
 	if p.MaxElapsed > 0 && wait > p.MaxElapsed-max(f.Elapsed, 0) {

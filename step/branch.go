@@ -31,7 +31,7 @@ type branch struct {
 
 	known    bool // its result is: it has returned, or was not chosen
 	err      error
-	taken    bool // somebody asked for its result
+	taken    bool // its result was asked for
 	canceled bool // it was not chosen, before it had returned
 	closed   bool // it was not chosen, after it had returned; it replays
 	joins    []*join
@@ -76,7 +76,7 @@ func (b *Branch[T]) branch() *branch {
 // computes and no more; it doesn't wait for another one, except by [Branch.Wait], [All], [Any] and [Race], since a
 // wait that this package doesn't know of keeps the job in memory.
 //
-// A job ends after its branches have: a branch that nobody asked for the result is waited for when the function returns
+// A job ends after its branches have: a branch whose result was not asked for is waited for when the function returns
 // nil, and its error fails the job. A panic in a branch is an error of it, with the code "panic".
 //
 // Outside a job, fn isn't called, and the branch's result is [ErrNoJob].
@@ -197,7 +197,7 @@ func (r *Run) learn(b *branch, err error) {
 	}
 }
 
-// orphan reports whether a branch has failed and nobody will ask for that any more.
+// orphan reports whether a branch has failed and its error will not be asked for.
 func (b *branch) orphan() bool {
 	return b.known && b.err != nil && !b.taken && (b.parent.known || b.parent.parent == nil)
 }
@@ -223,7 +223,7 @@ func (b *branch) allNames() []string {
 	return names
 }
 
-// join waits for the branches that the function has left behind, and returns the first error that nobody asked for.
+// join waits for the branches that the function has left behind, and returns the first error that was not asked for.
 func (r *Run) join() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 //
 // The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields
 // that JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the
-// step fails, with the code "invalid" or "too-large". A T that JSON can't hold is a mistake that is told of before fn is
+// step fails, with the code "invalid" or "too-large". A T that JSON can't hold is a mistake that is reported before fn is
 // called.
 //
 // If fn fails, and no [Retry] is left, the step has failed: Do returns an [*Error], the first time as when the

@@ -24,7 +24,7 @@ type entry struct {
 	old      bool           // recorded before this run
 	met      bool           // the function has come to it, or need not
 	drop     bool           // it belongs to a branch that was not chosen
-	followed bool           // a choice: it is one that nobody has to wait for
+	followed bool           // a choice: it is one that no branch has to wait for
 	due      int            // the attempt after which the journal said that the next one is due
 	waiter   *branch
 }
@@ -118,7 +118,7 @@ func (r *Run) tell(s *workitem.Step) {
 	}
 	r.note(s)
 	r.turns.moves++
-	if r.idle() { // it was of no use to anybody; the job can't be left in memory for that
+	if r.idle() { // it was of no use; the job can't be left in memory for that
 		r.work.Go(r.suspend)
 	}
 }
@@ -140,7 +140,7 @@ func (r *Run) keep(stored []*workitem.Step) {
 	for _, s := range stored {
 		e := r.entries[s.Name]
 		if e == nil || e.step != nil && e.step.ID == s.ID && (e.step.State.Final() || e.step.Attempt > s.Attempt) {
-			continue // it was told of what came after, before Record returned
+			continue // what came after was reported to it, before Record returned
 		}
 		e.step = s
 		if e.drop && s.State == workitem.StepWaiting {
@@ -159,7 +159,7 @@ func (r *Run) see(t time.Time) {
 	}
 }
 
-// canceled is the record that ends a step that nobody waits for any more.
+// canceled is the record that ends a step that no branch waits for any more.
 func canceled(s *workitem.Step) *workitem.Step {
 	c := *s
 	c.State, c.Due = workitem.StepCanceled, time.Time{}

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ErrLost says that a job is no longer this run's: its lease ran out and somebody else has it, or it was canceled.
+// ErrLost says that a job is no longer this run's: its lease ran out and another run has it, or it was canceled.
 // Nothing of this run is recorded any more.
 var ErrLost = errors.New("the job is no longer this run's")
 
@@ -46,13 +46,13 @@ type Journal interface {
 	// soon without being asked again. The function that is returned waits until they are durable, and returns what Record
 	// would have; it is called at most once, and nothing else that is recorded is asked of the journal before.
 	//
-	// If the run ends and nobody has waited, what is queued is part of the settlement: the job is settled in the
+	// If the run ends without a wait, what is queued is part of the settlement: the job is settled in the
 	// transaction that records it, or in a later one, and is not settled without it.
 	Queue(steps ...*workitem.Step) (wait func() ([]*workitem.Step, error))
 
 	// Suspend records the steps as Record does, and gives the job up until one of its waiting steps ends, in one
 	// transaction; after true, nothing more is asked of the journal. But if a waiting step, recorded now or before, has
-	// ended (or is due) and Watch has not told so yet, it does not give the job up: it returns false, with the steps
+	// ended (or is due) and Watch has not reported it yet, it does not give the job up: it returns false, with the steps
 	// recorded nevertheless, and Watch tells what has ended, before Suspend returns or after.
 	Suspend(ctx context.Context, steps ...*workitem.Step) (stored []*workitem.Step, suspended bool, err error)
 
@@ -72,7 +72,7 @@ type Journal interface {
 	//   - a StepSleep is done;
 	//   - a StepEvent failed with workitem.CodeTimeout;
 	//   - a StepCase failed with workitem.CodeTimeout, and its child is canceled;
-	//   - a StepDo stays waiting, and is told so: its next attempt is due.
+	//   - a StepDo stays waiting, and is reported: its next attempt is due.
 	//
 	// A child that completed makes its step done, with its output; one that failed makes it failed, with the failure;
 	// one that was canceled makes it canceled.

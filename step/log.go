@@ -40,7 +40,7 @@ type line struct {
 
 func emit(lines []line) {
 	for _, l := range lines {
-		_ = l.to.Handle(l.ctx, l.record) // a logger has nobody to tell
+		_ = l.to.Handle(l.ctx, l.record) // a logger has no way to report it
 	}
 }
 

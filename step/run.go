@@ -54,7 +54,7 @@ type Run struct {
 	owed     int                 // of these, those of this attempt of the job, of which none may be left over
 	out      map[string]*verdict // why, for the steps of branches that were not chosen
 	loaded   bool
-	early    []*workitem.Step // told before the journal was read
+	early    []*workitem.Step // reported before the journal was read
 	pending  []*workitem.Step // to be recorded with whatever is recorded next
 	queued   *queued          // the record that the function has gone on without; nil if all records are durable
 	latest   time.Time        // the latest time that a step of this run has seen

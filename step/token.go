@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Token makes a token with which somebody outside can send one event to the case, once: a link in a mail, the address
+// Token makes a token with which one event can be sent to the case from outside, once: a link in a mail, the address
 // that a payment service calls back. It can't be guessed. The same token is returned every time that the job runs.
 //
 //	token, err := step.Token(ctx, "approval link", "approved")

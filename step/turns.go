@@ -27,7 +27,7 @@ type turns struct {
 	echoing    int              // branches that run, and got their latest answer from the history
 	waits      int              // branches parked for a step; the other parked ones wait for these
 	moves      int              // changes since the beginning
-	suspending bool             // somebody is in Journal.Suspend
+	suspending bool             // a branch is in Journal.Suspend
 	opening    []*workitem.Step // to be recorded by the Suspend that comes next
 	hushed     []chan struct{}  // the gated branches
 	deciding   []int            // of these, the depths of those that choose
@@ -90,7 +90,7 @@ func (r *Run) admit() {
 	r.turns.hushed = nil
 }
 
-// hush gates a branch until it is free, but not for ever. The lock is held, and not in between.
+// hush gates a branch until it is free, but not without end. The lock is held, and not in between.
 func (r *Run) hush(ctx context.Context, b *branch, free func() bool) error {
 	r.move(b, gated)
 	defer r.move(b, running)
@@ -142,7 +142,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", why, cause)
 }
 
-// park gives the branch's turn away until somebody wakes it, or it can do nothing more. The lock is held, but not in
+// park gives the branch's turn away until it is woken, or it can do nothing more. The lock is held, but not in
 // between.
 func (r *Run) park(ctx context.Context, b *branch) error {
 	ch := make(chan struct{})
@@ -170,7 +170,7 @@ func (r *Run) park(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// wakeUp lets a parked branch go on. It has its turn from now on, so that nobody suspends the job in between. The
+// wakeUp lets a parked branch go on. It has its turn from now on, so that no branch suspends the job in between. The
 // lock is held.
 func (r *Run) wakeUp(b *branch) {
 	if b.wake == nil {
@@ -181,7 +181,7 @@ func (r *Run) wakeUp(b *branch) {
 	r.move(b, running)
 }
 
-// idle reports whether nobody has a turn, and claims the duty to suspend the job for that. The lock is held.
+// idle reports whether no branch has a turn, and claims the duty to suspend the job for that. The lock is held.
 func (r *Run) idle() bool {
 	t := &r.turns
 	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending || r.over != nil || r.ctx.Err() != nil {
@@ -197,7 +197,7 @@ func (r *Run) alone() bool {
 	return t.count[running]+t.count[gated]+t.count[working] == 1 && !t.suspending
 }
 
-// yield unlocks, and suspends the job if nobody has a turn any more.
+// yield unlocks, and suspends the job if no branch has a turn any more.
 func (r *Run) yield() {
 	idle := r.idle()
 	r.mu.Unlock()
@@ -216,7 +216,7 @@ func (r *Run) suspend() {
 		if t.count[running]+t.count[gated]+t.count[working] > 0 || r.over != nil {
 			return
 		}
-		if r.wrong != nil { // it is final, so let nobody wait a month for it
+		if r.wrong != nil { // it is final, so no branch should wait a month for it
 			r.stop(r.wrong)
 			return
 		}
@@ -243,10 +243,10 @@ func (r *Run) suspend() {
 			r.keep(stored)
 			for i, s := range stored {
 				if steps[i].State == workitem.StepWaiting && s.State.Final() {
-					moves = -1 // it won't be told
+					moves = -1 // it won't be reported
 				}
 			}
 		}
 	}
-	// What has ended is still to be told, by Journal.Watch.
+	// What has ended is still to be reported, by Journal.Watch.
 }

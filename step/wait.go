@@ -64,7 +64,7 @@ func (c *call) waiting(now, due time.Time) *workitem.Step {
 }
 
 // Await waits for an event that is sent to the case, and returns its value; the zero T if that is null. What was sent
-// before anybody waited is kept for the first who does, and each event is for one wait. The step is called like the
+// before a step waited is kept for the first that does, and each event is for one wait. The step is called like the
 // event, if it isn't [Named].
 //
 //	paid, err := step.Await[Payment](ctx, "paid", step.Timeout(24*time.Hour))
@@ -125,7 +125,7 @@ func await(ctx context.Context, at uintptr, event string, opts []Option, asks fu
 }
 
 // waitTimed is the record of a wait that begins now, with its deadline if it has one. It says when it began, since it
-// is stored a little later: a wait of 20ms is told to be one of 20ms, not of 19.988ms.
+// is stored a little later: a wait of 20ms is reported as one of 20ms, not of 19.988ms.
 func (c *call) waitTimed() *workitem.Step {
 	now := c.run.journal.Now()
 	if !c.opts.timed {

@@ -14,7 +14,7 @@ type Page struct {
 	Desc  bool   // newest first
 }
 
-// DefaultLimit is how many rows a query returns if nobody says.
+// DefaultLimit is how many rows a query returns if none is given.
 const DefaultLimit = 1000
 
 // CaseFilter selects cases; a zero field selects all.
@@ -107,5 +107,5 @@ type MessageFilter struct {
 	Root   workitem.CaseID
 	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Name   string
-	Unread bool // only those that nobody has taken
+	Unread bool // only those that no step has taken
 }

@@ -17,7 +17,7 @@ import (
 // The kinds of failure that a store reports. Wrapped errors say which thing was meant and what to do.
 var (
 	ErrNotFound = workflow.ErrNotFound
-	ErrConflict = errors.New("changed by somebody else in the meantime")
+	ErrConflict = errors.New("changed by another in the meantime")
 	ErrOwned    = errors.New("the database is owned already")
 	ErrReadOnly = errors.New("the database can only be read")
 	ErrCorrupt  = state.ErrCorrupt
@@ -162,7 +162,7 @@ type Entry struct {
 	Command string          // "start", "item complete", ...
 	By      string          // who asked, as the caller named itself
 	Key     string          // idempotency key; "" if none was given
-	Answer  json.RawMessage // what the first caller was told; kept with a key only
+	Answer  json.RawMessage // what the first caller got; kept with a key only
 	Changes []state.Change
 }
 

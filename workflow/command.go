@@ -199,7 +199,7 @@ func GiveUp(item workitem.ID, opts ...Option) Command {
 	return With(Command{Kind: KindGiveUp, Item: item}, opts...)
 }
 
-// Because says why somebody asks for a repair, for the history.
+// Because says why the actor asks for a repair, for the history.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
 }

@@ -30,9 +30,9 @@ type Definition struct {
 	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
 
-	Handlers map[string]*Handler // who can be told of the end of a case, by name
-	Sweep    bool                // a root case that has ended is removed with all that it had, and not kept for ever
-	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers have been told
+	Handlers map[string]*Handler // what can be called at the end of a case, by name
+	Sweep    bool                // a root case that has ended is removed with all that it had, and not kept
+	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers were called
 }
 
 // Untyped returns the definition itself, so that typed workflows, which embed it, can be passed where any will do.
@@ -59,7 +59,7 @@ type Task struct {
 	ItemHooks activities.ItemHooks
 	Timers    []activities.Timer
 
-	// Run does the work of an item in a worker, outside any transaction; nil means that somebody else does it.
+	// Run does the work of an item in a worker, outside any transaction; nil means that a person or another process does it.
 	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
 	// RunTimeout bounds one run; 0 leaves it unbounded.
 	RunTimeout time.Duration

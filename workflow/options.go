@@ -86,7 +86,7 @@ func (o Options) Check(d *Definition) error {
 	return nil
 }
 
-// Handler answers the end of a run, for whoever started it. It is part of the definition; a start chooses it by its
+// Handler answers the end of a run, for the caller that started it. It is part of the definition; a start chooses it by its
 // name, with a value (see [Options]). It is called once, when the run has completed, failed or was canceled.
 type Handler struct {
 	// Accept decodes and validates the value that a start gives; nil takes any.

@@ -6,7 +6,7 @@ import (
 )
 
 // Verification is what is known of the soundness of a definition's net, see [verify.Net], and what its author says of
-// that. The zero value says that nobody has looked. The nets of composite tasks are verified on their own.
+// that. The zero value says that it was not verified. The nets of composite tasks are verified on their own.
 type Verification struct {
 	Verdict  verify.Verdict   // of the net, whatever is allowed
 	Allowed  []net.Code       // findings with these codes do not keep the definition from being built; sorted

@@ -38,7 +38,7 @@ type Item struct {
 
 	Queue    string // who may work on it; "" is the default queue
 	Priority int    // higher goes first; 0 by default
-	By       string // who acted on it last, as the caller named itself; "" if unknown, or if nobody has acted on it
+	By       string // who acted on it last, as the caller named itself; "" if unknown, or if there was no act on it
 
 	Created time.Time
 	Due     time.Time // not to be worked on before; zero means at once

@@ -34,7 +34,7 @@ const (
 	StepSleep  StepKind = "sleep"  // a time was waited for
 	StepEvent  StepKind = "event"  // an event was waited for
 	StepCase   StepKind = "case"   // a child case was run
-	StepToken  StepKind = "token"  // a token was made, for somebody outside to send one event with
+	StepToken  StepKind = "token"  // a token was made, with which one event can be sent from outside
 	StepChoice StepKind = "choice" // one of several branches was decided for
 	StepValue  StepKind = "value"  // a value that would differ next time was remembered: a time, a version
 )

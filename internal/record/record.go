@@ -38,7 +38,7 @@ type Case struct {
 	Options     json.RawMessage `json:"options,omitempty"` // what was asked of the run beyond its input
 	Priority    int             `json:"priority,omitempty"`
 	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the run that it restarts
-	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept for ever
+	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept without end
 }
 
 // Task is the JSON form of a task of a case.

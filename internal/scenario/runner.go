@@ -255,7 +255,7 @@ func (r *runner) repair(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
-// send has the engine execute a command whose result nobody needs.
+// send has the engine execute a command whose result is not needed.
 func (r *runner) send(ctx context.Context, c workflow.Command) error {
 	_, err := r.engine.Do(ctx, c)
 	return err

@@ -69,7 +69,7 @@ func (w *witness) remark(format string, args ...any) {
 	w.remarks = append(w.remarks, fmt.Sprintf(format, args...))
 }
 
-// runsByItself reports whether a routing task may be left to the engine: it chooses nothing, nobody else can use its
+// runsByItself reports whether a routing task may be left to the engine: it chooses nothing, nothing else can use its
 // tokens or is affected by when they move, it does not end the case, and it is not still to run at the end of the run.
 func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	for u := range net.TaskID(n.NumTasks()) {

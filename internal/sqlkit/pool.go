@@ -54,7 +54,7 @@ func (p *Pool[C]) Get(ctx context.Context) (C, error) {
 func (p *Pool[C]) Put(c C, keep bool) {
 	p.mu.Lock()
 	if p.done || !keep {
-		_ = p.end(c) // nobody waits for the error
+		_ = p.end(c) // no caller waits for the error
 	} else {
 		p.idle = append(p.idle, c)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Story puts the events of a case's journal into words. It is told every event of the tree in order, since later ones
+// Story puts the events of a case's journal into words. It gets every event of the tree in order, since later ones
 // name items and jobs by their ids alone.
 type Story struct {
 	tree  *state.Tree

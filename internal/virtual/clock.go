@@ -1,4 +1,4 @@
-// Package virtual holds a clock that stands still until it is told to move. Tests and scenario files run on it, so that
+// Package virtual holds a clock that moves only when it is advanced. Tests and scenario files run on it, so that
 // hours of waiting take no time, and every due time is met exactly.
 package virtual
 
@@ -39,7 +39,7 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// AfterFunc has f called when the clock has moved by d, by whoever moves it; at once and in a goroutine of its own if d
+// AfterFunc has f called when the clock has moved by d, by the caller that moves it; at once and in a goroutine of its own if d
 // is zero or less.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()

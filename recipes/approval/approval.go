@@ -2,7 +2,7 @@
 // once; a larger one waits for a manager, who approves it, and it is paid, or rejects it, and the employee is told
 // why.
 //
-// The decision is the output of a work item without Run: whoever completes the item, from a web page or with the
+// The decision is the output of a work item without Run: the caller that completes the item, from a web page or with the
 // command "tasq item complete", makes it. A rejection without a reason is refused before anything moves. The process
 // reads the decision where its ways part, in the same transaction, so no claim is ever approved and not sent to
 // payment.
@@ -33,7 +33,7 @@ type Payment struct {
 	Reference string `json:"reference" validate:"required"`
 }
 
-// Rejection is what the employee is told.
+// Rejection is what the employee gets.
 type Rejection struct {
 	Claim  Claim  `json:"claim"`
 	Reason string `json:"reason" validate:"required"`

@@ -4,7 +4,7 @@
 //
 // The offer is a token in one condition with three tasks behind it. All three stand ready, each with its work item;
 // whichever starts first takes the token, and the items of the others are canceled in the same transaction. So an offer
-// is never both accepted and withdrawn, however close the two clicks are: the second one is told that it came too late.
+// is never both accepted and withdrawn, however close the two clicks are: the second one gets an error that says that it came too late.
 package deferredchoice
 
 import (

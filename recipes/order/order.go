@@ -1,5 +1,5 @@
 // Package order is the recipe for work that must not be done twice. A customer is charged, gets a mail, and the order
-// is saved. If it cannot be saved, the whole is tried again; but nobody is charged again, or gets a second mail.
+// is saved. If it cannot be saved, the whole is tried again; but no customer is charged again, or gets a second mail.
 //
 // Each part is a step: what it returned is remembered in the database. The next attempt is a fresh work item, which
 // takes over the steps that the one before had finished (activities.Resume). A process that dies goes on in the attempt

@@ -1,4 +1,4 @@
-// Package timeout is the recipe for work that must not wait for ever. A customer asks the support desk a question. If
+// Package timeout is the recipe for work with a time limit. A customer asks the support desk a question. If
 // it is not answered in time, a second work item for the same question goes to the supervisors, ahead of their other
 // work; whoever answers first has answered, and the other item is canceled. If nobody has answered when patience
 // ends, both are canceled, and the customer gets an apology.
@@ -22,7 +22,7 @@ type Question struct {
 	Text     string `json:"text"     validate:"required"`
 }
 
-// Answer is what the customer is told.
+// Answer is what the customer gets.
 type Answer struct {
 	Text string `json:"text" validate:"required"`
 }

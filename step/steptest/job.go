@@ -26,10 +26,10 @@ var ErrStuck = errors.New("the job waits, and no time is due")
 // Job is one job, with all that is remembered of it. Make one with [New]; the exported fields may be set before the
 // first run. Its methods are safe for concurrent use.
 type Job struct {
-	Info step.Info // what the runs are told. New fills Case, Job, Attempt and Key
+	Info step.Info // what the runs are given. New fills Case, Job, Attempt and Key
 	DB   Database  // where [step.Tx] runs its functions. Default: none, and such a step fails
 
-	// Later has the ends of steps told by a goroutine of their own, as an engine may do, instead of before the method
+	// Later has the ends of steps reported by a goroutine of their own, as an engine may do, instead of before the method
 	// that brought them about returns.
 	Later bool
 
@@ -283,8 +283,8 @@ func (j *Job) Advance(d time.Duration) {
 	}
 }
 
-// CrashAt ends the run at the n-th transaction from now: before it is committed, or after it was, but without the run
-// being told.
+// CrashAt ends the run at the n-th transaction from now: before it is committed, or after it was, but without a
+// report to the run.
 func (j *Job) CrashAt(n int, after bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -363,7 +363,7 @@ func (j *Job) waits() []*workitem.Step {
 
 func (j *Job) nextDue() (first time.Time, ok bool) {
 	for _, s := range j.waits() {
-		if !s.Due.IsZero() && !j.told(s) && (!ok || s.Due.Before(first)) {
+		if !s.Due.IsZero() && !j.waited(s) && (!ok || s.Due.Before(first)) {
 			first, ok = s.Due, true
 		}
 	}
@@ -373,7 +373,7 @@ func (j *Job) nextDue() (first time.Time, ok bool) {
 // ring ends the steps whose time has come, in the order of their times.
 func (j *Job) ring() {
 	due := slices.DeleteFunc(j.waits(), func(s *workitem.Step) bool {
-		return s.Due.IsZero() || s.Due.After(j.now) || j.told(s)
+		return s.Due.IsZero() || s.Due.After(j.now) || j.waited(s)
 	})
 	slices.SortStableFunc(due, func(a, b *workitem.Step) int { return a.Due.Compare(b.Due) })
 	for _, s := range due {

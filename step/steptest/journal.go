@@ -24,8 +24,8 @@ type Database interface {
 type run struct {
 	j     *Job
 	watch func(*workitem.Step)
-	due   map[workitem.StepID]int // the attempts of which it was told that the next one is due
-	queue []*workitem.Step        // ended, and not told yet
+	due   map[workitem.StepID]int // the attempts of which it was reported that the next one is due
+	queue []*workitem.Step        // ended, and not reported yet
 	later []*workitem.Step        // to be recorded, and not waited for yet
 }
 
@@ -71,7 +71,7 @@ func (j *Job) change(f func() error) error {
 	return err
 }
 
-// tell tells the run what has ended, in order. It is told once the watcher has returned, not before.
+// tell reports to the run what has ended, in order, and not before the watcher has returned.
 func (j *Job) tell() {
 	work := func() {
 		j.telling.Lock()
@@ -111,7 +111,7 @@ func (j *Job) stop(s *workitem.Step) {
 	}
 }
 
-// wake has the run told of a step, or the job run again.
+// wake reports a step to the run, or the job run again.
 func (j *Job) wake(s *workitem.Step) {
 	if j.state == suspended {
 		j.state = ready
@@ -123,8 +123,8 @@ func (j *Job) wake(s *workitem.Step) {
 	}
 }
 
-// told reports whether nothing more comes of the time that a step waits for.
-func (j *Job) told(s *workitem.Step) bool {
+// waited reports whether nothing more comes of the time that a step waits for.
+func (j *Job) waited(s *workitem.Step) bool {
 	if s.Kind != workitem.StepDo {
 		return false
 	}
@@ -354,7 +354,7 @@ func (r *run) settle(out step.Outcome) error {
 	})
 }
 
-// Watch has ends told.
+// Watch reports ends.
 func (r *run) Watch(f func(*workitem.Step)) {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()

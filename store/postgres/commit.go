@@ -19,7 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// fenced fails, by a division by zero, unless this engine is alive. Whoever declares it dead waits for the lock until this
+// fenced fails, by a division by zero, unless this engine is alive. A process that declares it dead waits for the lock until this
 // transaction has ended, and none can pass after that.
 const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE) p)"
 

@@ -47,7 +47,7 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	return nil
 }
 
-// Changed implements [store.Watcher]. Whoever leaves a command notifies the engine.
+// Changed implements [store.Watcher]. A process that leaves a command notifies the engine.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,8 @@ func Post(ctx context.Context, dsn string, command json.RawMessage, opts ...Opti
 	return Open(dsn, opts...).(opener).Post(ctx, command)
 }
 
-// Leave is like [Post] without a wait: the command stays in the database until an engine opens it and does it, and nobody
-// gets the answer.
+// Leave is like [Post] without a wait: the command stays in the database until an engine opens it and does it, and the
+// answer is dropped.
 func Leave(ctx context.Context, dsn string, command json.RawMessage, opts ...Option) error {
 	return Open(dsn, opts...).(opener).Leave(ctx, command)
 }

@@ -128,7 +128,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	return s, nil
 }
 
-// What sessions have beyond the role's and the database's own settings. A statement of the writer must not wait for ever,
+// What sessions have beyond the role's and the database's own settings. A statement of the writer must not wait without end,
 // and a process that hangs within a transaction must not keep its locks.
 const (
 	readerSettings = "SET default_transaction_read_only = on"

@@ -59,7 +59,7 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 // channel is where [Post] notifies an engine.
 const channel = "@"
 
-// lock takes the lock of the one engine. It does not wait within the server: whoever waits there holds back vacuum.
+// lock takes the lock of the one engine. It does not wait within the server: a session that waits there holds back vacuum.
 func (p *presence) lock(ctx context.Context, c *conn) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLock)
 	defer cancel()

@@ -4,7 +4,7 @@
 //
 // The journal is the commit unit: [Store.Update] writes one row a command, one commit for all of them, and answers once
 // that is on the disk. The tables cases, work_items and jobs are a projection of it, written behind in windows: an item
-// that is created, started and completed within a window is written once. Whoever asks through the store sees them up
+// that is created, started and completed within a window is written once. A query through the store sees them up
 // to date, since a query has them written first; meta.projected_seq says which journal position they agree with, and
 // opening a file replays what is beyond it. So a crash at any moment loses nothing that was acknowledged.
 //

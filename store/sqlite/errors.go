@@ -24,7 +24,7 @@ func code(err error) int {
 	return 0
 }
 
-// fault is an error that says which database it is about, so that nobody on its way out says so again.
+// fault is an error that says which database it is about, so that no function on its way out says so again.
 type fault struct {
 	path string
 	err  error

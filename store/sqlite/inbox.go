@@ -81,7 +81,7 @@ func (s *Store) Changed(context.Context) (bool, error) {
 
 // Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
-// or, if the owner was faster, that it did. Post waits as long as the context lets it, also if nobody owns the file.
+// or, if the owner was faster, that it did. Post waits as long as the context lets it, also if no process owns the file.
 // The error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
 func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
 	c, err := openInbox(ctx, path)
@@ -92,8 +92,8 @@ func Post(ctx context.Context, path string, command json.RawMessage) (store.Answ
 	return a, errors.Join(explain(path, err), c.close())
 }
 
-// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and nobody
-// gets the answer.
+// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and the
+// answer is dropped.
 func Leave(ctx context.Context, path string, command json.RawMessage) error {
 	c, err := openInbox(ctx, path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Journal implements [store.Reader]. The entries of root cases are found by walking their chains from the newest. A
-// chain that does not lead back is damaged, and is not followed for ever.
+// chain that does not lead back is damaged, and is not followed without end.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	limit := int64(f.Limit)
 	if limit <= 0 {

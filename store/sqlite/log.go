@@ -26,7 +26,7 @@ const (
 
 var zeros [logRoom]byte
 
-// keepRoom makes room once SQLite has used up what there was. What goes wrong here goes wrong again, and is told, when SQLite
+// keepRoom makes room once SQLite has used up what there was. What goes wrong here goes wrong again, and is reported, when SQLite
 // needs the room; until then there is none.
 func (l *logFile) keepRoom() {
 	if l.path == "" {

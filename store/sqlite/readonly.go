@@ -145,7 +145,7 @@ func (s *Store) freeze() (*conn, error) {
 	return c, err
 }
 
-// stillFrozen is asked after a view: somebody with more rights may have written the file meanwhile.
+// stillFrozen is asked after a view: a process with more rights may have written the file meanwhile.
 func (s *Store) stillFrozen(c *conn) error {
 	if c.frozen == nil {
 		return nil

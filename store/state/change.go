@@ -169,5 +169,5 @@ func (e *Noted) of() workitem.CaseID        { return e.Case }
 const (
 	NoteUndecided = "or-join-undecided" // an or-join waits because its search ran out of its budget
 	NoteIncident  = "incident"          // a job was given up, a person should look
-	NoteReason    = "reason"            // why somebody asked for the command
+	NoteReason    = "reason"            // why the actor asked for the command
 )

@@ -64,7 +64,7 @@ type Batch struct {
 	entries []*store.Entry
 	removed []workitem.CaseID
 	Key     string          // idempotency key of the next command
-	Answer  json.RawMessage // what its caller was told
+	Answer  json.RawMessage // what its caller got
 }
 
 // do runs one command: it loads the tree if need be, applies the events that make returns one after the other, and

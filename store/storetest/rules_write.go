@@ -118,14 +118,14 @@ func keys(w *World) {
 		require.Equal(w.T, "start article", e.Command)
 		require.Equal(w.T, id, e.Root)
 		require.Equal(w.T, key, e.Key)
-		require.JSONEq(w.T, `{"told": "so"}`, string(e.Answer))
+		require.JSONEq(w.T, `{"total": "66"}`, string(e.Answer))
 		require.Len(w.T, e.Changes, 4)
 		return e
 	}
 	w.Update(func(b *Batch) {
 		_, err := b.Tx.Answered(ctx, "order 66")
 		require.ErrorIs(w.T, err, store.ErrNotFound)
-		b.Key, b.Answer = "order 66", json.RawMessage(`{"told": "so"}`)
+		b.Key, b.Answer = "order 66", json.RawMessage(`{"total": "66"}`)
 		id = b.Start(`1`)
 		answered(b.Tx, "order 66") // also within the transaction
 	})

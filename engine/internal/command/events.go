@@ -83,7 +83,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 // tokenSecret is how many random bytes a token holds beside the id of its root case.
 const tokenSecret = 24
 
-// NewToken makes a text that nobody can guess, and by which the case is found without an index.
+// NewToken makes a text that cannot be guessed, and by which the case is found without an index.
 func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	buf := make([]byte, len(root)+tokenSecret)
 	copy(buf, root[:])

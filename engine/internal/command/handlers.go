@@ -66,7 +66,7 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 }
 
 // errRunGone says that a completion handler failed after an earlier one had removed the run, by which a job could have
-// told it again. The handlers that were told are undone, and jobs tell them all: the command itself is not done again,
+// called them again. What the called handlers did is undone, and jobs call them all: the command itself is not done again,
 // since it may be a part of an Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
@@ -100,7 +100,7 @@ func (x *Executor) callByJob(tx *commit.Tx, u *commit.TreeWrite, t workflow.Hand
 func (x *Executor) callHandler(tx *commit.Tx, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	h := d.Handlers[t.Handler]
 	if h == nil || h.Run == nil {
-		return fmt.Errorf("workflow %s has no completion handler %q that could be told in a transaction", d.Name, t.Handler)
+		return fmt.Errorf("workflow %s has no completion handler %q that can be called in a transaction", d.Name, t.Handler)
 	}
 	if tx.Depth() > maxNesting {
 		return fmt.Errorf("%w: completion handlers end cases whose handlers end cases, %d deep", kernel.ErrRunaway, maxNesting)

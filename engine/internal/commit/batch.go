@@ -126,7 +126,7 @@ func (w *Writer) answered(r *Request) {
 	w.o.Active(-1)
 }
 
-// next takes another request for the batch; nil commits it. A batch that nobody is in a hurry for waits a moment.
+// next takes another request for the batch; nil commits it. A batch without an urgent request waits a moment.
 func (w *Writer) next(batch []*Request) *Request {
 	if len(batch) >= maxBatch {
 		return nil
@@ -206,7 +206,7 @@ func (r *Request) endExtension(err error) {
 	}
 }
 
-// deferHandlers reports whether a request that failed is to be done again with its completion handlers told by jobs.
+// deferHandlers reports whether a request that failed is to be done again with its completion handlers called by jobs.
 func (r *Request) deferHandlers() bool {
 	if r.Once || r.deferred || !errors.Is(r.err, ErrDefer) {
 		return false

@@ -21,7 +21,7 @@ type claim struct {
 	work   *activities.Work
 	steps  *journal         // nil until the claim was accepted
 	lost   atomic.Bool      // it was accepted and not committed
-	asked  *activities.Work // what the writer was told last; work is what the worker has
+	asked  *activities.Work // what the writer was given last; work is what the worker has
 
 	refused error // why the process did not let it begin in the transaction that made it due
 }
@@ -31,7 +31,7 @@ type claim struct {
 var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
-// claim has the writer make a job this engine's, and a worker do it. Nobody waits for the writer: so the job that a command
+// claim has the writer make a job this engine's, and a worker do it. No caller waits for the writer: so the job that a command
 // has made is claimed at once after its commit, and without a worker that is woken twice.
 //
 // The worker goes on as soon as the claim is accepted; its commit comes with the next, unless the job may have killed a

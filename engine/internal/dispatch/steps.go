@@ -32,12 +32,12 @@ type journal struct {
 
 	mu     sync.Mutex
 	latest *queued                            // the last record that the run went on without; nil if there is none
-	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not told as ended
+	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended
 	told   func(*workitem.Step)
 	stops  []func() // of the alarms for waits
-	over   bool     // nothing is told any more
+	over   bool     // nothing is reported any more
 
-	// While the run is being suspended, a step that is due for its next attempt is not told: the suspension may win, and
+	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
 	suspending bool
 	due        []*workitem.Step
@@ -76,7 +76,7 @@ func asDone(s *workitem.Step) *workitem.Step {
 	return &done
 }
 
-// Steps implements [step.Journal]. What has ended before anybody watched is in it.
+// Steps implements [step.Journal]. What ended before the first Watch is in it.
 func (j *journal) Steps() []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -252,7 +252,7 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 		switch {
 		case s.State.Final():
 			delete(j.waits, s.ID)
-		case j.waits[s.ID] != nil: // otherwise it has ended since, and that was told
+		case j.waits[s.ID] != nil: // otherwise it has ended since, and that was reported
 			j.keep(s)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Because notes why somebody asked for a command on a case. A nil reason is not noted.
+// Because notes why the actor asked for a command on a case. A nil reason is not noted.
 func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
 	if reason == nil || m.tree.Case(id) == nil {
 		return nil

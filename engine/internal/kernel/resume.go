@@ -213,7 +213,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 }
 
 // refillEmpty opens the items, or child cases, of the definition for an activation that failed though none of them failed: so many were
-// canceled that its policy gave up. What somebody canceled stays so, and without others the activation could not end.
+// canceled that its policy gave up. What a person canceled stays so, and without others the activation could not end.
 func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)

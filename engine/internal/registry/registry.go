@@ -124,7 +124,7 @@ func twins(a, b *workflow.Definition) error {
 		"another name, or another version if it follows it", name, origin(a), name, origin(b))
 }
 
-// origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if nobody knows.
+// origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if it is unknown.
 func origin(d *workflow.Definition) string {
 	if len(d.Tasks) == 0 || d.Net.Task(0).Pos.IsZero() {
 		return ""

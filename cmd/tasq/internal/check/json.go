@@ -55,7 +55,7 @@ type RowWitness struct {
 	Steps   []RowStep   `json:"steps"`
 	Marking []RowTokens `json:"marking"` // in the end
 	Busy    []string    `json:"busy,omitempty"`
-	Repeats int         `json:"repeats,omitempty"` // so many of the last steps can be repeated for ever
+	Repeats int         `json:"repeats,omitempty"` // so many of the last steps can be repeated without end
 	Long    bool        `json:"long,omitempty"`    // not known to be a shortest run
 }
 

@@ -18,7 +18,7 @@ type Level uint8
 
 // The levels. The zero value is Warning.
 const (
-	Warning Level = iota // told, and counts for nothing
+	Warning Level = iota // reported, without effect on the exit code
 	Allowed              // a finding that the definition allows
 	Failure              // what makes the outcome a bad one
 )

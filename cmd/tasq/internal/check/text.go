@@ -92,7 +92,7 @@ func partly(f *File) string {
 	return ""
 }
 
-// allows lists what a definition allows, for every such definition is told.
+// allows lists what a definition allows, for every such definition is listed.
 func allows(n *Net) string {
 	if len(n.Allowed) == 0 {
 		return ""

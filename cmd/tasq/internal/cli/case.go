@@ -100,7 +100,7 @@ func (a *app) caseRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove CASE", Short: "remove a case that has ended",
 		Long: paragraph("Remove a root case that has ended, with its child cases, work items, jobs, steps, events, history, and " +
-			"the idempotency keys of its commands. It is gone for good. Cases whose workflow does not keep them for ever are " +
+			"the idempotency keys of its commands. It is gone for good. Cases whose workflow does not keep them without end are " +
 			"removed by the engine itself."),
 		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,

@@ -62,7 +62,7 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 	return exitCode(err)
 }
 
-// complain tells an error. One without a text has been told already, and has only a code.
+// complain prints an error. One without a text was printed already, and has only a code.
 func (a *app) complain(err error) {
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(a.Err, "tasq: "+printable.Lines(text))

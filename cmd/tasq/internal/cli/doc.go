@@ -6,7 +6,7 @@
 //	tasq item complete 0197a3c4-... --data '{"ok":true}'
 //
 // Commands that only look open the file read-only, also while another process owns it, and change nothing. Commands
-// that act are done by the process that owns the file, which gets them through an inbox. If nobody owns it, this
+// that act are done by the process that owns the file, which gets them through an inbox. If no process owns it, this
 // process does them itself, with the definitions that the database holds as text. On a database that tasq demo made, it
 // has the code of the recipes too; see [Registry].
 //

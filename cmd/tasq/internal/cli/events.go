@@ -18,7 +18,7 @@ func (a *app) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "events", Short: "list the events that were sent to cases",
 		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. " +
-			"One that nobody has taken waits for the first step that asks for it."),
+			"One that no step has taken waits for the first step that asks for it."),
 		Example: `  tasq events --unread
   tasq events --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071`,
 		Args: exactly(),
@@ -26,7 +26,7 @@ func (a *app) events() *cobra.Command {
 	l.pageFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Name, "name", "", "only those of this `name`")
-	flags.BoolVar(&f.Unread, "unread", false, "only those that nobody has taken")
+	flags.BoolVar(&f.Unread, "unread", false, "only those that no step has taken")
 	l.caseFlag(cmd, ofCase)
 	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.events(ctx, r, f) })
 	return cmd

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// input is standard input that stops being read when the command is interrupted: whoever waits at a terminal for a
-// model that nobody types can be told to go. Nothing is read before the first Read.
+// input is standard input that stops being read when the command is interrupted: a process that waits at a terminal for a
+// model that never comes can be ended. Nothing is read before the first Read.
 type input struct {
 	ctx   context.Context
 	from  io.Reader

@@ -18,7 +18,7 @@ var (
 var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
 
 // chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else, if that
-// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. Nobody who writes "-o
+// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. No one who writes "-o
 // net.png" wants text for Graphviz in there.
 func chooseForm(flag, form, to string, forms []string) (string, error) {
 	if to == "json" || to == "table" {

@@ -19,7 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// owning is the way of a command to the process that owns the database, this one if nobody does.
+// owning is the way of a command to the process that owns the database, this one if none does.
 type owning struct {
 	a      *app
 	net    string // file of the workflow to be started; "" for one that is known
@@ -258,7 +258,7 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 	return nil
 }
 
-// ask has the command done, by this process if nobody owns the database, and otherwise by the one that does.
+// ask has the command done, by this process if none owns the database, and otherwise by the one that does.
 func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 	var result workflow.Result
 	command, err := json.Marshal(q.command)
