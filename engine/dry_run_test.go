@@ -72,9 +72,14 @@ func TestACaseAsItWas(t *testing.T) {
 	require.Equal(t, 2, at(store.Moment{Time: started}).Items.Len(), "the second attempt waits")
 	require.Equal(t, state.CaseStarted, at(store.Moment{Time: started.Add(time.Minute)}).State)
 	require.Equal(t, state.CaseFailed, at(store.Moment{Time: started.Add(time.Hour)}).State)
-	first := at(store.Moment{Seq: 1})
+	var entries []*store.Entry
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) (err error) {
+		entries, err = r.Journal(t.Context(), store.JournalFilter{Root: id, Limit: 1})
+		return err
+	}))
+	first := at(store.Moment{Seq: entries[0].Seq})
 	require.Equal(t, 1, first.Items.Len())
-	require.Equal(t, int64(1), first.LastSeq)
+	require.Equal(t, entries[0].Seq, first.LastSeq)
 	_, err = e.At(t.Context(), id, store.Moment{Time: started.Add(-time.Second)})
 	require.ErrorIs(t, err, store.ErrNotFound)
 }

@@ -41,6 +41,7 @@ var codes = []struct {
 	{"newer", store.ErrNewer},
 	{"corrupt", store.ErrCorrupt},
 	{"undone", store.ErrUndone},
+	{"conflict", store.ErrConflict},
 	{"unavailable", store.ErrUnavailable},
 }
 

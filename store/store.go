@@ -50,6 +50,7 @@ type Options struct {
 	Now      func() time.Time // the engine's clock; time.Now if nil
 	Logger   *slog.Logger     // where the store reports; discarded if nil
 	ReadOnly bool             // never write, not even a migration
+	Shared   bool             // other engines may have the database open at the same time, if the store can do that
 }
 
 // Store holds cases. It is safe for concurrent use, but Update calls run one after the other.
@@ -155,7 +156,7 @@ type Reader interface {
 
 // Entry is a command as the journal keeps it: who asked for what, and all that it did to one tree.
 type Entry struct {
-	Seq     int64 // position in the journal, rising from 1; set by Append
+	Seq     int64 // position in the journal, above 0 and above those before it in its tree; set by Append
 	Prev    int64 // position of the tree's entry before this one; 0 for the first; set by Append
 	Root    workitem.CaseID
 	At      time.Time

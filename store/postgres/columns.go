@@ -85,6 +85,7 @@ type row[T any] struct {
 	v        T
 	root     workitem.CaseID
 	workflow string // of its case
+	holder   int64  // of a job: the engine that does it
 }
 
 // caseColumns are in the order of [tables.Cases].
@@ -148,7 +149,7 @@ func itemColumns(l []itemRow) []any {
 
 type jobRow = row[*state.Job]
 
-// jobColumns are in the order of [tables.Jobs], and then the workflow of the case.
+// jobColumns are in the order of [tables.Jobs], and then the workflow of the case and the holder.
 func jobColumns(l []jobRow) []any {
 	return []any{
 		ids(l, func(r jobRow) workitem.JobID { return r.v.ID }),
@@ -174,6 +175,7 @@ func jobColumns(l []jobRow) []any {
 		failures(l, func(r jobRow) *workitem.Failure { return r.v.Failure }),
 		optionalTimes(l, func(r jobRow) time.Time { return r.v.Ended }),
 		texts(l, func(r jobRow) string { return r.workflow }),
+		numbers(l, func(r jobRow) int64 { return r.holder }),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tasq-dev/tasq/store"
@@ -21,7 +20,7 @@ import (
 
 // fenced fails, by a division by zero, unless this engine is alive. A process that declares it dead waits for the lock until this
 // transaction has ended, and none can pass after that.
-const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE) p)"
+const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
 
 // appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
 // 0 if there is none, and how many of this transaction come before: another newest entry makes the revision NULL, or one that
@@ -33,50 +32,55 @@ const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, a
 	"FROM unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[], " +
 	"$11::text[], $12::text[]) e(root, base, nth, seq, at, command, actor, key, answer, events)"
 
-// commit writes what was appended and replied, and ends the transaction. Without SQL of the user's all goes in one round
-// trip, which the server takes for one transaction.
+// commit writes what was appended and replied, and ends the transaction. It goes in one round trip, unless SQL of the user's ran:
+// then the end is one of its own.
 func (tx *transaction) commit() error {
 	if err := tx.usable(); err != nil {
 		return err
 	}
 	tx.end()
-	if tx.spoiled != nil {
+	switch {
+	case tx.spoiled != nil:
 		return tx.failLocked(tx.spoiled)
-	}
-	if len(tx.appended) == 0 && len(tx.replies) == 0 && !tx.begun {
-		return nil
+	case len(tx.late) > 0:
+		return tx.staleError(tx.late, nil)
+	case len(tx.appended) == 0 && len(tx.replies) == 0 && !tx.begun:
+		return tx.checkExpected()
 	}
 	b := &batch{sql: tx.w.sql}
-	b.queue(fenced, tx.s.self)
+	b.queue(fenced, tx.s.self, tx.s.epoch)
+	check := tx.queueCheck(b)
 	tx.queueAll(b)
-	if tx.begun {
-		b.queue("SELECT pg_current_xact_id()::text::bigint")
-	}
-	xact, err := b.send(tx.w.pg)
 	switch {
-	case !tx.begun:
-		xact = 0
-	case err == nil:
+	case tx.users && tx.xact == 0:
+		b.queue(currentXact)
+	case tx.begun && !tx.users:
+		b.queue("COMMIT")
+	}
+	done, err := b.send(tx.w.pg)
+	if tx.users && err == nil {
+		if tx.xact == 0 {
+			tx.xact = done.number()
+		}
 		err = tx.w.exec(context.Background(), "COMMIT")
 	}
 	if err == nil {
 		tx.s.deltas++
 		return nil
 	}
-	return tx.outcome(err, xact)
+	return tx.outcome(err, done.n, done.roots(check))
 }
 
-// outcome is the error of a commit that failed. If the connection was lost on the way, it finds out whether the commit
-// happened all the same.
-func (tx *transaction) outcome(err error, xact int64) error {
-	switch code(err) {
-	case divisionByZero:
-		return tx.s.db.taken(err)
-	case uniqueViolation, notNullViolation:
-		return tx.s.db.at("%w: another engine appended to the case, or used the key, so nothing of this happened; try again: %w",
-			store.ErrConflict, err)
-	}
-	if !tx.w.gone() {
+// outcome is the error of a commit that failed at one of its statements. If the connection was lost on the way, it finds out
+// whether the commit happened all the same.
+func (tx *transaction) outcome(err error, at int, stale []workitem.CaseID) error {
+	switch {
+	case at == 0 && code(err) == divisionByZero:
+		tx.rollback()
+		return tx.s.fencedOut(err)
+	case len(stale) > 0 || tx.s.db.isConflict(err):
+		return tx.staleError(stale, err)
+	case !tx.w.gone():
 		return err
 	}
 	before := tx.s.self
@@ -84,62 +88,31 @@ func (tx *transaction) outcome(err error, xact int64) error {
 		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened cannot be found out: %w (%w)",
 			store.ErrUnavailable, err, again)
 	}
-	if happened, failed := tx.happened(before, xact); failed != nil || !happened {
+	if happened, failed := tx.happened(before); failed != nil || !happened {
 		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, cmp.Or(failed, err))
 	}
 	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
 	return nil
 }
 
-// happened reports whether the commit of a connection that was lost is in the database. The number that it was made with is
-// fenced, so the answer does not change any more.
-func (tx *transaction) happened(process, xact int64) (bool, error) {
-	if xact != 0 {
-		committed := false
-		err := tx.s.w.each("SELECT pg_xact_status($1::text::xid8) = 'committed'", []any{strconv.FormatInt(xact, 10)}, func(r *tables.Row) error {
-			committed = r.Flag()
-			return r.Err
-		})
-		return committed, err
-	}
+// happened reports whether the commit of a connection that was lost is in the database. What it was made with is fenced, so
+// the answer does not change any more.
+func (tx *transaction) happened(process int64) (bool, error) {
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
-			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE seq = $1 AND process = $2", e.Seq, process)
+			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
 			return found, err
 		}
 	}
-	return false, nil
-}
-
-// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
-type batch struct {
-	sql *statements
-	b   pgx.Batch
-}
-
-func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
-
-// send runs the statements, and returns the number that the last one returns, if it returns one.
-func (b *batch) send(c *pgx.Conn) (last int64, err error) {
-	results := c.SendBatch(context.Background(), &b.b)
-	for range b.b.Len() {
-		rows, err := results.Query()
-		if err != nil {
-			_ = results.Close() // it repeats the error
-			return last, err
-		}
-		for rows.Next() {
-			if values, err := rows.Values(); err == nil && len(values) == 1 {
-				last, _ = values[0].(int64)
-			}
-		}
-		if rows.Close(); rows.Err() != nil {
-			err = rows.Err()
-			_ = results.Close()
-			return last, err
-		}
+	if tx.xact == 0 {
+		return false, nil
 	}
-	return last, results.Close()
+	committed := false
+	err := tx.s.w.each("SELECT pg_xact_status($1::text::xid8) = 'committed'", []any{strconv.FormatInt(tx.xact, 10)}, func(r *tables.Row) error {
+		committed = r.Flag()
+		return r.Err
+	})
+	return committed, err
 }
 
 // queueAll adds the statements that write what the transaction did.
@@ -153,13 +126,17 @@ func (tx *transaction) queueAll(b *batch) {
 	}
 	if len(entries) > 0 {
 		tx.queueEntries(b, entries)
-		queueTables(b, entries)
+		tx.queueTables(b, entries)
 	}
 	for _, r := range tx.replies {
-		b.queue("UPDATE @.requests SET replied = $1, result = $2, code = $3, error = $4 WHERE id = $5",
+		b.queue(replyOnce,
 			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
 	}
 }
+
+// replyOnce fails, by a division by zero, if another engine has replied.
+const replyOnce = "WITH r AS (UPDATE @.requests SET replied = $1, result = $2, code = $3, error = $4 WHERE id = $5 AND replied IS NULL " +
+	"RETURNING id) SELECT 1 / (SELECT count(*) FROM r)"
 
 func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 	base, nth := make([]int64, len(entries)), make([]int64, len(entries))
@@ -204,7 +181,7 @@ func keyHash(key string) []byte {
 }
 
 // queueTables adds the rows of everything that changed, each in its last state.
-func queueTables(b *batch, entries []tables.Command) {
+func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	cases := make(map[workitem.CaseID]*state.Case)
 	items := make(map[workitem.ID]itemRow)
 	jobs := make(map[workitem.JobID]jobRow)
@@ -216,10 +193,10 @@ func queueTables(b *batch, entries []tables.Command) {
 			cases[v.ID] = v
 		}
 		for _, v := range c.Dirty.Items {
-			items[v.ID] = itemRow{v, root, cases[v.Case].Workflow}
+			items[v.ID] = itemRow{v: v, root: root, workflow: cases[v.Case].Workflow}
 		}
 		for _, v := range c.Dirty.Jobs {
-			jobs[v.ID] = jobRow{v, root, cases[v.Case].Workflow}
+			jobs[v.ID] = jobRow{v: v, root: root, workflow: cases[v.Case].Workflow, holder: tx.holderOf(v)}
 		}
 		for _, v := range c.Dirty.Steps {
 			steps[v.ID] = stepRow{v: v, root: root}
@@ -271,9 +248,6 @@ func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
 	for _, query := range removals {
 		b.queue(query, roots)
 	}
-	// The positions of what is gone are not given a second time.
-	b.queue("INSERT INTO @.meta (name, value) VALUES ('seq', $1) "+
-		"ON CONFLICT (name) DO UPDATE SET value = GREATEST(meta.value, excluded.value)", tx.seq)
 	return removed
 }
 

@@ -85,7 +85,7 @@ func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 	})
 	done := 0
 	for _, sql := range []bool{false, true} {
-		from := ""
+		from := "event paid" // the name of the command
 		if sql {
 			from = "COMMIT"
 		}
@@ -220,7 +220,7 @@ func TestAnEntryAtARevisionThatIsTakenIsAConflict(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, store.ErrConflict)
-	_, err = admin.Exec(t.Context(), "DELETE FROM tasq.journal WHERE seq > 1000")
+	_, err = admin.Exec(t.Context(), "DELETE FROM tasq.journal WHERE rev > 1")
 	require.NoError(t, err)
 	w.Check()
 }

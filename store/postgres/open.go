@@ -27,6 +27,7 @@ type Option func(*settings)
 type settings struct {
 	schema    string
 	noMigrate bool
+	alone     bool
 }
 
 // Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
@@ -42,6 +43,10 @@ func Schema(name string) Option {
 // NoMigrate refuses a schema that is not up to date instead of migrating it, for a role that must not change tables. The
 // error wraps [store.ErrOlder]; have another role open it once, with a program of the same version.
 func NoMigrate() Option { return func(s *settings) { s.noMigrate = true } }
+
+// Alone has the database for one engine, as a file is: it is not opened while another engine has it, and no other one opens it
+// meanwhile. Tools that maintain a database need that.
+func Alone() Option { return func(s *settings) { s.alone = true } }
 
 // database is where cases are.
 type database struct {
@@ -108,7 +113,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly}
+	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -179,9 +184,5 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if s.presence, err = s.attend(ctx); err != nil {
 		return err
 	}
-	if _, err := s.join(ctx, w, 0); err != nil {
-		return err
-	}
-	s.seq, _, err = w.number("SELECT GREATEST((SELECT max(seq) FROM @.journal), (SELECT value FROM @.meta WHERE name = 'seq'), 0)")
-	return err
+	return s.join(ctx, w)
 }

@@ -1,10 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // connection, so with the process; an engine that lost the connection takes the lock again, if no other one has.
 type presence struct {
 	s        *Store
+	token    int64       // names the lock by which others see that this engine is there
 	left     atomic.Bool // a command may have been left
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -33,7 +35,7 @@ const (
 
 // attend takes the lock. The error wraps [store.ErrOwned] if another engine has it.
 func (s *Store) attend(ctx context.Context) (*presence, error) {
-	p := &presence{s: s, done: make(chan struct{})}
+	p := &presence{s: s, token: rand.Int64(), done: make(chan struct{})}
 	c, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -59,25 +61,41 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 // channel is where [Post] notifies an engine.
 const channel = "@"
 
-// lock takes the lock of the one engine. It does not wait within the server: a session that waits there holds back vacuum.
+// lock takes the lock of all engines, shared or alone, and the one of this engine. It does not wait within the server: a
+// session that waits there holds back vacuum.
 func (p *presence) lock(ctx context.Context, c *conn) error {
+	query := "SELECT pg_try_advisory_lock(" + lockKey + ")"
+	if p.s.shared {
+		query = "SELECT pg_try_advisory_lock_shared(" + lockKey + ")"
+	}
+	if got, err := p.try(ctx, c, query, "engine"); err != nil || !got {
+		return cmp.Or(err, p.s.db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c)))
+	}
+	got, err := p.try(ctx, c, "SELECT pg_try_advisory_lock("+lockKey+")", fmt.Sprintf("process %d", p.token))
+	if err == nil && !got {
+		err = errors.New("another engine has its lock, which its last connection had, and which the server has not ended yet")
+	}
+	return err
+}
+
+// try asks for a lock until it has it, or a moment has passed.
+func (p *presence) try(ctx context.Context, c *conn, query, name string) (got bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryLock)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
-		got := false
-		err := c.each("SELECT pg_try_advisory_lock("+lockKey+")", []any{"engine"}, func(r *tables.Row) error {
+		err := c.each(query, []any{name}, func(r *tables.Row) error {
 			got = r.Flag()
 			return r.Err
 		})
 		if err != nil || got {
-			return err
+			return got, err
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return p.s.db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c))
+			return false, nil
 		}
 	}
 }
@@ -91,30 +109,6 @@ func owner(c *conn) string {
 			return nil
 		})
 	return who
-}
-
-// join gives this store a number, after it has fenced others: all, or the one that the store had before. Of that it reports
-// whether it was alive; if not, the store gets no number.
-func (s *Store) join(ctx context.Context, c *conn, before int64) (alive bool, err error) {
-	host, _ := os.Hostname()
-	err = c.transaction(ctx, func() error {
-		// Two that join at once do so one after the other, so that the second sees the row of the first.
-		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
-			return err
-		}
-		fenced, err := c.run("UPDATE @.processes SET state = 'dead' WHERE state = 'live' AND ($1 = 0 OR id = $1)", before)
-		if err != nil || before != 0 && fenced == 0 {
-			return err
-		}
-		alive = true
-		return c.each("INSERT INTO @.processes (name, state, reads, pids, joined) "+
-			"VALUES ($1, 'live', $2, ARRAY[pg_backend_pid()], now()) RETURNING id",
-			[]any{fmt.Sprintf("%s/%d", host, os.Getpid()), format}, func(r *tables.Row) error {
-				s.self, s.pid = r.Number(), c.pg.PgConn().PID()
-				return r.Err
-			})
-	})
-	return alive, err
 }
 
 // listen notes what is left, and keeps the lock.

@@ -131,6 +131,7 @@ func (tx *transaction) beginLocked() error {
 		}
 		tx.begun = true
 	}
+	tx.users = true
 	for tx.saved < tx.depth {
 		if err := tx.w.exec(context.Background(), "SAVEPOINT tasq"); err != nil {
 			return err

@@ -26,13 +26,15 @@ type Store struct {
 	nets     *tables.Nets
 	readers  *sqlkit.Pool[*conn]
 	readOnly bool
+	shared   bool // several engines may have the database open
 
 	mu       sync.Mutex // guards the writer and all below
 	w        *conn      // nil for a reader, and while there is no connection
 	presence *presence  // nil for a reader
 	self     int64      // number of this engine in the table processes
+	epoch    int64      // counts its connections; with the number, it is what commits are fenced with
 	pid      uint32     // of the server's process for the writer
-	seq      int64      // journal position of the newest command
+	base     int64      // of positions; see position.go
 	deltas   int        // commits since the counts were folded
 	closed   bool
 	lost     error // why the database is not this store's any more
@@ -51,7 +53,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	tx := &transaction{s: s, w: s.w, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
+	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
 		tx.end()
@@ -67,7 +69,6 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		return s.lose(s.db.explain(err))
 	}
 	committed = true
-	s.seq = tx.seq
 	return nil
 }
 
@@ -97,41 +98,6 @@ func (s *Store) ready(ctx context.Context) error {
 		return nil
 	}
 	return s.lose(s.db.explain(s.rejoin(ctx)))
-}
-
-// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the engine gets a
-// number of its own, and the old one is fenced.
-func (s *Store) rejoin(ctx context.Context) error {
-	if s.w != nil {
-		_ = s.w.cut() // it is gone already
-		s.w = nil
-	}
-	w, err := s.db.connect(ctx, writerSettings)
-	if err != nil {
-		return err
-	}
-	if err := s.fence(ctx, w); err != nil {
-		return errors.Join(err, w.close())
-	}
-	s.w = w
-	return nil
-}
-
-// fence ends the number that this engine had, and takes another one. A commit of the lost connection that still runs is
-// waited for: it holds the row. If that takes long, the server's process is ended.
-func (s *Store) fence(ctx context.Context, w *conn) error {
-	before, pid := s.self, s.pid
-	alive, err := s.join(ctx, w, before)
-	if code(err) == lockNotAvailable {
-		if _, err := w.run("SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
-			return err
-		}
-		alive, err = s.join(ctx, w, before)
-	}
-	if err == nil && !alive {
-		return s.db.taken(errors.New("its row in the table processes is not live"))
-	}
-	return err
 }
 
 // lose remembers that the database is another engine's.
@@ -214,9 +180,10 @@ func (s *Store) Idle(context.Context) error {
 		return nil
 	}
 	s.deltas = 0
-	_, err := s.w.run("WITH d AS (DELETE FROM @.count_deltas RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) " +
-		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 " +
-		"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = counts.n + excluded.n")
+	_, err := s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got), "+
+		"d AS (DELETE FROM @.count_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) "+
+		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 "+
+		"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = counts.n + excluded.n", "counts")
 	return s.db.explain(err)
 }
 
@@ -228,7 +195,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if s.w != nil && !s.w.gone() && s.self != 0 {
-		if _, err := s.w.run("DELETE FROM @.processes WHERE id = $1", s.self); err != nil {
+		if err := s.leave(context.Background()); err != nil {
 			s.log.Warn("the row of this engine could not be deleted; the next one that opens the database does it", "error", err)
 		}
 	}

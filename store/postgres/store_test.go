@@ -13,3 +13,8 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) })
 }
+
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	storetest.RunFleet(t, func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) })
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // transaction implements [store.Tx]. What the engine appends stays in memory until the commit, and the server's transaction
@@ -18,15 +19,23 @@ import (
 type transaction struct {
 	s        *Store
 	w        *conn
-	seq      int64
+	gave     bool  // DB was called: the user may hold the connection
+	xact     int64 // number of the server's transaction; 0 until an entry is appended
+	first    int64 // position before its first entry
+	seq      int64 // how many entries there are
 	appended tables.Appended
 	replies  []reply
 	buf      []byte // the changes of all appended entries, one after the other
+
+	expected map[workitem.CaseID]int64 // where the journals of trees end that the commit depends on
+	offered  map[workitem.JobID]bool
+	late     []workitem.CaseID // root cases that another engine changed after this transaction had its number
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
 	// Guarded by the connection's lock, since the user's SQL looks at them.
 	begun   bool  // the server has a transaction
+	users   bool  // the user's SQL ran in it
 	depth   int   // how many savepoint functions are running
 	saved   int   // how many of them have a savepoint in the server
 	spoiled error // the first error since the innermost savepoint: the server refuses further statements of it
@@ -78,8 +87,14 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
 		}
 	}
-	tx.seq++
-	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
+	seq, err := tx.next()
+	if err != nil {
+		return err
+	}
+	if seq <= root.LastSeq {
+		tx.late = append(tx.late, t.Root)
+	}
+	e.Seq, e.Prev, e.Root = seq, root.LastSeq, t.Root
 	start := len(tx.buf)
 	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
 	tx.appended = append(tx.appended, tables.Command{Entry: e, Dirty: t.End(e.Seq), Start: start, End: len(tx.buf)})
@@ -101,6 +116,7 @@ func (tx *transaction) DB() domain.DB {
 	if tx.usable() != nil {
 		return sqlkit.DeadDB()
 	}
+	tx.gave = true
 	if tx.user == nil {
 		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres)
 	}

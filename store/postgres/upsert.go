@@ -13,7 +13,7 @@ import (
 var (
 	upsertCases    = counted(tables.Cases, "case", "''", caseColumns(nil), "workflow")
 	upsertItems    = counted(tables.Items, "item", "u.task", itemColumns(nil), "root", "workflow")
-	upsertJobs     = counted(tables.Jobs, "job", "u.task", jobColumns(nil), "workflow")
+	upsertJobs     = counted(tables.Jobs, "job", "u.task", jobColumns(nil), "workflow", "holder")
 	upsertSteps    = plain(tables.Steps, stepColumns(nil), "root")
 	upsertMessages = plain(tables.Messages, messageColumns(nil), "root")
 )
@@ -52,7 +52,8 @@ func plain(t tables.Table, given []any, further ...string) string {
 	return upsert(t, further, "("+source(t, given, further)+")")
 }
 
-// upsert writes what a table u has. A row of cases says which revision of the tree wrote it.
+// upsert writes what a table u has. A row of cases says which revision of the tree wrote it. A job that another engine is at work on
+// stays with it.
 func upsert(t tables.Table, further []string, from string) string {
 	columns := t.Columns()
 	for _, name := range further {
@@ -68,6 +69,11 @@ func upsert(t tables.Table, further []string, from string) string {
 	set := make([]string, len(changes))
 	for i, c := range changes {
 		set[i] = c + " = excluded." + c
+	}
+	if t.Name == tables.Jobs.Name {
+		columns, values = append(columns, "holder"), values+", u.holder"
+		set = append(set, "holder = CASE WHEN jobs.state = 'running' AND excluded.state = 'running' AND jobs.fence = excluded.fence "+
+			"THEN jobs.holder ELSE excluded.holder END")
 	}
 	return "INSERT INTO @." + t.Name + " (" + strings.Join(columns, ", ") + ") SELECT " + values + " FROM " + from + " u " +
 		"ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET " + strings.Join(set, ", ")

@@ -41,6 +41,29 @@ func Problems(t *testing.T, open func(t *testing.T) store.Opener, names ...strin
 	return found
 }
 
+// FleetRules lists the names of the rules of [RunFleet].
+func FleetRules() []string {
+	names := make([]string, len(fleetRules))
+	for i, r := range fleetRules {
+		names[i] = r.name
+	}
+	return names
+}
+
+// FleetProblem checks one rule of [RunFleet], and returns its first failure; "" if the store keeps it.
+func FleetProblem(t *testing.T, open func(t *testing.T) store.Opener, name string) string {
+	t.Helper()
+	i := slices.Index(FleetRules(), name)
+	if i < 0 {
+		t.Fatalf("storetest has no rule %q for several stores", name)
+	}
+	text, _ := record(t, func(tb testing.TB) {
+		o := shared{open(t)}
+		fleetRules[i].check(NewWorld(tb, o, 1), NewWorld(tb, o, 2))
+	})
+	return text
+}
+
 // recorder is the testing.TB of a check that may fail: it keeps the first failure, and its own cleanups. Folders and
 // contexts are those of the real test.
 type recorder struct {

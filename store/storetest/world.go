@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"testing"
@@ -104,7 +105,7 @@ func (w *World) TryUpdate(f func(*Batch) error) error {
 	var b *Batch
 	err := w.Store.Update(context.Background(), func(tx store.Tx) error {
 		b = &Batch{World: w, Tx: tx}
-		return f(b)
+		return cmp.Or(f(b), b.failed)
 	})
 	if b == nil {
 		return err

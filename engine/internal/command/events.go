@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -43,7 +44,11 @@ func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operat
 func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	first, result := (*commit.TreeWrite)(nil), workflow.Result{}
 	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	for _, root := range x.o.Topics.Waiting(c.Event) {
+	waiting, err := x.waiting(tx, c.Event)
+	if err != nil {
+		return result, err
+	}
+	for _, root := range waiting {
 		u, err := tx.Open(root)
 		if err != nil {
 			return result, err
@@ -78,6 +83,15 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 		result.Count++
 	}
 	return result, tx.Remember(first, o, result)
+}
+
+// waiting lists the root cases that wait for a topic. If other engines have the store open, the store knows.
+func (x *Executor) waiting(tx *commit.Tx, topic string) ([]workitem.CaseID, error) {
+	if shared := tx.Shared(); shared != nil {
+		roots, err := shared.Waiting(tx.Context(), topic)
+		return roots, fault.As(err)
+	}
+	return x.o.Topics.Waiting(topic), nil
 }
 
 // tokenSecret is how many random bytes a token holds beside the id of its root case.

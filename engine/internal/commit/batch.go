@@ -28,11 +28,45 @@ var ErrDefer = errors.New("a completion handler took its transaction with it")
 func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
-	for undone(batch) {
-		if batch, err = w.othersOf(batch), nil; len(batch) > 0 {
+	apart := w.settle(batch, err)
+	for _, r := range apart { // each in a transaction of its own, in which it locks what it opens
+		one, err := w.transact([]*Request{r}, false)
+		for len(one) > 0 {
+			one = w.settle(one, err)
+			if len(one) > 0 {
+				one, err = w.transact(one, false)
+			}
+		}
+	}
+	clear(all)
+	w.batch = all[:0]
+	w.trees.trim()
+}
+
+// settle answers the requests of a transaction that has ended with an error or without. Those that another one, or another engine,
+// has undone are done again at once; what is to be done again apart is returned.
+func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
+	for len(batch) > 0 {
+		switch {
+		case undone(batch):
+			batch, err = w.othersOf(batch), nil
+		case isStale(err):
+			var locks []*Request
+			batch, locks = w.staleOf(batch, err)
+			apart, err = append(apart, locks...), nil
+		default:
+			w.answerAll(batch, err)
+			return apart
+		}
+		if len(batch) > 0 {
 			batch, err = w.transact(batch, false)
 		}
 	}
+	return apart
+}
+
+// answerAll answers requests of a transaction that is over.
+func (w *Writer) answerAll(batch []*Request, err error) {
 	err = w.o.Lost(err)
 	for _, r := range batch {
 		if err != nil && r.err == nil {
@@ -42,9 +76,6 @@ func (w *Writer) commit(first *Request) {
 		w.answered(r)
 	}
 	w.noteCommit(err, len(batch))
-	clear(all)
-	w.batch = all[:0]
-	w.trees.trim()
 }
 
 // refusedBy is the error of a command that was fine, and was not committed.
@@ -65,6 +96,10 @@ func undone(batch []*Request) bool {
 // store.ErrUndone if the last request that is returned undid the transaction.
 func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	err := w.o.Store.Update(context.Background(), func(s store.Tx) error {
+		var shared store.SharedTx
+		if w.o.Shared {
+			shared, _ = s.(store.SharedTx)
+		}
 		s = fault.Tx(s)
 		for i := 0; ; i++ {
 			if i == len(batch) {
@@ -78,7 +113,7 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 				batch = append(batch, r)
 			}
 			r := batch[i]
-			w.execute(s, r)
+			w.execute(s, shared, r)
 			switch {
 			case errors.Is(r.err, store.ErrUndone):
 				batch = batch[:i+1]
@@ -162,7 +197,7 @@ func patient(batch []*Request) bool {
 }
 
 // execute runs one request in the open transaction, and undoes all of it if it fails.
-func (w *Writer) execute(s store.Tx, r *Request) {
+func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 	if !r.begin() {
 		r.err = context.Canceled
 		return
@@ -174,17 +209,17 @@ func (w *Writer) execute(s store.Tx, r *Request) {
 			return
 		}
 	}
-	w.attempt(s, r)
+	w.attempt(s, shared, r)
 	if !errors.Is(r.err, store.ErrUndone) && r.deferHandlers() {
-		w.attempt(s, r)
+		w.attempt(s, shared, r)
 	}
 	if r.err == nil && r.Accepted != nil {
 		r.Accepted(r.tx)
 	}
 }
 
-func (w *Writer) attempt(s store.Tx, r *Request) {
-	r.tx = &Tx{w: w, s: s, now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
+func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
+	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.apart), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()
 	r.err = r.tx.try(func(tx *Tx) error {
 		err := r.Run(tx)

@@ -33,6 +33,8 @@ type Request struct {
 	now      time.Time   // of its first run; later ones have the same
 	err      error
 	tx       *Tx
+	tries    int         // how often another engine was faster
+	apart    bool        // it is done in a transaction of its own, in which it locks what it opens
 	extended func(error) // gets the outcome of what an Extender added; nil if there is nothing
 }
 

@@ -41,6 +41,9 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
+	if tx.shared != nil {
+		raise(tx.w.o.IDs, tree)
+	}
 	if tree.Ended() {
 		return tree, nil // it will not change, and most likely nothing asks for it again
 	}

@@ -28,6 +28,10 @@ type Tx struct {
 	users  bool // the user's code has control, and comes back in through the gate
 	depth  int  // of callbacks that have called each other
 
+	shared store.SharedTx    // nil if no other engine has the store open
+	locks  bool              // what is opened is locked
+	opened []workitem.CaseID // if the store is shared
+
 	savepoints []savepoint // that are under way, the outermost first
 	deferred   bool        // completion handlers are called by jobs
 }
@@ -176,10 +180,14 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 			return u, u.mustBeThere()
 		}
 	}
+	if err := tx.lock(root); err != nil {
+		return nil, err
+	}
 	tree, err := tx.w.trees.load(tx, root)
 	if err != nil {
 		return nil, err
 	}
+	tx.expect(tree)
 	return tx.Create(tree), nil
 }
 

@@ -36,6 +36,8 @@ type Options struct {
 	CallbackTimeout time.Duration // of one callback of the user's
 	CacheCases      int           // how many root cases stay in memory
 
+	Shared bool // other engines may change cases, too; the transactions of the store are then [store.SharedTx]
+
 	// RootEnded is called in the transaction when a command has ended a root case.
 	RootEnded func(tx *Tx, u *TreeWrite) error
 	// Active counts requests that are under way: +1 as one is queued, -1 when its outcome is known.
@@ -63,11 +65,12 @@ type Writer struct {
 	patience  *time.Timer
 	observers []Observer
 	extender  Extender
+	conflicts conflicts
 }
 
 // New makes a writer.
 func New(o Options) *Writer {
-	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases),
+	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases), conflicts: make(conflicts),
 		patience: time.NewTimer(time.Hour)}
 	w.patience.Stop()
 	w.queue.init()

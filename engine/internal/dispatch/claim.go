@@ -41,6 +41,9 @@ func (d *Dispatcher) claim(n entry) {
 	c.ctx, c.cancel = context.WithCancel(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.asked, err = m.Claim(n.job, d.o.Owner, c.lease)
+		if err == nil && c.work != nil && c.asked.Fence != c.work.Fence { // another engine had the job since the worker began
+			err = kernel.ErrLeaseLost
+		}
 		return err
 	})
 	r.Ended, r.Accepted = c.ended, c.accepted

@@ -2,15 +2,27 @@
 -- compared or sorted is so by its bytes, as in every store. Times are microseconds since 1970 (UTC).
 
 -- Each engine that has the database open. The row is what its commits are fenced with: an engine whose row is not "live" any
--- more cannot commit.
+-- more, or whose epoch is another one, cannot commit. An engine that lost its connection takes the next epoch.
 CREATE TABLE processes (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    epoch  bigint      NOT NULL DEFAULT 1,
     name   text        NOT NULL, -- host and process
     state  text        NOT NULL, -- live, dead
     reads  smallint    NOT NULL, -- the newest format of entries that it reads
-    pids   int[]       NOT NULL, -- of the server's processes for its connections
+    prints text[] COLLATE "C" NOT NULL DEFAULT '{}', -- the fingerprints of its definitions
+    token  bigint      NOT NULL, -- names the advisory lock that its session holds
+    pid    int         NOT NULL, -- of the server's process for the connection that commits
     joined timestamptz NOT NULL
 ) WITH (fillfactor = 50);
+
+-- When each engine was last seen. It is a table of its own, so that a beat never waits for a commit's lock on the fence.
+CREATE TABLE pulses (
+    process bigint PRIMARY KEY,
+    beat    timestamptz NOT NULL,
+    pace    interval    NOT NULL, -- the next beat comes within
+    busy    boolean     NOT NULL,
+    skew    bigint      NOT NULL DEFAULT 0 -- its clock ahead of the server's, in microseconds
+) WITH (fillfactor = 10);
 
 -- The journal is the truth: the tables of cases, items, jobs, steps and events follow from it, and are written in the same
 -- transaction. A root case and all its descendants are one stream, and an entry is appended at the next revision of it: two
@@ -136,10 +148,13 @@ CREATE TABLE jobs (
     lease      bigint,
     failure    text,
     ended      bigint,
+    holder     bigint  NOT NULL, -- the engine that does it when it is due; 0: any that can
     PRIMARY KEY (root, id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX jobs_id ON jobs (id);
 CREATE INDEX jobs_due ON jobs (due, id) WHERE state IN ('pending', 'running', 'waiting');
+CREATE INDEX jobs_held ON jobs (holder) WHERE holder > 0 AND state IN ('pending', 'running', 'waiting');
+CREATE INDEX jobs_free ON jobs ((-priority), due, id) WHERE holder = 0 AND state IN ('pending', 'running', 'waiting');
 CREATE INDEX jobs_failed ON jobs (id) WHERE state = 'failed';
 
 -- The owner is the work item of a run, or another job itself.

@@ -1,0 +1,159 @@
+package commit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var onlyNet = net.MustCompile(&net.Definition{
+	Name:       "only",
+	Conditions: []net.Condition{{Name: "start", Role: net.Start}, {Name: "end", Role: net.End}},
+	Tasks:      []net.Task{{Name: "work"}},
+	Flows:      []net.Flow{{From: "start", To: "work"}, {From: "work", To: "end"}},
+})
+
+// fleetStore is a store of cases that other engines change: the newest position of each. It takes no entries.
+type fleetStore struct {
+	store.Store
+	newest  map[workitem.CaseID]int64
+	before  func(update int) // is called before each commit, as another engine that is faster
+	updates int
+	loads   int
+	locks   int
+}
+
+type fleetTx struct {
+	store.Tx
+	s        *fleetStore
+	expected map[workitem.CaseID]int64
+}
+
+// Update implements store.Store.
+func (s *fleetStore) Update(_ context.Context, f func(store.Tx) error) error {
+	s.updates++
+	tx := &fleetTx{s: s, expected: make(map[workitem.CaseID]int64)}
+	if err := f(tx); err != nil {
+		return err
+	}
+	if s.before != nil {
+		s.before(s.updates)
+	}
+	var stale []workitem.CaseID
+	for root, last := range tx.expected {
+		if s.newest[root] != last {
+			stale = append(stale, root)
+		}
+	}
+	if stale != nil {
+		return &store.StaleError{Roots: stale}
+	}
+	return nil
+}
+
+// Idle implements store.Store.
+func (s *fleetStore) Idle(context.Context) error { return nil }
+
+func (tx *fleetTx) Savepoint(_ context.Context, f func() error) error { return f() }
+
+func (tx *fleetTx) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
+	tx.s.loads++
+	return state.NewTree(&state.Case{ID: root, Root: root, Net: onlyNet, Fingerprint: "only", State: state.CaseStarted, LastSeq: tx.s.newest[root]}), nil
+}
+
+func (tx *fleetTx) Expect(t *state.Tree) { tx.expected[t.Root] = t.Case(t.Root).LastSeq }
+
+func (tx *fleetTx) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
+	tx.s.locks++
+	return tx.s.newest[root], nil
+}
+
+func (tx *fleetTx) Offer(...workitem.JobID) {}
+
+func (tx *fleetTx) Waiting(context.Context, string) ([]workitem.CaseID, error) { return nil, nil }
+
+var one, two = workitem.CaseID{1}, workitem.CaseID{2}
+
+// looks makes a request that notes the position of a tree as it sees it.
+func looks(root workitem.CaseID, seen *[]int64) *commit.Request {
+	return &commit.Request{Run: func(tx *commit.Tx) error {
+		u, err := tx.Open(root)
+		if err == nil {
+			*seen = append(*seen, u.Tree.Case(root).LastSeq)
+		}
+		return err
+	}}
+}
+
+// A request that worked on a tree which another engine has changed runs again on a fresh one, also if it was refused or only looked.
+func TestAStaleRequestRunsAgain(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 5}}
+	w := writer(t, s, new(int))
+	w.Start()
+	var seen []int64
+	require.NoError(t, w.Submit(t.Context(), looks(one, &seen)))
+	s.newest[one] = 6 // the writer has the tree as it was at 5
+	require.NoError(t, w.Submit(t.Context(), looks(one, &seen)))
+	require.Equal(t, []int64{5, 5, 6}, seen)
+	require.Equal(t, 2, s.loads)
+	require.Zero(t, s.locks)
+}
+
+// After a second conflict within a second the request runs apart, with a lock, which ends the race.
+func TestASecondConflictTakesALock(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
+	s.before = func(int) {
+		if s.locks == 0 {
+			s.newest[one]++ // another engine is always faster, until it has to wait
+		}
+	}
+	w := writer(t, s, new(int))
+	w.Start()
+	var seen []int64
+	require.NoError(t, w.Submit(t.Context(), looks(one, &seen)))
+	require.Equal(t, []int64{1, 2, 3}, seen)
+	require.Equal(t, 1, s.locks)
+}
+
+// A request that never finds its tree as it was is answered at last; one of the engine's own is tried again later.
+func TestAnEndlessRaceIsAFault(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
+	s.before = func(int) { s.newest[one]++ }
+	w := writer(t, s, new(int))
+	w.Start()
+	var seen []int64
+	err := w.Submit(t.Context(), looks(one, &seen))
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.ErrorIs(t, err, fault.ErrCommit)
+	require.Len(t, seen, 10)
+}
+
+// The function of an Update locks what it opens, so a tree in memory that is stale is no conflict. If there is one all the same, it is
+// reported, and the function is not called again.
+func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1, two: 1}}
+	w := writer(t, s, new(int))
+	w.Start()
+	var seen []int64
+	require.NoError(t, w.Submit(t.Context(), looks(one, &seen)))
+	s.newest[one] = 2
+	r := looks(one, &seen)
+	r.Once = true
+	require.NoError(t, w.Submit(t.Context(), r))
+	require.Equal(t, []int64{1, 2}, seen)
+	s.before = func(int) { s.newest[one]++ }
+	r = looks(one, &seen)
+	r.Once = true
+	err := w.Submit(t.Context(), r)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.NotErrorIs(t, err, fault.ErrCommit)
+	require.Equal(t, []int64{1, 2, 2}, seen)
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
+type batch struct {
+	sql *statements
+	b   pgx.Batch
+}
+
+func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
+
+// answers are the rows of the statements of a batch that succeeded.
+type answers struct {
+	n    int // how many succeeded
+	rows [][][]any
+}
+
+// roots are the ids that a statement returned; none if there is no such statement, or it did not succeed.
+func (a *answers) roots(statement int) []workitem.CaseID {
+	if statement <= 0 || statement >= a.n {
+		return nil
+	}
+	var all []workitem.CaseID
+	for _, row := range a.rows[statement] {
+		if id, ok := row[0].([16]byte); ok {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// number is what the last statement returned.
+func (a *answers) number() int64 {
+	if a.n == 0 || len(a.rows[a.n-1]) == 0 {
+		return 0
+	}
+	n, _ := a.rows[a.n-1][0][0].(int64)
+	return n
+}
+
+// send runs the statements. The answers are those before the first error.
+func (b *batch) send(c *pgx.Conn) (*answers, error) {
+	a := &answers{}
+	results := c.SendBatch(context.Background(), &b.b)
+	for range b.b.Len() {
+		rows, err := results.Query()
+		if err == nil {
+			var all [][]any
+			if all, err = collect(rows); err == nil {
+				a.rows, a.n = append(a.rows, all), a.n+1
+				continue
+			}
+		}
+		_ = results.Close() // it repeats the error
+		return a, err
+	}
+	return a, results.Close()
+}

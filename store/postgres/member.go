@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// Each engine that has the database open is a row of the table processes. The row is the fence: a commit locks it for sharing, so
+// whoever declares an engine dead waits for the commit that is under way, and none can follow.
+
+// absent selects the engines that have gone without a word: nobody holds the lock of their session, and the server's process that
+// was to commit for them has ended.
+const absent = "p.state = 'live' AND pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0)) " +
+	"AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid)"
+
+// join gives this engine a number. Engines that are gone, or all if this one is alone, are declared dead before.
+func (s *Store) join(ctx context.Context, c *conn) error {
+	return c.transaction(ctx, func() error {
+		// Two that join at once do so one after the other, so that the second sees the row of the first.
+		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+			return err
+		}
+		gone := "true"
+		if s.shared {
+			gone = absent
+		}
+		if err := s.bury(ctx, c, gone); err != nil {
+			return err
+		}
+		if err := s.findBase(c); err != nil {
+			return err
+		}
+		host, _ := os.Hostname()
+		err := c.each("INSERT INTO @.processes (name, state, reads, token, pid, joined) VALUES ($1, 'live', $2, $3, pg_backend_pid(), now()) "+
+			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, s.presence.token}, func(r *tables.Row) error {
+			s.self, s.epoch, s.pid = r.Number(), r.Number(), c.pg.PgConn().PID()
+			return r.Err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = c.run("INSERT INTO @.pulses (process, beat, pace, busy) VALUES ($1, clock_timestamp(), '1s', true)", s.self)
+		return err
+	})
+}
+
+// bury removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
+func (s *Store) bury(ctx context.Context, c *conn, gone string) error {
+	if err := c.exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		"UPDATE @.processes p SET state = 'dead' WHERE " + gone,
+		"DELETE FROM @.processes WHERE state = 'dead'",
+		"DELETE FROM @.pulses WHERE process NOT IN (SELECT id FROM @.processes)",
+		"UPDATE @.jobs SET holder = 0 WHERE holder > 0 AND " + liveJob + " AND holder NOT IN (SELECT id FROM @.processes)",
+	} {
+		if _, err := c.run(query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave gives everything free that this engine holds.
+func (s *Store) leave(ctx context.Context) error {
+	return s.w.transaction(ctx, func() error {
+		_, err := s.w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
+		if err == nil {
+			err = s.bury(ctx, s.w, "false")
+		}
+		return err
+	})
+}
+
+// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
+// engine begins.
+func (s *Store) rejoin(ctx context.Context) error {
+	if s.w != nil {
+		_ = s.w.cut() // it is gone already
+		s.w = nil
+	}
+	w, err := s.db.connect(ctx, writerSettings)
+	if err != nil {
+		return err
+	}
+	live, err := s.nextEpoch(w)
+	if code(err) == lockNotAvailable { // a commit of the lost connection still runs, and holds the row
+		if _, err = w.run("SELECT pg_terminate_backend($1)", int32(s.pid)); err == nil {
+			live, err = s.nextEpoch(w)
+		}
+	}
+	if err == nil {
+		s.w = w
+		if !live {
+			err = s.fencedOut(errors.New("its row in the table processes is not live"))
+		}
+		return err
+	}
+	return errors.Join(err, w.close())
+}
+
+// nextEpoch begins the next epoch of this engine, and reports whether it is alive.
+func (s *Store) nextEpoch(w *conn) (live bool, err error) {
+	epoch, live, err := w.number("UPDATE @.processes SET epoch = epoch + 1, pid = pg_backend_pid() "+
+		"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch)
+	if live {
+		s.epoch, s.pid = epoch, w.pg.PgConn().PID()
+	}
+	return live, err
+}
+
+// fencedOut is the error of an engine that another one declared dead.
+func (s *Store) fencedOut(err error) error { return s.db.taken(err) }

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Several engines may change one root case. Each commit locks the rows of the root cases that it is about, in the order of their
+// ids, and compares where their journals end with where the engine believes that they do. So of two commits on one root case the
+// second waits for the first, finds that it is stale, and is undone.
+
+// given is a table e of root cases, each with the position of its last entry as the engine knows it.
+const given = "unnest($1::uuid[], $2::bigint[]) e(root, last)"
+
+// lockRoots locks root cases and returns those that have changed, or were removed.
+const lockRoots = "WITH l AS MATERIALIZED (SELECT c.root, c.last_seq FROM " + given + " JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
+	"ORDER BY c.root FOR NO KEY UPDATE OF c) " +
+	"SELECT e.root FROM " + given + " LEFT JOIN l ON l.root = e.root WHERE l.last_seq IS DISTINCT FROM e.last"
+
+// findStale is lockRoots without the locks.
+const findStale = "SELECT e.root FROM " + given + " LEFT JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
+	"WHERE c.last_seq IS DISTINCT FROM e.last"
+
+// refuseStale fails, by a division by zero, if a root case has changed.
+const refuseStale = "SELECT 1 / (SELECT count(*) FROM (SELECT WHERE NOT EXISTS (" + findStale + ")) ok)"
+
+// Expect implements [store.SharedTx].
+func (tx *transaction) Expect(t *state.Tree) {
+	if root := t.Case(t.Root); root != nil && root.LastSeq > 0 {
+		if tx.expected == nil {
+			tx.expected = make(map[workitem.CaseID]int64)
+		}
+		if _, known := tx.expected[t.Root]; !known {
+			tx.expected[t.Root] = root.LastSeq
+		}
+	}
+}
+
+// LockCase implements [store.SharedTx].
+func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
+	if err := tx.usable(); err != nil {
+		return 0, err
+	}
+	if c := tx.appended.Case(root); c != nil {
+		return c.LastSeq, nil // its row is not there, or is locked at the commit
+	}
+	if err := tx.begin(); err != nil {
+		return 0, err
+	}
+	last, found, err := tx.w.number("SELECT last_seq FROM @.cases WHERE root = $1 AND id = $1 FOR NO KEY UPDATE", uuid(root))
+	if err == nil && !found {
+		err = fmt.Errorf("root case %s: %w", root, store.ErrNotFound)
+	}
+	return last, tx.met(err)
+}
+
+// begin begins the server's transaction.
+func (tx *transaction) begin() error {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	if tx.begun {
+		return nil
+	}
+	if err := tx.w.exec(context.Background(), "BEGIN"); err != nil {
+		return tx.failLocked(err)
+	}
+	tx.begun = true
+	return nil
+}
+
+// known lists the root cases that a commit depends on, with where their journals end. The trees that this transaction made are not
+// among them, and those that it changed are what they were before.
+func (tx *transaction) known() (roots [][16]byte, last []int64, reads bool) {
+	if !tx.s.shared {
+		return nil, nil, false
+	}
+	at := make(map[workitem.CaseID]int64, len(tx.appended))
+	for i := range tx.appended {
+		e := tx.appended[i].Entry
+		if _, seen := at[e.Root]; !seen {
+			at[e.Root] = e.Prev
+		}
+	}
+	for root, seq := range tx.expected {
+		if _, changed := at[root]; !changed {
+			at[root], reads = seq, true
+		}
+	}
+	for _, root := range slices.SortedFunc(maps.Keys(at), func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) }) {
+		if at[root] != 0 {
+			roots, last = append(roots, root), append(last, at[root])
+		}
+	}
+	return roots, last, reads
+}
+
+// queueCheck adds the statements that compare trees with the database, and returns which one lists those that are stale; 0 if there
+// is nothing to compare. An entry that is appended to a stale tree fails by itself.
+func (tx *transaction) queueCheck(b *batch) int {
+	roots, last, reads := tx.known()
+	if len(roots) == 0 {
+		return 0
+	}
+	at := b.b.Len()
+	b.queue(lockRoots, roots, last)
+	if reads {
+		b.queue(refuseStale, roots, last)
+	}
+	return at
+}
+
+// checkExpected is the commit of a transaction that changed nothing.
+func (tx *transaction) checkExpected() error {
+	roots, last, _ := tx.known()
+	if len(roots) == 0 {
+		return nil
+	}
+	var stale []workitem.CaseID
+	err := tx.w.each(findStale, []any{roots, last}, func(r *tables.Row) error {
+		stale = append(stale, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	if err != nil || len(stale) == 0 {
+		return err
+	}
+	return tx.staleError(stale, nil)
+}
+
+func (tx *transaction) staleError(roots []workitem.CaseID, err error) error {
+	return tx.s.db.at("%w", &store.StaleError{Roots: roots, Err: err})
+}
+
+// isConflict reports whether an error of a commit says that another engine was faster, so that the same may succeed later.
+func (db database) isConflict(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case serializationFailure, deadlockDetected, divisionByZero:
+		return true
+	case uniqueViolation, notNullViolation:
+		return e.SchemaName == db.set.schema && (e.TableName == "journal" || e.TableName == "idempotency_keys")
+	}
+	return false
+}
