@@ -10,9 +10,9 @@ import (
 )
 
 // Each engine that has the database open is a row of the table processes. The row is the fence: a commit locks it for sharing, so
-// whoever declares an engine dead waits for the commit that is under way, and none can follow.
+// the engine that declares another one dead waits for the commit that is under way, and none can follow.
 
-// absent selects the engines that have gone without a word: nobody holds the lock of their session, and the server's process that
+// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
 // was to commit for them has ended.
 const absent = "p.state = 'live' AND pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0)) " +
 	"AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid)"
