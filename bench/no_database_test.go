@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// none is a store without a database: it keeps no entry, and of the trees those that have ended, until the caller that waits
+// for the end has seen it. So what a case costs on it is what the engine itself costs.
+type none struct {
+	mu    sync.Mutex
+	seq   int64
+	ended sync.Map // trees by the id of their root case
+}
+
+var errNone = errors.New("this store keeps nothing")
+
+func (s *none) Open(context.Context, store.Options) (store.Store, error) { return s, nil }
+
+func (s *none) Update(_ context.Context, f func(store.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f(noneTx{s})
+}
+
+func (s *none) View(_ context.Context, f func(store.Reader) error) error { return f(noneReader{s: s}) }
+
+func (s *none) Register(context.Context, []*store.Definition) error { return nil }
+func (s *none) Idle(context.Context) error                          { return nil }
+func (s *none) Close() error                                        { return nil }
+
+type noneTx struct{ s *none }
+
+func (t noneTx) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
+	return noneReader{s: t.s}.Tree(ctx, root)
+}
+
+func (noneTx) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) { return id, nil }
+
+func (noneTx) Item(context.Context, workitem.ID) (*store.ItemRow, error) {
+	return nil, store.ErrNotFound
+}
+func (noneTx) Steps(context.Context, [16]byte) ([]*workitem.Step, error) { return nil, nil }
+
+func (t noneTx) Append(_ context.Context, e *store.Entry, tree *state.Tree) error {
+	t.s.seq++
+	e.Seq = t.s.seq
+	tree.End(e.Seq)
+	if tree.Ended() {
+		t.s.ended.Store(tree.Root, tree)
+	}
+	return nil
+}
+
+func (noneTx) Answered(context.Context, string) (*store.Entry, error) {
+	return nil, store.ErrNotFound
+}
+func (noneTx) Savepoint(_ context.Context, f func() error) error { return f() }
+func (noneTx) DB() domain.DB                                     { return nil }
+func (noneTx) Requests(context.Context, int64, int) ([]store.Request, error) {
+	return nil, nil
+}
+func (noneTx) Reply(context.Context, int64, store.Answer) error { return errNone }
+
+// noneReader is a view of an empty database.
+type noneReader struct {
+	store.Reader
+	s *none
+}
+
+func (noneReader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) { return id, nil }
+
+func (r noneReader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
+	tree, ok := r.s.ended.Load(root)
+	if !ok {
+		return nil, store.ErrNotFound
+	}
+	return tree.(*state.Tree), nil
+}
+
+func (noneReader) Cases(context.Context, store.CaseFilter) ([]*state.Case, error) { return nil, nil }
+func (noneReader) Items(context.Context, store.ItemFilter) ([]*store.ItemRow, error) {
+	return nil, nil
+}
+func (noneReader) Jobs(context.Context, store.JobFilter) ([]*state.Job, error)       { return nil, nil }
+func (noneReader) Steps(context.Context, store.StepFilter) ([]*workitem.Step, error) { return nil, nil }
+func (noneReader) Messages(context.Context, store.MessageFilter) ([]*state.Message, error) {
+	return nil, nil
+}
+func (noneReader) Definitions(context.Context) ([]*store.Definition, error) { return nil, nil }
+func (noneReader) Counts(context.Context) ([]store.Count, error)            { return nil, nil }
+func (noneReader) CountsByDefinition(context.Context, bool) ([]store.DefinitionCount, error) {
+	return nil, nil
+}
+
+// BenchmarkEngineWithoutDatabase is a one-item case with its worker and its caller, 64 callers at once. It reports the CPU
+// of the whole process a case, which is steadier than its time.
+func BenchmarkEngineWithoutDatabase(b *testing.B) {
+	s := new(none)
+	e, err := engine.Config{Workers: 64, Logger: quiet}.Open(noTimeout, s, oneTask)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := used()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				id, err := oneTask.Start(noTimeout, e, anOrder)
+				if err == nil {
+					_, err = e.Wait(noTimeout, id)
+				}
+				s.ended.Delete(id)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(metrics{}.since(before, float64(b.N))["cpu"], "cpu-us/op")
+	require.NoError(b, e.Close())
+}
