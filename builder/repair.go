@@ -8,8 +8,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Resume has the run, which has failed, go on where it failed: a fresh item, which is the next attempt, takes over the steps that
-// were done. The error wraps workflow.ErrNotFailed if the run has not failed. To begin again as a fresh run see [Run.Restart].
+// Suspend has nothing of the run begin until it is resumed: what runs may end, what is due waits. The error wraps
+// activities.ErrInactive if the run has ended.
+func (r Run[Out]) Suspend(ctx context.Context, e workflow.Doer, opts ...workflow.Option) error {
+	if _, err := r.do(ctx, e, workflow.Suspend(r.ID), opts); err != nil {
+		return fmt.Errorf("suspend %s: %w", r, err)
+	}
+	return nil
+}
+
+// Resume has the run go on: one that is suspended begins again what is due; in one that has failed a fresh item, which is the next attempt, takes over the steps that
+// were done. The error wraps workflow.ErrNotFailed if the run is not suspended and has not failed. To begin again as a fresh run see [Run.Restart].
 func (r Run[Out]) Resume(ctx context.Context, e workflow.Doer, opts ...workflow.Option) error {
 	if _, err := r.do(ctx, e, workflow.Resume(r.ID, nil), opts); err != nil {
 		return fmt.Errorf("resume %s: %w", r, err)

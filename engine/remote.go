@@ -28,6 +28,7 @@ var codes = []struct {
 	{"bad-route", ErrBadRoute},
 	{"runaway", ErrRunaway},
 	{"not-failed", workflow.ErrNotFailed},
+	{"suspended", workflow.ErrSuspended},
 	{"dead-end", workflow.ErrDeadEnd},
 	{"unknown-workflow", ErrUnknown},
 	{"not-loaded", ErrUnknown},

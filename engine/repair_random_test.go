@@ -88,7 +88,7 @@ type breaker struct {
 }
 
 // mayBeRefused are the codes with which a repair is refused that makes no sense as things are.
-var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition"}
+var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended"}
 
 // do has the engine execute a command. It is done or refused; then each root case that goes on has somebody who can act.
 func (b *breaker) do(c workflow.Command) bool {
@@ -134,7 +134,7 @@ func (b *breaker) step(rt *rapid.T) {
 	for it.State.Final() && rapid.IntRange(0, 3).Draw(rt, "another") > 0 {
 		it = rapid.SampledFrom(items).Draw(rt, "item")
 	}
-	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash"}).
+	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend"}).
 		Draw(rt, "what") {
 	case "act":
 		do := workitem.Complete
@@ -152,6 +152,8 @@ func (b *breaker) step(rt *rapid.T) {
 		b.do(workflow.GiveUp(it.ID))
 	case "resume":
 		b.do(workflow.Resume(rapid.SampledFrom(cases).Draw(rt, "case").ID, nil))
+	case "suspend":
+		b.do(workflow.Suspend(rapid.SampledFrom(cases).Draw(rt, "case").ID))
 	case "cancel":
 		if c := rapid.SampledFrom(cases).Draw(rt, "case"); !c.Parent.IsZero() {
 			b.do(workflow.Cancel(c.ID, nil))
@@ -161,12 +163,15 @@ func (b *breaker) step(rt *rapid.T) {
 	}
 }
 
-// finish brings every root case to its end: failed ones are resumed, incidents tried again, and all items done.
+// finish brings every root case to its end: suspended and failed ones are resumed, incidents tried again, and all items done.
 func (b *breaker) finish() {
 	for range 200 {
 		left := b.cases(store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted, state.CaseFailed}})
 		if len(left) == 0 {
 			return
+		}
+		for _, c := range b.cases(store.CaseFilter{Suspended: true}) {
+			require.True(b.t, b.do(workflow.Resume(c.ID, nil)), "a suspended case can be resumed:\n%s", strings.Join(b.log, "\n"))
 		}
 		for _, c := range left {
 			if c.State == state.CaseFailed {

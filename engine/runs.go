@@ -106,6 +106,9 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	case job.State == state.JobPending:
 		info.State, info.Next = workflow.RunWaiting, job.Due
 	}
+	if c.Suspended != nil && info.State != workflow.RunRunning {
+		info.State, info.Next = workflow.RunSuspended, time.Time{}
+	}
 	return info
 }
 

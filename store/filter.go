@@ -28,6 +28,7 @@ type CaseFilter struct {
 	Fingerprint string
 	States      []state.CaseState
 	RootOnly    bool
+	Suspended   bool      // only those that are suspended themselves
 	Before      time.Time // created before
 	Since       time.Time // created at or after
 

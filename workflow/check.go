@@ -63,6 +63,7 @@ var forms = map[Kind]form{
 		[]*field{workflowField, printField, stepField}},
 	KindRemove:  {[]*field{caseField}, []*field{workflowField}},
 	KindReclaim: {[]*field{jobField}, nil},
+	KindSuspend: {[]*field{caseField}, []*field{workflowField, reasonField}},
 	KindResume:  {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
 	KindRetry:   {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
 	KindGiveUp:  {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},

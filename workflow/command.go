@@ -35,7 +35,8 @@ const (
 	KindRestart   Kind = "restart"   // start Case, which has ended, again as a fresh case
 	KindRemove    Kind = "remove"    // remove Case, which has ended, with all that it had
 	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
-	KindResume    Kind = "resume"    // have Case, which has failed, go on where it failed
+	KindSuspend   Kind = "suspend"   // have nothing of Case begin until it is resumed
+	KindResume    Kind = "resume"    // have Case, which is suspended, or has failed, go on where it was
 	KindRetry     Kind = "retry"     // try the work of Item again, now
 	KindGiveUp    Kind = "give-up"   // fail the task, and the case, of Item, which is an incident
 	KindSkip      Kind = "skip"      // complete Item with Payload as its output, without its work
@@ -171,11 +172,18 @@ func Reclaim(job workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindReclaim, Job: job}, opts...)
 }
 
-// Resume has a case that has failed go on where it failed: each work item that failed, or that was canceled because of the
+// Suspend has nothing of a case begin, nor of those below it, until it is resumed: jobs and timers that become due wait, and no
+// work item can be started. What was under way may end, and what is sent to the case is kept. The error wraps [ErrInactive] if the
+// case has ended.
+func Suspend(id workitem.CaseID, opts ...Option) Command {
+	return With(Command{Kind: KindSuspend, Case: id}, opts...)
+}
+
+// Resume has a case that is suspended begin again what is due, and a case that has failed go on where it failed: each work item that failed, or that was canceled because of the
 // failure, has a fresh one in its place, and what was done stays done. If the case failed a case above it, that one is resumed,
 // with all that its failure ended. The result has the case that was resumed. The input is for the one work item that failed;
-// nil leaves it the input that it had. The error wraps [ErrNotFailed] if the case did not fail, and [ErrDeadEnd] if it cannot
-// go on.
+// nil leaves it the input that it had. The error wraps [ErrNotFailed] if the case is neither suspended nor failed, and [ErrDeadEnd]
+// if it cannot go on.
 func Resume(id workitem.CaseID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindResume, Case: id, Payload: input}, opts...)
 }
@@ -241,7 +249,7 @@ func (c *Command) String() string {
 		return "item new " + c.Task
 	case KindRetry, KindSkip, KindGiveUp:
 		return fmt.Sprintf("item %s %s", c.Kind, c.Item)
-	case KindCancel, KindRemove, KindResume:
+	case KindCancel, KindRemove, KindSuspend, KindResume:
 		return fmt.Sprintf("case %s %s", c.Kind, c.Case)
 	case KindSend:
 		return fmt.Sprintf("event %s to %s", c.Event, c.Case)

@@ -13,6 +13,7 @@ var (
 	ErrInactive   = activities.ErrInactive      // the case or the task has ended
 	ErrUnfinished = errors.New("has not ended") // what can be asked of a case that has ended was asked of one that goes on
 	ErrNotFailed  = errors.New("has not failed")
+	ErrSuspended  = errors.New("is suspended")
 	ErrDeadEnd    = errors.New("the case could not end")
 	ErrUnknown    = errors.New("unknown workflow")
 	ErrBadRoute   = errors.New("bad route") // a split was sent nowhere, or where it has no flow

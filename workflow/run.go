@@ -16,6 +16,7 @@ const (
 	RunPending   RunState = "pending"   // it is due, and no worker has it yet
 	RunRunning   RunState = "running"   // a worker has it
 	RunWaiting   RunState = "waiting"   // for the next attempt, for a person, or in a step: for a time, an event, a child case
+	RunSuspended RunState = "suspended" // nothing of it begins until it is resumed
 	RunStuck     RunState = "stuck"     // by an incident, which a person has to decide
 	RunCompleted RunState = "completed"
 	RunFailed    RunState = "failed"

@@ -18,6 +18,7 @@ func Explain(in Input) *Answer {
 	if c.State.Final() {
 		x.answer.Since = c.Ended
 	}
+	x.answer.Suspended = x.suspension(c)
 	for t := range c.Tasks {
 		x.answer.Tasks = append(x.answer.Tasks, taskOf(c, net.TaskID(t)))
 		if c.State == state.CaseFailed && c.Tasks[t].Resumable() {
@@ -78,9 +79,35 @@ func (x *explainer) add(w Wait) {
 		x.answer.More++
 		return
 	}
+	if s := x.suspension(x.in.Tree.Case(w.Case)); s != nil && begins(&w) {
+		w.Suspended, w.Blocked, w.Ahead = s, Suspended, 0
+	}
 	w.Overdue = !w.Until.IsZero() && w.Until.Before(x.in.Now)
 	w.Text = text(&w, x.in.Now)
 	x.answer.Waits = append(x.answer.Waits, w)
+}
+
+// suspension is that of a case, or of one above it; nil if there is none.
+func (x *explainer) suspension(c *state.Case) *Suspension {
+	if c.State.Final() {
+		return nil
+	}
+	at, s := x.in.Tree.SuspendedBy(c)
+	if s == nil {
+		return nil
+	}
+	return &Suspension{Case: at.ID, Since: s.At, By: s.By, Reason: s.Reason}
+}
+
+// begins reports whether a wait is for something that has not begun, which a suspension keeps from it.
+func begins(w *Wait) bool {
+	switch w.Kind {
+	case Person:
+		return w.State == workitem.Initialized.String()
+	case Worker, Retry, Delay, Timer:
+		return true
+	}
+	return false
 }
 
 // visit is the explanation of one case of the tree.

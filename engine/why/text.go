@@ -18,6 +18,9 @@ func (a *Answer) String() string {
 		b.WriteString(" (" + a.Failure.String() + ")")
 	}
 	fmt.Fprintf(&b, ", since %s", printable.Duration(a.At.Sub(a.Since)))
+	if a.Suspended != nil {
+		b.WriteString(", " + suspended(a.Suspended, a.Case, a.At))
+	}
 	switch {
 	case len(a.Lost) > 0:
 		fmt.Fprintf(&b, ": if it is resumed (tasq case resume), %s goes on", strings.Join(a.Lost, ", "))
@@ -215,6 +218,8 @@ func blocked(w *Wait, now time.Time) string {
 		return fmt.Sprintf("this engine stops %s: Config.Queues gives it no workers", queue(w.Queue))
 	case Lapsed:
 		return fmt.Sprintf("its lease ran out %s ago: the worker may be gone", printable.Duration(now.Sub(w.Until)))
+	case Suspended:
+		return "it cannot begin: " + suspended(w.Suspended, w.Case, now)
 	case Failing:
 		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
 	case Behind:
@@ -223,6 +228,22 @@ func blocked(w *Wait, now time.Time) string {
 		return "all workers of " + queue(w.Queue) + " are busy"
 	}
 	return ""
+}
+
+// suspended says which case is suspended, as seen from another one or itself.
+func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
+	line := "the case is suspended"
+	if s.Case != seenFrom {
+		line = "case " + s.Case.String() + " above it is suspended"
+	}
+	if s.By != "" {
+		line += " by " + s.By
+	}
+	line += " for " + printable.Duration(now.Sub(s.Since))
+	if s.Reason != "" {
+		line += " (" + s.Reason + ")"
+	}
+	return line
 }
 
 func ahead(n int) string {

@@ -39,6 +39,7 @@ const (
 	NotLoaded Block = "not-loaded" // the engine was not opened with the case's version of its workflow
 	NoWorkers Block = "no-workers" // the engine runs no jobs at all
 	Stopped   Block = "stopped"    // the engine runs no jobs of this queue
+	Suspended Block = "suspended"  // the case is suspended, or one above it; see Wait.Suspended
 	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
 	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
 	Busy      Block = "busy"       // all workers of the queue have jobs
@@ -62,12 +63,23 @@ type Answer struct {
 	More  int    `json:"more,omitempty"` // how many waits were left out, see MaxWaits
 	Tasks []Task `json:"tasks"`          // of the case itself, as the definition lists them
 
+	// Suspended is what keeps the case from going on: its own suspension, or that of a case above it; nil if there is none.
+	Suspended *Suspension `json:"suspended,omitempty"`
+
 	// Lost are the tasks of a failed case that were under way, and go on if it is resumed.
 	Lost []string `json:"lost,omitempty"`
 }
 
 // MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.
 const MaxWaits = 1000
+
+// Suspension is what keeps work from beginning until the case that has it is resumed.
+type Suspension struct {
+	Case   workitem.CaseID `json:"case"` // that is suspended
+	Since  time.Time       `json:"since"`
+	By     string          `json:"by,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+}
 
 // Task finds a task of the case; false if the workflow has none of that name.
 func (a *Answer) Task(name string) (Task, bool) {
@@ -122,6 +134,8 @@ type Wait struct {
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
+
+	Suspended *Suspension `json:"suspended,omitempty"`
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
 	Text   string  `json:"text"`             // all of it, in words

@@ -60,9 +60,19 @@ func (c *checker) compareCase(got, want *state.Case) {
 		c.breach("I7", "case %s ended with %s %s in the tables, and with %s %s in the journal",
 			want.ID, got.Output, got.Failure, want.Output, want.Failure)
 	}
+	if !sameSuspension(got.Suspended, want.Suspended) {
+		c.breach("I7", "case %s is suspended with %+v in the tables, and with %+v in the journal", want.ID, got.Suspended, want.Suspended)
+	}
 	if !samePlace(got, want) || !sameStart(got, want) || !got.Ended.Equal(want.Ended) || !got.KeepUntil.Equal(want.KeepUntil) {
 		c.breach("I7", "case %s has another place, beginning or time in the tables than in the journal", want.ID)
 	}
+}
+
+func sameSuspension(got, want *state.Suspension) bool {
+	if got == nil || want == nil {
+		return got == want
+	}
+	return got.At.Equal(want.At) && got.By == want.By && got.Reason == want.Reason
 }
 
 // samePlace compares where cases belong.

@@ -177,6 +177,7 @@ func TestEachRuleIsReported(t *testing.T) {
 			"; INSERT INTO cases SELECT * FROM copy"},
 		{"I9", "which is completed", added(article, `'{"e":"item","item":"' || `+draft+` || '","action":"cancel","to":"canceled","at":1}'`)},
 		{"I9", "which is failed", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task","task":"review","to":"canceled","gen":1}'`)},
+		{"I9", "suspends case", added(article, `'{"e":"case-ended","to":"failed"},{"e":"case-suspended","at":1}'`)},
 		{"I9", "resumes task 1 of case", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task-resumed","task":"review","gen":1}'`)},
 		{"I1", "is resumed, and it is started", added(article, `'{"e":"case-resumed","at":1}'`)},
 		{"I10", "is started, its task is enabled", added(article, `'{"e":"item","item":"' || `+review+` || '","action":"start","to":"started","at":1}'`)},

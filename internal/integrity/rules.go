@@ -26,6 +26,10 @@ func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 		if k := f.tree.Case(event.Case); k == nil || k.State.Final() {
 			c.breach("I9", "journal entry %d resumes task %d of case %s, which is not there, or has ended", e.Seq, event.Task, event.Case)
 		}
+	case *state.CaseSuspended:
+		if k := f.tree.Case(event.Case); k == nil || k.State.Final() {
+			c.breach("I9", "journal entry %d suspends case %s, which is not there, or has ended", e.Seq, event.Case)
+		}
 	case *state.Produced:
 		if k := f.tree.Case(event.Case); k != nil && k.Tasks[event.Task].State != state.TaskCompleted {
 			c.breach("I6", "journal entry %d: task %s of case %s produces tokens, and is %s",

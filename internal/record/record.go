@@ -39,6 +39,15 @@ type Case struct {
 	Priority    int             `json:"priority,omitempty"`
 	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the run that it restarts
 	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept without end
+
+	Suspended *Suspension `json:"suspended,omitempty"`
+}
+
+// Suspension is the JSON form of the suspension of a case.
+type Suspension struct {
+	Since  time.Time `json:"since"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Task is the JSON form of a task of a case.
@@ -55,6 +64,9 @@ func OfCase(c *state.Case) Case {
 		Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
 		Options: c.Options, Priority: c.Priority, Predecessor: c.Predecessor, KeepUntil: c.KeepUntil,
+	}
+	if s := c.Suspended; s != nil {
+		row.Suspended = &Suspension{Since: s.At, By: s.By, Reason: s.Reason}
 	}
 	if !c.Parent.IsZero() {
 		row.Number = c.Number

@@ -26,6 +26,7 @@ const (
 	VerbItemNew      Verb = "item new"
 	VerbDo           Verb = "do" // start and complete an item
 	VerbCaseCancel   Verb = "case cancel"
+	VerbCaseSuspend  Verb = "case suspend"
 	VerbCaseResume   Verb = "case resume" // a failed case goes on where it failed
 	VerbAdvance      Verb = "advance"
 	VerbCrash        Verb = "crash"
@@ -159,7 +160,7 @@ var commands = map[string]command{
 	"start":   {"start WORKFLOW [as NAME]", (*Action).parseStart},
 	"item":    {"item start|complete|fail|cancel|reset|retry|skip|give-up ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
 	"do":      {"do ITEM [to=T1,T2]", (*Action).parseDo},
-	"case":    {"case cancel|resume", (*Action).parseCase},
+	"case":    {"case cancel|suspend|resume", (*Action).parseCase},
 	"advance": {"advance DURATION", (*Action).parseAdvance},
 	"crash":   {"crash", alone(VerbCrash)},
 	"show":    {"show case|tasks|marking|items|cases|jobs|enabled|incidents", (*Action).parseShow},
@@ -244,7 +245,7 @@ func (a *Action) parseCase(words []string) error {
 		return errUsage
 	}
 	switch a.Verb = Verb("case " + words[0]); a.Verb {
-	case VerbCaseCancel, VerbCaseResume:
+	case VerbCaseCancel, VerbCaseSuspend, VerbCaseResume:
 		return nil
 	}
 	return errUsage

@@ -122,7 +122,7 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 		return nil, r.repair(ctx, a)
 	case VerbDo:
 		return nil, r.startAndComplete(ctx, a)
-	case VerbCaseCancel, VerbCaseResume:
+	case VerbCaseCancel, VerbCaseSuspend, VerbCaseResume:
 		return nil, r.onCase(ctx, a)
 	case VerbAdvance:
 		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
@@ -226,12 +226,14 @@ func (r *runner) act(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
-// onCase cancels or resumes a case.
+// onCase cancels, suspends or resumes a case.
 func (r *runner) onCase(ctx context.Context, a Action) error {
 	id, err := r.caseAt(ctx, a.Case)
 	switch {
 	case err != nil:
 		return err
+	case a.Verb == VerbCaseSuspend:
+		return r.send(ctx, workflow.Suspend(id))
 	case a.Verb == VerbCaseResume:
 		return r.send(ctx, workflow.Resume(id, nil))
 	}
@@ -301,6 +303,8 @@ func failure(err error) []string {
 		return []string{"error: illegal-transition"}
 	case errors.Is(err, workflow.ErrNotFailed):
 		return []string{"error: not-failed"}
+	case errors.Is(err, workflow.ErrSuspended):
+		return []string{"error: suspended"}
 	case errors.Is(err, workflow.ErrDeadEnd):
 		return []string{"error: dead-end"}
 	case errors.Is(err, engine.ErrInactive), errors.Is(err, errNoItems):

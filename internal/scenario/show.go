@@ -20,6 +20,9 @@ func (r *runner) show(ctx context.Context, a Action) ([]string, error) {
 	}
 	switch a.Subject {
 	case SubjectCase:
+		if c.Suspended != nil {
+			return []string{c.State.String() + " suspended"}, nil
+		}
 		return []string{c.State.String()}, nil
 	case SubjectTasks:
 		return showTasks(c), nil

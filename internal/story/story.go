@@ -59,6 +59,10 @@ func Subject(e state.Change) workitem.CaseID {
 		return e.Case
 	case *state.CaseResumed:
 		return e.Case
+	case *state.CaseSuspended:
+		return e.Case
+	case *state.CaseContinued:
+		return e.Case
 	case *state.TaskResumed:
 		return e.Case
 	case *state.CaseRemoved:
@@ -127,6 +131,10 @@ func (s *Story) words(e state.Change, at time.Time) string {
 		return s.caseEnded(e)
 	case *state.CaseResumed:
 		return "case resumed: it goes on where it failed"
+	case *state.CaseSuspended:
+		return "case suspended: nothing of it begins" + given(e.Reason)
+	case *state.CaseContinued:
+		return "case goes on: it is suspended no longer"
 	case *state.TaskResumed:
 		return fmt.Sprintf("%s started again (activation %d)", s.task(e.Case, e.Task), e.Generation)
 	case *state.CaseRemoved:
@@ -166,6 +174,14 @@ func (s *Story) words(e state.Change, at time.Time) string {
 		return fmt.Sprintf("%s: %s: %s", about, e.Code, e.Text)
 	}
 	return fmt.Sprintf("%T", e)
+}
+
+// given adds a reason, if there is one.
+func given(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 func caseOpened(c *state.Case) string {

@@ -115,7 +115,18 @@ func caseColumns(l []*state.Case) []any {
 		optionalTimes(l, func(c *state.Case) time.Time { return c.Ended }),
 		optionalTimes(l, func(c *state.Case) time.Time { return c.KeepUntil }),
 		numbers(l, func(c *state.Case) int64 { return c.LastSeq }),
+		suspensions(l),
 	}
+}
+
+func suspensions(l []*state.Case) []pgtype.Text {
+	all := make([]pgtype.Text, len(l))
+	for i, c := range l {
+		if c.Suspended != nil {
+			all[i] = nullable(string(state.AppendSuspension(nil, c.Suspended)))
+		}
+	}
+	return all
 }
 
 type itemRow = row[*workitem.Item]

@@ -40,6 +40,9 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
+	if f.Suspended {
+		w.Plain("c.suspended IS NOT NULL")
+	}
 	if f.RootOnly {
 		w.Plain("c.parent IS NULL")
 	}

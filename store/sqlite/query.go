@@ -88,6 +88,9 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		"c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
+	if f.Suspended {
+		w.Plain("c.suspended IS NOT NULL")
+	}
 	if f.RootOnly {
 		w.Plain("c.parent IS NULL")
 	}

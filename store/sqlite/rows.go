@@ -55,7 +55,7 @@ func (w *rowWriter) writeCase(c *state.Case) error {
 		int64(c.Priority), textOf(c.Predecessor),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
 		timeOf(c.Ended), timeOf(c.KeepUntil),
-		c.LastSeq)
+		c.LastSeq, suspensionOf(c.Suspended))
 }
 
 func (w *rowWriter) writeItem(it *workitem.Item) error {
@@ -92,6 +92,13 @@ func (w *rowWriter) writeMessage(m *state.Message) error {
 
 func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
+}
+
+func suspensionOf(s *state.Suspension) driver.Value {
+	if s == nil {
+		return nil
+	}
+	return string(state.AppendSuspension(nil, s))
 }
 
 // args makes a list of values to bind.

@@ -34,8 +34,13 @@ func (t *Tree) Apply(e Change) error {
 	case *CaseEnded:
 		t.recount(c, c.Stands(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
+		c.Suspended = nil
 	case *CaseResumed:
 		return t.resume(c)
+	case *CaseSuspended:
+		return c.suspend(e)
+	case *CaseContinued:
+		c.Suspended = nil
 	case *TaskResumed:
 		return c.resumeTask(e)
 	case *CaseRemoved:
@@ -128,6 +133,15 @@ func (t *Tree) resume(c *Case) error {
 	before := c.Stands()
 	c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = CaseStarted, nil, nil, time.Time{}, time.Time{}
 	t.recount(c, before, c.Stands())
+	return nil
+}
+
+func (c *Case) suspend(e *CaseSuspended) error {
+	if c.State.Final() {
+		return fmt.Errorf("case %s is suspended, and it is %s", c.ID, c.State)
+	}
+	s := e.Suspension
+	c.Suspended = &s
 	return nil
 }
 

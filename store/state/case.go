@@ -98,6 +98,13 @@ type Task struct {
 // Resumable reports whether the latest activation ended by a failure: its own, or that of the case.
 func (t *Task) Resumable() bool { return t.State == TaskFailed || t.Lost }
 
+// Suspension says since when nothing of a case begins, who asked for that, and why.
+type Suspension struct {
+	At     time.Time
+	By     string // "" is unknown
+	Reason string // "" if none was given
+}
+
 // Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a
 // snapshot.
 //
@@ -107,7 +114,7 @@ func (t *Task) Resumable() bool { return t.State == TaskFailed || t.Lost }
 //
 //   - a marking has no negative count, and one entry for each condition of the net;
 //   - an item, child case or job of an activation is live only while the activation is the latest and active;
-//   - a case that has ended has no live item, no started or enabled task, and detached jobs alone;
+//   - a case that has ended has no live item, no started or enabled task, and detached jobs alone, and is not suspended;
 //   - what the journal of the tree rebuilds is this value, field by field.
 type Case struct {
 	ID         workitem.CaseID
@@ -131,6 +138,8 @@ type Case struct {
 	Input   json.RawMessage
 	Output  json.RawMessage
 	Failure *workitem.Failure
+
+	Suspended *Suspension // nothing of it begins until it is resumed; nil if it goes on, or has ended
 
 	Options     json.RawMessage // what the caller asked of this run beyond its input; nil if nothing
 	Priority    int             // of its jobs where their task gives none; higher goes first

@@ -40,6 +40,19 @@ type CaseResumed struct {
 	At   time.Time
 }
 
+// CaseSuspended says that nothing of a case begins any more, nor of those below it, until a [CaseContinued]. A second one gives
+// another reason.
+type CaseSuspended struct {
+	Case workitem.CaseID
+	Suspension
+}
+
+// CaseContinued says that a case is suspended no longer.
+type CaseContinued struct {
+	Case workitem.CaseID
+	At   time.Time
+}
+
 // CaseRemoved says that a root case that has ended is forgotten, with its descendants and everything that they had: the
 // tables and the journal, this entry included, hold nothing of it any more. It is the last change of its tree.
 type CaseRemoved struct{ Case workitem.CaseID }
@@ -146,24 +159,26 @@ type Noted struct {
 	Text string
 }
 
-func (e *CaseOpened) of() workitem.CaseID   { return e.Case.ID }
-func (e *CaseBegun) of() workitem.CaseID    { return e.Case }
-func (e *CaseEnded) of() workitem.CaseID    { return e.Case }
-func (e *CaseRemoved) of() workitem.CaseID  { return e.Case }
-func (e *CaseResumed) of() workitem.CaseID  { return e.Case }
-func (e *TaskResumed) of() workitem.CaseID  { return e.Case }
-func (e *TaskMoved) of() workitem.CaseID    { return e.Case }
-func (e *Produced) of() workitem.CaseID     { return e.Case }
-func (e *Removed) of() workitem.CaseID      { return e.Case }
-func (e *ItemOpened) of() workitem.CaseID   { return e.Item.Case }
-func (e *ItemMoved) of() workitem.CaseID    { return e.Case }
-func (e *JobOpened) of() workitem.CaseID    { return e.Job.Case }
-func (e *JobMoved) of() workitem.CaseID     { return e.Case }
-func (e *StepOpened) of() workitem.CaseID   { return e.Step.Case }
-func (e *StepMoved) of() workitem.CaseID    { return e.Case }
-func (e *MessageSent) of() workitem.CaseID  { return e.Message.Case }
-func (e *MessageTaken) of() workitem.CaseID { return e.Case }
-func (e *Noted) of() workitem.CaseID        { return e.Case }
+func (e *CaseOpened) of() workitem.CaseID    { return e.Case.ID }
+func (e *CaseBegun) of() workitem.CaseID     { return e.Case }
+func (e *CaseEnded) of() workitem.CaseID     { return e.Case }
+func (e *CaseRemoved) of() workitem.CaseID   { return e.Case }
+func (e *CaseResumed) of() workitem.CaseID   { return e.Case }
+func (e *CaseSuspended) of() workitem.CaseID { return e.Case }
+func (e *CaseContinued) of() workitem.CaseID { return e.Case }
+func (e *TaskResumed) of() workitem.CaseID   { return e.Case }
+func (e *TaskMoved) of() workitem.CaseID     { return e.Case }
+func (e *Produced) of() workitem.CaseID      { return e.Case }
+func (e *Removed) of() workitem.CaseID       { return e.Case }
+func (e *ItemOpened) of() workitem.CaseID    { return e.Item.Case }
+func (e *ItemMoved) of() workitem.CaseID     { return e.Case }
+func (e *JobOpened) of() workitem.CaseID     { return e.Job.Case }
+func (e *JobMoved) of() workitem.CaseID      { return e.Case }
+func (e *StepOpened) of() workitem.CaseID    { return e.Step.Case }
+func (e *StepMoved) of() workitem.CaseID     { return e.Case }
+func (e *MessageSent) of() workitem.CaseID   { return e.Message.Case }
+func (e *MessageTaken) of() workitem.CaseID  { return e.Case }
+func (e *Noted) of() workitem.CaseID         { return e.Case }
 
 // The codes of [Noted].
 const (

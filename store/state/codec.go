@@ -26,24 +26,26 @@ import (
 
 // The words that name a change in its "e".
 const (
-	wordCaseOpened  = "case-opened"
-	wordCaseBegun   = "case-begun"
-	wordCaseEnded   = "case-ended"
-	wordCaseResumed = "case-resumed"
-	wordCaseRemoved = "case-removed"
-	wordTask        = "task"
-	wordTaskResumed = "task-resumed"
-	wordProduced    = "produced"
-	wordRemoved     = "removed"
-	wordItemOpened  = "item-opened"
-	wordItem        = "item"
-	wordJobOpened   = "job-opened"
-	wordJob         = "job"
-	wordStepOpened  = "step-opened"
-	wordStep        = "step"
-	wordSent        = "event-sent"
-	wordTaken       = "event-taken"
-	wordNote        = "note"
+	wordCaseOpened    = "case-opened"
+	wordCaseBegun     = "case-begun"
+	wordCaseEnded     = "case-ended"
+	wordCaseResumed   = "case-resumed"
+	wordCaseSuspended = "case-suspended"
+	wordCaseContinued = "case-continued"
+	wordCaseRemoved   = "case-removed"
+	wordTask          = "task"
+	wordTaskResumed   = "task-resumed"
+	wordProduced      = "produced"
+	wordRemoved       = "removed"
+	wordItemOpened    = "item-opened"
+	wordItem          = "item"
+	wordJobOpened     = "job-opened"
+	wordJob           = "job"
+	wordStepOpened    = "step-opened"
+	wordStep          = "step"
+	wordSent          = "event-sent"
+	wordTaken         = "event-taken"
+	wordNote          = "note"
 )
 
 // ErrCorrupt is for stored data that cannot be read as what it should be.
@@ -86,6 +88,13 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = at(dst, "keep", e.KeepUntil)
 	case *CaseResumed:
 		dst = head(dst, t, wordCaseResumed, e.Case)
+		dst = at(dst, "at", e.At)
+	case *CaseSuspended:
+		dst = at(head(dst, t, wordCaseSuspended, e.Case), "at", e.At)
+		dst = str(dst, "by", e.By)
+		dst = str(dst, "text", e.Reason)
+	case *CaseContinued:
+		dst = head(dst, t, wordCaseContinued, e.Case)
 		dst = at(dst, "at", e.At)
 	case *CaseRemoved:
 		dst = head(dst, t, wordCaseRemoved, e.Case)

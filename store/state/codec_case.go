@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/tasq-dev/tasq/net"
 )
@@ -94,4 +95,29 @@ func DecodeTasks(data []byte, n *net.Net) ([]Task, error) {
 		tasks[t] = Task{State: state, Generation: w.Gen, Created: w.Created, Output: w.Output, Lost: w.Lost}
 	}
 	return tasks, nil
+}
+
+// AppendSuspension appends the JSON of a suspension, "null" for nil.
+func AppendSuspension(dst []byte, s *Suspension) []byte {
+	if s == nil {
+		return append(dst, "null"...)
+	}
+	dst = strconv.AppendInt(append(dst, `{"at":`...), Micros(s.At), 10)
+	return append(str(str(dst, "by", s.By), "text", s.Reason), '}')
+}
+
+// DecodeSuspension reads what [AppendSuspension] wrote. The error wraps [ErrCorrupt].
+func DecodeSuspension(data []byte) (*Suspension, error) {
+	var w *struct {
+		At   micros `json:"at"`
+		By   string `json:"by"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, corrupt("suspension", data, err)
+	}
+	if w == nil {
+		return nil, nil
+	}
+	return &Suspension{At: time.Time(w.At), By: w.By, Reason: w.Text}, nil
 }

@@ -132,6 +132,10 @@ func (d *decoder) change(w *wire) (Change, error) {
 		return &CaseBegun{Case: w.Case}, nil
 	case wordCaseResumed:
 		return &CaseResumed{Case: w.Case, At: time.Time(w.At)}, nil
+	case wordCaseSuspended:
+		return &CaseSuspended{Case: w.Case, Suspension: Suspension{At: time.Time(w.At), By: w.By, Reason: w.Text}}, nil
+	case wordCaseContinued:
+		return &CaseContinued{Case: w.Case, At: time.Time(w.At)}, nil
 	case wordCaseRemoved:
 		return &CaseRemoved{Case: w.Case}, nil
 	case wordCaseEnded, wordTask, wordTaskResumed, wordProduced, wordRemoved, wordNote:

@@ -155,6 +155,17 @@ func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
 	return nil, nil
 }
 
+// SuspendedBy finds the suspension that keeps the work of a case from beginning, and the case that has it: its own, or that of a
+// case above it. Both are nil if there is none.
+func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
+	for ; c != nil; c = t.Case(c.Parent) {
+		if c.Suspended != nil {
+			return c, c.Suspended
+		}
+	}
+	return nil, nil
+}
+
 // Ended reports whether the root case has ended, so that nothing of the tree can change again.
 func (t *Tree) Ended() bool {
 	return t.root != nil && t.root.State.Final()

@@ -248,6 +248,18 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 		At: now})...)
 }
 
+// SuspendCase has nothing of a case begin.
+func (b *Batch) SuspendCase(root, id workitem.CaseID, reason string) {
+	b.T.Helper()
+	b.do(root, "case suspend", &state.CaseSuspended{Case: id, Suspension: state.Suspension{At: b.Now(), By: "ann", Reason: reason}})
+}
+
+// ContinueCase ends the suspension of a case.
+func (b *Batch) ContinueCase(root, id workitem.CaseID) {
+	b.T.Helper()
+	b.do(root, "case resume", &state.CaseContinued{Case: id, At: b.Now()})
+}
+
 // Remove forgets a root case that has ended.
 func (b *Batch) Remove(root workitem.CaseID) {
 	b.T.Helper()

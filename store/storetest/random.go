@@ -37,6 +37,10 @@ func (b *Batch) Random(rng *rand.Rand) {
 	at := live[rng.IntN(len(live))]
 	_, it, _ := b.live(at[0], at[1])
 	switch {
+	case rng.IntN(12) == 0 && b.tree(at[0]).Case(at[1]).Suspended != nil:
+		b.ContinueCase(at[0], at[1])
+	case rng.IntN(12) == 0:
+		b.SuspendCase(at[0], at[1], []string{"", "an \"audit\""}[rng.IntN(2)])
 	case it.State == workitem.Started && rng.IntN(2) == 0:
 		b.randomStep(at[0], at[1], rng)
 	case rng.IntN(20) == 0:

@@ -48,6 +48,7 @@ func caseFilter(w *World) {
 			func(c *state.Case) bool { return c.State == state.CaseStarted && c.Workflow == "article" }},
 		{"states", store.CaseFilter{States: []state.CaseState{state.CaseCompleted, state.CaseCanceled}},
 			func(c *state.Case) bool { return c.State == state.CaseCompleted || c.State == state.CaseCanceled }},
+		{"suspended", store.CaseFilter{Suspended: true}, func(c *state.Case) bool { return c.Suspended != nil }},
 		{"roots", store.CaseFilter{RootOnly: true}, func(c *state.Case) bool { return c.Parent.IsZero() }},
 		{"before", store.CaseFilter{Before: sample.Created},
 			func(c *state.Case) bool { return c.Created.Before(sample.Created) }},

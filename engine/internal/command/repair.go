@@ -11,7 +11,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// resume has a failed case go on. Which one that is, its tree decides, so the key is remembered when it is known.
+// suspend has nothing of a case begin.
+func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	why := ""
+	if c.Reason != nil {
+		why = c.Reason.String()
+	}
+	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.SuspendCase(c.Case, why) })
+}
+
+// resume has a suspended or failed case go on. Which one that is, its tree decides, so the key is remembered when it is known.
 func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {

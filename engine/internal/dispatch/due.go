@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -46,6 +47,8 @@ func (d *Dispatcher) notBegun(n entry, err error) {
 	case err == nil || unwanted(err):
 	case errors.Is(err, kernel.ErrNotDue):
 		d.lookAgain(n)
+	case errors.Is(err, workflow.ErrSuspended):
+		d.park(n)
 	case fault.Is(err):
 		d.o.Faults.Note("due work", err, "what is due could not begin; it is tried again", "job", n.job, "case", n.root)
 		d.sched.tryAgain(n)

@@ -28,6 +28,7 @@ type scheduler struct {
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
 	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
+	parked   parking
 	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
@@ -78,6 +79,7 @@ type running struct {
 func (s *scheduler) init(d *Dispatcher) {
 	s.d = d
 	s.dropped = make(map[dueJob]struct{})
+	s.parked = make(parking)
 	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
@@ -131,7 +133,10 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			if _, taken := s.reserved[e.Job.ID]; !taken {
 				changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
 			}
+		case *state.CaseContinued:
+			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
+			s.parked.drop(tree.Root, e.Job)
 			s.woken(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
 				r.steps.end() // what comes after this is for the next run

@@ -22,6 +22,11 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if _, ok := workitem.Next(it.State, a); !ok {
 		return &workitem.TransitionError{Item: id, Label: c.Workflow + "/" + it.Label(), From: it.State, Action: a}
 	}
+	if a == workitem.Start {
+		if err := m.mayBegin(c, "work item "+it.Label()); err != nil {
+			return err
+		}
+	}
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}

@@ -40,6 +40,11 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if err := m.mayClaim(j); err != nil {
 		return nil, err
 	}
+	if !j.Detached {
+		if err := m.mayBegin(c, "job "+j.ID.String()); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.stepsDue(c.ID, id); err != nil {
 		return nil, err
 	}

@@ -49,13 +49,19 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 	return r.input
 }
 
-// Resume has a failed case go on where it failed. If the cases above it failed with it, they go on too: the topmost of them
+// Resume has a suspended case begin again what is due, and a failed one go on where it failed. If the cases above it failed with it, they go on too: the topmost of them
 // is resumed, with all below it that the failure ended. An input, if given, is that of the fresh item in place of the one
 // that failed, of which there must be one then. It returns the case that was resumed.
 //
-// The error wraps [workflow.ErrNotFailed] if the case did not fail, [activities.ErrInactive] if nothing waits for it any
+// The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if nothing waits for it any
 // more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
 func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.CaseID, error) {
+	if c := m.tree.Case(id); c != nil && c.Suspended != nil {
+		if len(input) > 0 {
+			return id, fmt.Errorf("%w: case %s is suspended, and goes on with the inputs that it has", workflow.ErrBadCommand, id)
+		}
+		return id, m.goOn(c)
+	}
 	return m.resume(id, &resumption{input: input})
 }
 
@@ -86,7 +92,11 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 	}
 	switch {
 	case !top.State.Final():
-		return nil, fmt.Errorf("case %s cannot be resumed: it %w; it is %s", top.ID, workflow.ErrNotFailed, top.State)
+		if above, s := m.tree.SuspendedBy(top); s != nil {
+			return nil, fmt.Errorf("case %s cannot be resumed by itself: case %s above it %w%s; resume that",
+				top.ID, above.ID, workflow.ErrSuspended, because(s))
+		}
+		return nil, fmt.Errorf("case %s cannot be resumed: it is not suspended, and it %w; it is %s", top.ID, workflow.ErrNotFailed, top.State)
 	case top.State != state.CaseFailed:
 		return nil, fmt.Errorf("case %s cannot be resumed: it %w; it is %s. Restart it as a fresh case", top.ID, workflow.ErrNotFailed,
 			top.State)

@@ -88,6 +88,9 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	if j == nil || j.State != state.JobPending {
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
+	if err := m.mayBegin(c, "job "+id.String()); err != nil {
+		return err
+	}
 	m.cause = activities.CauseTimer
 	if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
 		return err

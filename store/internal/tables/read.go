@@ -22,10 +22,16 @@ func ReadCase(r *Row, netOf func(fingerprint string) (*net.Net, error)) (*state.
 	}
 	marking, tasks := r.JSON(), r.JSON()
 	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.JSON(), r.Failure(), r.Time(), r.Time(), r.Number()
+	suspended := r.JSON()
 	if r.Err != nil {
 		return nil, r.Err
 	}
 	var err error
+	if suspended != nil {
+		if c.Suspended, err = state.DecodeSuspension(suspended); err != nil {
+			return nil, fmt.Errorf("case %s: %w", c.ID, err)
+		}
+	}
 	if c.Net, err = netOf(c.Fingerprint); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}

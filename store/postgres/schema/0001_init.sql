@@ -91,11 +91,13 @@ CREATE TABLE cases (
     ended       bigint,
     keep_until  bigint,
     last_seq    bigint  NOT NULL,
+    suspended   text, -- since when, by whom and why, of a case of which nothing begins
     PRIMARY KEY (root, id)
 ) WITH (fillfactor = 80);
 CREATE INDEX cases_id ON cases (id);
 CREATE INDEX cases_live ON cases (id) WHERE state = 'started'; -- it changes once: every other update stays HOT
 CREATE INDEX cases_failed ON cases (id) WHERE state = 'failed';
+CREATE INDEX cases_suspended ON cases (id) WHERE suspended IS NOT NULL;
 CREATE INDEX cases_keep ON cases (keep_until, id) WHERE keep_until IS NOT NULL;
 
 CREATE TABLE work_items (

@@ -16,21 +16,47 @@ func (q *asking) repairing(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&q.reason, "reason", "", "`why`, for the history")
 }
 
+// reasoned are those of the commands that need nothing but a reason.
+func (q *asking) reasoned(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.command.Key, "key", "",
+		"idempotency `key`: a second command with it does nothing, and gets the first answer")
+	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+	f.StringVar(&q.reason, "reason", "", "`why`, for the history")
+	f.BoolVar(&q.dryRun, "dry-run", false, "say what the command would do, and do nothing")
+	q.patience(cmd)
+}
+
+func (a *app) caseSuspend() *cobra.Command {
+	cmd, q := a.caseRepair(workflow.KindSuspend, "is suspended")
+	cmd.Short = "have nothing of a case begin until it is resumed"
+	cmd.Long = paragraph("Have nothing of a case and its child cases begin: jobs and timers that become due wait, and no work item can be " +
+		"started. What is under way may end. Events that are sent are kept. tasq case resume has the case go on: what became due " +
+		"meanwhile acts then.")
+	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"`
+	q.reasoned(cmd)
+	return cmd
+}
+
 func (a *app) caseResume() *cobra.Command {
+	cmd, q := a.caseRepair(workflow.KindResume, "goes on")
+	cmd.Short = "have a suspended case go on, or a failed one where it failed"
+	cmd.Long = paragraph("Have a case go on. One that is suspended begins what is due. One that failed goes on where it failed: each work " +
+		"item that failed, or that was canceled because of the failure, has a fresh one in its place; what was done stays done. If the case " +
+		"failed the cases above it, they go on too. The data are another input for the one work item that failed.")
+	cmd.Example = `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
+  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'`
+	q.repairing(cmd, "input of the fresh work item")
+	return cmd
+}
+
+// caseRepair is a command that repairs a case, and shows it; done says what became of it.
+func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *asking) {
 	q := &asking{a: a}
 	o := owning{a: a}
-	cmd := &cobra.Command{
-		Use: "resume CASE", Short: "have a failed case go on where it failed",
-		Long: paragraph("Have a case that failed go on where it failed. Each work item that failed, or that was canceled because of the " +
-			"failure, has a fresh one in its place; what was done stays done. If the case failed the cases above it, they go on too. " +
-			"The data are another input for the one work item that failed."),
-		Example: `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
-  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'`,
-		Args: exactly("the id of a CASE"),
-	}
-	q.repairing(cmd, "input of the fresh work item")
+	cmd := &cobra.Command{Use: string(kind) + " CASE", Args: exactly("the id of a CASE")}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		q.command.Kind = workflow.KindResume
+		q.command.Kind = kind
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
@@ -46,10 +72,10 @@ func (a *app) caseResume() *cobra.Command {
 			if a.output == "json" {
 				return a.object(record.OfCase(c))
 			}
-			return a.say("case %s of %s goes on: it is %s", c.ID, c.Workflow, c.State)
+			return a.say("case %s of %s %s: it is %s", c.ID, c.Workflow, done, c.State)
 		})
 	})
-	return cmd
+	return cmd, q
 }
 
 func (a *app) itemRetry() *cobra.Command {
