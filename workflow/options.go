@@ -18,6 +18,7 @@ type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
 	OnComplete []HandlerCall   `json:"onComplete,omitempty"` // the handlers of its end, in this order
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
+	Tick       *Tick           `json:"tick,omitempty"`       // of the schedule that starts the run; nil if none does
 }
 
 // HandlerCall says that a completion handler is called at the end of a run.
@@ -48,7 +49,7 @@ func (o Options) Encode() (json.RawMessage, error) {
 }
 
 func (o *Options) isZero() bool {
-	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero()
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil
 }
 
 // OptionsOf reads the options of a case.

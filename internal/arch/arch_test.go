@@ -45,7 +45,7 @@ var layers = map[string]int{
 
 	"engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7, "engine/internal/commit": 7,
 
-	"engine/bulk": 7, "engine/internal/command": 8, "engine/internal/dispatch": 8,
+	"engine/bulk": 7, "engine/schedules": 7, "engine/internal/command": 8, "engine/internal/dispatch": 8,
 
 	"engine": 9, "cmd/tasq/internal/database": 9,
 

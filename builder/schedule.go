@@ -1,0 +1,27 @@
+package builder
+
+import (
+	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Startable is a [Workflow] or a [FuncRef] whose cases take a C.
+type Startable[C any] interface{ startable() *Workflow[C] }
+
+func (w *Workflow[C]) startable() *Workflow[C] { return w }
+
+// Schedule says that a case of a workflow, or a run of a function, is started with this input at each tick of a schedule. What
+// engine/schedules makes of it runs it. What is wrong shows in its Check, and there.
+//
+//	builder.Schedule(schedule.Schedule{Name: "digest", Cron: "0 8 * * mon-fri", Zone: "Europe/Berlin"}, digest, Digest{})
+//
+// The run knows its tick, see [workflow.TickOf].
+func Schedule[C any](s schedule.Schedule, w Startable[C], input C, opts ...workflow.Option) workflow.Scheduled {
+	name, payload, err := "", []byte(nil), errNotBuilt
+	if w := w.startable(); w != nil {
+		name = w.Name
+		payload, err = encode(input)
+	}
+	failing := workflow.OptionFunc(func(*workflow.Command) error { return err })
+	return workflow.Scheduled{Schedule: s, Start: workflow.With(workflow.Start(name, payload, opts...), failing)}
+}

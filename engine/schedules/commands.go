@@ -1,0 +1,205 @@
+package schedules
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Commander executes commands on schedules: *engine.Engine does.
+type Commander interface {
+	workflow.Doer
+	store.Viewer
+}
+
+// Add adds a schedule at run time. One of its name that is there is changed to it: its pause and what runs stay. The result has
+// its present case. The error wraps schedule.ErrInvalid, or says what is wrong with the command.
+func Add(ctx context.Context, e Commander, s workflow.Scheduled, opts ...workflow.Option) (workflow.Result, error) {
+	return add(ctx, e, s, "", opts)
+}
+
+// add adds or changes a schedule; declared is the hash of what a program declares.
+func add(ctx context.Context, e Commander, s workflow.Scheduled, declared string, opts []workflow.Option) (workflow.Result, error) {
+	if err := s.Check(); err != nil {
+		return workflow.Result{}, err
+	}
+	return attempt(func() (workflow.Result, error) {
+		c, err := AddCommand(ctx, e, s, opts...)
+		if err != nil {
+			return workflow.Result{}, err
+		}
+		return e.Do(ctx, declare(c, declared))
+	})
+}
+
+// tries is how often a command is made anew since a tick, or another command, was first.
+const tries = 100
+
+// attempt does a command on the present case of a schedule, again if that is the present one no longer.
+func attempt(do func() (workflow.Result, error)) (result workflow.Result, err error) {
+	for range tries {
+		result, err = do()
+		if !errors.Is(err, workflow.ErrInactive) && !errors.Is(err, workflow.ErrKeyReused) {
+			break
+		}
+	}
+	return result, err
+}
+
+// AddCommand makes the command of [Add]. It is for the schedule as it is now: if a tick comes first it is refused, and to be made
+// anew.
+func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts ...workflow.Option) (workflow.Command, error) {
+	if err := s.Check(); err != nil {
+		return workflow.Command{}, err
+	}
+	s.Start.Fingerprint = "" // ticks start what the engine has then
+	found, err := find(ctx, v, s.Schedule.Name)
+	switch {
+	case err == nil && found.live():
+		return command(found, request{Do: doUpdate, Update: &s}, opts)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return workflow.Command{}, err
+	}
+	return first(s, found, opts)
+}
+
+// first is the command that starts the first case of a schedule. found is the last case of one of this name that has ended, if
+// there is any.
+func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.Command, error) {
+	state := State{Scheduled: s, Generation: 1}
+	if found != nil {
+		state.Generation = found.State.Generation + 1
+	}
+	c := workflow.With(workflow.Command{}, opts...)
+	change := Change{What: "add", By: c.Actor}
+	if c.Reason != nil {
+		change.Reason = c.Reason.Message
+	}
+	state.Changes = []Change{change}
+	fresh, err := state.successor(time.Time{}) // it begins at once, which is when its times are known
+	fresh.Actor = cmp.Or(c.Actor, fresh.Actor)
+	fresh.WaitForOwner = c.WaitForOwner
+	return fresh, err
+}
+
+// declare says in a command of [AddCommand] that a program declares the schedule.
+func declare(c workflow.Command, hash string) workflow.Command {
+	var state State
+	var q request
+	switch {
+	case hash == "":
+	case c.Kind == workflow.KindStart && json.Unmarshal(c.Payload, &state) == nil:
+		state.Declared = hash
+		c.Payload, _ = json.Marshal(&state)
+	case c.Reason != nil && json.Unmarshal(c.Reason.Details, &q) == nil:
+		q.Declared = hash
+		c.Reason.Details, _ = json.Marshal(q)
+	}
+	return c
+}
+
+// hashOf identifies what a program declares.
+func hashOf(s workflow.Scheduled) string {
+	s.Start.Fingerprint = ""
+	raw, _ := json.Marshal(s) // it was checked
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
+}
+
+// Pause has a schedule start nothing until it is resumed; ticks that wait for a run to end are held, too. See [workflow.By] and
+// [workflow.Because]. The error wraps store.ErrNotFound if there is no such schedule.
+func Pause(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
+	return do(ctx, e, name, request{Do: doPause}, opts)
+}
+
+// Resume has a paused schedule go on with the next tick. Those of the pause are left out.
+func Resume(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
+	return do(ctx, e, name, request{Do: doResume}, opts)
+}
+
+// Run starts what a schedule starts now, beside its ticks, whether or not it is paused and a run goes on.
+func Run(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
+	return do(ctx, e, name, request{Do: doRun}, opts)
+}
+
+// Backfill begins the ticks from one time up to, but without, another one that have no run in the database, whatever Start and
+// End say. They begin one after the other, as runs end; all at once where overlaps are allowed. They are MaxBackfill at most.
+func Backfill(ctx context.Context, e Commander, name string, from, to time.Time, opts ...workflow.Option) error {
+	return do(ctx, e, name, request{Do: doBackfill, From: from, To: to}, opts)
+}
+
+// Remove ends a schedule. What it has started goes on.
+func Remove(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
+	return do(ctx, e, name, request{Do: "remove"}, opts)
+}
+
+func do(ctx context.Context, e Commander, name string, q request, opts []workflow.Option) error {
+	_, err := attempt(func() (workflow.Result, error) {
+		c, err := commandFor(ctx, e, name, q, opts)
+		if err != nil {
+			return workflow.Result{}, err
+		}
+		return e.Do(ctx, c)
+	})
+	return err
+}
+
+func commandFor(ctx context.Context, v store.Viewer, name string, q request, opts []workflow.Option) (workflow.Command, error) {
+	found, err := find(ctx, v, name)
+	if err == nil && !found.live() {
+		err = fmt.Errorf("schedule %q was removed: %w", name, store.ErrNotFound)
+	}
+	if err != nil {
+		return workflow.Command{}, err
+	}
+	if q.Do == doBackfill {
+		if err := checkBackfill(&found.State, q); err != nil {
+			return workflow.Command{}, err
+		}
+	}
+	return command(found, q, opts)
+}
+
+// checkBackfill refuses a period with more ticks than may wait.
+func checkBackfill(s *State, q request) error {
+	table, err := s.Schedule.Compile()
+	if err != nil {
+		return err
+	}
+	switch n := len(backfilled(table, q.From, q.To)); {
+	case n == 0:
+		return fmt.Errorf("%w: schedule %q has no tick from %s to %s", workflow.ErrBadCommand, s.Schedule.Name,
+			q.From.Format(time.RFC3339), q.To.Format(time.RFC3339))
+	case n+len(s.Waiting) > MaxBackfill:
+		return fmt.Errorf("%w: schedule %q has more than %d ticks from %s to %s, or in wait; backfill a shorter period",
+			workflow.ErrBadCommand, s.Schedule.Name, MaxBackfill, q.From.Format(time.RFC3339), q.To.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// command asks the present case of a schedule for something.
+func command(found *Info, q request, opts []workflow.Option) (workflow.Command, error) {
+	c := workflow.With(workflow.Cancel(found.Case, nil), opts...)
+	c.Workflow, q.By = Name, c.Actor
+	text := ""
+	if c.Reason != nil {
+		text = c.Reason.Message
+	}
+	var err error
+	c.Reason, err = q.reason(text)
+	return c, err
+}
+
+// CommandFor makes the command of "pause", "resume", "run", "remove" or "backfill" (of the period) for a program that sends it
+// itself. Like that of [AddCommand] it is refused if a tick comes first, with an error that wraps workflow.ErrInactive.
+func CommandFor(
+	ctx context.Context, v store.Viewer, name, what string, from, to time.Time, opts ...workflow.Option,
+) (workflow.Command, error) {
+	return commandFor(ctx, v, name, request{Do: what, From: from, To: to}, opts)
+}

@@ -1,0 +1,128 @@
+// Package schedules runs schedules: it starts a case of a workflow, or a run of a function, at each tick of a [schedule.Schedule].
+//
+//	nightly := builder.Schedule(schedule.Schedule{Name: "nightly", Cron: "30 2 * * *", Zone: "Europe/Berlin"}, clean, Clean{})
+//	s := schedules.New(engine.Code, nightly)
+//	e, err := engine.Open(ctx, store, clean, s)
+//	report, err := s.Serve(ctx, e)
+//
+// A schedule is a chain of cases of a workflow of its own, one for each tick. The present one is there, and begins at the time of
+// the tick. As it ends, what is due is started, and the next case of the chain, all in one transaction. So a tick begins once, with
+// any number of processes and after any crash, and a schedule that is not due is one row, and an entry of the engine's timers.
+//
+// What people do to a schedule ([Pause], [Resume], [Remove], [Run], [Backfill], and [Add] of one that is there) cancels the
+// present case with a reason that says what is asked, and the chain goes on after it.
+package schedules
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Name is that of the workflow.
+const Name = "tasq-schedule"
+
+// Keep is how long the case of a tick is kept after its end.
+const Keep = time.Hour
+
+// tickHandler is the name of the completion handler of the workflow.
+const tickHandler = "tick"
+
+// Engine is what schedules need of an engine; *engine.Engine has it.
+type Engine interface {
+	workflow.Doer
+	store.Viewer
+	builder.Waiter
+}
+
+// Schedules is the workflow of schedules. Open an engine with it, and call [Schedules.Serve].
+type Schedules struct {
+	*builder.Workflow[State]
+	code     func(error) string
+	declared []workflow.Scheduled
+
+	mu     sync.Mutex
+	engine Engine // nil before Serve
+}
+
+// New makes the workflow, with the schedules that the program declares. code says what kind of error a command had: engine.Code.
+func New(code func(error) string, declared ...workflow.Scheduled) *Schedules {
+	s := &Schedules{code: code, declared: declared}
+	b := builder.New[State](Name, builder.Version("1"), builder.Keep(Keep), builder.Handles(builder.Handler(tickHandler, s.ended)),
+		builder.Describe("A schedule: one case for each tick."))
+	tick := builder.Task(b, "tick", builder.Work[any, any]{Auto: true})
+	b.Path(b.Start(), tick, b.End())
+	s.Workflow = b.MustBuild()
+	return s
+}
+
+// ticks has the end of a case go on with the chain.
+func ticks() workflow.Option {
+	return workflow.OptionFunc(func(c *workflow.Command) error {
+		c.Options.OnComplete = append(c.Options.OnComplete, workflow.HandlerCall{Handler: tickHandler, Value: json.RawMessage("{}")})
+		return nil
+	})
+}
+
+// ended does what the case of a schedule has ended for, and starts the next one, in the transaction in which it ends.
+func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMessage], _ struct{}) error {
+	q, reason, goesOn := requestOf(c.State, c.Failure)
+	if !goesOn {
+		return nil
+	}
+	var state State
+	if err := json.Unmarshal(c.Case.Input, &state); err != nil {
+		return fmt.Errorf("the schedule of case %s cannot be read: %w", c.Case.ID, err)
+	}
+	t := turn{tx: c.InTx, code: s.code, state: &state, now: c.Now(), id: c.Case.ID}
+	next, err := t.take(ctx, q)
+	if err != nil {
+		return err
+	}
+	state.Generation++
+	state.note(t.now, q, reason)
+	command, err := state.successor(next)
+	if err != nil {
+		return err
+	}
+	result, err := c.Do(ctx, command)
+	switch {
+	case err == nil:
+		s.watch(result.Case, &state)
+	case errors.Is(err, workflow.ErrKeyReused): // it was added anew before this case could go on
+		return nil
+	}
+	return err
+}
+
+// watch has a schedule look again when the runs that its ticks wait for have ended. The schedule would find that out later by
+// itself, so nothing depends on it.
+func (s *Schedules) watch(id workitem.CaseID, state *State) {
+	s.mu.Lock()
+	e := s.engine
+	s.mu.Unlock()
+	if e == nil || len(state.Waiting) == 0 || len(state.Running) == 0 {
+		return
+	}
+	reason, err := request{Do: doLook}.reason("a run has ended")
+	if err != nil {
+		return
+	}
+	running := state.Running
+	go func() {
+		for _, run := range running {
+			if info, err := e.WaitRun(context.Background(), run); err != nil || !info.State.Final() {
+				return
+			}
+		}
+		_, _ = e.Do(context.Background(), workflow.Cancel(id, reason, workflow.By(Name))) // refused if the schedule has looked meanwhile
+	}()
+}

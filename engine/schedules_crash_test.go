@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/internal/virtual"
+	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// scheduleCuts is how many commits of a day of ticks are cut, each once before and once after it is durable.
+const scheduleCuts = 40
+
+// TestKillAtEveryCommitOfSchedules has a process kill itself as it declares schedules and runs their ticks. Whatever the moment,
+// each tick of each schedule has one run in the end. Sixteen processes are killed by default; the nightly form cuts each commit.
+func TestKillAtEveryCommitOfSchedules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts sixteen processes; run without -short")
+	}
+	step := 5
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		step = 1
+	}
+	for n := 1; n <= scheduleCuts; n += step {
+		for _, moment := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "schedules.db")
+				killed(t, "TestScheduleVictim", "TASQ_SCHEDULE_VICTIM", path, n, moment, "")
+				f, s := scheduleVictims()
+				e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)
+				_, err := s.Serve(t.Context(), e)
+				require.NoError(t, err)
+				e.Advance(24 * time.Hour)
+				ticks := make(map[string]int)
+				for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "digest"}) {
+					require.NoError(t, err)
+					o, err := workflow.OptionsOf(activities.CaseInfo{Options: c.Options})
+					require.NoError(t, err)
+					ticks[o.Tick.Schedule+o.Tick.At.Format(" 15:04")]++
+				}
+				require.Len(t, ticks, 2*23)
+				for tick, n := range ticks {
+					require.Equal(t, 1, n, tick)
+				}
+			})
+		}
+	}
+}
+
+// scheduleVictims are two schedules that catch up on everything; one of them begins at 01:00, one at 01:30.
+func scheduleVictims() (*builder.FuncRef[string, string], *schedules.Schedules) {
+	f := builder.MustFunc("digest", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Keep(builder.Forever))
+	var list []workflow.Scheduled
+	for minute := 0; minute <= 30; minute += 30 {
+		start := virtual.Epoch.Add(time.Hour)
+		list = append(list, builder.Schedule(schedule.Schedule{Name: "at" + strconv.Itoa(minute), Cron: strconv.Itoa(minute) + " * * * *",
+			Start: start, End: virtual.Epoch.Add(24 * time.Hour), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapAllow}, f, ""))
+	}
+	return f, schedules.New(engine.Code, list...)
+}
+
+// TestScheduleVictim is the child process of TestKillAtEveryCommitOfSchedules; on its own it does nothing.
+func TestScheduleVictim(t *testing.T) {
+	path := os.Getenv("TASQ_SCHEDULE_VICTIM")
+	if path == "" {
+		return
+	}
+	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
+	require.NoError(t, err)
+	f, s := scheduleVictims()
+	e := enginetest.Open(t, &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}, engine.Config{}, f, s)
+	_, err = s.Serve(t.Context(), e)
+	require.NoError(t, err)
+	for {
+		e.Advance(time.Hour)
+	}
+}

@@ -1,0 +1,57 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/schedule"
+)
+
+// Scheduled says what is started at the ticks of a schedule. Package builder makes it of a typed workflow; package
+// engine/schedules runs it.
+type Scheduled struct {
+	Schedule schedule.Schedule `json:"schedule"`
+	Start    Command           `json:"start"` // of a case; each tick has a key, an actor and a [Tick] of its own
+}
+
+// Check reports what is wrong with it: a schedule that cannot be, or a command that starts no case, or has a key or a time of
+// its own. The error wraps schedule.ErrInvalid or [ErrBadCommand], or says which option is wrong.
+func (s *Scheduled) Check() error {
+	if _, err := s.Schedule.Compile(); err != nil {
+		return err
+	}
+	if err := CheckText("name of the schedule", s.Schedule.Name); err != nil {
+		return err
+	}
+	err := s.Start.Check()
+	switch c := &s.Start; {
+	case err != nil:
+	case c.Kind != KindStart:
+		err = fmt.Errorf("%w: it does %q, and a tick starts a case", ErrBadCommand, c.Kind)
+	case c.Key != "":
+		err = fmt.Errorf("%w: it has a key, and each tick has its own; leave it out", ErrBadCommand)
+	case !c.At.IsZero():
+		err = fmt.Errorf("%w: it begins at one time, and the ticks are the times; leave At out", ErrBadCommand)
+	}
+	if err != nil {
+		return fmt.Errorf("schedule %q: %w", s.Schedule.Name, err)
+	}
+	return nil
+}
+
+// Tick says for which tick of which schedule a run was started.
+type Tick struct {
+	Schedule string    `json:"schedule"`
+	At       time.Time `json:"at"` // the tick, without jitter or delay; of a run that was asked for by itself, the time of that
+}
+
+// TickOf returns the tick that a case was started for; false if no schedule has started it. A case that restarts another one
+// has its tick.
+func TickOf(c activities.CaseInfo) (Tick, bool) {
+	o, err := OptionsOf(c)
+	if err != nil || o.Tick == nil {
+		return Tick{}, false
+	}
+	return *o.Tick, true
+}
