@@ -22,7 +22,6 @@ func Example() {
 		return "cleaned for " + tick.Schedule, nil
 	})
 	nightly := builder.Schedule(schedule.Schedule{Name: "nightly", Cron: "30 2 * * *", Zone: "Europe/Berlin"}, clean, Clean{Days: 30})
-
 	s := schedules.New(engine.Code, nightly)
 	e, err := engine.Open(ctx, sqlite.Memory(), clean, s)
 	if err != nil {
