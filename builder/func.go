@@ -97,7 +97,7 @@ func newFunc[In, Out any](
 	}
 	task := newTask(b, funcTask, pos, Work[In, Out]{
 		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
-		OnWorkItemStateChanged: retryOf(spec.retry),
+		OnWorkItemStateChanged: retryOf(spec.retry), Limits: spec.needs,
 	})
 	task.n.task.Retry, task.n.task.Function.Name = spec.retry, name
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
@@ -194,6 +194,7 @@ type funcSpec struct {
 	retry   retry.Policy
 	queue   string
 	timeout time.Duration
+	needs   []Need
 	wrong   error // why the process of Exec cannot be run
 }
 

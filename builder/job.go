@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -14,8 +15,9 @@ import (
 
 // JobOptions says how a job is run.
 type JobOptions struct {
-	Queue string       // of the workers; "" is the default queue
-	Retry retry.Policy // after a failure; the zero value gives up at once
+	Queue  string       // of the workers; "" is the default queue
+	Retry  retry.Policy // after a failure; the zero value gives up at once
+	Limits []Need       // what each attempt takes before it begins; see [Limits]
 }
 
 // JobRef is the handle of a function that runs in a worker, outside any transaction, with a P as its payload.
@@ -54,7 +56,9 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 	}
 	j := &job{d: d, name: name, pos: pos, call: &workflow.Call{
 		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
+		Limits: usesOf(o.Limits),
 	}}
+	d.checkNeeds(fmt.Sprintf("job %q", name), name, pos, reflect.TypeFor[P](), o.Limits)
 	d.jobs = append(d.jobs, j)
 	return &JobRef[P]{j}
 }

@@ -27,6 +27,7 @@ type Work[In, Out any] struct {
 	// program. Its error is a failure of the item, which activities answer; see [workitem.FailureOf], [workitem.Fatal],
 	// retry.After and retry.Permanent for what it may say. [WorkFrom] tells it which job it does.
 	Run        func(context.Context, In) (Out, error)
+	Limits     []Need        // what each attempt of Run takes before it begins; see [Limits]
 	RunTimeout time.Duration // bounds one run, which then fails with the code "timeout"; 0 is unbounded
 	// Retry answers a failed item with a fresh one after a backoff, until the policy gives up: the same as [activities.Retry] in
 	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
@@ -86,6 +87,8 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	if w.Run != nil {
 		n.task.Run = runnerOf(w.Run)
 	}
+	n.task.Limits = usesOf(w.Limits)
+	b.d.checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
 	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
 	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)
 	checkType[Out](b.d, fmt.Sprintf("the output of task %q", name), name, pos)
@@ -216,6 +219,9 @@ func (d *draft) checkWork(n *node) {
 	d.checkNonNegative(n, "RunTimeout", t.RunTimeout)
 	if t.RunTimeout > 0 && t.Run == nil {
 		d.at(n, Conflict, "task %q has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
+	}
+	if len(t.Limits) > 0 && t.Run == nil {
+		d.at(n, Conflict, "task %q has Limits but no Run; limits bound what workers do", n.name)
 	}
 	if t.Auto && t.Run != nil {
 		d.at(n, Conflict, "task %q is Auto and has Run; an automatic item completes without being run", n.name)

@@ -24,6 +24,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -62,6 +63,7 @@ type Engine struct {
 	log         *slog.Logger
 	ids         *workitem.Generator
 	definitions *registry.Registry
+	limits      []limit.Limit // that functions take of
 	faults      *fault.Log
 	alarms      *alarm.Clock
 	active      *activity
@@ -101,7 +103,11 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions,
+	limits, err := definitions.Limits()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,
 		closing: make(chan struct{})}
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
@@ -178,7 +184,7 @@ func (e *Engine) assemble() {
 	e.dispatch = dispatch.New(dispatch.Options{
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
 		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
-		Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
+		Limits: e.limits, Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
 		MaxPayload: e.cfg.MaxPayload, Active: e.active.add,
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})

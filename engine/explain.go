@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -18,12 +19,25 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 		Workers:    e.dispatch.LimitOf,
 		Running:    e.dispatch.Running,
 		Failing:    e.failingSince,
+		Limits:     e.limitsOf,
 	}
 	err = e.View(ctx, func(r store.Reader) error {
 		answer, err = why.Read(ctx, r, id, e.now(), here)
 		return err
 	})
 	return answer, err
+}
+
+// limitsOf lists the limits that a job waits for.
+func (e *Engine) limitsOf(job workitem.JobID) (list []why.Limit) {
+	for _, w := range e.dispatch.Limited(job) {
+		l := why.Limit{Limit: w.Limit.Name, Key: w.Key, N: w.N, Ahead: w.Ahead, Text: w.String()}
+		if w.Wait > 0 && w.Wait != limit.Unknown {
+			l.Free = e.now().Add(w.Wait)
+		}
+		list = append(list, l)
+	}
+	return list
 }
 
 // failingSince is since when the store fails as a job is to begin; zero if it does not.

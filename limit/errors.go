@@ -53,6 +53,10 @@ func (r Reason) String() string {
 		return what + ", whose probe has no result yet"
 	case r.Limit.Algorithm == CircuitBreaker:
 		return what + ", which is open for " + rounded(r.Wait)
+	case r.Wait == 0:
+		return what
+	case r.N > r.Limit.Capacity():
+		return fmt.Sprintf("%s, which admits %d at once", what, r.Limit.Capacity())
 	case r.Wait == Unknown:
 		return what + ", not enough are free"
 	}

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -148,6 +149,27 @@ func (l Limit) Give(s *State, g Grant, now int64, failed bool) {
 		l.rewind(s, now)
 		l.report(s, g.Mark, now, failed)
 	}
+}
+
+// Undo takes an acquisition back that nothing was done with: what was taken of a rate is free again, as far as time has not
+// worked it off, and a breaker learns nothing.
+func (l Limit) Undo(s *State, g Grant, now int64) {
+	switch l.Algorithm {
+	case Slots:
+		l.Give(s, g, now, false)
+	case CircuitBreaker:
+		if l.rewind(s, now); s.used != 0 && g.Mark >= s.used {
+			s.back = max(0, s.back-1)
+		}
+	default:
+		l.Commit(s, &g, now, 0)
+	}
+}
+
+// Clone returns a state of its own that says the same.
+func (s State) Clone() State {
+	s.log = slices.Clone(s.log)
+	return s
 }
 
 // Idle reports whether the state says no more than the zero State does: nothing is held, and all that was admitted has

@@ -82,7 +82,10 @@ func (l Limit) takeSliding(s *State, now, n int64) {
 	s.log, s.used = slices.Delete(s.log, 0, gone), used+n
 	if last := len(s.log) - 1; last >= 0 {
 		e := &s.log[last]
-		if e.at == now || last >= exact && now-s.at < int64(l.Per)/parts {
+		if e.n == 0 {
+			s.at = now
+		}
+		if e.at == now || e.n == 0 || last >= exact && now-s.at < int64(l.Per)/parts {
 			e.at, e.n = now, e.n+n
 			return
 		}
@@ -101,4 +104,7 @@ func (l Limit) refundSliding(s *State, mark, now, unused int64) {
 	unused = min(unused, s.log[i].n)
 	s.log[i].n -= unused
 	s.used -= unused
+	if s.log[i].n == 0 && i < len(s.log)-1 { // the last one is taken up by what comes next
+		s.log = slices.Delete(s.log, i, i+1)
+	}
 }

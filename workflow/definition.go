@@ -67,6 +67,8 @@ type Task struct {
 	// Retry is the policy that answers a failed item, as far as it is known before one fails: the worker asks its
 	// filters, while it has the error. The zero value has none.
 	Retry retry.Policy
+	// Limits are what each attempt of Run takes before it begins.
+	Limits []Use
 	// Function describes Run to filters and logs; without a name it has that of the task.
 	Function activities.Function
 }
@@ -76,6 +78,8 @@ type Call struct {
 	Queue string       // of the workers who run it; "" is the default queue
 	Retry retry.Policy // after a failure; the zero value gives up at once
 	Run   func(ctx context.Context, w *activities.Work) error
+
+	Limits []Use // what each attempt takes before it begins
 
 	// Decode makes a value of the Go type of the job's input, for filters to look at; nil leaves it as JSON.
 	Decode func(input json.RawMessage) (any, error)

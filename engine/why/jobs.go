@@ -81,7 +81,12 @@ func (v *visit) pending(j *state.Job) {
 		if !v.full() {
 			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
 		}
+		if v.in.Limits != nil {
+			w.Limits = v.in.Limits(j.ID)
+		}
 		switch {
+		case len(w.Limits) > 0:
+			w.Blocked, w.Ahead = Limited, 0
 		case w.Ahead > 0:
 			w.Blocked = Behind
 		case v.busy(j.Queue):

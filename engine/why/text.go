@@ -75,6 +75,9 @@ func what(w *Wait, now time.Time) string {
 	case Person:
 		return person(w)
 	case Worker:
+		if w.Blocked == Limited {
+			return subject(w) + " waits for " + limits(w.Limits) + attempt(w) + failed(w)
+		}
 		return subject(w) + " waits for a worker of " + queue(w.Queue) + attempt(w) + failed(w)
 	case Running:
 		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
@@ -244,6 +247,21 @@ func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
 		line += " (" + s.Reason + ")"
 	}
 	return line
+}
+
+// limits names what a job waits for: "3 of rate openai, free in 4s; 2 others go first".
+func limits(all []Limit) string {
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.Text
+		if l.Key != "" {
+			texts[i] += " (of " + l.Key + ")"
+		}
+		if l.Ahead > 0 {
+			texts[i] += ", " + ahead(l.Ahead)
+		}
+	}
+	return strings.Join(texts, " and ")
 }
 
 func ahead(n int) string {

@@ -42,6 +42,7 @@ const (
 	Suspended Block = "suspended"  // the case is suspended, or one above it; see Wait.Suspended
 	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
 	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
+	Limited   Block = "limited"    // it needs more of limits than is free; see Wait.Limits
 	Busy      Block = "busy"       // all workers of the queue have jobs
 	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
 )
@@ -133,12 +134,24 @@ type Wait struct {
 	Blocked Block `json:"blocked,omitempty"`
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
 
+	Limits []Limit `json:"limits,omitempty"` // that have no room
+
 	Down time.Time `json:"down,omitzero"` // since when the store fails
 
 	Suspended *Suspension `json:"suspended,omitempty"`
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
 	Text   string  `json:"text"`             // all of it, in words
+}
+
+// Limit is a limit that a job waits for.
+type Limit struct {
+	Limit string    `json:"limit"`          // its name
+	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share
+	N     int64     `json:"n"`              // how much the job needs
+	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
+	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
+	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
 }
 
 // MaxAhead is how far others of a queue are counted.

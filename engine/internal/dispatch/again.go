@@ -29,6 +29,7 @@ func (s *scheduler) tryAgain(n entry) {
 		return
 	}
 	level := min(int(n.faults), fault.Levels-1)
+	n.ticket = n.ticket.Again() // what the old one took is given back by the claim
 	n.faults, n.cautious = uint8(min(level+1, fault.Levels-1)), true
 	r := &s.again[level]
 	r.list = append(r.list, n)

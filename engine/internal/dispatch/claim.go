@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,8 @@ type claim struct {
 	steps  *journal         // nil until the claim was accepted
 	lost   atomic.Bool      // it was accepted and not committed
 	asked  *activities.Work // what the writer was given last; work is what the worker has
+
+	outcome outcome // for the limits of the job
 
 	refused error // why the process did not let it begin in the transaction that made it due
 }
@@ -46,6 +49,15 @@ func (d *Dispatcher) claim(n entry) {
 		}
 		return err
 	})
+	if n.unread {
+		claim := r.Run
+		r.Run = func(tx *commit.Tx) error {
+			if err := d.readNeeds(tx, &n); err != nil {
+				return err
+			}
+			return claim(tx)
+		}
+	}
 	r.Ended, r.Accepted = c.ended, c.accepted
 	if !d.o.Writer.Send(r) {
 		go c.free() // the scheduler is locked
@@ -87,14 +99,19 @@ func (c *claim) do() {
 	defer c.free()
 	defer c.steps.end()
 	d, w := c.d, c.work
+	d.sched.begins(c.ticket)
+	c.outcome = failed // unless it returns
 	returned := false
 	defer func() {
 		if !returned && d.o.Context.Err() == nil {
 			d.settle(c.steps, nil, workitem.FailureOf(errGone))
 		}
 	}()
-	output, failure, suspended := d.run(c.ctx, d.o.Definitions.Definition(w.Case.Fingerprint), w, c.steps)
+	output, failure, suspended := c.run()
 	returned = true
+	if failure == nil {
+		c.outcome = succeeded
+	}
 	if suspended {
 		return
 	}
@@ -103,6 +120,14 @@ func (c *claim) do() {
 		return
 	}
 	d.settle(c.steps, output, failure)
+}
+
+// run does the job, unless it needs of a limit what that does not have.
+func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, suspended bool) {
+	if c.ticket != nil && c.ticket.Err != nil {
+		return nil, workitem.FailureOf(c.ticket.Err), false
+	}
+	return c.d.run(c.ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
 }
 
 // free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
@@ -115,5 +140,5 @@ func (c *claim) free() {
 	if c.work != nil {
 		fence = c.work.Fence
 	}
-	c.d.sched.freed(c.entry, fence)
+	c.d.sched.freed(c.entry, fence, c.outcome)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -39,6 +40,7 @@ type Options struct {
 	Faults      *fault.Log
 	Retrier     fault.Retrier
 
+	Limits     []limit.Limit  // that functions take of, each with a name of its own
 	Queues     map[string]int // how many jobs of a queue run at a time, where it differs from Workers
 	Workers    int
 	Steps      int // how many functions of steps run at a time; 0 and less: no bound

@@ -62,7 +62,7 @@ func (d *Dispatcher) reserve(tx *commit.Tx) []entry {
 				d.o.Definitions.Definition(c.Fingerprint) == nil {
 				continue
 			}
-			if n, ok := d.sched.reserve(j, tx.Now().UnixMicro()); ok {
+			if n, ok := d.sched.reserve(c, j, tx.Now().UnixMicro()); ok {
 				found = append(found, n)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -38,6 +39,8 @@ type scheduler struct {
 	loops    loopGuard
 	again    [fault.Levels]retries
 	next     []entry // memory for what a turn hands out
+	gate     *admission.Gate[entry]
+	readied  bool // the gate has put jobs back into their queues since a turn looked at them
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -55,8 +58,10 @@ type entry struct {
 	root     workitem.CaseID
 	queue    *jobQueue // nil for what the writer does itself
 	priority int32
-	cautious bool  // claim it durably before it runs: it may have ended a process before, or the claim failed
-	faults   uint8 // how often in a row the store failed as it was to begin
+	cautious bool    // claim it durably before it runs: it may have ended a process before, or the claim failed
+	faults   uint8   // how often in a row the store failed as it was to begin
+	unread   bool    // what it needs of limits is not known
+	ticket   *ticket // what it needs of limits; nil for nothing, and while that is not known
 }
 
 // jobQueue holds the due jobs of one queue.
@@ -84,6 +89,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
 	s.reserved = make(map[workitem.JobID]struct{})
+	s.initLimits()
 }
 
 // start lets jobs run.
@@ -106,6 +112,7 @@ func (s *scheduler) stop() {
 		s.beat()
 	}
 	s.pool.close()
+	s.gate.Stop()
 	for _, q := range s.queues {
 		s.d.o.Active(-len(q.ready))
 		q.ready = nil
@@ -131,13 +138,14 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		switch e := e.(type) {
 		case *state.JobOpened:
 			if _, taken := s.reserved[e.Job.ID]; !taken {
-				changed = !s.loops.holds(e.Job) && s.add(e.Job, false) || changed
+				changed = !s.loops.holds(e.Job) && s.add(tree.Case(e.Job.Case), e.Job, false) || changed
 			}
 		case *state.CaseContinued:
 			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
 			s.parked.drop(tree.Root, e.Job)
 			s.woken(e.Job)
+			s.gate.Leave(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
 				r.steps.end() // what comes after this is for the next run
 				if e.To == state.JobPending {
@@ -148,7 +156,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			case e.To == state.JobPending || e.To == state.JobWaiting:
 				if c := tree.Case(e.Case); c != nil {
 					if j := c.Job(e.Job); j != nil && j.State == e.To {
-						changed = s.add(j, false) || changed
+						changed = s.add(c, j, false) || changed
 					}
 				}
 			case !e.To.Live():
@@ -164,14 +172,16 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			}
 		}
 	}
+	changed = changed || s.readied
 	s.mu.Unlock()
 	if changed {
 		s.turn()
 	}
 }
 
-// add takes up one pending job. Jobs of workflows that this engine was not opened with are left for one that was.
-func (s *scheduler) add(j *state.Job, cautious bool) bool {
+// add takes up one pending job of a case, or of one that is nil because it was not read. Jobs of workflows that this engine was not
+// opened with are left for one that was.
+func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
@@ -183,6 +193,11 @@ func (s *scheduler) add(j *state.Job, cautious bool) bool {
 		n.queue = s.queueOf(j.Queue)
 		if n.queue.limit <= 0 {
 			return false
+		}
+		if c != nil {
+			n.ticket = s.ticketOf(c, j)
+		} else {
+			n.unread = len(s.d.o.Limits) > 0
 		}
 	}
 	delete(s.dropped, n.key())
@@ -199,7 +214,7 @@ func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.M
 // takeUp is add for one job that nothing else tells of.
 func (s *scheduler) takeUp(j *state.Job) {
 	s.mu.Lock()
-	changed := s.add(j, false)
+	changed := s.add(nil, j, false)
 	s.mu.Unlock()
 	if changed {
 		s.turn()
@@ -263,7 +278,7 @@ func (s *scheduler) turn() {
 	}
 	now := s.d.o.Now().UnixMicro()
 	for _, j := range s.loops.release(now) {
-		s.add(j, false)
+		s.add(nil, j, false)
 	}
 	next := s.next[:0]
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
@@ -279,11 +294,10 @@ func (s *scheduler) turn() {
 			n.queue.ready.push(n, byPriority)
 		}
 	}
-	for _, q := range s.queues {
-		for q.running < q.limit && len(q.ready) > 0 {
-			next = append(next, q.ready.pop(byPriority))
-			q.running++
-			s.d.jobs.Add(1)
+	for again := true; again; again = s.readied {
+		s.readied = false
+		for _, q := range s.queues {
+			next = s.handOut(q, next)
 		}
 	}
 	s.setAlarm()
@@ -297,6 +311,20 @@ func (s *scheduler) turn() {
 	}
 	clear(next)
 	s.next = next[:0]
+}
+
+// handOut appends the jobs of a queue for which there are workers, and room in the limits that they need.
+func (s *scheduler) handOut(q *jobQueue, next []entry) []entry {
+	for q.running < q.limit && len(q.ready) > 0 {
+		n := q.ready.pop(byPriority)
+		if !s.enter(n) {
+			continue
+		}
+		next = append(next, n)
+		q.running++
+		s.d.jobs.Add(1)
+	}
+	return next
 }
 
 // setAlarm arranges the next turn.
@@ -321,13 +349,14 @@ func (s *scheduler) setAlarm() {
 }
 
 // freed notes that a worker has ended.
-func (s *scheduler) freed(n entry, fence int64) {
+func (s *scheduler) freed(n entry, fence int64, how outcome) {
 	s.mu.Lock()
 	if r := s.running[n.job]; r != nil && r.fence == fence {
 		delete(s.running, n.job)
 	}
 	n.queue.running--
-	more := len(n.queue.ready) > 0
+	s.leave(n.ticket, how)
+	more := len(n.queue.ready) > 0 || s.readied
 	s.mu.Unlock()
 	s.d.o.Active(-1)
 	if more {
@@ -337,7 +366,7 @@ func (s *scheduler) freed(n entry, fence int64) {
 }
 
 // reserve takes a worker for a job that becomes due, if one is free and no other work of the queue is due.
-func (s *scheduler) reserve(j *state.Job, now int64) (entry, bool) {
+func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= someRounds {
@@ -347,11 +376,16 @@ func (s *scheduler) reserve(j *state.Job, now int64) (entry, bool) {
 	if q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
 		return entry{}, false
 	}
+	t := s.ticketOf(c, j)
+	if t != nil && !s.gate.Try(t) {
+		return entry{}, false
+	}
 	q.running++
 	s.d.jobs.Add(1)
 	s.d.o.Active(1)
 	s.reserved[j.ID] = struct{}{}
-	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true}, true
+	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
+		ticket: t}, true
 }
 
 // unreserve gives a worker back whose job does not begin.
@@ -359,7 +393,7 @@ func (s *scheduler) unreserve(n entry) {
 	s.mu.Lock()
 	delete(s.reserved, n.job)
 	s.mu.Unlock()
-	s.freed(n, 0)
+	s.freed(n, 0, notBegun)
 }
 
 // begin notes that the claim of a reserved job is durable.
@@ -380,9 +414,17 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 }
 
 // nextDue is when the next waiting job is due.
-func (s *scheduler) nextDue() (time.Time, bool) {
+func (s *scheduler) nextDue() (due time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if wait, limited := s.gate.NextDue(); limited {
+		now := s.d.o.Now()
+		defer func() {
+			if at := now.Add(max(wait, 0)); !ok || at.Before(due) {
+				due, ok = at, true
+			}
+		}()
+	}
 	for len(s.waiting) > 0 {
 		if _, gone := s.dropped[s.waiting[0].key()]; !gone {
 			return time.UnixMicro(s.waiting[0].due).UTC(), true

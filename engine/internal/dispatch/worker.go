@@ -190,7 +190,7 @@ func (d *Dispatcher) takeUp(ctx context.Context) error {
 		}
 		d.sched.mu.Lock()
 		for _, j := range jobs {
-			d.sched.add(j, true)
+			d.sched.add(nil, j, true)
 		}
 		d.sched.mu.Unlock()
 		if len(jobs) < page.Limit {

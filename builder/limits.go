@@ -1,0 +1,80 @@
+package builder
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy] and [TakesOf] make it.
+type Need struct {
+	use workflow.Use
+	in  reflect.Type // of the input that the function of the need is given; nil if there is none
+}
+
+// Takes needs n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker.
+//
+// All functions of an engine that take of a limit with the same name share it. Two definitions of one name that differ are an error
+// of Open.
+func Takes(l limit.Limit, n int64) Need { return Need{use: workflow.Use{Limit: l, N: n}} }
+
+// TakesBy needs n of the limit of a key: each key, such as a customer, has a limit of its own with the same numbers. In is the input
+// of the function. key has to be quick and to depend on nothing else; a panic fails the job.
+func TakesBy[In any](l limit.Limit, n int64, key func(In) string) Need {
+	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, N: n, Key: withInput(key)}}
+}
+
+// TakesOf needs as much of a limit as a function of the input says: the tokens of a prompt. More than the limit admits at once fails
+// the job, with an error that is limit.ErrTooMuch.
+func TakesOf[In any](l limit.Limit, amount func(In) int64) Need {
+	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}}
+}
+
+func withInput[In, R any](f func(In) R) func(json.RawMessage) (R, error) {
+	return func(input json.RawMessage) (result R, err error) {
+		in, err := restore[In](input)
+		if err != nil {
+			return result, err
+		}
+		return f(in), nil
+	}
+}
+
+// Limits bounds a function: each attempt takes all of these before it begins, or waits until it can. A job that waits holds no worker
+// and no attempt, and lets others of its queue pass. What is held is given back when the attempt ends, and while the function waits
+// in its steps.
+func Limits(needs ...Need) FuncOption {
+	return funcOption(func(s *funcSpec) { s.needs = append(s.needs, needs...) })
+}
+
+// usesOf is what the engine works with.
+func usesOf(needs []Need) (uses []workflow.Use) {
+	for _, n := range needs {
+		uses = append(uses, n.use)
+	}
+	return uses
+}
+
+// checkNeeds finds what is wrong with the needs of a function with that input. what names it in a problem.
+func (d *draft) checkNeeds(what, subject string, pos net.Pos, in reflect.Type, needs []Need) {
+	seen := make(map[string]bool)
+	for _, n := range needs {
+		wrong := func(format string, args ...any) {
+			d.problem(BadLimit, subject, pos, "a limit of %s: %s", what, fmt.Sprintf(format, args...))
+		}
+		if err := n.use.Check(); err != nil {
+			wrong("%s", oneLine(err))
+		}
+		if seen[n.use.Limit.Name] {
+			wrong("%q is taken twice; take the sum of both", n.use.Limit.Name)
+		}
+		if n.in != nil && n.in != in {
+			wrong("the function for %q takes a %s, and the input is a %s; let it take that", n.use.Limit.Name, n.in, in)
+		}
+		seen[n.use.Limit.Name] = true
+	}
+}

@@ -1,0 +1,208 @@
+// Package admission decides which due jobs may begin, where limits bound them: how many at a time, how often, by which key. A job
+// that has to wait does so in the line of a limit, as a value; it holds no worker and no goroutine.
+//
+//	Enter ──▶ all limits have room ──▶ taken ──▶ Begin, Release, or Undo
+//	  ▲            │
+//	  │            └─▶ line of the first limit without room, in the order of the queue
+//	  └── Ready ◀── a release, a timer, a change of the limit
+//
+// What a limit decides is a function of package limit; this package has lines and timers.
+package admission
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Part is what a job takes of one limit.
+type Part struct {
+	Limit string // its name
+	Key   string // whose; "" is the limit that all share
+	N     int64
+}
+
+// Ticket is a job that needs limits. It belongs to one gate.
+type Ticket[T any] struct {
+	Job   workitem.JobID
+	Parts []Part
+	Err   error // why the job fails instead of doing its work; it takes nothing then
+	Value T     // what the gate hands out when the limits have room
+
+	grants []limit.Grant // by part; nil while nothing is taken
+	line   *line[T]      // where it waits; nil if it does not
+	index  int           // in the line
+}
+
+// Again returns a ticket of the same job that holds nothing.
+func (t *Ticket[T]) Again() *Ticket[T] {
+	if t == nil {
+		return nil
+	}
+	return &Ticket[T]{Job: t.Job, Parts: t.Parts, Err: t.Err}
+}
+
+// Options are what a gate works with. All fields are needed.
+type Options[T any] struct {
+	Lock   sync.Locker // held by whoever calls a method of the gate
+	Clock  retry.Clock
+	Before func(a, b *T) bool // the order in which jobs are admitted
+	Ready  func(T)            // called with the lock: the job may enter again
+	Wake   func()             // called without the lock when time has made jobs ready
+	Limits []limit.Limit      // each with a name of its own
+}
+
+// Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
+type Gate[T any] struct {
+	o      Options[T]
+	start  time.Time
+	limits map[string]*limit.Limit
+	lines  map[lineKey]*line[T]
+	keep   int // how many lines there may be before idle ones are looked for
+	parked map[workitem.JobID]*Ticket[T]
+	over   bool
+}
+
+type lineKey struct{ limit, key string }
+
+// New makes a gate for limits.
+func New[T any](o Options[T]) *Gate[T] {
+	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)), keep: leastLines,
+		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID]*Ticket[T])}
+	for i := range o.Limits {
+		l := o.Limits[i]
+		g.limits[l.Name] = &l
+	}
+	return g
+}
+
+// epoch keeps times positive where a clock is set back to before the start.
+const epoch = 1 << 60
+
+// now is the time by the monotonic clock, so that a step of the machine's clock admits nothing twice.
+func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start)) }
+
+// Enter takes all that a job needs, or has it wait: it is given to Ready when there is room.
+func (g *Gate[T]) Enter(t *Ticket[T]) bool {
+	now := g.now()
+	for i := range t.Parts {
+		l := g.lineOf(&t.Parts[i])
+		if l.ahead(g, t) || l.def.Wait(&l.state, now, t.Parts[i].N) > 0 {
+			g.park(l, t, now)
+			return false
+		}
+	}
+	g.take(t, now)
+	return true
+}
+
+// Try takes all that a job needs, or nothing.
+func (g *Gate[T]) Try(t *Ticket[T]) bool {
+	now := g.now()
+	for i := range t.Parts {
+		if l := g.lineOf(&t.Parts[i]); len(l.list) > 0 || l.def.Wait(&l.state, now, t.Parts[i].N) > 0 {
+			return false
+		}
+	}
+	g.take(t, now)
+	return true
+}
+
+func (g *Gate[T]) take(t *Ticket[T], now int64) {
+	t.grants = make([]limit.Grant, len(t.Parts))
+	for i := range t.Parts {
+		l := g.lineOf(&t.Parts[i])
+		t.grants[i] = l.def.Take(&l.state, now, t.Parts[i].N)
+		l.held++
+	}
+}
+
+// Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now.
+func (g *Gate[T]) Begin(t *Ticket[T]) {
+	if t.grants == nil {
+		return
+	}
+	now := g.now()
+	for i := range t.Parts {
+		l := g.lineOf(&t.Parts[i])
+		if l.def.Algorithm != limit.SlidingWindow {
+			continue
+		}
+		l.def.Commit(&l.state, &t.grants[i], now, 0)
+		t.grants[i] = l.def.Take(&l.state, now, t.Parts[i].N)
+	}
+}
+
+// Release gives back what the job holds. A failure is for breakers.
+func (g *Gate[T]) Release(t *Ticket[T], failed bool) {
+	g.end(t, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
+}
+
+// Undo gives back what the job took, also of rates: nothing was done with it.
+func (g *Gate[T]) Undo(t *Ticket[T]) {
+	g.end(t, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(&l.state, grant, now) })
+}
+
+func (g *Gate[T]) end(t *Ticket[T], give func(*line[T], limit.Grant, int64)) {
+	if t.grants == nil {
+		return
+	}
+	grants, now := t.grants, g.now()
+	t.grants = nil
+	for i := range t.Parts {
+		l := g.lineOf(&t.Parts[i])
+		give(l, grants[i], now)
+		l.held--
+		g.advance(l, now)
+	}
+}
+
+// Leave has a job wait no longer: it was canceled, or is due anew.
+func (g *Gate[T]) Leave(job workitem.JobID) {
+	t := g.parked[job]
+	if t == nil {
+		return
+	}
+	l := t.line
+	g.remove(t)
+	g.advance(l, g.now())
+}
+
+// Stop rings no timer any more, and forgets who waits.
+func (g *Gate[T]) Stop() {
+	for _, l := range g.lines {
+		l.disarm()
+		l.list = nil
+	}
+	clear(g.parked)
+	g.over = true
+}
+
+// Limit returns the limit of that name.
+func (g *Gate[T]) Limit(name string) (limit.Limit, bool) {
+	l := g.limits[name]
+	if l == nil {
+		return limit.Limit{}, false
+	}
+	return *l, true
+}
+
+// Change gives a limit new numbers. What is held and was admitted counts on. False if there is no limit of that name.
+func (g *Gate[T]) Change(to limit.Limit) bool {
+	def := g.limits[to.Name]
+	if def == nil {
+		return false
+	}
+	*def = to
+	now := g.now()
+	for _, l := range g.lines {
+		if l.def == def {
+			l.disarm()
+			g.advance(l, now)
+		}
+	}
+	return true
+}

@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/engine/internal/admission"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A job whose function has limits takes them as it is handed out, when a worker is free for it. One that cannot leaves its queue for
+// the line of a limit, and comes back when there is room; so it holds no worker, and others of its queue pass.
+
+// ticket is a job that needs limits.
+type ticket = admission.Ticket[entry]
+
+func (s *scheduler) initLimits() {
+	s.gate = admission.New(admission.Options[entry]{
+		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
+		Ready: func(n entry) {
+			s.d.o.Active(1)
+			n.queue.ready.push(n, byPriority)
+			s.readied = true
+		},
+	})
+}
+
+// enter takes what a job needs, or has it wait for that. The lock is held.
+func (s *scheduler) enter(n entry) bool {
+	if n.ticket == nil {
+		return true
+	}
+	n.ticket.Value = n
+	if s.gate.Enter(n.ticket) {
+		return true
+	}
+	s.d.o.Active(-1)
+	return false
+}
+
+// outcome is what became of a claim, for the limits that its job holds.
+type outcome uint8
+
+const (
+	notBegun outcome = iota // nothing was done, so nothing counts
+	succeeded
+	failed // breakers count it
+)
+
+// leave gives back what a job holds. The lock is held.
+func (s *scheduler) leave(t *ticket, how outcome) {
+	switch {
+	case t == nil:
+	case how == notBegun:
+		s.gate.Undo(t)
+	default:
+		s.gate.Release(t, how == failed)
+	}
+}
+
+// begins notes that the function of an admitted job is called now.
+func (s *scheduler) begins(t *ticket) {
+	if t == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate.Begin(t)
+}
+
+// ticketOf is what a job needs of limits; nil if it needs none. The lock is held.
+func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
+	uses, input := s.d.usesOf(c, j)
+	if len(uses) == 0 {
+		return nil
+	}
+	t := &ticket{Job: j.ID}
+	for i := range uses {
+		n, key, err := uses[i].Of(input)
+		if err == nil && uses[i].Amount != nil {
+			err = s.admits(&uses[i], n)
+		}
+		if err != nil {
+			return &ticket{Job: j.ID, Err: workitem.Fatal(err)}
+		}
+		if n > 0 {
+			t.Parts = append(t.Parts, admission.Part{Limit: uses[i].Limit.Name, Key: key, N: n})
+		}
+	}
+	return t
+}
+
+// admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now.
+func (s *scheduler) admits(u *workflow.Use, n int64) error {
+	now, _ := s.gate.Limit(u.Limit.Name)
+	if most := max(now.Capacity(), u.Limit.Capacity()); n > most {
+		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
+			n, u.Limit, most, u.Limit.Name, limit.ErrTooMuch)
+	}
+	return nil
+}
+
+// usesOf finds what the function of a job takes of limits, and the input that decides how much.
+func (d *Dispatcher) usesOf(c *state.Case, j *state.Job) ([]workflow.Use, json.RawMessage) {
+	def := d.o.Definitions.Definition(c.Fingerprint)
+	if len(d.o.Limits) == 0 || def == nil {
+		return nil, nil
+	}
+	if j.Kind == state.JobCall {
+		if call := def.Calls[j.Name]; call != nil {
+			return call.Limits, j.Input
+		}
+		return nil, nil
+	}
+	it := c.Item(j.Item)
+	if it == nil || j.Kind != state.JobRun {
+		return nil, nil
+	}
+	t, ok := def.Net.TaskByName(it.Task)
+	if !ok {
+		return nil, nil
+	}
+	return def.Tasks[t].Limits, it.Input
+}
+
+// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits.
+type limitedError struct{ t *ticket }
+
+// Error implements error.
+func (*limitedError) Error() string { return "the job needs limits" }
+
+// readNeeds looks at what a job needs that was taken up without its case.
+func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
+	u, err := tx.Open(n.root)
+	if err != nil {
+		return err
+	}
+	c, j := u.Tree.Job(n.job)
+	if j == nil {
+		return nil // the claim says what became of it
+	}
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	if t := d.sched.ticketOf(c, j); t != nil {
+		return &limitedError{t}
+	}
+	return nil
+}
+
+// takeNeeds puts an entry back whose needs have been read; false if the error says another thing.
+func (d *Dispatcher) takeNeeds(n entry, err error) bool {
+	limited, ok := errors.AsType[*limitedError](err)
+	if !ok {
+		return false
+	}
+	n.unread, n.ticket = false, limited.t
+	d.sched.mu.Lock()
+	if !d.sched.stopping {
+		d.sched.waiting.push(n, byDue)
+	}
+	d.sched.mu.Unlock()
+	d.sched.turn()
+	return true
+}
+
+// Limited lists what a job waits for, of limits; nothing if it waits for none.
+func (d *Dispatcher) Limited(job workitem.JobID) []admission.Wait {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	return d.sched.gate.Why(job)
+}
+
+// Limits lists the limits of the functions here, by name, with what they are used for.
+func (d *Dispatcher) Limits() []admission.Usage {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	return d.sched.gate.Usage()
+}

@@ -1,0 +1,68 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/limit"
+)
+
+// Use is what each attempt of a function takes of a limit before it begins, and gives back when it ends, fails or is suspended.
+// An engine counts all uses of a limit together, by its name. Limits are not part of the fingerprint: what runs
+// may be bound by other numbers tomorrow.
+type Use struct {
+	Limit  limit.Limit
+	N      int64                                       // how much; 0 is Limit.Each
+	Amount func(input json.RawMessage) (int64, error)  // how much, by the input; nil: N
+	Key    func(input json.RawMessage) (string, error) // whose limit it is, by the input; nil: all share one
+}
+
+// Check says what is wrong with a use: a limit that cannot be, or an amount that it never admits.
+func (u *Use) Check() error {
+	if err := u.Limit.Validate(); err != nil {
+		return err
+	}
+	n := u.N
+	if n == 0 {
+		n = u.Limit.Each
+	}
+	switch {
+	case u.Amount != nil && u.N != 0:
+		return fmt.Errorf("how much of %s is given twice, as a number and as a function: give one of them", u.Limit)
+	case u.Amount != nil:
+		return nil
+	case n <= 0:
+		return fmt.Errorf("how much of %s is %d: give more than 0, or set its Each", u.Limit, n)
+	}
+	return u.admits(n)
+}
+
+// admits refuses an amount that the limit never admits. One that is paused may be given more later.
+func (u *Use) admits(n int64) error {
+	if n > u.Limit.Capacity() && u.Limit.N > 0 {
+		return fmt.Errorf("%d of %s are more than it admits at once: take at most %d, or raise it: %w",
+			n, u.Limit, u.Limit.Capacity(), limit.ErrTooMuch)
+	}
+	return nil
+}
+
+// Of returns how much of which key an attempt with that input takes. The error is permanent: another attempt ends in the same.
+func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the function that says how much of %s a job takes, or for which key, panicked: %v", u.Limit, p)
+		}
+	}()
+	if n = u.N; n == 0 {
+		n = u.Limit.Each
+	}
+	if u.Amount != nil {
+		if n, err = u.Amount(input); err == nil && n < 0 {
+			err = fmt.Errorf("how much of %s a job takes is %d: give 0 or more: %w", u.Limit, n, limit.ErrAmount)
+		}
+	}
+	if err == nil && u.Key != nil {
+		key, err = u.Key(input)
+	}
+	return n, key, err
+}
