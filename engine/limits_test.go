@@ -295,4 +295,3 @@ func TestJobsThatWaitForALimitOverARestart(t *testing.T) {
 		require.NoError(t, e.Close())
 	})
 }
-

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A job that a command opens and that is due at once is claimed in the command's own transaction, if a worker of its queue is free
@@ -114,4 +115,44 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		c.d.notBegun(c.entry, c.refused)
 	}
 	c.d.sched.unreserve(c.entry)
+}
+
+// reserve takes a worker for a job that becomes due, if one is free and no other work of the queue is due.
+func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= someRounds {
+		return entry{}, false
+	}
+	q := s.queueOf(j.Queue)
+	if q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
+		return entry{}, false
+	}
+	t := s.ticketOf(c, j)
+	if t != nil && !s.gate.Try(t) {
+		return entry{}, false
+	}
+	q.running++
+	s.d.jobs.Add(1)
+	s.d.o.Active(1)
+	s.reserved[j.ID] = struct{}{}
+	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
+		ticket: t}, true
+}
+
+// unreserve gives a worker back whose job does not begin.
+func (s *scheduler) unreserve(n entry) {
+	s.mu.Lock()
+	delete(s.reserved, n.job)
+	s.mu.Unlock()
+	s.freed(n, 0, notBegun)
+}
+
+// begin notes that the claim of a reserved job is durable.
+func (s *scheduler) begin(id workitem.JobID, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reserved, id)
+	s.running[id] = r
+	s.keepBeating()
 }

@@ -365,46 +365,6 @@ func (s *scheduler) freed(n entry, fence int64, how outcome) {
 	s.d.jobs.Done()
 }
 
-// reserve takes a worker for a job that becomes due, if one is free and no other work of the queue is due.
-func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= someRounds {
-		return entry{}, false
-	}
-	q := s.queueOf(j.Queue)
-	if q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
-		return entry{}, false
-	}
-	t := s.ticketOf(c, j)
-	if t != nil && !s.gate.Try(t) {
-		return entry{}, false
-	}
-	q.running++
-	s.d.jobs.Add(1)
-	s.d.o.Active(1)
-	s.reserved[j.ID] = struct{}{}
-	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
-		ticket: t}, true
-}
-
-// unreserve gives a worker back whose job does not begin.
-func (s *scheduler) unreserve(n entry) {
-	s.mu.Lock()
-	delete(s.reserved, n.job)
-	s.mu.Unlock()
-	s.freed(n, 0, notBegun)
-}
-
-// begin notes that the claim of a reserved job is durable.
-func (s *scheduler) begin(id workitem.JobID, r *running) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.reserved, id)
-	s.running[id] = r
-	s.keepBeating()
-}
-
 // hold notes that a worker has a job.
 func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
