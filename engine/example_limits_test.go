@@ -1,0 +1,36 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store/sqlite"
+)
+
+// Mail is one of many e-mails.
+type Mail struct{ Customer, Text string }
+
+// At most 100 mails a minute are sent in all, and five at once to each customer. A mail that waits for that holds no worker.
+func ExampleEngine_limits() {
+	ctx := context.Background()
+	send := func(_ context.Context, m Mail) (string, error) { return "sent to " + m.Customer, nil }
+	mail := builder.MustFunc("mail", send, builder.Limits(
+		builder.Takes(limit.Calls(100, time.Minute), 0),
+		builder.TakesBy(limit.Resource("customer", 5), 1, func(m Mail) string { return m.Customer }),
+	))
+	e, err := engine.Open(ctx, sqlite.Memory(), mail)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	run, err := mail.Run(ctx, e, Mail{"ada", "hello"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(run.Result(ctx, e))
+	// Output: sent to ada <nil>
+}
