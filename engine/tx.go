@@ -24,16 +24,36 @@ type Tx struct {
 // command that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. An error that wraps
 // [store.ErrUndone] says that SQL of f undid the transaction: f cannot go on then.
 //
-// f is called once at most. If the context ends before that, f is not called; once it is called, Update returns its outcome
-// whether or not the context ends. So f may use variables of its caller.
-func (e *Engine) Update(ctx context.Context, f func(*Tx) error) error {
+// f is called once at most, unless [Repeatable] says that it may be called again. If the context ends before that, f is not
+// called; once it is called, Update returns its outcome whether or not the context ends. So f may use variables of its caller.
+//
+// Where several engines share a database, an error that wraps [store.ErrConflict] says that another one changed a case that f
+// used; nothing of the transaction happened.
+func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOption) error {
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")
 	}
-	return e.writer.Submit(ctx, &commit.Request{Once: true, Run: func(tx *commit.Tx) error {
+	r := &commit.Request{Held: true, Run: func(tx *commit.Tx) error {
 		return tx.Callback(func(context.Context) error { return f(&Tx{e, tx}) })
-	}})
+	}}
+	var o updateOptions
+	for _, set := range opts {
+		set(&o)
+	}
+	r.Once = !o.repeatable
+	return e.writer.Submit(ctx, r)
 }
+
+// UpdateOption changes how [Engine.Update] runs a function.
+type UpdateOption func(*updateOptions)
+
+type updateOptions struct{ repeatable bool }
+
+// Repeatable says that the function of an Update may be called more than once: what an earlier call did in the transaction is
+// undone by then. So the transaction is shared with other requests, which saves a sync each; and it is done again, instead of
+// failing, if SQL of another request undoes it, or another engine was faster. A function whose variables of its caller only
+// hold results of the last call is repeatable; one that counts its calls, or sends a mail, is not.
+func Repeatable() UpdateOption { return func(o *updateOptions) { o.repeatable = true } }
 
 // Do is like [Engine.Do], as part of the transaction. A command that fails is undone alone.
 func (tx *Tx) Do(_ context.Context, c workflow.Command) (workflow.Result, error) {

@@ -20,8 +20,10 @@ type Request struct {
 	Ended func(error)
 	// Lazy is for a request whose commit may wait a moment for company, unless it is hurried by [Writer.Hurry].
 	Lazy bool
-	// Once is for a request whose Run calls the function of an Update, so it is not called again.
+	// Once is for a request whose Run must not be called again, as it calls the function of an Update.
 	Once bool
+	// Held is for a request whose Run uses what its caller gave it, so that the caller waits for its end also when its context ends.
+	Held bool
 	// Reads is for a request that changes nothing, so nothing waits for its commit.
 	Reads bool
 
@@ -76,7 +78,7 @@ func (w *Writer) Submit(ctx context.Context, r *Request) error {
 	switch {
 	case r.stage.CompareAndSwap(queued, withdrawn):
 		return withdrawnBy(ctx.Err())
-	case r.Once:
+	case r.Held:
 		return w.take(r, <-r.done)
 	}
 	return fmt.Errorf("%w; the command has begun and may still happen", ctx.Err())
