@@ -18,6 +18,9 @@ type Page struct {
 const DefaultLimit = 1000
 
 // CaseFilter selects cases; a zero field selects all.
+//
+// A period is looked for by the ids, which rise with the time of creation, so it costs what it holds. What was created while the clock
+// was set back by more than a minute has an id of a later time, and is not found by Before.
 type CaseFilter struct {
 	Page
 	ID       workitem.CaseID
@@ -29,6 +32,7 @@ type CaseFilter struct {
 	States      []state.CaseState
 	RootOnly    bool
 	Suspended   bool      // only those that are suspended themselves
+	Code        string    // of the failure, or of the reason of a cancellation
 	Before      time.Time // created before
 	Since       time.Time // created at or after
 
@@ -50,10 +54,10 @@ type ItemFilter struct {
 	Task     string
 	Queue    *string // "" is the default queue, nil any
 	States   []workitem.State
-	Attempt  int    // at least this attempt; 0 selects all
-	Code     string // of the failure
-	Before   time.Time
-	Since    time.Time
+	Attempt  int       // at least this attempt; 0 selects all
+	Code     string    // of the failure
+	Before   time.Time // created before; see [CaseFilter]
+	Since    time.Time // created at or after
 }
 
 // ByPriority reports whether the items are listed by priority, the highest first, and oldest first where that is the same:
@@ -83,8 +87,11 @@ type JobFilter struct {
 type JournalFilter struct {
 	Root  workitem.CaseID
 	Roots []workitem.CaseID // of these root cases; nil selects all
-	After int64             // positions above this one
+	After int64             // positions above this one; with Desc below it, and all for 0
 	Limit int               // 0 means DefaultLimit
+	Until int64             // up to this position; 0 is no bound
+	By    string            // asked for by this actor; "" selects all
+	Desc  bool              // newest first
 }
 
 // StepFilter selects steps; a zero field selects all.

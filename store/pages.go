@@ -35,7 +35,7 @@ func AllJobs(ctx context.Context, v Viewer, f JobFilter) iter.Seq2[*state.Job, e
 		func(j *state.Job) string { return j.ID.String() })
 }
 
-// AllEntries lists the entries of the journal that match, oldest first.
+// AllEntries lists the entries of the journal that match, oldest first, or the newest first.
 func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry, error] {
 	first := f
 	return func(yield func(*Entry, error) bool) {

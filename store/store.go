@@ -136,7 +136,7 @@ type Reader interface {
 	// Messages lists the events that were sent to cases, also those that a step has taken.
 	Messages(ctx context.Context, f MessageFilter) ([]*state.Message, error)
 
-	// Journal lists entries, oldest first.
+	// Journal lists entries, oldest first, or the newest first.
 	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)
 
 	// Counts counts cases, items and jobs by workflow and state.

@@ -90,6 +90,13 @@ func parse[T any](s string) (Key[T], error) {
 	return k, k.UnmarshalText([]byte(s))
 }
 
+// LeastKey is the least key that a [Generator] makes at a time, or later. A key is never of an earlier time than that at which it was
+// made; it is of a later one after the clock was set back, or when more than four thousand were made in a millisecond.
+func LeastKey[T any](t time.Time) (k Key[T]) {
+	binary.BigEndian.PutUint64(k[:8], uint64(max(0, t.UnixMilli()))<<16)
+	return k
+}
+
 // Generator makes keys that rise with time, also within one millisecond. It is safe for concurrent use.
 type Generator struct {
 	mu     sync.Mutex

@@ -11,7 +11,23 @@ import (
 // Journal implements [store.Reader].
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	w := newConditions()
-	w.Add("j.seq > ?", f.After)
+	desc := ""
+	switch {
+	case !f.Desc:
+		w.Add("j.seq > ?", f.After)
+	case f.After > 0:
+		w.Add("j.seq < ?", f.After)
+	}
+	if f.Desc {
+		desc = " DESC"
+	}
+	if f.Until > 0 {
+		w.Add("j.seq <= ?", f.Until)
+	}
+	if f.By != "" {
+		w.Plain("j.actor <> ''") // as the partial index says it
+		w.Add("j.actor = ?", f.By)
+	}
 	order := "j.seq"
 	switch {
 	case !f.Root.IsZero():
@@ -21,7 +37,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Add("j.root = ANY(?)", uuids(f.Roots))
 		order = "j.seq + 0" // the streams are few beside the whole journal, which the index of positions would go through
 	}
-	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
+	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+desc+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
 }
 
 func uuids(list []workitem.CaseID) [][16]byte {

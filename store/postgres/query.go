@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -31,6 +32,17 @@ func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
 	}
 }
 
+// codeOf is the code of a failure as it stands in its text, as the indexes say it. To read the text as JSON fails where it holds a \u0000.
+func codeOf(prefix string) string {
+	return "substring(" + prefix + `failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"')`
+}
+
+// codeText is a code as it stands in the text of a failure.
+func codeText(code string) string {
+	text := string(state.AppendFailure(nil, &workitem.Failure{Code: code}))
+	return strings.TrimSuffix(strings.TrimPrefix(text, `{"retryable":false,"code":"`), `"}`)
+}
+
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	w := newConditions()
@@ -40,13 +52,17 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
+	if f.Code != "" {
+		w.Plain("c.failure IS NOT NULL") // as the partial index says it
+		w.Add(codeOf("c.")+" = ?", codeText(f.Code))
+	}
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}
 	if f.RootOnly {
 		w.Plain("c.parent IS NULL")
 	}
-	w.AddTimes("c.created", f.Since, f.Before)
+	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
 	if f.Removable.IsZero() {
 		end = w.Page(f.Page, "c.id")
@@ -92,8 +108,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", f.Attempt)
 	}
-	w.AddText("i.failure::json ->> 'code' = ?", f.Code)
-	w.AddTimes("i.created", f.Since, f.Before)
+	if f.Code != "" {
+		w.Plain("i.failure IS NOT NULL")
+		w.Add(codeOf("i.")+" = ?", codeText(f.Code))
+	}
+	w.AddCreated("i.", f.Since, f.Before)
 	end := ""
 	if f.ByPriority() {
 		var err error

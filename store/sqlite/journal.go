@@ -11,27 +11,42 @@ import (
 // Journal implements [store.Reader]. The entries of root cases are found by walking their chains from the newest. A
 // chain that does not lead back is damaged, and is not followed without end.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
-	limit := int64(f.Limit)
-	if limit <= 0 {
-		limit = store.DefaultLimit
-	}
 	roots := f.Roots
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
 	}
-	var rows []storedEntry
-	var err error
-	if roots == nil {
-		rows, err = readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
-			f.After, limit)
-	} else {
-		rows, err = readEntries(r.c, "WITH RECURSIVE chain(seq) AS ("+
-			"SELECT last_seq FROM cases WHERE id IN "+bound+" AND last_seq > ? "+
-			"UNION ALL SELECT j.prev FROM chain CROSS JOIN journal j ON j.seq = chain.seq WHERE j.prev > ? AND j.prev < j.seq) "+
-			"SELECT "+entryColumns+" FROM journal j "+
-			"WHERE j.seq IN (SELECT seq FROM chain ORDER BY seq LIMIT ?) ORDER BY j.seq",
-			idList(roots), f.After, f.After, limit)
+	w, order, above := newConditions(), "", f.After
+	if f.Desc {
+		order, above = " DESC", 0
 	}
+	if f.Desc && f.After > 0 {
+		w.Add("j.seq < ?", f.After)
+	}
+	if f.Until > 0 {
+		w.Add("j.seq <= ?", f.Until)
+	}
+	if f.By != "" {
+		w.Plain("j.actor <> ''") // as the partial index says it
+		w.Add("j.actor = ?", f.By)
+	}
+	query, from := "", "journal j"
+	if roots == nil {
+		w.Add("j.seq > ?", above)
+	} else {
+		// A chain is followed from its newest entry, so a limit ends it early if the newest are wanted first.
+		query = "WITH RECURSIVE chain(seq) AS (SELECT last_seq FROM cases WHERE id IN " + bound + " AND last_seq > ? " +
+			"UNION ALL SELECT p.prev FROM chain CROSS JOIN journal p ON p.seq = chain.seq WHERE p.prev > ? AND p.prev < p.seq " +
+			"ORDER BY 1 DESC) "
+		from = "chain CROSS JOIN journal j ON j.seq = chain.seq"
+		w.Args = append([]any{idList(roots), above, above}, w.Args...)
+	}
+	// The rows are chosen by their positions alone: to sort them with all that they hold would be slow.
+	query += "SELECT " + entryColumns + " FROM journal j WHERE j.seq IN (SELECT j.seq FROM " + from + w.Where()
+	if roots == nil || !f.Desc {
+		query += " ORDER BY j.seq" + order
+	}
+	query += w.Limit(f.Limit) + ") ORDER BY j.seq" + order
+	rows, err := readEntries(r.c, query, w.Args...)
 	if err != nil {
 		return nil, err
 	}

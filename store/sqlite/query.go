@@ -88,13 +88,17 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		"c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
+	if f.Code != "" {
+		w.Plain("c.failure IS NOT NULL") // as the partial index says it
+		w.Add("c.failure ->> '$.code' = ?", f.Code)
+	}
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}
 	if f.RootOnly {
 		w.Plain("c.parent IS NULL")
 	}
-	w.AddTimes("c.created", f.Since, f.Before)
+	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
 	if f.Removable.IsZero() {
 		end = w.Page(f.Page, "c.id")
@@ -150,8 +154,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", int64(f.Attempt))
 	}
-	w.AddText("i.failure ->> '$.code' = ?", f.Code)
-	w.AddTimes("i.created", f.Since, f.Before)
+	if f.Code != "" {
+		w.Plain("i.failure IS NOT NULL")
+		w.Add("i.failure ->> '$.code' = ?", f.Code)
+	}
+	w.AddCreated("i.", f.Since, f.Before)
 	end, order := "", ""
 	if f.ByPriority() {
 		order = ", -i.priority" // a reader merges the rows of two tables by what it selects

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -79,7 +80,7 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...state.Change)
 	for _, e := range events {
 		require.NoError(b.T, tree.Apply(e))
 	}
-	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: "tester", Key: b.Key, Answer: b.Answer,
+	entry := &store.Entry{Root: root, At: b.clock, Command: command, By: actorOf(command), Key: b.Key, Answer: b.Answer,
 		Changes: events}
 	b.Key, b.Answer = "", nil
 	if b.failed = cmp.Or(b.failed, b.Tx.Append(context.Background(), entry, tree)); !errors.Is(b.failed, store.ErrUnavailable) {
@@ -87,6 +88,14 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...state.Change)
 	}
 	b.entries = append(b.entries, entry)
 	return entry
+}
+
+// actorOf is who asks for what, so that a history has several actors.
+func actorOf(command string) string {
+	if strings.HasPrefix(command, "case ") || command == "start issue" {
+		return "ann"
+	}
+	return "tester"
 }
 
 func (b *Batch) tree(root workitem.CaseID) *state.Tree {

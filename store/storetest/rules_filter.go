@@ -48,6 +48,7 @@ func caseFilter(w *World) {
 			func(c *state.Case) bool { return c.State == state.CaseStarted && c.Workflow == "article" }},
 		{"states", store.CaseFilter{States: []state.CaseState{state.CaseCompleted, state.CaseCanceled}},
 			func(c *state.Case) bool { return c.State == state.CaseCompleted || c.State == state.CaseCanceled }},
+		{"code", store.CaseFilter{Code: "stopped"}, func(c *state.Case) bool { return c.Failure != nil && c.Failure.Code == "stopped" }},
 		{"suspended", store.CaseFilter{Suspended: true}, func(c *state.Case) bool { return c.Suspended != nil }},
 		{"roots", store.CaseFilter{RootOnly: true}, func(c *state.Case) bool { return c.Parent.IsZero() }},
 		{"before", store.CaseFilter{Before: sample.Created},
@@ -164,12 +165,25 @@ func journalFilter(w *World) {
 			{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
 				After: w.Want.Trees[w.Want.Roots[3]].Case(w.Want.Roots[3]).LastSeq - 1},
 			{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
+			{Desc: true}, {Desc: true, Limit: 5}, {Desc: true, After: 20, Limit: 4}, {Until: 30}, {Until: 30, Desc: true, Limit: 3},
+			{By: "ann"}, {By: "ann", Desc: true, Limit: 2}, {By: "nobody"}, {Root: w.Want.Roots[1], Desc: true},
+			{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
+			{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
 			{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
 		} {
 			var want []int64
-			for _, e := range w.Want.Entries {
+			all := slices.Clone(w.Want.Entries)
+			if f.Desc {
+				slices.Reverse(all)
+			}
+			for _, e := range all {
 				of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
-				if of && e.Seq > f.After && (f.Limit == 0 || len(want) < f.Limit) {
+				of = of && (f.By == "" || e.By == f.By) && (f.Until == 0 || e.Seq <= f.Until)
+				behind := e.Seq > f.After
+				if f.Desc {
+					behind = f.After == 0 || e.Seq < f.After
+				}
+				if of && behind && (f.Limit == 0 || len(want) < f.Limit) {
 					want = append(want, e.Seq)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Dialect is how a database writes the values of a statement.
@@ -46,6 +47,21 @@ func (w *Conditions) AddText(term, value string) {
 	if value != "" {
 		w.Add(term, value)
 	}
+}
+
+// slack is how far the time of an id may be ahead of the time at which it was made.
+const slack = time.Minute
+
+// AddCreated selects what was created from since on and before another time, by its id and the column "created", both with the
+// prefix. A zero time is no bound. See [store.CaseFilter].
+func (w *Conditions) AddCreated(prefix string, since, before time.Time) {
+	if !before.IsZero() {
+		w.Add(prefix+"id < "+w.Dialect.ID, workitem.LeastKey[any](before.Add(slack)).String())
+	}
+	if !since.IsZero() {
+		w.Add(prefix+"id >= "+w.Dialect.ID, workitem.LeastKey[any](since).String())
+	}
+	w.AddTimes(prefix+"created", since, before)
 }
 
 // AddTimes selects the times of a column from since on and before another; a zero time is no bound.

@@ -42,6 +42,8 @@ CREATE TABLE journal (
     PRIMARY KEY (root, rev)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02);
 CREATE UNIQUE INDEX journal_seq ON journal (seq);
+-- What the engine asks for itself has no actor, so only commands of others pay for it.
+CREATE INDEX journal_actor ON journal (actor, seq) WHERE actor <> '';
 
 -- By SHA-256, for a key may be long.
 CREATE TABLE idempotency_keys (
@@ -98,6 +100,9 @@ CREATE INDEX cases_id ON cases (id);
 CREATE INDEX cases_live ON cases (id) WHERE state = 'started'; -- it changes once: every other update stays HOT
 CREATE INDEX cases_failed ON cases (id) WHERE state = 'failed';
 CREATE INDEX cases_suspended ON cases (id) WHERE suspended IS NOT NULL;
+CREATE INDEX cases_workflow ON cases (workflow, id);
+-- The code as it stands in the text of the failure: to read that as JSON fails where it holds a \u0000.
+CREATE INDEX cases_code ON cases (substring(failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"'), id) WHERE failure IS NOT NULL;
 CREATE INDEX cases_keep ON cases (keep_until, id) WHERE keep_until IS NOT NULL;
 
 CREATE TABLE work_items (
@@ -126,6 +131,9 @@ CREATE TABLE work_items (
 CREATE INDEX work_items_id ON work_items (id);
 CREATE INDEX work_items_live ON work_items (queue, (-priority), id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_failed ON work_items (id) WHERE state = 'failed';
+CREATE INDEX work_items_code ON work_items (substring(failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"'), id) WHERE failure IS NOT NULL;
+CREATE INDEX work_items_task_live ON work_items (task, id) WHERE state IN ('initialized', 'started');
+CREATE INDEX work_items_task_failed ON work_items (task, id) WHERE state = 'failed';
 
 CREATE TABLE jobs (
     root       uuid,

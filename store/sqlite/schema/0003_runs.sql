@@ -10,3 +10,12 @@ CREATE INDEX cases_keep ON cases (keep_until, id) WHERE keep_until IS NOT NULL;
 -- Since when, by whom and why nothing of a case begins.
 ALTER TABLE cases ADD COLUMN suspended TEXT;
 CREATE INDEX cases_suspended ON cases (id) WHERE suspended IS NOT NULL;
+
+-- Where queries look: the cases of a workflow, what failed alike, the items of a task that are live or failed, and what somebody asked
+-- for. What the engine asks for itself has no actor, so only commands of others pay for the last one.
+CREATE INDEX cases_workflow ON cases (workflow, id);
+CREATE INDEX cases_code ON cases (failure ->> '$.code', id) WHERE failure IS NOT NULL;
+CREATE INDEX work_items_code ON work_items (failure ->> '$.code', id) WHERE failure IS NOT NULL;
+CREATE INDEX work_items_task_live ON work_items (task, id) WHERE state IN ('initialized', 'started');
+CREATE INDEX work_items_task_failed ON work_items (task, id) WHERE state = 'failed';
+CREATE INDEX journal_actor ON journal (actor, seq) WHERE actor <> '';

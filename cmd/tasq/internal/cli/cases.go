@@ -34,6 +34,7 @@ func (a *app) cases() *cobra.Command {
 	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
 	flags.BoolVar(&f.RootOnly, "root-only", false, "no child cases")
+	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
 	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
 	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.cases(ctx, r, f) })
