@@ -1,2 +1,3 @@
-// Package admin serves an engine to the outside by HTTP. So far that is the door for webhooks; see [Webhook].
+// Package admin serves an engine to the outside by HTTP: pages to look at what runs and to repair it, with a JSON API, see [Handler];
+// and the door for webhooks, see [Webhook].
 package admin

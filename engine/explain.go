@@ -14,13 +14,7 @@ import (
 // the way; and where each task of the case stands. It is the answer of tasq why, and knows besides which definitions and
 // queues this engine has, whether its workers are busy and whether its store fails. The error wraps [ErrNotFound] if there is no such case.
 func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answer, err error) {
-	here := why.Here{
-		Definition: e.definitions.Definition,
-		Workers:    e.dispatch.LimitOf,
-		Running:    e.dispatch.Running,
-		Failing:    e.failingSince,
-		Limits:     e.limitsOf,
-	}
+	here := e.Here()
 	err = e.View(ctx, func(r store.Reader) error {
 		answer, err = why.Read(ctx, r, id, e.now(), here)
 		return err
@@ -38,6 +32,17 @@ func (e *Engine) limitsOf(job workitem.JobID) (list []why.Limit) {
 		list = append(list, l)
 	}
 	return list
+}
+
+// Here is what this engine can do for cases, for [why.Read] in a view that reads more.
+func (e *Engine) Here() why.Here {
+	return why.Here{
+		Definition: e.definitions.Definition,
+		Workers:    e.dispatch.LimitOf,
+		Running:    e.dispatch.Running,
+		Failing:    e.failingSince,
+		Limits:     e.limitsOf,
+	}
 }
 
 // failingSince is since when the store fails as a job is to begin; zero if it does not.

@@ -49,15 +49,16 @@ var layers = map[string]int{
 
 	"engine": 9, "cmd/tasq/internal/database": 9,
 
-	"admin": 10, "internal/scenario": 10, "internal/transfer": 10,
+	"admin/internal/query": 6, "admin/internal/mask": 7, "admin/internal/access": 6, "admin/internal/source": 10, "admin/internal/api": 11, "admin/internal/live": 11,
+	"admin/internal/view": 12, "admin": 13, "internal/scenario": 10, "internal/transfer": 10,
 
-	"engine/enginetest": 11, "cmd/tasq/internal/demo": 11, "cmd/tasq/internal/model": 11,
+	"engine/enginetest": 11, "cmd/tasq/internal/serve": 14, "cmd/tasq/internal/demo": 15, "cmd/tasq/internal/model": 11,
 
 	"cmd/tasq/internal/check": 12,
 
-	"cmd/tasq/internal/cli": 13,
+	"cmd/tasq/internal/cli": 16,
 
-	"cmd/tasq": 14, "internal/arch": 14,
+	"cmd/tasq": 17, "internal/arch": 17,
 }
 
 func layerOf(pkg string) (int, bool) {

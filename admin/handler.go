@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/api"
+	"github.com/tasq-dev/tasq/admin/internal/live"
+	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/admin/internal/view"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Backend is what the pages show and act on. An [engine.Engine] is one; [Reading] makes one of a database that another process
+// owns.
+type Backend = source.Backend
+
+// Post leaves a command for the process that owns a database, and waits for its answer.
+type Post = source.Post
+
+// User is who makes a request. The zero value is nameless and may only look.
+type User = access.User
+
+// Reading is a Backend on a store that is open for reading, beside the engine that owns the database. Commands are left for that
+// engine by post; nil refuses them.
+func Reading(v store.Viewer, post Post) Backend { return source.Reading(v, post, retry.SystemClock) }
+
+// Config says where the pages are and who may do what. The zero value refuses every request.
+type Config struct {
+	// Prefix is the path that the handler is mounted at, without a slash at its end: "" or "/tasq". Requests reach the handler with it.
+	Prefix string
+
+	// Access finds the user of a request; an error refuses the request. [ReadOnly] and [Everybody] are values for programs that
+	// decide about access before. nil refuses all.
+	Access func(r *http.Request) (User, error)
+
+	// Hosts are the names and addresses that the pages are asked for by, without ports. A request for another one is refused, so that
+	// a foreign name that leads to this machine shows nothing. nil is any.
+	Hosts []string
+
+	// Show returns what a user sees of a payload: kind is "case", "item", "job", "step" or "event", and name that of the workflow, task,
+	// function, step or event, or "" in the history, where it is not known. It must be quick, and return JSON. nil shows all.
+	Show func(u User, kind, name string, raw json.RawMessage) json.RawMessage
+
+	// Bulk does what is asked for many things at a time, as durable actions. The engine must have been opened with it, and it must
+	// serve the engine. nil offers none.
+	Bulk *bulk.Bulk
+
+	// Clock is for waits between two looks at a database of another process. Default: the system's.
+	Clock retry.Clock
+	// Logger takes refusals and failures. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// ReadOnly lets everybody look, and nobody act.
+func ReadOnly(*http.Request) (User, error) { return User{}, nil }
+
+// Everybody lets everybody who reaches the handler look and act, without a name.
+func Everybody(*http.Request) (User, error) {
+	return User{May: func(string, string) bool { return true }}, nil
+}
+
+// Handler serves the pages and the JSON API of a backend. It is mounted below its prefix:
+//
+//	pages := admin.Handler(e, admin.Config{Prefix: "/tasq", Access: signedIn})
+//	mux.Handle("/tasq/", pages)
+//
+// Requests that change something are POST requests of the pages' own origin; all answers forbid inline script and other origins.
+// Live pages need a server without WriteTimeout; without them the pages work all the same.
+func Handler(b Backend, c Config) http.Handler {
+	if c.Clock == nil {
+		c.Clock = retry.SystemClock
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Prefix = strings.TrimRight(c.Prefix, "/")
+	site := view.New(view.Site{Backend: b, Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
+	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks()}
+	mux := http.NewServeMux()
+	pages := http.NewServeMux()
+	for pattern, h := range site.Routes() {
+		mux.Handle(pattern, h)
+		pages.Handle(pattern, h)
+	}
+	for pattern, h := range programs.Routes() {
+		mux.Handle(pattern, h)
+	}
+	mux.Handle("GET /live", http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve))
+	guard := &access.Guard{Access: c.Access, Hosts: c.Hosts, Log: c.Logger, Refuse: func(w http.ResponseWriter, r *http.Request, status int, text string) {
+		if strings.HasPrefix(r.URL.Path, c.Prefix+api.Base) {
+			api.Refuse(w, status, "not-allowed", text)
+			return
+		}
+		site.Refused(w, status, text)
+	}}
+	return guard.Wrap(http.StripPrefix(c.Prefix, mux))
+}
+
+// pageTimeout is how long a page may take.
+const pageTimeout = 5 * time.Second
+
+// sight tells apart the users who see different pages.
+func (c *Config) sight(u *User) string {
+	sight := "look"
+	if u.May != nil {
+		sight = "act"
+	}
+	if c.Show != nil {
+		sight += " as " + u.Name
+	}
+	return sight
+}
+
+// masks is what a user sees of payloads.
+func (c *Config) masks() func(*access.User) mask.Mask {
+	if c.Show == nil {
+		return nil
+	}
+	return func(u *access.User) mask.Mask {
+		return func(kind, name string, raw json.RawMessage) json.RawMessage { return c.Show(*u, kind, name, raw) }
+	}
+}

@@ -1,0 +1,171 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+)
+
+// Without Access nobody gets anything, and the answer says what to set.
+func TestHandlerRefusesAllUntilAccessIsSet(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{})
+	for _, path := range append(o.paths(t), "/live?page=/", "/act?kind=cancel&case="+o.claim.String(), "/assets/style.css") {
+		w := get(h, path)
+		require.Equal(t, http.StatusForbidden, w.Code, path)
+		require.Contains(t, w.Body.String(), "Config.Access", path)
+	}
+	require.Equal(t, http.StatusForbidden, post(h, "/act", "kind", "cancel", "case", o.claim.String()).Code)
+}
+
+// Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of all.
+func TestEveryPathUnderEveryPrefix(t *testing.T) {
+	o := newOffice(t, "text")
+	for _, prefix := range []string{"", "/tasq", "/a/b/"} {
+		for name, access := range map[string]func(*http.Request) (admin.User, error){
+			"look": admin.ReadOnly, "act": admin.Everybody, "ann": as("ann"),
+		} {
+			h := o.handler(admin.Config{Prefix: prefix, Access: access})
+			before := strings.TrimRight(prefix, "/")
+			for _, path := range o.paths(t) {
+				w := get(h, before+path)
+				if strings.HasPrefix(path, "/search?q=cla") {
+					require.Equal(t, http.StatusSeeOther, w.Code)
+					require.Equal(t, before+"/workflows/claim", w.Header().Get("Location"))
+					continue
+				}
+				require.Equal(t, http.StatusOK, w.Code, "%s %s: %s", name, path, w.Body)
+				require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
+				require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+				require.Equal(t, "private, no-store", w.Header().Get("Cache-Control"))
+				require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+				checkLinks(t, h, before, path, w)
+			}
+		}
+	}
+}
+
+var links = regexp.MustCompile(` (?:href|action|src)="([^"#]*)`)
+
+// checkLinks follows the links of a page: all lead into the pages, and to something that is there.
+func checkLinks(t *testing.T, h http.Handler, prefix, path string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		return
+	}
+	require.NotContains(t, w.Body.String(), "<style", path)
+	require.NotRegexp(t, ` style="| on[a-z]+="`, w.Body.String(), path)
+	for _, m := range links.FindAllStringSubmatch(w.Body.String(), -1) {
+		to := strings.ReplaceAll(m[1], "&amp;", "&")
+		if to == "" {
+			continue
+		}
+		require.True(t, strings.HasPrefix(to, prefix+"/"), "%s links to %s", path, to)
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		code := get(h, to).Code
+		require.Contains(t, []int{http.StatusOK, http.StatusSeeOther}, code, "%s links to %s", path, to)
+	}
+}
+
+var seen = make(map[string]bool)
+
+// A change must come from a page of the same origin; looking changes nothing, whoever asks.
+func TestChangesComeFromTheSameOrigin(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("ann")})
+	for _, path := range []string{"/act", "/bulk", "/api/v1/commands"} {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"kind":"cancel","case":"`+o.claim.String()+`"}`))
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusForbidden, w.Code, path)
+	}
+}
+
+func TestHostsThatAreNotServed(t *testing.T) {
+	h := newOffice(t, "text").handler(admin.Config{Access: admin.ReadOnly, Hosts: []string{"tasq.example.org", "127.0.0.1", "::1"}})
+	for host, code := range map[string]int{"tasq.example.org": 200, "TASQ.example.org:8080": 200, "127.0.0.1:7070": 200, "[::1]:7070": 200,
+		"evil.example.com": 421, "tasq.example.org.evil.com": 421, "": 421} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, code, w.Code, host)
+	}
+}
+
+// values are those of attributes, and tags what is left of the markup.
+var (
+	values = regexp.MustCompile(`="[^"]*"`)
+	tags   = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9]*)[^>]*>`)
+	known  = strings.Fields(`html head meta title link script body a header svg circle nav b span form label input kbd div button small main p section h1 h2 h3
+		ul ol li table thead tbody tr th td time code details summary select option footer dl dt dd pre g path rect text desc progress textarea`)
+)
+
+// Whatever is stored is shown as text: nothing of it becomes markup, in any field of any page.
+func TestHostileTextIsShownAsText(t *testing.T) {
+	for _, text := range []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></td><svg onload=alert(1)>`, `' onmouseover='alert(1)`,
+		`{{.}}{{template "x"}}`, "javascript:alert(1)", "\u202egnp.exe", `=HYPERLINK("http://evil")`} {
+		o := newOffice(t, text)
+		h := o.handler(admin.Config{Access: as(text)})
+		for _, path := range o.paths(t) {
+			w := get(h, path)
+			if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || w.Code != http.StatusOK {
+				continue
+			}
+			page := w.Body.String()
+			bare := values.ReplaceAllString(page, `=""`)
+			for _, tag := range tags.FindAllStringSubmatch(bare, -1) {
+				require.Contains(t, known, tag[1], "%s has a tag %s", path, tag[0])
+				require.NotRegexp(t, `(?i)\son[a-z]+=|\sstyle=`, tag[0], path)
+			}
+			require.Equal(t, 1, strings.Count(bare, "<script"), path)
+			require.NotRegexp(t, `(?:href|src|action)="(?:[^/#]|//)`, page, path)
+		}
+	}
+}
+
+// What a user may not see is shown nowhere: in pages, in the history, in answers of the API.
+func TestMaskedPayloads(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("ann"), Show: func(u admin.User, _, _ string, raw json.RawMessage) json.RawMessage {
+		require.Equal(t, "ann", u.Name)
+		return json.RawMessage(strings.ReplaceAll(string(raw), "iban", "masked"))
+	}})
+	masked := 0
+	for _, path := range o.paths(t) {
+		page := get(h, path).Body.String()
+		require.NotContains(t, page, "iban", path)
+		masked += strings.Count(page, "masked")
+	}
+	require.Greater(t, masked, 20)
+}
+
+// The pages of what is not there, and of what cannot be understood, say so.
+func TestPagesOfErrors(t *testing.T) {
+	h := newOffice(t, "text").handler(admin.Config{Access: admin.ReadOnly})
+	const none = "01999999-9999-7999-8999-999999999999"
+	for path, code := range map[string]int{"/cases/" + none: 404, "/cases/nix": 404, "/items/" + none: 404, "/jobs/" + none: 404, "/workflows/none": 404,
+		"/cases?state=nix": 400, "/items?older=yesterday": 400, "/jobs?kind=x": 400, "/cases?cursor=x": 400, "/cases?workflow=%00": 400, "/cases/" + none + "?at=x": 404,
+		"/search?q=%00": 400, "/api/v1/cases/" + none: 404, "/api/v1/cases?nix=1": 400, "/api/v1/items?state=x": 400, "/api/v1/cases/nix": 404} {
+		w := get(h, path)
+		require.Equal(t, code, w.Code, "%s: %s", path, w.Body)
+		if strings.HasPrefix(path, "/api/") {
+			require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+			var p struct{ Code, Detail string }
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
+			require.Contains(t, []string{"not-found", "bad-parameter"}, p.Code)
+			require.NotEmpty(t, p.Detail)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package access
+
+import "github.com/tasq-dev/tasq/workflow"
+
+// TargetOf is what a command acts on, for [User.May].
+func TargetOf(c *workflow.Command) string {
+	switch {
+	case !c.Item.IsZero():
+		return c.Item.String()
+	case !c.Job.IsZero():
+		return c.Job.String()
+	case !c.Case.IsZero():
+		return c.Case.String()
+	case c.Workflow != "":
+		return c.Workflow
+	}
+	return c.Event
+}
+
+// Named is how a user is called in a refusal.
+func Named(u *User) string {
+	if u.Name == "" {
+		return "this user"
+	}
+	return u.Name
+}

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// MaxBody bounds what a request brings along.
+const MaxBody = 1 << 20
+
+// command executes a command: the body is its JSON form, as another process leaves it. The user becomes its actor, whatever the
+// body says.
+func (a *API) command(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	c, err := workflow.Decode(body)
+	if err != nil {
+		Problem(w, fmt.Errorf("the body is no command: %w: %w", err, workflow.ErrBadCommand))
+		return
+	}
+	u := access.UserOf(r.Context())
+	c.Actor = u.Name
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		c.Key = key
+	}
+	if err := c.Check(); err != nil {
+		Problem(w, err)
+		return
+	}
+	if target := access.TargetOf(&c); !u.Allowed(string(c.Kind), target) {
+		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), c.Kind, target))
+		return
+	}
+	result, err := a.Backend.Do(r.Context(), c)
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, result)
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/story"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// idOf reads the id of a path; false if it is none, and the request is answered.
+func idOf[T any](w http.ResponseWriter, r *http.Request, id *workitem.Key[T]) bool {
+	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil || id.IsZero() {
+		Problem(w, fmt.Errorf("%q names nothing, %w: %w", r.PathValue("id"), errBadID, store.ErrNotFound))
+		return false
+	}
+	return true
+}
+
+func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
+	var id workitem.CaseID
+	q, ok := a.begin(w, r, "at")
+	at := q.Moment()
+	if !ok || !check(w, q) || !idOf(w, r, &id) {
+		return
+	}
+	tree, err := store.TreeOf(r.Context(), a.Backend, id)
+	if at.Seq > 0 && err == nil {
+		tree, err = store.At(r.Context(), a.Backend, id, at)
+	}
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, record.OfCase(a.mask(r).Case(tree.Case(id))))
+}
+
+func (a *API) oneItem(w http.ResponseWriter, r *http.Request) {
+	var id workitem.ID
+	if !idOf(w, r, &id) {
+		return
+	}
+	for it, err := range store.AllItems(r.Context(), a.Backend, store.ItemFilter{ID: id}) {
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		answer(w, http.StatusOK, record.OfItem(a.mask(r).Row(it)))
+		return
+	}
+	Problem(w, notFound("work item", id.String()))
+}
+
+func (a *API) oneJob(w http.ResponseWriter, r *http.Request) {
+	var id workitem.JobID
+	if !idOf(w, r, &id) {
+		return
+	}
+	for j, err := range store.AllJobs(r.Context(), a.Backend, store.JobFilter{ID: id}) {
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		answer(w, http.StatusOK, record.OfJob(a.mask(r).Job(j)))
+		return
+	}
+	Problem(w, notFound("job", id.String()))
+}
+
+func (a *API) why(w http.ResponseWriter, r *http.Request) {
+	var id workitem.CaseID
+	if !idOf(w, r, &id) {
+		return
+	}
+	var reply *why.Answer
+	here := a.Backend.Here()
+	err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
+		reply, err = why.Read(r.Context(), v, id, a.Backend.Now(), here)
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, a.mask(r).Answer(reply))
+}
+
+// history answers with the changes of some entries of the journal of a case, oldest first. The names of items and jobs that were
+// created before the first of them are found in the earlier entries, which are read, too.
+func (a *API) history(w http.ResponseWriter, r *http.Request) {
+	var id workitem.CaseID
+	q, ok := a.begin(w, r, "after limit")
+	f := q.Journal()
+	if !ok || !check(w, q) || !idOf(w, r, &id) {
+		return
+	}
+	if f.Limit == 0 {
+		f.Limit = 100
+	}
+	m := a.mask(r)
+	out := struct {
+		Rows []record.Change `json:"rows"`
+		Next int64           `json:"next,omitempty"` // the position to go on after; 0 if there is no more
+	}{Rows: []record.Change{}}
+	tree, err := store.TreeOf(r.Context(), a.Backend, id)
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	told, entries := story.New(tree, id), 0
+	for e, err := range store.AllEntries(r.Context(), a.Backend, store.JournalFilter{Root: tree.Root}) {
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		if e.Seq > f.After {
+			if entries++; entries > f.Limit {
+				break
+			}
+			out.Next = e.Seq
+		}
+		for _, c := range Changes(m, told, e) {
+			if e.Seq > f.After {
+				out.Rows = append(out.Rows, c)
+			}
+		}
+	}
+	if entries <= f.Limit {
+		out.Next = 0
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// Changes are the JSON forms of what an entry changed of the case whose story is told.
+func Changes(m mask.Mask, told *story.Story, e *store.Entry) (all []record.Change) {
+	for _, c := range e.Changes {
+		shown := m.Change(c)
+		text, ours := told.Tell(shown, e.At)
+		if !ours {
+			continue
+		}
+		stored := state.AppendChanges(nil, []state.Change{shown}, told.Tree())
+		all = append(all, record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: story.Subject(c),
+			Text: text, Event: json.RawMessage(stored[1 : len(stored)-1])})
+	}
+	return all
+}

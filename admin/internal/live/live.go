@@ -1,0 +1,146 @@
+// Package live tells open pages what has changed. However many people look at a page, it is made once for all of them at each change,
+// and each gets the parts that are not as they were.
+package live
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What bounds the streams.
+const (
+	maxStreams = 2000
+	perUser    = 20
+	pause      = 250 * time.Millisecond // the least time between two looks at one page
+	idle       = 10 * time.Second       // how long a page is left alone without a change: times pass
+)
+
+// Hub holds the pages that somebody looks at.
+type Hub struct {
+	pages http.Handler // answers with the parts of a page
+	key   func(u *access.User) string
+	b     source.Backend
+	clock retry.Clock
+
+	mu      sync.Mutex
+	watched map[string]*watched
+	streams map[string]int // by user
+	all     int
+	stop    context.CancelFunc // ends the watch of the journal; nil while nobody looks
+}
+
+// New makes a hub. pages answers a request for a page with its parts; key tells apart the users that see different things.
+func New(pages http.Handler, key func(u *access.User) string, b source.Backend, clock retry.Clock) *Hub {
+	return &Hub{pages: pages, key: key, b: b, clock: clock, watched: make(map[string]*watched), streams: make(map[string]int)}
+}
+
+var errFull = errors.New("too many live pages are open; this one is shown as it was, reload it to see more")
+
+// Serve streams the changed parts of the page that the query names, as server-sent events.
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request) {
+	page, err := url.ParseRequestURI(r.URL.Query().Get("page"))
+	if err != nil || page.Host != "" {
+		http.Error(w, "the parameter page is the address of a page", http.StatusBadRequest)
+		return
+	}
+	u := access.UserOf(r.Context())
+	p, err := h.join(r, u, page)
+	if err != nil {
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer h.leave(u, p)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	p.follow(r.Context(), w, r.URL.Query().Get("seen"))
+}
+
+// join makes the page one that is looked at.
+func (h *Hub) join(r *http.Request, u *access.User, page *url.URL) (*watched, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all >= maxStreams || h.streams[u.Name] >= perUser && u.Name != "" {
+		return nil, errFull
+	}
+	key := h.key(u) + "\x00" + page.RequestURI()
+	p := h.watched[key]
+	if p == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context())) // it is made for all who look, not for this one
+		request := r.Clone(ctx)
+		request.URL, request.RequestURI = page, page.RequestURI()
+		request.Header = http.Header{"Accept": {"application/json"}}
+		p = newWatched(key, request, cancel)
+		h.watched[key] = p
+		go p.run(ctx, h)
+	}
+	p.viewers++
+	h.all++
+	h.streams[u.Name]++
+	if h.stop == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		h.stop = cancel
+		go h.watch(ctx)
+	}
+	return p, nil
+}
+
+func (h *Hub) leave(u *access.User, p *watched) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all--
+	if h.streams[u.Name]--; h.streams[u.Name] == 0 {
+		delete(h.streams, u.Name)
+	}
+	if p.viewers--; p.viewers == 0 {
+		p.cancel()
+		delete(h.watched, p.key)
+	}
+	if h.all == 0 {
+		h.stop()
+		h.stop = nil
+	}
+}
+
+// watch has the pages made anew as the journal grows. It ends when nobody looks.
+func (h *Hub) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		last, err := source.Latest(ctx, h.b)
+		if err == nil {
+			for _, err := range source.Follow(ctx, h.b, h.clock, workitem.CaseID{}, last) {
+				if err != nil {
+					break
+				}
+				h.changed()
+			}
+		}
+		source.Sleep(ctx, h.clock, idle) // the database cannot be read; the pages say so
+	}
+}
+
+func (h *Hub) changed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.watched {
+		select {
+		case p.changes <- struct{}{}:
+		default: // it will be looked at anyway
+		}
+	}
+}
+
+// Watched is how many pages are looked at, and by how many; for tests.
+func (h *Hub) Watched() (pages, viewers int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watched), h.all
+}

@@ -1,0 +1,136 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/retry"
+)
+
+// watched is a page that somebody looks at.
+type watched struct {
+	key     string
+	request *http.Request
+	changes chan struct{} // holds one
+	cancel  context.CancelFunc
+	viewers int // guarded by the hub
+
+	mu      sync.Mutex
+	version int
+	seen    string            // names the parts
+	parts   map[string]string // as they are
+	event   []byte            // what the viewers of the version before need
+	next    chan struct{}     // is closed at the next version
+}
+
+func newWatched(key string, r *http.Request, cancel context.CancelFunc) *watched {
+	return &watched{key: key, request: r, changes: make(chan struct{}, 1), cancel: cancel, next: make(chan struct{})}
+}
+
+// run makes the page when something has changed, and now and then.
+func (p *watched) run(ctx context.Context, h *Hub) {
+	for ctx.Err() == nil {
+		p.make(ctx, h.pages)
+		source.Sleep(ctx, h.clock, pause)
+		wait(ctx, h.clock, p.changes)
+	}
+}
+
+func wait(ctx context.Context, clock retry.Clock, changes chan struct{}) {
+	woken := make(chan struct{})
+	stop := clock.AfterFunc(idle, func() { close(woken) })
+	defer stop()
+	select {
+	case <-changes:
+	case <-woken:
+	case <-ctx.Done():
+	}
+}
+
+// recorder takes an answer.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) { r.status = status }
+
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// make makes the page. One that cannot be made stays as it was.
+func (p *watched) make(ctx context.Context, pages http.Handler) {
+	w := &recorder{header: make(http.Header)}
+	pages.ServeHTTP(w, p.request.WithContext(ctx))
+	var parts map[string]string
+	if w.status != http.StatusOK || json.Unmarshal(w.body.Bytes(), &parts) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	event := difference(p.parts, parts)
+	if event == nil {
+		return
+	}
+	p.parts, p.event, p.seen = parts, event, w.header.Get("X-Seen")
+	p.version++
+	close(p.next)
+	p.next = make(chan struct{})
+}
+
+// difference is the event that leads from some parts to others; nil if they are the same.
+func difference(from, to map[string]string) []byte {
+	changed := make(map[string]string)
+	for id, html := range to {
+		if from[id] != html {
+			changed[id] = html
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(changed)
+	if err != nil { // strings can be written
+		panic(err)
+	}
+	return fmt.Appendf(nil, "event: parts\ndata: %s\n\n", data)
+}
+
+// follow writes each version that comes, until the viewer leaves. One that is slow gets what has changed since its last one.
+func (p *watched) follow(ctx context.Context, w http.ResponseWriter, seen string) {
+	out := http.NewResponseController(w)
+	if out.Flush() != nil {
+		return
+	}
+	var last map[string]string
+	version := 0
+	for {
+		p.mu.Lock()
+		parts, event, at, next, name := p.parts, p.event, p.version, p.next, p.seen
+		p.mu.Unlock()
+		switch {
+		case at == version, version == 0 && name == seen:
+			event = nil
+		case at != version+1 || version == 0:
+			event = difference(last, parts)
+		}
+		last, version = parts, at
+		if len(event) > 0 {
+			if _, err := w.Write(event); err != nil || out.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Within finds what a case selects: a root case with all that is below it, or one child case alone. The error wraps
+// [store.ErrNotFound] if there is no such case.
+func Within(ctx context.Context, r store.Reader, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
+	if id.IsZero() {
+		return root, alone, nil
+	}
+	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
+	switch {
+	case err != nil:
+		return root, alone, err
+	case len(found) == 0:
+		return root, alone, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	case found[0].Parent.IsZero():
+		return id, alone, nil
+	}
+	return root, id, nil
+}
+
+// Case reads the case that a list is restricted to.
+func (q *Query) Case() (id workitem.CaseID) {
+	key(q, "case", &id)
+	return id
+}
+
+// Root reads the root case that a stream is restricted to.
+func (q *Query) Root() (id workitem.CaseID) {
+	key(q, "root", &id)
+	return id
+}
+
+// Cases reads a filter of cases, but for their page and the case.
+func (q *Query) Cases() store.CaseFilter {
+	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Before: q.ago("older"), Since: q.ago("newer")}
+}
+
+// Items reads a filter of work items.
+func (q *Query) Items() store.ItemFilter {
+	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.queue(),
+		States: words(q, "state", workitem.ParseState), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.Text("code"),
+		Before: q.ago("older"), Since: q.ago("newer")}
+}
+
+// JobKinds are the words of the parameter kind of jobs.
+var JobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobTell, state.JobIncident}
+
+// Jobs reads a filter of jobs.
+func (q *Query) Jobs() store.JobFilter {
+	f := store.JobFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", JobKinds), Queue: q.queue(),
+		States: words(q, "state", state.ParseJobState)}
+	key(q, "item", &f.Item)
+	if text := q.Text("due"); text != "" {
+		d, err := Age(text)
+		if err != nil {
+			q.fail("due", "is a time from now such as 0s, 5m, 2h or 3d")
+		}
+		f.Due = q.now.Add(d)
+	}
+	return f
+}
+
+// Steps reads a filter of steps.
+func (q *Query) Steps() store.StepFilter {
+	f := store.StepFilter{Kind: workitem.StepKind(q.Text("kind")), Target: q.Text("target"), States: words(q, "state", workitem.ParseStepState)}
+	key(q, "item", &f.Item)
+	key(q, "job", &f.Job)
+	return f
+}
+
+// Messages reads a filter of events.
+func (q *Query) Messages() store.MessageFilter {
+	return store.MessageFilter{Name: q.Text("name"), Unread: q.Flag("unread")}
+}
+
+// IncidentKinds are the words of the parameter kind of incidents.
+var IncidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
+	state.IncidentFunction, state.IncidentOrJoin}
+
+// Incidents reads a filter of incidents.
+func (q *Query) Incidents() store.IncidentFilter {
+	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", IncidentKinds), Code: q.Text("code"),
+		Before: q.ago("older")}
+}
+
+// Journal reads a filter of the journal.
+func (q *Query) Journal() store.JournalFilter {
+	return store.JournalFilter{After: q.Number("after"), Limit: int(min(q.Number("limit"), MaxLimit))}
+}
+
+// Moment reads a position of the journal; the zero value is the present.
+func (q *Query) Moment() store.Moment { return store.Moment{Seq: q.Number("at")} }
+
+func (q *Query) word(name string, known []string) string {
+	text := q.Text(name)
+	if text != "" && !slices.Contains(known, text) {
+		q.fail(name, "has no word %q", text)
+	}
+	return text
+}
+
+// Only refuses parameters of other names: a filter that is misspelled would otherwise select all.
+func (q *Query) Only(names ...string) {
+	for name := range q.v {
+		if !slices.Contains(names, name) {
+			q.fail(name, "is not known here; there is %v", names)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// Package query reads the filters of lists from the query of a URL. Pages and API have the same, with the names that the flags of
+// the command have.
+package query
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Error is for a parameter that cannot be understood.
+type Error struct {
+	Param string
+	Text  string
+}
+
+// Error names the parameter and says what it takes.
+func (e *Error) Error() string { return "the parameter " + e.Param + " " + e.Text }
+
+// MaxLimit bounds the rows of a page.
+const MaxLimit = store.DefaultLimit
+
+// Query reads parameters. The first error stays.
+type Query struct {
+	v   url.Values
+	now time.Time
+	err error
+}
+
+// Of begins to read.
+func Of(v url.Values, now time.Time) *Query { return &Query{v: v, now: now} }
+
+// Err is the first error.
+func (q *Query) Err() error { return q.err }
+
+func (q *Query) fail(name, format string, args ...any) {
+	if q.err == nil {
+		q.err = &Error{name, fmt.Sprintf(format, args...)}
+	}
+}
+
+// Text is a parameter as it is given.
+func (q *Query) Text(name string) string {
+	text := q.v.Get(name)
+	if strings.ContainsRune(text, 0) {
+		q.fail(name, "must not contain a zero byte")
+		return ""
+	}
+	return text
+}
+
+// Flag is a parameter that is given or not.
+func (q *Query) Flag(name string) bool {
+	switch text := q.v.Get(name); text {
+	case "":
+		return q.v.Has(name)
+	case "true", "1", "on":
+		return true
+	case "false", "0":
+		return false
+	default:
+		q.fail(name, "is true or false")
+		return false
+	}
+}
+
+// Number is a number of at least 0.
+func (q *Query) Number(name string) int64 {
+	text := q.v.Get(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		q.fail(name, "is a number of at least 0")
+	}
+	return n
+}
+
+func key[T any](q *Query, name string, id *workitem.Key[T]) {
+	if text := q.v.Get(name); text != "" {
+		if err := id.UnmarshalText([]byte(text)); err != nil {
+			q.fail(name, "is an id of 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071")
+		}
+	}
+}
+
+// words reads states. Several are separated by commas, or given one by one.
+func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S) {
+	for _, text := range q.v[name] {
+		for word := range strings.SplitSeq(text, ",") {
+			if word = strings.TrimSpace(word); word == "" {
+				continue
+			}
+			s, err := parse(word)
+			if err != nil {
+				q.fail(name, "has no word %q", word)
+				continue
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// ago reads an age, and returns the time so long ago; zero if there is none.
+func (q *Query) ago(name string) time.Time {
+	text := q.v.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	d, err := Age(text)
+	if err != nil {
+		q.fail(name, "is an age such as 90s, 5m, 2h or 3d")
+		return time.Time{}
+	}
+	return q.now.Add(-d)
+}
+
+// Age reads a duration, also in days.
+func Age(text string) (time.Duration, error) {
+	if days, found := strings.CutSuffix(text, "d"); found {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = strconv.ErrRange
+	}
+	return d, err
+}
+
+func (q *Query) queue() *string {
+	if !q.v.Has("queue") {
+		return nil
+	}
+	name := q.Text("queue")
+	return &name
+}
+
+// Page reads which part of a list is asked for. def is the number of rows if none is given.
+func (q *Query) Page(def int, newest bool) store.Page {
+	p := store.Page{Limit: def, Desc: newest}
+	if n := q.Number("limit"); n > 0 {
+		p.Limit = int(min(n, MaxLimit))
+	}
+	if q.v.Has("newest") {
+		p.Desc = q.Flag("newest")
+	}
+	if cursor := q.v.Get("cursor"); cursor != "" {
+		if _, err := workitem.ParseID(cursor); err != nil {
+			q.fail("cursor", "is not one that an answer gave")
+		}
+		p.After = cursor
+	}
+	return p
+}

@@ -1,0 +1,70 @@
+package source
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Pause is how long a Backend that reports nothing by itself is left alone between two looks.
+const Pause = 500 * time.Millisecond
+
+// Follow lists the entries of the journal of a root case after a position, or of all cases if root is zero, and then each new one
+// until the context ends. The clock is for a Backend that is no [Watcher].
+func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
+	if w, ok := b.(Watcher); ok {
+		return w.Watch(ctx, root, after)
+	}
+	return func(yield func(*store.Entry, error) bool) {
+		for ctx.Err() == nil {
+			for e, err := range store.AllEntries(ctx, b, store.JournalFilter{Root: root, After: after}) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+				after = e.Seq
+			}
+			Sleep(ctx, clock, Pause)
+		}
+	}
+}
+
+// Sleep waits for a time, or until the context ends.
+func Sleep(ctx context.Context, clock retry.Clock, d time.Duration) {
+	woken := make(chan struct{})
+	stop := clock.AfterFunc(d, func() { close(woken) })
+	select {
+	case <-woken:
+	case <-ctx.Done():
+		stop()
+	}
+}
+
+// Latest is the position of the last entry of the journal; 0 if it is empty. It takes some dozens of seeks, since the journal is
+// read forwards.
+func Latest(ctx context.Context, v store.Viewer) (last int64, err error) {
+	err = v.View(ctx, func(r store.Reader) error {
+		step, grows := int64(1), true
+		for step > 0 {
+			found, err := r.Journal(ctx, store.JournalFilter{After: last + step - 1, Limit: 1})
+			switch {
+			case err != nil:
+				return err
+			case len(found) == 0:
+				grows = false
+			default:
+				last = found[0].Seq
+			}
+			if grows {
+				step *= 2
+			} else {
+				step /= 2
+			}
+		}
+		return nil
+	})
+	return last, err
+}

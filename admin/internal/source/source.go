@@ -1,0 +1,81 @@
+// Package source says what the pages and the API show and act on: an engine, or a database that another process owns.
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Backend is what is shown and acted on. An [engine.Engine] is one, and [Reading] makes one of a database that is read.
+type Backend interface {
+	store.Viewer
+	workflow.Doer
+	// Now is the time by which ages are told.
+	Now() time.Time
+	// Here is what the program can do for cases, for [why.Read].
+	Here() why.Here
+}
+
+// Watcher is a Backend that reports entries of the journal as they are committed. Others are asked a few times a second while
+// somebody looks.
+type Watcher interface {
+	Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error]
+}
+
+// Previewer is a Backend that can say what a command would do.
+type Previewer interface {
+	DryRun(ctx context.Context, c workflow.Command) (engine.Preview, error)
+}
+
+// Inspector is a Backend that knows how its own work stands.
+type Inspector interface {
+	Overdue() []engine.Backlog
+	Unserved(ctx context.Context) ([]engine.Unserved, error)
+}
+
+// Post leaves a command for the process that owns the database, and waits for its answer.
+type Post func(ctx context.Context, command json.RawMessage) (store.Answer, error)
+
+// Patience is how long a command waits for the owner of the database.
+const Patience = 10 * time.Second
+
+// Reading is a Backend on a store that is open for reading. Commands are left for the owner of the database by post; nil
+// refuses them.
+func Reading(v store.Viewer, post Post, clock retry.Clock) Backend { return &reading{v, post, clock} }
+
+type reading struct {
+	store.Viewer
+	post  Post
+	clock retry.Clock
+}
+
+func (b *reading) Now() time.Time { return b.clock.Now() }
+
+func (b *reading) Here() why.Here { return why.Here{} }
+
+func (b *reading) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	if b.post == nil {
+		return workflow.Result{}, fmt.Errorf("the database is open for reading only: %w", store.ErrReadOnly)
+	}
+	command, err := json.Marshal(c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	answer, err := b.post(ctx, command)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("no program that owns the database has answered within %s: %w: %w", Patience, err, store.ErrUnavailable)
+	}
+	return engine.RemoteAnswer(answer)
+}

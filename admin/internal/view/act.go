@@ -1,0 +1,267 @@
+package view
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/api"
+	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/story"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// actPage is the form of a command.
+type actPage struct {
+	Crumbs               []Link
+	Title, Target, About string
+	Error                string
+	Action, Draft, Back  string
+	Hidden               []Link
+	Fields               []field
+	Do                   string
+	Danger               bool
+	Preview              []string
+}
+
+// newKey is an idempotency key: a form that is sent twice does one thing.
+func newKey() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return "pages " + hex.EncodeToString(b[:])
+}
+
+// actForm answers with the form of a command.
+func (s *Site) actForm(w http.ResponseWriter, r *http.Request) {
+	r.Form = r.URL.Query()
+	r.Form.Set("key", newKey())
+	s.showForm(w, r, http.StatusOK, nil)
+}
+
+// maxForm bounds what a form brings along.
+const maxForm = api.MaxBody
+
+// act has the command of a form done.
+func (s *Site) act(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
+		return
+	}
+	r.Form = r.PostForm
+	a, ok := actions[r.Form.Get("kind")]
+	if !ok {
+		s.say(w, r, http.StatusNotFound, "There is no such command", "")
+		return
+	}
+	u := access.UserOf(r.Context())
+	c, err := a.command(r.Form, u.Name)
+	if err != nil {
+		s.showForm(w, r, http.StatusUnprocessableEntity, err)
+		return
+	}
+	if !s.allowed(w, r, &c) {
+		return
+	}
+	if id := c.Case.String(); a.kind == workflow.KindRemove && r.Form.Get("confirm") != id[len(id)-4:] {
+		s.showForm(w, r, http.StatusUnprocessableEntity, fmt.Errorf("to remove the case, type the last four characters of its id: %s", id[len(id)-4:]))
+		return
+	}
+	result, err := s.Backend.Do(r.Context(), c)
+	if err != nil {
+		status, _ := api.StatusOf(err)
+		s.showForm(w, r, status, err)
+		return
+	}
+	http.Redirect(w, r, s.after(r, &c, result), http.StatusSeeOther)
+}
+
+// allowed refuses a command that the user may not have done, and answers then.
+func (s *Site) allowed(w http.ResponseWriter, r *http.Request, c *workflow.Command) bool {
+	u, target := access.UserOf(r.Context()), access.TargetOf(c)
+	if u.Allowed(string(c.Kind), target) {
+		return true
+	}
+	s.Log.Warn("tasq pages: a command is refused", "kind", c.Kind, "target", target, "user", u.Name)
+	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s may not have %q done on %s.", access.Named(u), c.Kind, target))
+	return false
+}
+
+// after is the page that follows a command.
+func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Result) string {
+	word := r.Form.Get("kind")
+	switch {
+	case c.Kind == workflow.KindRemove:
+		return s.Link("/cases", "done", word)
+	case c.Kind == workflow.KindBroadcast:
+		return s.Link("/events", "done", word)
+	case c.Kind == workflow.KindReclaim:
+		return s.Link("/jobs/"+c.Job.String(), "done", word)
+	case !result.Item.IsZero():
+		return s.Link("/items/"+result.Item.String(), "done", word)
+	case !result.Case.IsZero():
+		return s.Link("/cases/"+result.Case.String(), "done", word)
+	case !c.Item.IsZero():
+		return s.Link("/items/"+c.Item.String(), "done", word)
+	}
+	return s.Link("/cases/"+c.Case.String(), "done", word)
+}
+
+// alertOf is the message after a command; the word is that of its form.
+func alertOf(word string) *Alert {
+	if word == "bulk" {
+		return &Alert{Class: "good", Text: "The action has begun."}
+	}
+	a, ok := actions[word]
+	if !ok {
+		return nil
+	}
+	return &Alert{Class: "good", Text: a.title + ": done."}
+}
+
+// say answers with a page of a sentence.
+func (s *Site) say(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	m := message{Title: title, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
+	if text != "" {
+		m.Lines = []string{text}
+	}
+	s.answer(w, r, &Page{Title: title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}})
+}
+
+func (s *Site) answer(w http.ResponseWriter, r *http.Request, p *Page) {
+	p.site, p.User, p.self = s, access.UserOf(r.Context()), r.URL
+	s.write(w, r, p)
+}
+
+// showForm answers with the form of a command, with what is in it already.
+func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, problem error) {
+	word := r.Form.Get("kind")
+	a, ok := actions[word]
+	if !ok {
+		s.say(w, r, http.StatusNotFound, "There is no such command", "")
+		return
+	}
+	id := r.Form.Get(a.target)
+	if !access.UserOf(r.Context()).Allowed(string(a.kind), id) {
+		s.say(w, r, http.StatusForbidden, "You may not do this", "These pages are for looking only, or you lack the right to "+a.do+".")
+		return
+	}
+	p := actPage{Title: a.title, About: a.about, Action: s.Link("/act"), Draft: word + " " + id, Do: a.do, Danger: a.danger, Back: s.back(&a, id),
+		Hidden: []Link{{Text: "kind", Href: word}, {Text: "key", Href: r.Form.Get("key")}}}
+	if a.target != "" {
+		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
+	}
+	p.Crumbs = []Link{{Text: orElse(a.target, "events"), Href: p.Back}, {Text: a.title}}
+	for _, f := range a.fields {
+		f.Value = r.Form.Get(f.Name)
+		p.Fields = append(p.Fields, f)
+	}
+	if problem != nil {
+		p.Error = problem.Error()
+	}
+	if err := s.target(r.Context(), &a, id, &p); err != nil {
+		s.say(w, r, http.StatusNotFound, "There is no such thing here", err.Error())
+		return
+	}
+	if problem == nil && a.shows {
+		p.Preview = s.preview(r, &a)
+	}
+	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+}
+
+func (s *Site) back(a *action, id string) string {
+	switch a.target {
+	case "":
+		return s.Link("/events")
+	case "workflow":
+		return s.Link("/workflows/" + escapePath(id))
+	}
+	return s.Link("/" + a.target + "s/" + id)
+}
+
+// target says in words what the command is about.
+func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) error {
+	return s.Backend.View(ctx, func(v store.Reader) error {
+		req := &Request{Context: ctx, R: v}
+		switch a.target {
+		case "case":
+			var key workitem.CaseID
+			_ = key.UnmarshalText([]byte(id)) // no id is that of no case
+			found, err := v.Cases(ctx, store.CaseFilter{ID: key})
+			if err != nil || len(found) == 0 || key.IsZero() {
+				return orMissing(err, "case", id)
+			}
+			p.Target = fmt.Sprintf("Case %s of %s, %s", id, found[0].Workflow, found[0].State)
+		case "item":
+			var key workitem.ID
+			_ = key.UnmarshalText([]byte(id)) // no id is that of no item
+			it, err := findItem(req, key)
+			if err != nil || key.IsZero() {
+				return orMissing(err, "work item", id)
+			}
+			p.Target = fmt.Sprintf("Item %s of %s, %s, attempt %d", it.Label(), it.Workflow, it.State, it.Attempt)
+			if it.Failure != nil {
+				p.Target += ": " + printable.Line(printable.Brief([]byte(it.Failure.String()), 200))
+			}
+		case "job":
+			p.Target = "Job " + id
+		case "workflow":
+			p.Target = "Workflow " + id
+		}
+		return nil
+	})
+}
+
+func orMissing(err error, what, id string) error {
+	if err == nil {
+		err = fmt.Errorf("%s %q: %w", what, id, store.ErrNotFound)
+	}
+	return err
+}
+
+// maxPreview is how many changes a preview has.
+const maxPreview = 20
+
+// preview says what the command would change, if the backend can tell.
+func (s *Site) preview(r *http.Request, a *action) []string {
+	b, ok := s.Backend.(source.Previewer)
+	if !ok {
+		return nil
+	}
+	c, err := a.command(url.Values{a.target: {r.Form.Get(a.target)}}, "")
+	if err != nil {
+		return nil
+	}
+	would, err := b.DryRun(r.Context(), c)
+	if err != nil {
+		return []string{"Nothing: it would be refused. " + err.Error()}
+	}
+	var hide mask.Mask
+	if s.Mask != nil {
+		hide = s.Mask(access.UserOf(r.Context()))
+	}
+	var lines []string
+	for _, t := range would.Trees {
+		st := story.New(t.Tree, t.Tree.Root)
+		st.Know(t.Tree)
+		for _, change := range t.Changes {
+			line, _ := st.Tell(hide.Change(change), s.Backend.Now())
+			lines = append(lines, printable.Line(line))
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "note") })
+	if len(lines) > maxPreview {
+		lines = append(lines[:maxPreview], fmt.Sprintf("and %d more changes", len(lines)-maxPreview))
+	}
+	return lines
+}

@@ -1,0 +1,117 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// action is a command as a form. Its word is what addresses name it by.
+type action struct {
+	kind   workflow.Kind
+	act    workitem.Action // of a command on an item
+	target string          // the parameter that names what it is about
+	title  string
+	do     string // the text of its button
+	about  string
+	danger bool
+	shows  bool // what it would change can be shown before
+	fields []field
+}
+
+var (
+	reasonField  = field{Name: "reason", Label: "Reason", Hint: "For the history: why this is done."}
+	inputField   = field{Name: "payload", Label: "Another input, as JSON", Hint: "Empty keeps the input that it had.", Wide: true}
+	outputField  = field{Name: "payload", Label: "Output, as JSON", Hint: "Empty gives none.", Wide: true}
+	valueField   = field{Name: "payload", Label: "Value, as JSON", Hint: "Empty sends null.", Wide: true}
+	routeField   = field{Name: "route", Label: "Where it goes on", Hint: "Names of tasks or conditions, separated by commas; empty leaves it to the workflow."}
+	codeField    = field{Name: "code", Label: "Failure code", Hint: "A word that programs compare, such as no-funds."}
+	messageField = field{Name: "reason", Label: "Message", Hint: "One sentence for people."}
+)
+
+// actions are the commands that the pages have, by their words.
+var actions = map[string]action{
+	"start": {kind: workflow.KindStart, target: "workflow", title: "Start a case", do: "Start the case",
+		fields: []field{{Name: "payload", Label: "Input, as JSON", Wide: true}}},
+	"cancel": {kind: workflow.KindCancel, target: "case", title: "Cancel the case", do: "Cancel the case", danger: true, shows: true,
+		about: "The case ends, with all its work items, jobs and child cases. What was done stays in its history.", fields: []field{reasonField}},
+	"suspend": {kind: workflow.KindSuspend, target: "case", title: "Suspend the case", do: "Suspend the case", shows: true,
+		about: "Nothing of the case begins until it is resumed. What is under way may end.", fields: []field{reasonField}},
+	"resume": {kind: workflow.KindResume, target: "case", title: "Resume the case", do: "Resume the case", shows: true,
+		about: "The case goes on where it was: what was done stays done, and what failed is tried again.", fields: []field{inputField, reasonField}},
+	"restart": {kind: workflow.KindRestart, target: "case", title: "Start the case again", do: "Start it again",
+		about: "A fresh case begins with the same input. Steps that were done are taken over."},
+	"remove": {kind: workflow.KindRemove, target: "case", title: "Remove the case", do: "Remove it for good", danger: true,
+		about:  "The case is removed with all that it had: items, jobs, steps, events and its history. This cannot be undone.",
+		fields: []field{{Name: "confirm", Label: "Type the last four characters of its id", Required: true}}},
+	"send": {kind: workflow.KindSend, target: "case", title: "Send an event", do: "Send the event",
+		about:  "The step that has waited longest for an event of this name takes it, or the first one that will.",
+		fields: []field{{Name: "event", Label: "Name of the event", Required: true}, valueField}},
+	"broadcast": {kind: workflow.KindBroadcast, title: "Broadcast", do: "Broadcast",
+		about:  "Every step that waits for the topic at this moment gets the value, and a case of each workflow that subscribes to it starts.",
+		fields: []field{{Name: "event", Label: "Topic", Required: true}, valueField}},
+	"retry": {kind: workflow.KindRetry, target: "item", title: "Try again now", do: "Try again", shows: true,
+		about: "The work is tried again at once. If the item failed its case, the case goes on.", fields: []field{inputField, reasonField}},
+	"skip": {kind: workflow.KindSkip, target: "item", title: "Skip the work", do: "Skip it",
+		about: "The item completes with this output, as if its work had given it.", fields: []field{outputField, routeField, reasonField}},
+	"give-up": {kind: workflow.KindGiveUp, target: "item", title: "Give up", do: "Give up", danger: true, shows: true,
+		about: "The task fails, and its case with it.", fields: []field{reasonField}},
+	"item-start":    {kind: workflow.KindAct, act: workitem.Start, target: "item", title: "Start the item", do: "Start it"},
+	"item-complete": {kind: workflow.KindAct, act: workitem.Complete, target: "item", title: "Complete the item", do: "Complete it", fields: []field{outputField, routeField}},
+	"item-fail":     {kind: workflow.KindAct, act: workitem.Fail, target: "item", title: "Fail the item", do: "Fail it", danger: true, fields: []field{codeField, messageField}},
+	"item-cancel": {kind: workflow.KindAct, act: workitem.Cancel, target: "item", title: "Cancel the item", do: "Cancel it", danger: true, shows: true,
+		fields: []field{messageField}},
+	"item-reset": {kind: workflow.KindAct, act: workitem.Reset, target: "item", title: "Take the item back", do: "Take it back", shows: true,
+		about: "The item can be started again, by anybody."},
+	"reclaim": {kind: workflow.KindReclaim, target: "job", title: "Take the job from its worker", do: "Take it back", danger: true,
+		about: "For a worker that hangs: the job is due again, and what the worker hands in later is refused."},
+}
+
+// command makes the command of a filled form.
+func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
+	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow")}
+	if err := a.aim(&c, form.Get(a.target)); err != nil {
+		return c, err
+	}
+	if text := strings.TrimSpace(form.Get("payload")); text != "" {
+		if err := domain.CheckJSON(json.RawMessage(text)); err != nil {
+			return c, fmt.Errorf("this is not JSON: %w", err)
+		}
+		c.Payload = json.RawMessage(text)
+	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
+		c.Payload = json.RawMessage("null")
+	}
+	for name := range strings.SplitSeq(form.Get("route"), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			c.Route = append(c.Route, name)
+		}
+	}
+	switch reason, code := form.Get("reason"), form.Get("code"); {
+	case a.kind == workflow.KindAct && (reason != "" || code != ""):
+		c.Reason = &workitem.Failure{Code: code, Message: reason}
+	case reason != "":
+		c = workflow.With(c, workflow.Because(reason))
+	}
+	return c, c.Check()
+}
+
+// aim sets what the command is about.
+func (a *action) aim(c *workflow.Command, id string) (err error) {
+	switch a.target {
+	case "case":
+		err = c.Case.UnmarshalText([]byte(id))
+	case "item":
+		err = c.Item.UnmarshalText([]byte(id))
+	case "job":
+		err = c.Job.UnmarshalText([]byte(id))
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no id: %w", id, workflow.ErrBadCommand)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// The pages work without this script. It swaps what has changed, moves the slider, keeps drafts, and knows keys.
+"use strict";
+(() => {
+  const store = { get: k => { try { return localStorage.getItem("tasq-" + k); } catch { return null; } },
+    set: (k, v) => { try { v === null ? localStorage.removeItem("tasq-" + k) : localStorage.setItem("tasq-" + k, v); } catch { /* private mode */ } } };
+  const root = document.documentElement;
+  root.classList.add("js");
+  if (store.get("theme")) root.dataset.theme = store.get("theme");
+  const $ = id => document.getElementById(id);
+
+  // Times: relative, with the local and the UTC time where one points at them.
+  const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
+  const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const units = [["d", 86400, "day"], ["h", 3600, "hour"], ["m", 60, "minute"], ["s", 1, "second"]];
+  const skew = 0;
+  function tell(t) {
+    const then = new Date(t.dateTime), s = Math.round((then - Date.now()) / 1000) + skew;
+    const [, size, unit] = units.find(u => Math.abs(s) >= u[1]) || units[3];
+    t.textContent = store.get("times") === "local" ? local.format(then) : relative.format(Math.trunc(s / size), unit);
+    t.title = local.format(then) + " · " + t.dateTime;
+  }
+  const times = within => within.querySelectorAll("time").forEach(tell);
+
+  // Parts: what is typed into, ticked or open stays.
+  const busy = el => { const a = document.activeElement; return el.contains(a) && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== "range"; };
+  function swap(parts) {
+    for (const [id, html] of Object.entries(parts)) {
+      const old = $("part-" + id);
+      if (!old || busy(old)) continue;
+      const open = [...old.querySelectorAll("details")].map(d => d.open);
+      const scrolls = [...old.querySelectorAll(".netbox,.scroll")].map(e => e.scrollLeft);
+      const focus = old.contains(document.activeElement) && path(old, document.activeElement);
+      old.innerHTML = html;
+      old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || d.open; });
+      old.querySelectorAll(".netbox,.scroll").forEach((e, i) => { e.scrollLeft = scrolls[i] || 0; });
+      if (focus) { const e = focus.reduce((n, i) => n && n.children[i], old); if (e) e.focus({ preventScroll: true }); }
+      arrange(old);
+    }
+  }
+  const path = (top, e) => { const p = []; for (; e !== top; e = e.parentElement) p.unshift([...e.parentElement.children].indexOf(e)); return p; };
+
+  function arrange(within) {
+    times(within);
+    within.querySelectorAll(".copy").forEach(b => { b.hidden = !navigator.clipboard;
+      b.onclick = () => navigator.clipboard.writeText(b.dataset.copy).then(() => { b.textContent = "copied"; }); });
+    const slider = within.querySelector("#entry");
+    if (slider) slide(slider);
+  }
+
+  // The slider asks for the parts of a past state, the last one wanted only.
+  let asked = null, wanted = null;
+  function slide(slider) {
+    slider.oninput = () => { wanted = slider.value; show(); };
+    slider.form.onsubmit = e => e.preventDefault();
+  }
+  async function show() {
+    if (asked !== null || wanted === null) return;
+    asked = wanted; wanted = null;
+    const u = new URL(location.href);
+    const last = $("entry") && asked === $("entry").max;
+    u.searchParams.delete("at"); u.searchParams.delete("entry");
+    if (!last) u.searchParams.set("entry", asked);
+    try {
+      const r = await fetch(u, { headers: { Accept: "application/json" } });
+      if (r.ok) { past = !last; swap(await r.json()); history.replaceState(null, "", u); const s = $("entry"); if (s && wanted === null) s.focus({ preventScroll: true }); }
+    } finally { asked = null; if (wanted !== null) show(); }
+  }
+  let past = /[?&](at|entry)=/.test(location.search);
+
+  // Live: one stream, closed while the page is not seen or paused.
+  let stream = null, paused = false;
+  function live(state, text) { const b = $("live"); if (b) { b.hidden = false; b.dataset.state = state; b.setAttribute("aria-pressed", String(paused)); $("livetext").textContent = text; } }
+  function listen() {
+    const url = document.body.dataset.stream;
+    if (!url || stream || paused || document.hidden || !window.EventSource) return;
+    stream = new EventSource(url);
+    stream.onopen = () => live("on", "live");
+    stream.addEventListener("parts", e => { live("on", "live"); if (!past) swap(JSON.parse(e.data)); });
+    stream.onerror = () => { live("lost", "not live since " + new Date().toLocaleTimeString());
+      if (stream && stream.readyState === EventSource.CLOSED) { close(); setTimeout(listen, 5000); } };
+  }
+  function close() { if (stream) stream.close(); stream = null; }
+  function pause() { paused = !paused; if (paused) { close(); live("paused", "paused"); } else listen(); }
+
+  // Drafts of forms survive a reload and an error.
+  function drafts() {
+    for (const f of document.querySelectorAll("form[data-draft]")) {
+      const key = "draft-" + f.dataset.draft, kept = JSON.parse(store.get(key) || "{}");
+      for (const e of f.elements) if (e.name in kept && e.type !== "hidden" && !e.value) e.value = kept[e.name];
+      f.oninput = () => { const d = {}; for (const e of f.elements) if (e.name && e.type !== "hidden") d[e.name] = e.value; store.set(key, JSON.stringify(d)); };
+      f.onsubmit = () => store.set(key, null);
+    }
+  }
+
+  // Keys.
+  const pages = { o: "", w: "workflows", c: "cases", i: "items", j: "jobs", e: "events", x: "incidents", d: "doctor", a: "audit" };
+  let before = "", row = -1;
+  function move(by) {
+    const rows = document.querySelectorAll("main tbody tr");
+    if (!rows.length) return;
+    if (rows[row]) rows[row].classList.remove("at");
+    row = Math.max(0, Math.min(rows.length - 1, row + by));
+    rows[row].classList.add("at"); rows[row].scrollIntoView({ block: "nearest" });
+  }
+  function step(rel) { const a = document.querySelector('.slider a[rel="' + rel + '"]'); if (a) a.click(); }
+  const keys = { "/": () => $("q").focus(), "?": () => go("help"), t: theme, p: pause, j: () => move(1), k: () => move(-1),
+    Enter: () => { const a = document.querySelector("tr.at a"); if (a) a.click(); }, "[": () => step("prev"), "]": () => step("next") };
+  const go = to => { location.href = document.body.dataset.home + to; };
+  function key(e) {
+    if (e.key === "Escape") { document.querySelectorAll("details[open]").forEach(d => { d.open = false; }); document.activeElement.blur(); return; }
+    if (store.get("keys") === "off" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(e.target.tagName) && (e.key === "Enter" || e.target.tagName !== "A" && e.target.tagName !== "BUTTON" && e.target.tagName !== "SUMMARY")) return;
+    const second = before === "g" && e.key in pages;
+    before = e.key;
+    if (second) go(pages[e.key]);
+    else if (e.key in keys) { e.preventDefault(); keys[e.key](); }
+  }
+  function theme() {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark"; store.set("theme", root.dataset.theme);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    arrange(document);
+    drafts();
+    const zone = $("zone"), toggle = document.createElement("button");
+    toggle.type = "button"; toggle.className = "small"; toggle.textContent = "relative or local";
+    toggle.onclick = () => { store.set("times", store.get("times") === "local" ? null : "local"); times(document); };
+    if (zone) zone.append(" where you point at one; shown ", toggle);
+    if ($("theme")) { $("theme").hidden = false; $("theme").onclick = theme; }
+    if ($("live")) { $("live").onclick = pause; listen(); }
+    const k = $("keys");
+    if (k) { const word = () => { k.textContent = store.get("keys") === "off" ? "Switch the keys on" : "Switch the keys off"; };
+      k.hidden = false; word(); k.onclick = () => { store.set("keys", store.get("keys") === "off" ? null : "off"); word(); }; }
+    document.addEventListener("keydown", key);
+    document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else listen(); });
+    setInterval(() => times(document), 10000);
+  });
+})();

@@ -1,0 +1,211 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/api"
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// maxTargets bounds one action of the pages.
+const maxTargets = 10_000
+
+// selection is what an action on many things is about: a filter, up to the newest thing that the user has seen.
+type selection struct {
+	Targets []string
+	Until   string
+	Back    string
+	What    string
+}
+
+// ofCases reports whether an action is on cases; otherwise it is on the items of incidents.
+func ofCases(kind workflow.Kind) bool {
+	return kind == workflow.KindResume || kind == workflow.KindCancel
+}
+
+// bulkNames are the parameters of the filters.
+var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer"}
+
+// choose finds the targets. until is the newest id that counts, "" for all.
+func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selection, error) {
+	v := url.Values{}
+	for _, name := range bulkNames {
+		if r.Form.Get(name) != "" {
+			v.Set(name, r.Form.Get(name))
+		}
+	}
+	if ofCases(kind) {
+		return s.chooseCases(r, v, until)
+	}
+	v.Set("kind", v.Get("incident"))
+	q := query.Of(v, s.Backend.Now())
+	f := q.Incidents()
+	f.Limit = maxTargets + 1
+	sel := &selection{Back: s.Link("/incidents", "workflow", v.Get("workflow"), "task", v.Get("task"), "code", v.Get("code")), What: "incident"}
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	for i, err := range store.Incidents(r.Context(), s.Backend, f) {
+		if err != nil {
+			return nil, err
+		}
+		if id := i.ID.String(); !i.Item.IsZero() && (until == "" || id <= until) {
+			sel.Targets, sel.Until = append(sel.Targets, i.Item.String()), max(sel.Until, id)
+		}
+	}
+	return sel, sel.check()
+}
+
+func (s *Site) chooseCases(r *http.Request, v url.Values, until string) (*selection, error) {
+	q := query.Of(v, s.Backend.Now())
+	f := q.Cases()
+	f.RootOnly, f.Limit = true, maxTargets+1
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	sel := &selection{Back: s.Link("/cases", "workflow", v.Get("workflow"), "state", v.Get("state")), What: "case"}
+	for c, err := range store.AllCases(r.Context(), s.Backend, f) {
+		if err != nil {
+			return nil, err
+		}
+		if id := c.ID.String(); until == "" || id <= until {
+			sel.Targets, sel.Until = append(sel.Targets, id), id
+		}
+	}
+	return sel, sel.check()
+}
+
+var errTooMany = errors.New("too many things match; set a filter that selects less")
+
+func (sel *selection) check() error {
+	if len(sel.Targets) > maxTargets {
+		return fmt.Errorf("more than %d: %w", maxTargets, errTooMany)
+	}
+	return nil
+}
+
+// bulkForm answers with the form of an action on many things.
+func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
+	r.Form = r.URL.Query()
+	r.Form.Set("key", newKey())
+	s.showBulk(w, r, http.StatusOK, nil)
+}
+
+// bulkAction finds what an action on many things does; false if that is none, or the user may not, and the request is answered.
+func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
+	a := actions[r.Form.Get("kind")]
+	switch a.kind {
+	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindCancel:
+	default:
+		s.say(w, r, http.StatusNotFound, "There is no such action", "")
+		return a, false
+	}
+	if s.Bulk == nil {
+		s.say(w, r, http.StatusNotFound, "There are no actions on many things here",
+			"The program opens its engine without the workflow of package bulk. The command tasq incident acts on many.")
+		return a, false
+	}
+	if !access.UserOf(r.Context()).Allowed(string(a.kind), "") {
+		s.say(w, r, http.StatusForbidden, "You may not do this", "These pages are for looking only, or you lack the right to "+a.do+".")
+		return a, false
+	}
+	return a, true
+}
+
+func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
+	a, ok := s.bulkAction(w, r)
+	if !ok {
+		return
+	}
+	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
+	if err != nil {
+		s.say(w, r, http.StatusBadRequest, "These cannot be acted on together", err.Error())
+		return
+	}
+	if len(sel.Targets) == 0 {
+		s.say(w, r, http.StatusOK, "Nothing matches any more", "It was done meanwhile, or has ended.")
+		return
+	}
+	n := strconv.Itoa(len(sel.Targets))
+	p := actPage{Title: a.do + ": " + counted(len(sel.Targets), sel.What), Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: a.do + " " + n,
+		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: sel.What + "s", Href: sel.Back}, {Text: a.do}},
+		About: a.about + " Each is done by itself, under your name; what is refused is listed. It goes on if the program is restarted. What comes later does not count."}
+	for _, name := range append([]string{"kind", "key"}, bulkNames...) {
+		if r.Form.Get(name) != "" {
+			p.Hidden = append(p.Hidden, Link{Text: name, Href: r.Form.Get(name)})
+		}
+	}
+	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
+	for _, f := range append(a.fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true}) {
+		if f.Name != "route" {
+			f.Value = r.Form.Get(f.Name)
+			p.Fields = append(p.Fields, f)
+		}
+	}
+	if problem != nil {
+		p.Error = problem.Error()
+	}
+	s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+}
+
+// startBulk starts an action on many things. The right to each is checked before.
+func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
+		return
+	}
+	r.Form = r.PostForm
+	a, ok := s.bulkAction(w, r)
+	if !ok {
+		return
+	}
+	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
+	if err == nil && r.Form.Get("confirm") != strconv.Itoa(len(sel.Targets)) {
+		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
+	}
+	if err != nil {
+		s.showBulk(w, r, http.StatusUnprocessableEntity, err)
+		return
+	}
+	u := access.UserOf(r.Context())
+	for _, target := range sel.Targets {
+		if c := (workflow.Command{Kind: a.kind}); !s.allowedOn(w, r, &c, target) {
+			return
+		}
+	}
+	template, err := a.command(url.Values{a.target: {sel.Targets[0]}, "payload": {r.Form.Get("payload")}}, u.Name)
+	var run workitem.CaseID
+	if err == nil {
+		run, err = s.runBulk(r, bulk.Action{Kind: a.kind, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name}, sel.Targets)
+	}
+	if err != nil {
+		status, _ := api.StatusOf(err)
+		s.showBulk(w, r, status, err)
+		return
+	}
+	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
+}
+
+func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, c *workflow.Command, target string) bool {
+	if access.UserOf(r.Context()).Allowed(string(c.Kind), target) {
+		return true
+	}
+	s.Log.Warn("tasq pages: a command is refused", "kind", c.Kind, "target", target)
+	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("One that you may not have %q done on is %s.", c.Kind, target))
+	return false
+}
+
+func (s *Site) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
+	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, workflow.Key(r.Form.Get("key")), workflow.By(a.Actor))
+	return run.ID, err
+}

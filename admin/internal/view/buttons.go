@@ -1,0 +1,151 @@
+package view
+
+import (
+	"net/http"
+
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// posts are the routes that change something.
+var posts = map[string]func(s *Site, w http.ResponseWriter, r *http.Request){
+	"/act":  (*Site).act,
+	"/bulk": (*Site).startBulk,
+}
+
+// button is a link to the form of a command; none if the user may not have it done.
+func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
+	a := actions[word]
+	if !r.User.Allowed(string(a.kind), id) {
+		return all
+	}
+	return append(all, Link{Text: text, Href: s.actLink(word, a.target, id), Danger: a.danger})
+}
+
+// actLink is the address of the form of a command.
+func (s *Site) actLink(word, param, id string) string { return s.Link("/act", "kind", word, param, id) }
+
+func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
+	id := c.ID.String()
+	root := c.Parent.IsZero()
+	switch {
+	case !c.State.Final():
+		all = s.button(r, all, "Send event…", "send", id)
+		if c.Suspended != nil {
+			all = s.button(r, all, "Resume…", "resume", id)
+		} else {
+			all = s.button(r, all, "Suspend…", "suspend", id)
+		}
+		return s.button(r, all, "Cancel case…", "cancel", id)
+	case c.State == state.CaseFailed:
+		all = s.button(r, all, "Resume…", "resume", id)
+	}
+	if root {
+		all = s.button(r, all, "Start again…", "restart", id)
+		all = s.button(r, all, "Remove…", "remove", id)
+	}
+	return all
+}
+
+func (s *Site) itemButtons(r *Request, it *workitem.Item, incident bool) (all []Link) {
+	id := it.ID.String()
+	if incident {
+		defer func() { all = s.button(r, all, "Give up…", "give-up", id) }()
+	}
+	switch it.State {
+	case workitem.Initialized:
+		all = s.button(r, all, "Start", "item-start", id)
+		if it.Due.After(r.Now) {
+			all = s.button(r, all, "Try now…", "retry", id)
+		}
+	case workitem.Started:
+		all = s.button(r, all, "Complete…", "item-complete", id)
+		all = s.button(r, all, "Take back…", "item-reset", id)
+		all = s.button(r, all, "Fail…", "item-fail", id)
+	case workitem.Failed:
+		if it.Successor.IsZero() {
+			all = s.button(r, all, "Retry…", "retry", id)
+			all = s.button(r, all, "Skip…", "skip", id)
+		}
+	}
+	if it.State.Live() {
+		all = s.button(r, all, "Skip…", "skip", id)
+		all = s.button(r, all, "Cancel…", "item-cancel", id)
+	}
+	return all
+}
+
+func (s *Site) jobButtons(r *Request, j *state.Job) (all []Link) {
+	if j.State == state.JobRunning {
+		all = s.button(r, all, "Take back…", "reclaim", j.ID.String())
+	}
+	return all
+}
+
+// waitButtons are what helps against a wait.
+func (s *Site) waitButtons(r *Request, w *why.Wait) (all []Link) {
+	item := w.Item.String()
+	switch {
+	case item == "":
+	case w.Kind == why.Retry:
+		return s.button(r, all, "Try now…", "retry", item)
+	case w.Kind == why.Incident:
+		all = s.button(r, all, "Retry…", "retry", item)
+		all = s.button(r, all, "Skip…", "skip", item)
+		return s.button(r, all, "Give up…", "give-up", item)
+	case w.Kind == why.Person && w.State == workitem.Started.String():
+		all = s.button(r, all, "Complete…", "item-complete", item)
+		return s.button(r, all, "Take back…", "item-reset", item)
+	case w.Kind == why.Person:
+		return s.button(r, all, "Start", "item-start", item)
+	}
+	if w.Kind == why.Event {
+		return s.eventButton(r, w)
+	}
+	return all
+}
+
+func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
+	id := w.Case.String()
+	if !r.User.Allowed(string(workflow.KindSend), id) {
+		return nil
+	}
+	return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
+}
+
+// groupButtons act on all incidents of a group.
+func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
+	if s.Bulk == nil || g.Task == "" {
+		return nil
+	}
+	for _, word := range []string{"retry", "skip", "give-up"} {
+		a := actions[word]
+		if r.User.Allowed(string(a.kind), "") {
+			all = append(all, Link{Text: a.do + " all…", Danger: a.danger,
+				Href: s.Link("/bulk", "kind", word, "workflow", g.Workflow, "task", g.Task, "incident", g.Kind, "code", g.Code)})
+		}
+	}
+	return all
+}
+
+// listButtons act on all cases that the filters select.
+func (s *Site) listButtons(r *Request) (all []Link) {
+	if s.Bulk == nil {
+		return nil
+	}
+	query := []string{"workflow", r.Form.Get("workflow"), "fingerprint", r.Form.Get("fingerprint"), "older", r.Form.Get("older"), "newer", r.Form.Get("newer"),
+		"state", r.Form.Get("state")}
+	switch r.Form.Get("state") {
+	case "failed":
+		if r.User.Allowed(string(workflow.KindResume), "") {
+			all = append(all, Link{Text: "Resume all that match…", Href: s.Link("/bulk", append(query, "kind", "resume")...)})
+		}
+	case "started":
+		if r.User.Allowed(string(workflow.KindCancel), "") {
+			all = append(all, Link{Text: "Cancel all that match…", Danger: true, Href: s.Link("/bulk", append(query, "kind", "cancel")...)})
+		}
+	}
+	return all
+}

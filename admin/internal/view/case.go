@@ -1,0 +1,272 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// caseHead is the top of the page of a case, an item or a job.
+type caseHead struct {
+	Crumbs  []Link
+	Title   string
+	ID      string
+	JSON    string
+	State   Cell
+	Badges  []badge
+	Meta    []Cell
+	Buttons []Link
+	Failure string
+	Past    *past
+}
+
+type badge struct{ Class, Text string }
+
+// past says that a past state is shown.
+type past struct {
+	N, Of int
+	Time  time.Time
+	Now   string
+}
+
+// shown is a case as it is, or was at an entry of its history.
+type shown struct {
+	c       *state.Case
+	tree    *state.Tree
+	film    *film
+	past    bool
+	answer  *why.Answer
+	entries []*store.Entry
+}
+
+// oneCase is the page of a case.
+func (s *Site) oneCase(r *Request) (*Page, error) {
+	var id workitem.CaseID
+	if err := pathID(r, "case", &id); err != nil {
+		return nil, err
+	}
+	c, err := s.show(r, id)
+	if err != nil {
+		return nil, err
+	}
+	picture, err := s.picture(r, c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Title: c.c.Workflow + " " + short(id.String()), Nav: "Cases", Past: c.past, Live: true, Parts: []Part{
+		{ID: "head", Template: "casehead", Data: s.caseTop(r, c)}, {ID: "picture", Template: "picture", Data: picture},
+		{ID: "slider", Template: "slider", Data: s.slider(r, c)}, {ID: "why", Template: "why", Data: s.whyPart(r, c)}}}
+	tabs, err := s.caseTabs(r, c)
+	p.Parts = append(p.Parts, tabs...)
+	return p, err
+}
+
+// show reads a case and its history, and rebuilds the state that is asked for.
+func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
+	root, err := r.R.Root(r, id)
+	if err != nil {
+		return nil, err
+	}
+	c := &shown{}
+	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{Root: root}) {
+		if err != nil {
+			return nil, err
+		}
+		c.entries = append(c.entries, e)
+	}
+	q := query.Of(r.Form, r.Now)
+	seq, entry := q.Moment().Seq, int(min(q.Number("entry"), int64(len(c.entries))))
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	if entry > 0 && entry < len(c.entries) {
+		seq = c.entries[entry-1].Seq
+	}
+	c.past = seq > 0 && len(c.entries) > 0 && seq < c.entries[len(c.entries)-1].Seq
+	if c.past {
+		c.tree, err = store.At(r, oneView{r.R}, id, store.Moment{Seq: seq})
+	} else {
+		c.tree, err = r.R.Tree(r, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.c = c.tree.Case(id)
+	c.film = newFilm(c.entries, seq)
+	c.answer, err = s.explain(r, c)
+	return c, err
+}
+
+// explain says what the case waits for, or waited for then.
+func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
+	if c.past {
+		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At}), nil
+	}
+	return why.Read(r, r.R, c.c.ID, r.Now, s.Backend.Here())
+}
+
+func (s *Site) caseTop(r *Request, c *shown) caseHead {
+	id := c.c.ID.String()
+	h := caseHead{Title: c.c.Workflow + version(c.c.Version), ID: id, State: stateOf(c.c.State.String()), JSON: s.Link("/api/v1/cases/" + id),
+		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: c.c.Workflow, Href: s.definitionLink(c.c.Workflow, c.c.Fingerprint)}}}
+	if !c.c.Parent.IsZero() {
+		h.Crumbs = append(h.Crumbs, Link{Text: "part of " + short(c.c.Parent.String()), Href: s.Link("/cases/" + c.c.Parent.String())})
+		h.Title += " " + c.c.Label()
+	}
+	h.Crumbs = append(h.Crumbs, Link{Text: short(id)})
+	h.Badges = badges(c.answer)
+	if c.c.Suspended != nil {
+		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
+	}
+	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
+	if by := c.entries[0].By; by != "" {
+		h.Meta = append(h.Meta, labeled("by", text(by)))
+	}
+	if !c.c.Ended.IsZero() {
+		h.Meta = append(h.Meta, labeled("ended", at(c.c.Ended)), labeled("after", took(c.c.Created, c.c.Ended)))
+	}
+	if !c.c.Predecessor.IsZero() {
+		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), s.Link("/cases/"+c.c.Predecessor.String()))))
+	}
+	h.Failure = failureText(c.c.Failure)
+	if c.past {
+		e := c.film.at()
+		h.Past = &past{N: c.film.n, Of: len(c.entries), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
+		return h
+	}
+	h.Buttons = s.caseButtons(r, c.c)
+	return h
+}
+
+// badges count what needs attention.
+func badges(a *why.Answer) []badge {
+	var retries, incidents int
+	for _, w := range a.Waits {
+		switch w.Kind {
+		case why.Retry:
+			retries++
+		case why.Incident, why.Stuck:
+			incidents++
+		}
+	}
+	var all []badge
+	if incidents > 0 {
+		all = append(all, badge{"incident", counted(incidents, "incident")})
+	}
+	if retries > 0 {
+		all = append(all, badge{"retry", fmt.Sprintf("%d waiting for another attempt", retries)})
+	}
+	return all
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// whyData is what a case waits for.
+type whyData struct {
+	Title, Text string
+	Waits       []waitData
+}
+
+type waitData struct {
+	Kind, Word, Name, Href, Text string
+	Times                        []Cell
+	Buttons                      []Link
+}
+
+// words are the kinds of waits for people.
+var words = map[why.Kind]string{why.Person: "for a person", why.Worker: "for a worker", why.Running: "under way", why.Retry: "another attempt",
+	why.Delay: "a time", why.Timer: "timer", why.Event: "an event", why.Topic: "a broadcast", why.Child: "a child case", why.Join: "join waits",
+	why.Incident: "needs a decision", why.Stuck: "cannot go on"}
+
+// maxWaits is how many waits are shown in full.
+const maxWaits = 24
+
+func (s *Site) whyPart(r *Request, c *shown) whyData {
+	d := whyData{Title: "What it waits for"}
+	if c.past {
+		d.Title = "What it waited for"
+	}
+	switch {
+	case c.c.State.Final() && len(c.answer.Waits) == 0:
+		d.Text = "Nothing: the case has ended."
+	case len(c.answer.Waits) == 0:
+		d.Text = "Nothing that is known."
+	}
+	for i := range c.answer.Waits {
+		if i == maxWaits {
+			d.Text = fmt.Sprintf("The first %d of %d are shown.", maxWaits, len(c.answer.Waits)+c.answer.More)
+			break
+		}
+		d.Waits = append(d.Waits, s.wait(r, c, &c.answer.Waits[i]))
+	}
+	return d
+}
+
+func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
+	d := waitData{Kind: string(w.Kind), Word: words[w.Kind], Name: orElse(w.Label, orElse(w.Task, orElse(w.Name, w.Workflow))), Text: plain(w.Text)}
+	if w.Path != "" {
+		d.Name = w.Path + " " + d.Name
+	}
+	switch {
+	case !w.Item.IsZero():
+		d.Href = s.Link("/items/" + w.Item.String())
+	case !w.Child.IsZero():
+		d.Href = s.Link("/cases/" + w.Child.String())
+	case !w.Job.IsZero():
+		d.Href = s.Link("/jobs/" + w.Job.String())
+	}
+	if !w.Since.IsZero() {
+		d.Times = append(d.Times, labeled("since", at(w.Since)))
+	}
+	if !w.Until.IsZero() {
+		d.Times = append(d.Times, labeled("until", at(w.Until)))
+	}
+	if !c.past {
+		d.Buttons = s.waitButtons(r, w)
+	}
+	return d
+}
+
+// plain is a text about a wait without the line of its id, which the page has as a link.
+func plain(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		if _, err := workitem.ParseID(bare); err == nil {
+			continue
+		}
+		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			bare = "• " + bare
+		}
+		lines = append(lines, bare)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// children lists the child cases.
+func (s *Site) children(c *shown) *Table {
+	t := &Table{ID: "children", Head: []string{"case", "as", "workflow", "state", "created", "ended", "failure"},
+		Empty: &Empty{Text: "The case has no child cases."}}
+	for _, id := range c.c.Children {
+		child := c.tree.Case(id)
+		if child == nil {
+			continue
+		}
+		t.row(id.String(), idLink(id.String(), s.Link("/cases/"+id.String())), text(child.Label()), text(child.Workflow), stateOf(child.State.String()),
+			at(child.Created), at(child.Ended), failure(child.Failure))
+	}
+	slices.Reverse(t.Rows)
+	return t
+}

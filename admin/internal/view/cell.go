@@ -1,0 +1,159 @@
+package view
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Table is a list. A narrow screen shows each row as a card.
+type Table struct {
+	ID    string
+	Title string
+	Head  []string
+	Rows  []Row
+	Empty *Empty
+	Pager *Pager
+	Note  string
+}
+
+// Row is one thing of a list.
+type Row struct {
+	ID    string
+	Cells []Cell
+}
+
+// Cell is what a row shows in a column. The kinds are those of the template "cell".
+type Cell struct {
+	Kind  string
+	Text  string
+	Href  string
+	Title string
+	Time  time.Time
+	Label string // the column, for narrow screens
+	Num   bool
+}
+
+// Empty says why a list is empty, and what to do.
+type Empty struct {
+	Text    string
+	Command string // that makes something to show
+	Drop    []Link // links that drop the filters
+}
+
+// Link is a text that leads somewhere.
+type Link struct {
+	Text, Href string
+	Current    bool
+	Count      string
+	Danger     bool
+}
+
+// Pager leads to the neighbors of a page of rows.
+type Pager struct {
+	First, Next string
+	Text        string
+}
+
+func text(s string) Cell    { return Cell{Kind: "text", Text: s} }
+func muted(s string) Cell   { return Cell{Kind: "muted", Text: s} }
+func stateOf(s string) Cell { return Cell{Kind: "state", Text: s} }
+func at(t time.Time) Cell   { return Cell{Kind: "time", Time: t} }
+
+func link(s, href string) Cell { return Cell{Kind: "link", Text: s, Href: href} }
+
+func number(n int64) Cell { return Cell{Kind: "text", Text: thousands(n), Num: true} }
+
+// payload is the beginning of a payload, in one line.
+func payload(raw []byte) Cell {
+	if len(raw) == 0 {
+		return text("")
+	}
+	return Cell{Kind: "code", Text: printable.Line(printable.Brief(raw, 80))}
+}
+
+func failure(f *workitem.Failure) Cell {
+	if f == nil {
+		return text("")
+	}
+	whole := f.String()
+	return Cell{Kind: "bad", Text: printable.Line(printable.Brief([]byte(whole), 90)), Title: printable.Line(printable.Brief([]byte(whole), 400))}
+}
+
+// short is the end of an id, which differs from id to id; the whole of it is the title.
+func short(id string) string {
+	if len(id) < 8 {
+		return id
+	}
+	return "…" + id[len(id)-8:]
+}
+
+func idLink(id, href string) Cell { return Cell{Kind: "id", Text: short(id), Title: id, Href: href} }
+
+// thousands writes a number with commas.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for i := len(s) - 3; i > first; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// row makes a row; each cell gets the label of its column.
+func (t *Table) row(id string, cells ...Cell) {
+	for i := range cells {
+		cells[i].Label = t.Head[i]
+	}
+	t.Rows = append(t.Rows, Row{ID: id, Cells: cells})
+}
+
+// Shown is the table without the columns that have nothing in any row.
+func (t Table) Shown() Table {
+	var keep []int
+	for i := range t.Head {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool { return !r.Cells[i].empty() }) {
+			keep = append(keep, i)
+		}
+	}
+	if len(t.Rows) == 0 || len(keep) == len(t.Head) {
+		return t
+	}
+	head, rows := make([]string, len(keep)), make([]Row, len(t.Rows))
+	for k, i := range keep {
+		head[k] = t.Head[i]
+	}
+	for n, r := range t.Rows {
+		cells := make([]Cell, len(keep))
+		for k, i := range keep {
+			cells[k] = r.Cells[i]
+		}
+		rows[n] = Row{ID: r.ID, Cells: cells}
+	}
+	t.Head, t.Rows = head, rows
+	return t
+}
+
+func (c *Cell) empty() bool { return c.Text == "" && c.Time.IsZero() }
+
+// took is how long something took, or has taken so far.
+func took(from, to time.Time) Cell {
+	if from.IsZero() || to.IsZero() {
+		return text("")
+	}
+	return Cell{Kind: "text", Text: printable.Duration(to.Sub(from)), Num: true}
+}
+
+// queueName is how a queue is shown.
+func queueName(q string) string {
+	if q == "" {
+		return "default"
+	}
+	return q
+}

@@ -1,0 +1,99 @@
+package view
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Sizes of the chart, in pixels.
+const (
+	chartWidth = 1100
+	chartLeft  = 170
+	chartRow   = 22
+	chartRows  = 40
+)
+
+// gantt draws when items waited and were worked on. The table has the same.
+func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
+	items = slices.Clone(items[:min(len(items), chartRows)])
+	slices.Reverse(items)
+	end := now
+	if !ended.IsZero() {
+		end = ended
+	}
+	if len(items) > 0 && items[0].Created.After(from) && len(items) == chartRows {
+		from = items[0].Created
+	}
+	whole := max(end.Sub(from), time.Millisecond)
+	x := func(t time.Time) int {
+		d := min(max(t.Sub(from), 0), whole)
+		return chartLeft + int(float64(chartWidth-chartLeft-20)*float64(d)/float64(whole))
+	}
+	high := 24 + chartRow*len(items)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s over time">`, chartWidth, high, counted(len(items), "work item"))
+	const parts = 5
+	for i := range parts + 1 {
+		at := chartLeft + (chartWidth-chartLeft-20)*i/parts
+		anchor := "middle"
+		if i == parts {
+			anchor = "end"
+		}
+		fmt.Fprintf(&b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, at, high, at, anchor,
+			(whole * time.Duration(i) / parts).Round(grain(whole)))
+	}
+	for i, it := range items {
+		bar(&b, it, 24+chartRow*i, x, end)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) // #nosec: all texts are escaped
+}
+
+// grain is how exactly the marks of a chart are written.
+func grain(whole time.Duration) time.Duration {
+	switch {
+	case whole < time.Second:
+		return time.Millisecond
+	case whole < time.Minute:
+		return 100 * time.Millisecond
+	case whole < 2*time.Hour:
+		return time.Second
+	}
+	return time.Minute
+}
+
+func bar(b *strings.Builder, it *store.ItemRow, y int, x func(time.Time) int, end time.Time) {
+	label := printable.Brief([]byte(it.Label()), 22)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, chartLeft-10, y+14, template.HTMLEscapeString(printable.Line(label)))
+	begun, over := it.Started, it.Ended
+	if begun.IsZero() {
+		begun = end
+		if !over.IsZero() {
+			begun = over
+		}
+	}
+	if over.IsZero() {
+		over = end
+	}
+	rect := func(class string, from, to time.Time, pad int, sign string) {
+		a, z := x(from), x(to)
+		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="2"><title>%s</title></rect>`, class, a, y+pad, max(z-a, 2), 18-2*pad,
+			template.HTMLEscapeString(it.Label()+" "+it.State.String()+", "+printable.Duration(to.Sub(from))))
+		if sign != "" {
+			fmt.Fprintf(b, `<text class="axis" x="%d" y="%d">%s</text>`, min(z+4, chartWidth-14), y+14, sign)
+		}
+	}
+	rect("w", it.Created, begun, 6, "")
+	if it.Started.IsZero() {
+		return
+	}
+	classes := map[workitem.State]string{workitem.Completed: "d", workitem.Failed: "f", workitem.Canceled: "c", workitem.Started: "g"}
+	rect(classes[it.State], begun, over, 2, sign(it.State.String()))
+}

@@ -1,0 +1,188 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// payloadPart is a payload with its title.
+type payloadPart struct {
+	Title string
+	Raw   json.RawMessage
+}
+
+type body struct {
+	Fields   []Cell
+	Failure  string
+	Payloads []payloadPart
+}
+
+func payloads(parts ...payloadPart) []payloadPart {
+	return slices.DeleteFunc(parts, func(p payloadPart) bool { return len(p.Raw) == 0 })
+}
+
+func failureText(f *workitem.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return printable.Lines(f.String())
+}
+
+func failureDetails(f *workitem.Failure) json.RawMessage {
+	if f == nil {
+		return nil
+	}
+	return f.Details
+}
+
+// pathID reads the id of a path.
+func pathID[T any](r *Request, what string, id *workitem.Key[T]) error {
+	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil || id.IsZero() {
+		return fmt.Errorf("%s %q: %w", what, r.PathValue("id"), store.ErrNotFound)
+	}
+	return nil
+}
+
+// item shows a work item with all its attempts.
+func (s *Site) item(r *Request) (*Page, error) {
+	var id workitem.ID
+	if err := pathID(r, "work item", &id); err != nil {
+		return nil, err
+	}
+	it, err := findItem(r, id)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := attempts(r, it)
+	if err != nil {
+		return nil, err
+	}
+	open, err := r.R.Jobs(r, store.JobFilter{Item: id, Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}})
+	if err != nil {
+		return nil, err
+	}
+	it = r.Mask.Row(it)
+	top := caseHead{Title: it.Label(), ID: id.String(), State: stateOf(it.State.String()), JSON: s.Link("/api/v1/items/" + id.String()),
+		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: it.Workflow, Href: s.Link("/workflows/" + escapePath(it.Workflow))},
+			{Text: short(it.Case.String()), Href: s.Link("/cases/" + it.Case.String())}, {Text: it.Label()}},
+		Buttons: s.itemButtons(r, it.Item, len(open) > 0)}
+	b := body{Failure: failureText(it.Failure), Fields: []Cell{labeled("case", idLink(it.Case.String(), s.Link("/cases/"+it.Case.String()))),
+		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("queue", text(queueName(it.Queue))),
+		labeled("priority", number(int64(it.Priority))), labeled("by", text(it.By)), labeled("created", at(it.Created)), labeled("due", at(it.Due)),
+		labeled("started", at(it.Started)), labeled("ended", at(it.Ended)), labeled("took", took(it.Started, it.Ended))},
+		Payloads: payloads(payloadPart{"Input", it.Input}, payloadPart{"Output", it.Output}, payloadPart{"Details of the failure", failureDetails(it.Failure)})}
+	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
+	parts := []Part{{ID: "head", Template: "casehead", Data: top}, {ID: "body", Template: "itembody", Data: b}}
+	if len(chain) > 1 {
+		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"}}
+		for _, a := range chain {
+			s.itemRow(t, r, r.Mask.Row(a), false)
+		}
+		parts = append(parts, Part{ID: "attempts", Template: "tablepart", Data: t})
+	}
+	jobs, steps, err := s.workOf(r, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: append(parts, Part{ID: "jobs", Template: "tablepart", Data: jobs},
+		Part{ID: "steps", Template: "tablepart", Data: steps})}, nil
+}
+
+// workOf lists the jobs and the steps of an item.
+func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error) {
+	jobs = &Table{ID: "jobs", Title: "Jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
+		Empty: &Empty{Text: "No program works on this item: it is for a person, or has ended before one did."}}
+	steps = &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+		Empty: &Empty{Text: "The work of this item has recorded no steps."}}
+	found, err := r.R.Jobs(r, store.JobFilter{Item: id, Page: store.Page{Limit: pageSize}})
+	for _, j := range found {
+		s.jobRow(jobs, r.Mask.Job(j), false)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded, err := r.R.Steps(r, store.StepFilter{Item: id, Page: store.Page{Limit: 4 * pageSize}})
+	for _, st := range recorded {
+		s.stepRow(steps, r.Mask.Step(st), false)
+	}
+	return jobs, steps, err
+}
+
+func findItem(r *Request, id workitem.ID) (*store.ItemRow, error) {
+	found, err := r.R.Items(r, store.ItemFilter{ID: id})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("work item %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// maxAttempts bounds the attempts that are shown.
+const maxAttempts = 100
+
+// attempts are the items that an item replaces, itself, and those that replace it, oldest first.
+func attempts(r *Request, it *store.ItemRow) ([]*store.ItemRow, error) {
+	chain := []*store.ItemRow{it}
+	for before := it.Predecessor; !before.IsZero() && len(chain) < maxAttempts; {
+		p, err := findItem(r, before)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, p)
+		before = p.Predecessor
+	}
+	slices.Reverse(chain)
+	for after := it.Successor; !after.IsZero() && len(chain) < maxAttempts; {
+		n, err := findItem(r, after)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, n)
+		after = n.Successor
+	}
+	return chain, nil
+}
+
+// job shows a job with its steps.
+func (s *Site) job(r *Request) (*Page, error) {
+	var id workitem.JobID
+	if err := pathID(r, "job", &id); err != nil {
+		return nil, err
+	}
+	found, err := r.R.Jobs(r, store.JobFilter{ID: id})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("job %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := r.Mask.Job(found[0])
+	top := caseHead{Title: "job " + joined(j.Kind, j.Name), ID: id.String(), State: stateOf(j.State.String()), JSON: s.Link("/api/v1/jobs/" + id.String()),
+		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, {Text: short(j.Case.String()), Href: s.Link("/cases/" + j.Case.String())},
+			{Text: joined(j.Kind, j.Name)}}, Buttons: s.jobButtons(r, j)}
+	b := body{Failure: failureText(j.Failure), Fields: []Cell{labeled("case", idLink(j.Case.String(), s.Link("/cases/"+j.Case.String()))),
+		labeled("task", text(j.Task)), labeled("attempt", number(int64(j.Attempt))), labeled("crashes", number(int64(j.Crashes))),
+		labeled("queue", text(queueName(j.Queue))), labeled("worker", text(j.Owner)), labeled("lease", at(j.Lease)), labeled("due", at(j.Due)),
+		labeled("created", at(j.Created)), labeled("ended", at(j.Ended))},
+		Payloads: payloads(payloadPart{"Input", j.Input}, payloadPart{"Details of the failure", failureDetails(j.Failure)})}
+	if !j.Item.IsZero() {
+		b.Fields = append(b.Fields, labeled("item", idLink(j.Item.String(), s.Link("/items/"+j.Item.String()))))
+	}
+	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
+	steps := &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+		Empty: &Empty{Text: "The job has recorded no steps."}}
+	recorded, err := r.R.Steps(r, store.StepFilter{Job: id, Page: store.Page{Limit: 4 * pageSize}})
+	for _, st := range recorded {
+		s.stepRow(steps, r.Mask.Step(st), false)
+	}
+	return &Page{Title: "Job", Nav: "Jobs", Live: true, Parts: []Part{{ID: "head", Template: "casehead", Data: top},
+		{ID: "body", Template: "itembody", Data: b}, {ID: "steps", Template: "tablepart", Data: steps}}}, err
+}

@@ -1,0 +1,174 @@
+package view
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// pageSize is how many rows a page of a list has.
+const pageSize = 50
+
+// head is the top of a list.
+type head struct {
+	Title   string
+	About   string
+	Buttons []Link
+	Tabs    []Link
+	Filter  *filter
+}
+
+// filter shows the filters that are set, each as a link that drops it, and a form for others.
+type filter struct {
+	Action string
+	Chips  []Link
+	Hidden []Link // fields that stay: name and value
+	Fields []field
+}
+
+// field is an input of a form.
+type field struct {
+	Name, Label, Value, Hint string
+	Options                  []string
+	Wide, Required           bool
+}
+
+// listing makes the page of a list.
+type listing struct {
+	s     *Site
+	r     *Request
+	path  string
+	title string
+	table Table
+	head  head
+}
+
+func (s *Site) listing(r *Request, path, title string, columns ...string) *listing {
+	l := &listing{s: s, r: r, path: path, title: title}
+	l.table = Table{ID: strings.Trim(path, "/"), Head: columns}
+	l.head = head{Title: title}
+	return l
+}
+
+// with is the address of the list with a parameter set, or dropped if it is "".
+func (l *listing) with(name, value string) string {
+	v := url.Values{}
+	for k, all := range l.r.Form {
+		if k != "cursor" && k != "done" && k != name {
+			v[k] = all
+		}
+	}
+	if value != "" {
+		v.Set(name, value)
+	}
+	u := url.URL{Path: l.s.Prefix + l.path, RawQuery: v.Encode()}
+	return u.String()
+}
+
+// tabs are the choices of one parameter, with a number each if it is known.
+func (l *listing) tabs(name string, words []string, count func(word string) (int64, bool)) {
+	present := l.r.Form.Get(name)
+	all := Link{Text: "all", Href: l.with(name, ""), Current: present == ""}
+	l.head.Tabs = append(l.head.Tabs, all)
+	for _, word := range words {
+		tab := Link{Text: word, Href: l.with(name, word), Current: present == word}
+		if n, known := count(word); known {
+			tab.Count = thousands(n)
+		}
+		l.head.Tabs = append(l.head.Tabs, tab)
+	}
+}
+
+func unknown(string) (int64, bool) { return 0, false }
+
+// filters shows the given fields. The parameter of the tabs stays as it is.
+func (l *listing) filters(tab string, fields ...field) {
+	f := &filter{Action: l.s.Prefix + l.path}
+	if v := l.r.Form.Get(tab); tab != "" && v != "" {
+		f.Hidden = append(f.Hidden, Link{Text: tab, Href: v})
+	}
+	for _, known := range fields {
+		if l.r.Form.Has(known.Name) && (known.Name == "queue" || l.r.Form.Get(known.Name) != "") {
+			known.Value = l.r.Form.Get(known.Name)
+			shown := known.Value
+			if known.Name == "case" {
+				shown = short(shown)
+			}
+			f.Chips = append(f.Chips, Link{Text: known.Label + ": " + shown, Href: l.with(known.Name, "")})
+		}
+		f.Fields = append(f.Fields, known)
+	}
+	l.head.Filter = f
+}
+
+// page finishes the list: an empty one says what would be here.
+func (l *listing) page(empty, command string) *Page {
+	if len(l.table.Rows) == 0 {
+		e := &Empty{Text: empty, Command: command}
+		if set := l.set(); set != "" {
+			e = &Empty{Text: "Nothing matches " + set + ".", Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
+		}
+		l.table.Empty = e
+	}
+	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: []Part{
+		{ID: "head", Template: "list", Data: l.head}, {ID: "rows", Template: "tablepart", Data: l.table}}}
+}
+
+// set names the filters that are set.
+func (l *listing) set() string {
+	var names []string
+	for k, v := range l.r.Form {
+		if k != "cursor" && k != "done" && v[0] != "" {
+			names = append(names, k+": "+v[0])
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// rows reads one page and one row more, which says whether there are others.
+func rows[T any](l *listing, q *query.Query, read func(store.Page) ([]T, error), id func(T) string, add func(T) error) error {
+	p := q.Page(pageSize, true)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	size := p.Limit
+	p.Limit++
+	found, err := read(p)
+	if err != nil {
+		return err
+	}
+	pager := &Pager{}
+	if l.r.Form.Has("cursor") {
+		pager.First = l.with("cursor", "")
+	}
+	pager.Text = thousands(int64(len(found)))
+	if len(found) > size {
+		found = found[:size]
+		pager.Text = thousands(int64(size)) + " shown"
+		pager.Next = l.next(id(found[size-1]))
+	}
+	if pager.First != "" || pager.Next != "" {
+		l.table.Pager = pager
+	}
+	for _, t := range found {
+		if err := add(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *listing) next(cursor string) string {
+	u, err := url.Parse(l.with("cursor", ""))
+	if err != nil {
+		return ""
+	}
+	v := u.Query()
+	v.Set("cursor", cursor)
+	u.RawQuery = v.Encode()
+	return u.String()
+}

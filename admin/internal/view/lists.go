@@ -1,0 +1,289 @@
+package view
+
+import (
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var (
+	caseWords = []string{"started", "completed", "failed", "canceled"}
+	itemWords = []string{"initialized", "started", "completed", "failed", "canceled"}
+	jobWords  = []string{"pending", "running", "waiting", "failed", "done", "canceled"}
+	stepWords = []string{"waiting", "done", "failed", "canceled"}
+)
+
+func (s *Site) cases(r *Request) (*Page, error) {
+	l := s.listing(r, "/cases", "Cases", "case", "workflow", "state", "created", "ended", "part of", "input", "failure")
+	q := query.Of(r.Form, r.Now)
+	f, of := q.Cases(), q.Case()
+	counts, err := r.R.Counts(r)
+	if err != nil {
+		return nil, err
+	}
+	l.tabs("state", caseWords, counter(counts, "case", r.Form.Get("workflow")))
+	names, err := workflowNames(r)
+	if err != nil {
+		return nil, err
+	}
+	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
+		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "root-only", Label: "root cases only", Options: []string{"true"}},
+		field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
+	l.head.Buttons = s.listButtons(r)
+	err = rows(l, q, func(p store.Page) (_ []*state.Case, err error) {
+		if f.Root, f.ID, err = query.Within(r, r.R, of); err != nil {
+			return nil, err
+		}
+		f.Page = p
+		return r.R.Cases(r, f)
+	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
+		c = r.Mask.Case(c)
+		part := text("")
+		if !c.Parent.IsZero() {
+			part = link(c.Label(), s.Link("/cases/"+c.Parent.String()))
+		}
+		id := c.ID.String()
+		l.table.row(id, idLink(id, s.Link("/cases/"+id)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended),
+			part, payload(c.Input), failure(c.Failure))
+		return nil
+	})
+	return l.page("There are no cases yet. One appears here as a program starts it:", "tasq case start WORKFLOW --input '{}'"), err
+}
+
+func version(v string) string {
+	if v == "" {
+		return ""
+	}
+	return " " + v
+}
+
+// counter finds the number of things in a state, for a workflow or for all.
+func counter(counts []store.Count, what, workflow string) func(string) (int64, bool) {
+	return func(word string) (n int64, known bool) {
+		for _, c := range counts {
+			if c.What == what && c.State == word && (workflow == "" || c.Workflow == workflow) {
+				n += c.N
+			}
+		}
+		return n, true
+	}
+}
+
+func workflowNames(r *Request) ([]string, error) {
+	defs, err := r.R.Definitions(r)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	seen := make(map[string]bool)
+	for _, d := range defs {
+		if !seen[d.Name] {
+			seen[d.Name] = true
+			names = append(names, d.Name)
+		}
+	}
+	return names, nil
+}
+
+func (s *Site) items(r *Request) (*Page, error) {
+	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input or failure")
+	q := query.Of(r.Form, r.Now)
+	f, of := q.Items(), q.Case()
+	counts, err := r.R.Counts(r)
+	if err != nil {
+		return nil, err
+	}
+	l.tabs("state", itemWords, itemCounter(counts, r.Form.Get("workflow"), r.Form.Get("task")))
+	names, err := workflowNames(r)
+	if err != nil {
+		return nil, err
+	}
+	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
+		field{Name: "queue", Label: "queue", Hint: "name"}, field{Name: "code", Label: "failure code", Hint: "timeout"},
+		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
+		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "case", Label: "case", Hint: "id"})
+	err = rows(l, q, func(p store.Page) (_ []*store.ItemRow, err error) {
+		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
+			return nil, err
+		}
+		f.Page = p
+		return r.R.Items(r, f)
+	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
+		s.itemRow(&l.table, r, r.Mask.Row(it), true)
+		return nil
+	})
+	return l.page("There are no work items yet. They appear as tasks of cases are enabled.", ""), err
+}
+
+func itemCounter(counts []store.Count, workflow, task string) func(string) (int64, bool) {
+	return func(word string) (n int64, known bool) {
+		for _, c := range counts {
+			if c.What == "item" && c.State == word && (workflow == "" || c.Workflow == workflow) && (task == "" || c.Task == task) {
+				n += c.N
+			}
+		}
+		return n, true
+	}
+}
+
+// itemRow adds a work item to a list; wide ones name the case.
+func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
+	id := it.ID.String()
+	ended := it.Ended
+	if it.State == workitem.Started {
+		ended = r.Now
+	}
+	last := payload(it.Input)
+	if len(it.Output) > 0 {
+		last = payload(it.Output)
+	}
+	if it.Failure != nil {
+		last = failure(it.Failure)
+	}
+	cells := []Cell{link(it.Label(), s.Link("/items/"+id))}
+	if wide {
+		cells = append(cells, idLink(it.Case.String(), s.Link("/cases/"+it.Case.String())), text(it.Workflow))
+	}
+	spent := took(it.Started, ended)
+	if it.State == workitem.Started {
+		spent = Cell{Kind: "time", Time: it.Started}
+	}
+	cells = append(cells, stateOf(it.State.String()), number(int64(it.Attempt)), text(queueName(it.Queue)), text(it.By), at(it.Created), spent, last)
+	t.row(id, cells...)
+}
+
+func (s *Site) jobs(r *Request) (*Page, error) {
+	l := s.listing(r, "/jobs", "Jobs", "job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure")
+	l.head.About = "Work that runs outside, timers, and waits before another attempt."
+	q := query.Of(r.Form, r.Now)
+	f, of := q.Jobs(), q.Case()
+	l.tabs("state", jobWords, unknown)
+	names, err := workflowNames(r)
+	if err != nil {
+		return nil, err
+	}
+	l.filters("state", field{Name: "kind", Label: "kind", Options: query.JobKinds}, field{Name: "workflow", Label: "workflow", Options: names},
+		field{Name: "task", Label: "task", Hint: "name"}, field{Name: "queue", Label: "queue", Hint: "name"},
+		field{Name: "due", Label: "due within", Hint: "0s, 5m, 2h"}, field{Name: "case", Label: "case", Hint: "id"})
+	err = rows(l, q, func(p store.Page) (_ []*state.Job, err error) {
+		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
+			return nil, err
+		}
+		f.Page = p
+		return r.R.Jobs(r, f)
+	}, func(j *state.Job) string { return j.ID.String() }, func(j *state.Job) error {
+		s.jobRow(&l.table, j, true)
+		return nil
+	})
+	return l.page("There are no jobs yet. They appear as a task has work that a program does, or a time limit.", ""), err
+}
+
+func (s *Site) jobRow(t *Table, j *state.Job, wide bool) {
+	id := j.ID.String()
+	of := text(j.Task)
+	if !j.Item.IsZero() {
+		of = link(orElse(j.Task, "item"), s.Link("/items/"+j.Item.String()))
+	}
+	cells := []Cell{idLink(id, s.Link("/jobs/"+id)), text(joined(j.Kind, j.Name)), of}
+	if wide {
+		cells = append(cells, idLink(j.Case.String(), s.Link("/cases/"+j.Case.String())))
+	}
+	due := text("")
+	if j.State.Live() {
+		due = at(j.Due)
+	}
+	t.row(id, append(cells, stateOf(j.State.String()), due, number(int64(j.Attempt)), text(queueName(j.Queue)), text(j.Owner), failure(j.Failure))...)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func joined(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + " " + b
+}
+
+func (s *Site) steps(r *Request) (*Page, error) {
+	l := s.listing(r, "/steps", "Steps", "step", "kind", "case", "state", "waits for", "due", "try", "result or failure")
+	q := query.Of(r.Form, r.Now)
+	f, of := q.Steps(), q.Case()
+	l.tabs("state", stepWords, unknown)
+	l.filters("state", field{Name: "kind", Label: "kind", Options: []string{"do", "tx", "sleep", "event", "case", "token", "choice", "value"}},
+		field{Name: "target", Label: "event, topic or workflow", Hint: "name"}, field{Name: "case", Label: "case", Hint: "id"})
+	err := rows(l, q, func(p store.Page) (_ []*workitem.Step, err error) {
+		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
+			return nil, err
+		}
+		f.Page = p
+		return r.R.Steps(r, f)
+	}, func(st *workitem.Step) string { return st.ID.String() }, func(st *workitem.Step) error {
+		s.stepRow(&l.table, r.Mask.Step(st), true)
+		return nil
+	})
+	p := l.page("There are no steps yet. They are what functions remember: calls, waits for events, times.", "")
+	return p, err
+}
+
+func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
+	id := st.ID.String()
+	result := payload(st.Result)
+	if st.Failure != nil {
+		result = failure(st.Failure)
+	}
+	target := text(st.Target)
+	if !st.Child.IsZero() {
+		target = link(orElse(st.Target, "case"), s.Link("/cases/"+st.Child.String()))
+	}
+	due := text("")
+	if !st.State.Final() {
+		due = at(st.Due)
+	}
+	cells := []Cell{link(st.Name, s.Link("/jobs/"+st.Job.String())), text(string(st.Kind))}
+	if wide {
+		cells = append(cells, idLink(st.Case.String(), s.Link("/cases/"+st.Case.String())))
+	}
+	t.row(id, append(cells, stateOf(st.State.String()), target, due, number(int64(st.Attempt)), result)...)
+}
+
+func (s *Site) events(r *Request) (*Page, error) {
+	l := s.listing(r, "/events", "Events", "event", "case", "sent", "by", "taken", "value")
+	l.head.About = "What was sent to cases. One that no step has taken waits for the first that asks for it."
+	if r.User.May != nil {
+		l.head.Buttons = []Link{{Text: "Broadcast…", Href: s.Link("/act", "kind", "broadcast")}}
+	}
+	q := query.Of(r.Form, r.Now)
+	f, of := q.Messages(), q.Case()
+	l.filters("", field{Name: "name", Label: "name", Hint: "paid"}, field{Name: "unread", Label: "not taken", Options: []string{"true"}},
+		field{Name: "case", Label: "case", Hint: "id"})
+	err := rows(l, q, func(p store.Page) (_ []*state.Message, err error) {
+		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
+			return nil, err
+		}
+		f.Page = p
+		return r.R.Messages(r, f)
+	}, func(m *state.Message) string { return m.ID.String() }, func(m *state.Message) error {
+		s.eventRow(&l.table, r.Mask.Message(m), true)
+		return nil
+	})
+	return l.page("There are no events yet. One is sent by a program, by a webhook, or with:", "tasq event send CASE NAME --value '{}'"), err
+}
+
+func (s *Site) eventRow(t *Table, m *state.Message, wide bool) {
+	name := m.Name
+	if m.Topic {
+		name += " (topic)"
+	}
+	cells := []Cell{text(printable.Line(name))}
+	if wide {
+		cells = append(cells, idLink(m.Case.String(), s.Link("/cases/"+m.Case.String())))
+	}
+	t.row(m.ID.String(), append(cells, at(m.Sent), text(m.By), at(m.Taken), payload(m.Value))...)
+}

@@ -1,0 +1,349 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// oneView has functions that page in views of their own read in one.
+type oneView struct{ r store.Reader }
+
+// View implements [store.Viewer].
+func (v oneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.r) }
+
+var errBusy = errors.New("too many pages are made at the moment")
+
+// message is a page of a few sentences.
+type message struct {
+	Title string
+	Lines []string
+	Links []Link
+}
+
+// failed is the page of an error: what it is, and what to do.
+func (s *Site) failed(r *Request, err error) *Page {
+	m := message{Title: "This page cannot be shown", Lines: []string{err.Error()}, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
+	status := http.StatusInternalServerError
+	bad := (*query.Error)(nil)
+	switch {
+	case errors.As(err, &bad):
+		status, m.Title = http.StatusBadRequest, "The address cannot be understood"
+		m.Links = append(m.Links, Link{Text: "Show all", Href: s.Prefix + r.URL.Path})
+	case errors.Is(err, store.ErrNotFound):
+		status, m.Title = http.StatusNotFound, "There is no such thing here"
+		m.Lines = append(m.Lines, "It may never have been here, or it was removed when the time to keep it was over.")
+	case errors.Is(err, errBusy), errors.Is(err, context.DeadlineExceeded):
+		status, m.Title = http.StatusServiceUnavailable, "The page takes too long"
+		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")
+		m.Links = append(m.Links, Link{Text: "Reload", Href: r.URL.RequestURI()})
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnavailable):
+		status, m.Title = http.StatusServiceUnavailable, "The database cannot be read at the moment"
+		m.Lines = append(m.Lines, "The program that serves these pages has closed the database, or has lost it. Its log says why.")
+	default:
+		s.Log.Error("tasq pages: a page failed", "path", r.URL.Path, "error", err)
+	}
+	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
+}
+
+// Refused is the page for a request that is not let through.
+func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
+	http.Error(w, text, status)
+}
+
+// incidents are what waits for a person, by cause.
+func (s *Site) incidents(r *Request) (*Page, error) {
+	l := s.listing(r, "/incidents", "Incidents")
+	l.head.About = "What waits for a person's decision: attempts that are used up, jobs that were given up, or-joins that are not decided."
+	q := query.Of(r.Form, r.Now)
+	f := q.Incidents()
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	names, err := workflowNames(r)
+	if err != nil {
+		return nil, err
+	}
+	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
+		field{Name: "kind", Label: "kind", Options: query.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout"},
+		field{Name: "older", Label: "open longer than", Hint: "2h, 3d"})
+	groups, err := incidentGroups(r, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(groups) == 0 {
+		return l.page("Nothing waits for a decision.", ""), nil
+	}
+	var data []groupData
+	for i, g := range groups {
+		d, err := s.groupData(r, g, i)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, d)
+	}
+	return &Page{Title: "Incidents", Nav: "Incidents", Live: true, Parts: []Part{{ID: "head", Template: "list", Data: l.head},
+		{ID: "groups", Template: "incidentgroups", Data: data}}}, nil
+}
+
+// groupData is a group of incidents on its page.
+type groupData struct {
+	N                  int
+	Where, Kind, Cause string
+	Since, Last        time.Time
+	Buttons            []Link
+	Table              *Table
+}
+
+// maxOfGroup is how many incidents of a group are listed.
+const maxOfGroup = 5
+
+func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
+	d := groupData{N: g.N, Where: g.Where, Kind: g.Kind, Cause: g.Cause, Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "since", "failure", ""}}
+	for k, in := range g.All {
+		if k == maxOfGroup {
+			d.Table.Note = fmt.Sprintf("and %d more", g.N-maxOfGroup)
+			break
+		}
+		item := text(orElse(in.Task, "case"))
+		if !in.Item.IsZero() {
+			it, err := findItem(r, in.Item)
+			if err != nil {
+				return d, err
+			}
+			item = link(it.Label(), s.Link("/items/"+in.Item.String()))
+		}
+		act := text("")
+		if r.User.May != nil && !in.Item.IsZero() {
+			act = Cell{Kind: "action", Text: "Retry…", Href: s.actLink("retry", "item", in.Item.String())}
+		}
+		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), at(in.Since), failure(in.Failure), act)
+	}
+	return d, nil
+}
+
+// doctor says how the database and the engine stand.
+func (s *Site) doctor(r *Request) (*Page, error) {
+	overdue, err := r.R.Jobs(r, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Due: r.Now.Add(-10 * time.Second),
+		Page: store.Page{Limit: pageSize}})
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure"},
+		Empty: &Empty{Text: "Nothing is overdue: all that is due has begun."}}
+	for _, j := range overdue {
+		s.jobRow(t, r.Mask.Job(j), true)
+	}
+	if len(overdue) > 0 {
+		t.Note = "It is overdue because no program with its workflow is running, its queue has no worker free, or the store fails."
+	}
+	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"check", "state", "found"}}
+	add := func(name, word, found string) { checks.row("", text(name), stateOf(word), text(found)) }
+	if len(overdue) == 0 {
+		add("due work", "good", "all of it has begun")
+	} else {
+		add("due work", "warn", counted(len(overdue), "job")+" overdue")
+	}
+	open, err := openIncidents(r)
+	if err != nil {
+		return nil, err
+	}
+	if open == 0 {
+		add("incidents", "good", "none")
+	} else {
+		add("incidents", "bad", counted(open, "incident")+" open")
+	}
+	s.unserved(r, add)
+	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
+	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
+		About: "How the database and the program that owns it stand. Reload to look again."}},
+		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
+}
+
+// unserved reports the cases whose definition the engine does not have. It is asked without a view of its own, so it is left out
+// where the backend is not the engine.
+func (s *Site) unserved(r *Request, add func(name, word, found string)) {
+	b, ok := s.Backend.(source.Inspector)
+	if !ok {
+		add("definitions", "pending", "known to the program that owns the database")
+		return
+	}
+	for _, o := range b.Overdue() {
+		name := "queue " + queueName(o.Queue)
+		if o.Timers {
+			name = "timers"
+		}
+		add(name, "warn", fmt.Sprintf("%d due and not begun, the first since %s", o.Due, printable.Time(o.Oldest)))
+	}
+}
+
+// audit is who did what, the newest first: the journal without what no one asked for by name.
+func (s *Site) audit(r *Request) (*Page, error) {
+	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes")
+	l.head.About = "Commands that somebody asked for by name, of the newest entries of the journal."
+	q := query.Of(r.Form, r.Now)
+	by, before := q.Text("by"), q.Number("before")
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	l.filters("", field{Name: "by", Label: "by", Hint: "name"})
+	last := before
+	if last == 0 {
+		var err error
+		if last, err = source.Latest(r, oneView{r.R}); err != nil {
+			return nil, err
+		}
+	}
+	found, reached, err := named(r, by, last)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range found {
+		root := e.Root.String()
+		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), text(printable.Line(e.Command)),
+			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))))
+	}
+	if reached > 0 {
+		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
+	}
+	p := l.page("Nobody has asked for anything by name yet.", "tasq item complete ITEM --by ann")
+	p.Live = false
+	return p, nil
+}
+
+// auditWindow is how many entries of the journal are looked at for a page of the audit.
+const auditWindow = 5000
+
+// named lists the entries that have a name, from a position back; reached is where to go on, 0 at the beginning.
+func named(r *Request, by string, last int64) (found []*store.Entry, reached int64, err error) {
+	first := max(last-auditWindow, 0)
+	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{After: first}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Seq > last {
+			break
+		}
+		if e.By != "" && (by == "" || e.By == by) {
+			found = append(found, e)
+		}
+	}
+	reached = first
+	if len(found) > pageSize {
+		found = found[len(found)-pageSize:]
+		reached = found[0].Seq - 1
+	}
+	for i, j := 0, len(found)-1; i < j; i, j = i+1, j-1 {
+		found[i], found[j] = found[j], found[i]
+	}
+	return found, reached, nil
+}
+
+// search jumps to the thing of an id, or lists what fits a word.
+func (s *Site) search(r *Request) (*Page, error) {
+	word := strings.TrimSpace(r.Form.Get("q"))
+	l := s.listing(r, "/search", "Search", "kind", "what", "state", "created")
+	l.head.Title = "Search"
+	if strings.ContainsRune(word, 0) {
+		return nil, &query.Error{Param: "q", Text: "must not contain a zero byte"}
+	}
+	if p, err := s.jump(r, word); p != nil || err != nil {
+		return p, err
+	}
+	if word != "" {
+		if err := s.find(r, l, strings.ToLower(word)); err != nil {
+			return nil, err
+		}
+		if len(l.table.Rows) == 1 {
+			return redirect(l.table.Rows[0].Cells[1].Href), nil
+		}
+	}
+	p := l.page("Give the id of a case, a work item or a job, its last characters, or the name of a workflow.", "")
+	p.Search, p.Live = word, false
+	if len(l.table.Rows) == 0 && word != "" {
+		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no workflow.", word, searched)}
+		p.Parts[1].Data = l.table
+	}
+	return p, nil
+}
+
+// jump finds the thing of a whole id.
+func (s *Site) jump(r *Request, word string) (*Page, error) {
+	id, err := workitem.ParseID(word)
+	if err != nil {
+		return nil, nil
+	}
+	if cases, err := r.R.Cases(r, store.CaseFilter{ID: workitem.CaseID(id)}); err != nil || len(cases) > 0 {
+		return redirect(s.Link("/cases/" + word)), err
+	}
+	if items, err := r.R.Items(r, store.ItemFilter{ID: id}); err != nil || len(items) > 0 {
+		return redirect(s.Link("/items/" + word)), err
+	}
+	jobs, err := r.R.Jobs(r, store.JobFilter{ID: workitem.JobID(id)})
+	if err != nil || len(jobs) > 0 {
+		return redirect(s.Link("/jobs/" + word)), err
+	}
+	return nil, nil
+}
+
+// searched is how many of the newest cases and items are looked through.
+const searched = store.DefaultLimit
+
+func (s *Site) find(r *Request, l *listing, word string) error {
+	names, err := workflowNames(r)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(strings.ToLower(name), word) {
+			l.table.row("", text("workflow"), link(name, s.Link("/workflows/"+escapePath(name))), text(""), text(""))
+		}
+	}
+	word = strings.TrimPrefix(word, "…")
+	if len(word) < 4 {
+		return nil
+	}
+	newest := store.Page{Limit: searched, Desc: true}
+	cases, err := r.R.Cases(r, store.CaseFilter{Page: newest})
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if id := c.ID.String(); strings.HasSuffix(id, word) || strings.HasPrefix(id, word) {
+			l.table.row("", text("case of "+c.Workflow), link(id, s.Link("/cases/"+id)), stateOf(c.State.String()), at(c.Created))
+		}
+	}
+	items, err := r.R.Items(r, store.ItemFilter{Page: newest})
+	for _, it := range items {
+		if id := it.ID.String(); strings.HasSuffix(id, word) || strings.HasPrefix(id, word) {
+			l.table.row("", text("item "+it.Label()), link(id, s.Link("/items/"+id)), stateOf(it.State.String()), at(it.Created))
+		}
+	}
+	return err
+}
+
+// help lists the keys and the signs.
+func (s *Site) help(*Request) (*Page, error) {
+	data := struct{ Keys, Signs []Link }{
+		Keys: []Link{{Text: "/", Href: "search"}, {Text: "g o", Href: "overview"}, {Text: "g w", Href: "workflows"}, {Text: "g c", Href: "cases"},
+			{Text: "g i", Href: "items"}, {Text: "g j", Href: "jobs"}, {Text: "g e", Href: "events"}, {Text: "g x", Href: "incidents"}, {Text: "g d", Href: "doctor"},
+			{Text: "g a", Href: "audit"}, {Text: "j k", Href: "next and previous row"}, {Text: "Enter", Href: "open the row"},
+			{Text: "[ ]", Href: "one entry back and on in the history of a case"}, {Text: "p", Href: "pause and go on with live changes"},
+			{Text: "t", Href: "light or dark"}, {Text: "?", Href: "this page"}, {Text: "Esc", Href: "close"}},
+		Signs: []Link{{Text: "initialized", Href: "waits to be started"}, {Text: "started", Href: "is under way"}, {Text: "completed", Href: "has ended well"},
+			{Text: "failed", Href: "has ended with a failure"}, {Text: "canceled", Href: "was ended before"}, {Text: "retry", Href: "another attempt follows"},
+			{Text: "incident", Href: "waits for a person's decision"}, {Text: "join", Href: "has some of its tokens, and waits for others"}}}
+	return &Page{Title: "Help", Parts: []Part{{ID: "help", Template: "helppage", Data: data}}}, nil
+}

@@ -1,0 +1,220 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// tile is a box of the overview.
+type tile struct {
+	Title string
+	Lines []line
+	None  string
+}
+
+// line is a number of things, with a link to them.
+type line struct {
+	N, Text, Href, State string
+}
+
+// overview is the first page: what runs, and what needs somebody.
+func (s *Site) overview(r *Request) (*Page, error) {
+	counts, err := r.R.Counts(r)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := s.needs(r, counts)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := s.flowTable(r, counts)
+	if err != nil {
+		return nil, err
+	}
+	recent, err := s.recent(r)
+	if err != nil {
+		return nil, err
+	}
+	tiles := struct{ Tiles []tile }{[]tile{
+		{Title: "Needs somebody", Lines: needs, None: "Nothing needs a person's decision."},
+		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
+		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
+		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
+	}}
+	return &Page{Title: "Overview", Nav: "Overview", Live: true, Parts: []Part{
+		{ID: "tiles", Template: "overview", Data: tiles}, {ID: "flows", Template: "tablepart", Data: flows},
+		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
+}
+
+// countLines are the numbers of one kind of thing by state; states that nothing is in are left out.
+func (s *Site) countLines(counts []store.Count, what, path string, words []string) []line {
+	var lines []line
+	count := counter(counts, what, "")
+	for _, word := range words {
+		if n, _ := count(word); n > 0 {
+			lines = append(lines, line{N: thousands(n), Text: word, Href: s.Link(path, "state", word), State: word})
+		}
+	}
+	return lines
+}
+
+// needs lists what does not go on by itself.
+func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
+	var lines []line
+	groups, err := incidentGroups(r, store.IncidentFilter{})
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range groups {
+		if i == 4 {
+			lines = append(lines, line{N: "…", Text: "more incidents", Href: s.Link("/incidents"), State: "bad"})
+			break
+		}
+		lines = append(lines, line{N: thousands(int64(g.N)), Text: g.Where + ": " + g.Cause, State: "incident",
+			Href: s.Link("/incidents", "workflow", g.Workflow, "task", g.Task, "code", g.Code)})
+	}
+	if n, _ := counter(counts, "case", "")("failed"); n > 0 {
+		lines = append(lines, line{N: thousands(n), Text: "failed cases", Href: s.Link("/cases", "state", "failed"), State: "failed"})
+	}
+	if b, ok := s.Backend.(source.Inspector); ok {
+		for _, o := range b.Overdue() {
+			name := "queue " + queueName(o.Queue)
+			if o.Timers {
+				name = "timers"
+			}
+			lines = append(lines, line{N: thousands(int64(o.Due)), Text: name + ": due, and not begun", Href: s.Link("/jobs", "due", "0s", "state", "pending"), State: "warn"})
+		}
+	}
+	return lines, nil
+}
+
+// flowTable has a line for each workflow.
+func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
+	defs, err := r.R.Definitions(r)
+	if err != nil {
+		return nil, err
+	}
+	versions := make(map[string]int)
+	for _, d := range defs {
+		versions[d.Name]++
+	}
+	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "versions", "running", "completed", "failed", "canceled", "oldest running"},
+		Empty: &Empty{Text: "There are no workflows yet. They appear as a program opens an engine with them.", Command: "tasq demo -serve"}}
+	for _, name := range sortedKeys(versions) {
+		cells := []Cell{link(name, s.Link("/workflows/"+escapePath(name))), number(int64(versions[name]))}
+		count := counter(counts, "case", name)
+		for _, word := range caseWords {
+			n, _ := count(word)
+			c := number(n)
+			if n > 0 {
+				c = Cell{Kind: "link", Text: thousands(n), Href: s.Link("/cases", "workflow", name, "state", word), Num: true}
+			}
+			cells = append(cells, c)
+		}
+		oldest, err := r.R.Cases(r, store.CaseFilter{Workflow: name, States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
+		if err != nil {
+			return nil, err
+		}
+		old := text("")
+		if len(oldest) > 0 {
+			old = at(oldest[0].Created)
+		}
+		t.row("", append(cells, old)...)
+	}
+	return t, nil
+}
+
+func sortedKeys(m map[string]int) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// recent are the newest cases.
+func (s *Site) recent(r *Request) (*Table, error) {
+	found, err := r.R.Cases(r, store.CaseFilter{RootOnly: true, Page: store.Page{Limit: 8, Desc: true}})
+	t := &Table{ID: "recent", Title: "Newest cases", Head: []string{"case", "workflow", "state", "created", "ended", "failure"},
+		Empty: &Empty{Text: "There are no cases yet."}}
+	for _, c := range found {
+		id := c.ID.String()
+		t.row(id, idLink(id, s.Link("/cases/"+id)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended), failure(c.Failure))
+	}
+	return t, err
+}
+
+// maxOpen is how many incidents are counted for the navigation.
+const maxOpen = 100
+
+func openIncidents(r *Request) (int, error) {
+	found, err := r.R.Jobs(r, store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}, Page: store.Page{Limit: maxOpen}})
+	return len(found), err
+}
+
+// group are incidents of one cause.
+type group struct {
+	Workflow, Task, Kind, Code, Cause, Where string
+	N                                        int
+	Since, Last                              Cell
+	All                                      []*store.Incident
+}
+
+// maxGrouped bounds the incidents that are looked at.
+const maxGrouped = 10_000
+
+// incidentGroups sorts incidents by workflow, task, kind and cause, the most frequent first.
+func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
+	f.Limit = maxGrouped
+	byCause := make(map[string]*group)
+	flows := make(map[workitem.CaseID]string)
+	var groups []*group
+	for i, err := range store.Incidents(r, oneView{r.R}, f) {
+		if err != nil {
+			return nil, err
+		}
+		name, err := flowOf(r, flows, i.Case)
+		if err != nil {
+			return nil, err
+		}
+		i = r.Mask.Incident(i)
+		cause, code := i.Kind, ""
+		if i.Failure != nil {
+			cause, code = printable.Line(printable.Brief([]byte(i.Failure.String()), 200)), i.Failure.Code
+		}
+		key := strings.Join([]string{name, i.Task, i.Kind, cause}, "\x00")
+		g := byCause[key]
+		if g == nil {
+			g = &group{Workflow: name, Task: i.Task, Kind: i.Kind, Code: code, Cause: cause, Where: name, Since: at(i.Since)}
+			if i.Task != "" {
+				g.Where += "/" + i.Task
+			}
+			byCause[key] = g
+			groups = append(groups, g)
+		}
+		g.N++
+		g.Last = at(i.Since)
+		g.All = append(g.All, i)
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return b.N - a.N })
+	return groups, nil
+}
+
+func flowOf(r *Request, known map[workitem.CaseID]string, id workitem.CaseID) (string, error) {
+	if name, ok := known[id]; ok {
+		return name, nil
+	}
+	found, err := r.R.Cases(r, store.CaseFilter{ID: id})
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	known[id] = found[0].Workflow
+	return found[0].Workflow, nil
+}

@@ -1,0 +1,189 @@
+package view
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Site makes the pages of one backend.
+type Site struct {
+	Backend source.Backend
+	Prefix  string                         // before every path: "" or "/tasq"
+	Mask    func(u *access.User) mask.Mask // what a user sees of payloads; nil is all
+	Bulk    *bulk.Bulk                     // runs actions on many things; nil if the engine has none
+	Log     *slog.Logger
+	Timeout time.Duration // of one page
+	views   chan struct{} // bounds the views at a time
+	assets  assets
+}
+
+// maxViews is how many pages are made at a time.
+const maxViews = 4
+
+// New completes a site.
+func New(s Site) *Site {
+	s.views = make(chan struct{}, maxViews)
+	s.assets = loadAssets()
+	if s.Timeout == 0 {
+		s.Timeout = 10 * time.Second
+	}
+	return &s
+}
+
+// Page is what a request is answered with.
+type Page struct {
+	Title  string
+	Nav    string // the entry of the navigation that is the present one
+	Status int    // 0 is 200
+	Parts  []Part
+	Live   bool // it changes while one looks
+	Past   bool // it shows a past state
+	User   *access.User
+	Alert  *Alert // what came of the command that led here
+	Search string
+	Open   int // incidents
+	site   *Site
+	self   *url.URL
+	html   map[string]template.HTML // by part
+	seen   string                   // names the HTML of all parts
+}
+
+// Part is an element of a page that can be replaced alone.
+type Part struct {
+	ID       string
+	Template string
+	Data     any
+}
+
+// Alert is a message above a page.
+type Alert struct {
+	Class string // "good" or "bad"
+	Text  string
+}
+
+// Request is what a page is made for.
+type Request struct {
+	context.Context
+	*http.Request
+	R    store.Reader
+	Now  time.Time
+	User *access.User
+	Mask mask.Mask
+	Form url.Values
+}
+
+// build makes the content of a page.
+type build func(s *Site, r *Request) (*Page, error)
+
+// Routes are the patterns of the pages with their handlers, below the prefix.
+func (s *Site) Routes() map[string]http.HandlerFunc {
+	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm}
+	for pattern, b := range builds {
+		routes["GET "+pattern] = s.page(b)
+	}
+	for pattern, h := range posts {
+		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
+	}
+	return routes
+}
+
+// builds are the pages by their paths.
+var builds = map[string]build{
+	"/{$}":              (*Site).overview,
+	"/workflows":        (*Site).workflows,
+	"/workflows/{name}": (*Site).workflow,
+	"/cases":            (*Site).cases,
+	"/cases/{id}":       (*Site).oneCase,
+	"/items":            (*Site).items,
+	"/items/{id}":       (*Site).item,
+	"/jobs":             (*Site).jobs,
+	"/jobs/{id}":        (*Site).job,
+	"/steps":            (*Site).steps,
+	"/events":           (*Site).events,
+	"/incidents":        (*Site).incidents,
+	"/doctor":           (*Site).doctor,
+	"/audit":            (*Site).audit,
+	"/search":           (*Site).search,
+	"/help":             (*Site).help,
+	"/bulk/{id}":        (*Site).bulk,
+}
+
+// page answers with a page.
+func (s *Site) page(b build) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p := s.Make(r, b)
+		if p.Status == http.StatusSeeOther {
+			http.Redirect(w, r, p.Title, http.StatusSeeOther)
+			return
+		}
+		s.write(w, r, p)
+	}
+}
+
+// Make makes a page; what goes wrong is a page, too.
+func (s *Site) Make(r *http.Request, b build) *Page {
+	user := access.UserOf(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+	defer cancel()
+	req := &Request{Context: ctx, Request: r, Now: s.Backend.Now(), User: user, Form: r.URL.Query()}
+	if s.Mask != nil {
+		req.Mask = s.Mask(user)
+	}
+	p, err := s.view(req, b)
+	if err != nil {
+		p = s.failed(req, err)
+	}
+	p.site, p.User, p.self = s, user, r.URL
+	if p.Alert == nil {
+		p.Alert = alertOf(req.Form.Get("done"))
+	}
+	return p
+}
+
+// view makes a page in one view, when there is room for one.
+func (s *Site) view(r *Request, b build) (p *Page, err error) {
+	select {
+	case s.views <- struct{}{}:
+		defer func() { <-s.views }()
+	case <-r.Context.Done():
+		return nil, errBusy
+	}
+	open := 0
+	err = s.Backend.View(r.Context, func(v store.Reader) (err error) {
+		r.R = v
+		if p, err = b(s, r); err != nil {
+			return err
+		}
+		open, err = openIncidents(r)
+		return err
+	})
+	if err == nil {
+		p.Open = open
+	}
+	return p, err
+}
+
+// redirect is a page that is elsewhere.
+func redirect(to string) *Page { return &Page{Status: http.StatusSeeOther, Title: to} }
+
+// Link is a path of the site with a query.
+func (s *Site) Link(path string, query ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(query); i += 2 {
+		if query[i+1] != "" {
+			v.Add(query[i], query[i+1])
+		}
+	}
+	u := url.URL{Path: s.Prefix + path, RawQuery: v.Encode()}
+	return u.String()
+}

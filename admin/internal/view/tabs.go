@@ -1,0 +1,183 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/story"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// tabNames are the parts of a case, in their order.
+var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "children"}
+
+// maxRows is how many rows a tab has; lists have all.
+const maxRows = 200
+
+// caseTabs is the tab that is chosen, below the links to all of them.
+func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
+	chosen := orElse(r.Form.Get("tab"), "items")
+	if !slices.Contains(tabNames, chosen) {
+		chosen = "items"
+	}
+	id := c.c.ID.String()
+	var links []Link
+	for _, name := range tabNames {
+		l := Link{Text: name, Href: s.Link("/cases/"+id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
+		switch name {
+		case "history":
+			l.Count = thousands(int64(len(c.entries)))
+		case "children":
+			l.Count = thousands(int64(len(c.c.Children)))
+		}
+		links = append(links, l)
+	}
+	parts := []Part{{ID: "tabs", Template: "casetabs", Data: links}}
+	var more []Part
+	var err error
+	switch chosen {
+	case "items":
+		more, err = s.itemTab(r, c)
+	case "steps":
+		more, err = s.stepTab(r, c)
+	case "jobs":
+		more, err = s.jobTab(r, c)
+	case "events":
+		more, err = s.eventTab(r, c)
+	case "history":
+		more = []Part{{ID: "tab", Template: "history", Data: s.history(r, c)}}
+	case "data":
+		m := r.Mask.Case(c.c)
+		more = []Part{{ID: "tab", Template: "data", Data: payloads(payloadPart{"Input", m.Input}, payloadPart{"Output", m.Output},
+			payloadPart{"Asked of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}
+	case "children":
+		more = []Part{{ID: "tab", Template: "tablepart", Data: s.children(c)}}
+	}
+	return append(parts, more...), err
+}
+
+// itemTab lists the items of the case, those of its present activations if the past is shown.
+func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
+	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"},
+		Empty: &Empty{Text: "The case has no work items."}}
+	var items []*store.ItemRow
+	if c.past {
+		for it := range c.c.Items.All() {
+			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
+		}
+		slices.Reverse(items)
+		t.Note = "Those of each task's latest activation then."
+	} else {
+		found, err := r.R.Items(r, store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+		if err != nil {
+			return nil, err
+		}
+		items = found
+	}
+	if len(items) > maxRows {
+		items = items[:maxRows]
+		t.Pager = &Pager{Text: fmt.Sprintf("the newest %d", maxRows), Next: s.Link("/items", "case", c.c.ID.String())}
+	}
+	for _, it := range items {
+		s.itemRow(t, r, r.Mask.Row(it), false)
+	}
+	parts := []Part{{ID: "tab", Template: "tablepart", Data: t}}
+	if len(items) > 0 {
+		now := r.Now
+		if c.past {
+			now = c.film.at().At
+		}
+		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, now)})
+	}
+	return parts, nil
+}
+
+func (s *Site) stepTab(r *Request, c *shown) ([]Part, error) {
+	t := &Table{ID: "steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+		Empty: &Empty{Text: "The jobs of the case have recorded no steps."}, Note: pastNote(c)}
+	found, err := r.R.Steps(r, store.StepFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, st := range limited(t, found, s.Link("/steps", "case", c.c.ID.String())) {
+		s.stepRow(t, r.Mask.Step(st), false)
+	}
+	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
+}
+
+func (s *Site) jobTab(r *Request, c *shown) ([]Part, error) {
+	t := &Table{ID: "jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
+		Empty: &Empty{Text: "The case has no jobs."}, Note: pastNote(c)}
+	found, err := r.R.Jobs(r, store.JobFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, j := range limited(t, found, s.Link("/jobs", "case", c.c.ID.String())) {
+		s.jobRow(t, r.Mask.Job(j), false)
+	}
+	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
+}
+
+func (s *Site) eventTab(r *Request, c *shown) ([]Part, error) {
+	t := &Table{ID: "events", Head: []string{"event", "sent", "by", "taken", "value"},
+		Empty: &Empty{Text: "No event was sent to the case."}, Note: pastNote(c)}
+	found, err := r.R.Messages(r, store.MessageFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, m := range limited(t, found, s.Link("/events", "case", c.c.ID.String())) {
+		s.eventRow(t, r.Mask.Message(m), false)
+	}
+	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
+}
+
+func pastNote(c *shown) string {
+	if c.past {
+		return "These are of the present: what is listed here is not kept for the past."
+	}
+	return ""
+}
+
+func limited[T any](t *Table, all []T, more string) []T {
+	if len(all) <= maxRows {
+		return all
+	}
+	t.Pager = &Pager{Text: fmt.Sprintf("the newest %d", maxRows), Next: more}
+	return all[:maxRows]
+}
+
+// historyPart is the history in words, the newest entry first.
+type historyPart struct {
+	Note    string
+	Entries []historyEntry
+	Pager   *Pager
+}
+
+type historyEntry struct {
+	N           int
+	Seq         int64
+	At          time.Time
+	Command, By string
+	Person      bool
+	Href        string
+	Lines       []string
+}
+
+func (s *Site) history(r *Request, c *shown) historyPart {
+	var p historyPart
+	st := story.New(c.tree, c.c.ID)
+	upTo := c.film.n
+	for n, e := range c.entries[:upTo] {
+		h := historyEntry{N: n + 1, Seq: e.Seq, At: e.At, By: e.By, Person: e.By != "",
+			Href: s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))}
+		for _, change := range e.Changes {
+			if line, ours := st.Tell(r.Mask.Change(change), e.At); ours {
+				h.Lines = append(h.Lines, printable.Line(line))
+			}
+		}
+		h.Command = st.Naming(e.Command)
+		if len(h.Lines) > 0 {
+			p.Entries = append(p.Entries, h)
+		}
+	}
+	slices.Reverse(p.Entries)
+	if len(p.Entries) > maxRows {
+		p.Entries = p.Entries[:maxRows]
+		p.Note = fmt.Sprintf("The newest %d entries are shown. Earlier ones are shown with the slider, and by tasq history.", maxRows)
+	}
+	return p
+}

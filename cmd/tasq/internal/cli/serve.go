@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
+	"github.com/tasq-dev/tasq/store"
+)
+
+func (a *app) serve() *cobra.Command {
+	var o serve.Options
+	cmd := &cobra.Command{
+		Use: "serve [DATABASE]", Short: "show a database in the browser",
+		Long: paragraph("Show a database in the browser: cases with their nets, what they wait for and their history, work items, jobs, incidents. " +
+			"The address that is printed has a token, which makes a cookie; without it nobody has access. The database is opened for reading, also " +
+			"beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
+			"names the database. The pages have a JSON API under /api/v1/."),
+		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.Act, "act", false, "let those who have access act; otherwise they can only look")
+	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "`address` to serve; one that other machines reach needs --trust-header")
+	f.StringVar(&o.TrustHeader, "trust-header", "", "`name` of the header in which a proxy that signs people in says who it is; only behind such a proxy")
+	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --trust-header")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		if len(args) == 1 {
+			a.db = args[0]
+		}
+		return a.servePages(ctx, o)
+	})
+	return cmd
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+func (a *app) servePages(ctx context.Context, o serve.Options) error {
+	db, err := a.database()
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(s store.Store) error {
+		var post admin.Post
+		if o.Act {
+			post = func(ctx context.Context, command json.RawMessage) (store.Answer, error) {
+				return db.Inbox().Post(ctx, command)
+			}
+		}
+		server, err := serve.Open(admin.Reading(s, post), admin.Config{}, o)
+		if errors.Is(err, serve.ErrAddress) {
+			return usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		a.remark("%s, %s; stop with Ctrl-C", db.Name(), map[bool]string{true: "for looking and acting", false: "for looking only"}[o.Act])
+		return server.Run(ctx, a.Out)
+	})
+}

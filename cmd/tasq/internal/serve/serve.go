@@ -1,0 +1,144 @@
+// Package serve runs the pages of package admin for one person on this machine, or behind a proxy that signs people in.
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin"
+)
+
+// Options say how the pages are served. The zero value serves them on loopback, for looking only.
+type Options struct {
+	Act         bool   // let those who have access act
+	Listen      string // address; DefaultListen if it is ""
+	TrustHeader string // name of the header in which a proxy that signs people in says who it is; "" is for a token
+	Name        string // who acts, if no header says so
+}
+
+// DefaultListen is an address of this machine alone.
+const DefaultListen = "127.0.0.1:7070"
+
+// ErrAddress is for an address that cannot be served, or not without a sign-in.
+var ErrAddress = errors.New("the pages cannot be served there")
+
+// cookie holds the token once the address with it was opened.
+const cookie = "tasq-token"
+
+// Server is the pages at an address.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	token    string
+}
+
+// Open reserves the address and makes the server. The error wraps ErrAddress.
+func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is no address such as %s: %w", ErrAddress, o.Listen, DefaultListen, err)
+	}
+	if !loopback(host) && o.TrustHeader == "" {
+		return nil, fmt.Errorf("%w: %s can be reached from other machines, so a proxy must sign people in; name the header that it sets with "+
+			"--trust-header, or listen on %s", ErrAddress, o.Listen, DefaultListen)
+	}
+	s := &Server{}
+	c.Access = o.byHeader
+	if o.TrustHeader == "" {
+		var secret [24]byte
+		if _, err := rand.Read(secret[:]); err != nil {
+			return nil, err
+		}
+		s.token = hex.EncodeToString(secret[:])
+		c.Access = s.byToken(o)
+		c.Hosts = []string{"127.0.0.1", "localhost", "::1", host}
+	}
+	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, fmt.Errorf("%w: %w; name another address with --listen, such as 127.0.0.1:0", ErrAddress, err)
+	}
+	s.http = &http.Server{Handler: s.entrance(admin.Handler(b, c)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10}
+	return s, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// URL is the address to open, with the token.
+func (s *Server) URL() string {
+	url := "http://" + s.listener.Addr().String() + "/"
+	if s.token != "" {
+		url += "?token=" + s.token
+	}
+	return url
+}
+
+// Run serves until the context ends.
+func (s *Server) Run(ctx context.Context, out io.Writer) error {
+	fmt.Fprintf(out, "tasq pages: %s\n", s.URL())
+	defer context.AfterFunc(ctx, func() { _ = s.http.Close() })()
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// entrance makes a cookie of the token of the address, so that the token is in no further address, and in no log.
+func (s *Server) entrance(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if given := q.Get("token"); s.token != "" && r.Method == http.MethodGet && s.is(given) {
+			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			q.Del("token")
+			r.URL.RawQuery = q.Encode()
+			w.Header().Set("Referrer-Policy", "no-referrer")
+			http.Redirect(w, r, r.URL.RequestURI(), http.StatusSeeOther)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) is(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+}
+
+// byToken gives access to the browser that has opened the address.
+func (s *Server) byToken(o Options) func(*http.Request) (admin.User, error) {
+	return func(r *http.Request) (admin.User, error) {
+		if c, err := r.Cookie(cookie); err == nil && s.is(c.Value) {
+			return o.user(o.Name), nil
+		}
+		return admin.User{}, errors.New("open the address that tasq serve has printed: it has the token")
+	}
+}
+
+// byHeader trusts the proxy.
+func (o Options) byHeader(r *http.Request) (admin.User, error) {
+	name := r.Header.Get(o.TrustHeader)
+	if name == "" {
+		return admin.User{}, fmt.Errorf("the header %s, in which the proxy says who signed in, is missing", o.TrustHeader)
+	}
+	return o.user(name), nil
+}
+
+func (o Options) user(name string) admin.User {
+	u := admin.User{Name: name}
+	if o.Act {
+		u.May = func(string, string) bool { return true }
+	}
+	return u
+}
