@@ -59,6 +59,22 @@ func (i *Info) Next(now time.Time, n int) (ticks []time.Time) {
 	return ticks
 }
 
+// Past lists the last n ticks before a time, the latest one first, in the zone of the schedule. It looks back four years at most.
+func (i *Info) Past(now time.Time, n int) (ticks []time.Time) {
+	table, err := i.Schedule.Compile()
+	if err != nil || n <= 0 {
+		return nil
+	}
+	for span := time.Minute; len(ticks) < n && span < 4*366*24*time.Hour; span *= 4 {
+		ticks = ticks[:0]
+		for tick := range table.Between(now.Add(-span), now) {
+			ticks = append(ticks, tick)
+		}
+	}
+	slices.Reverse(ticks)
+	return ticks[:min(n, len(ticks))]
+}
+
 // Overdue is since when a tick has been due that nothing began, if that is longer than a time; zero if there is none. No engine is
 // open, or none with this workflow.
 func (i *Info) Overdue(now time.Time, by time.Duration) time.Time {

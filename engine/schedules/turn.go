@@ -38,6 +38,9 @@ func (t *turn) take(ctx context.Context, q request) (time.Time, error) {
 		t.update(q)
 	case doRun:
 		err = t.begin(ctx, t.now, "run "+t.id.String())
+		if errors.Is(err, workflow.ErrUnknown) { // it waits for an engine that has the workflow
+			s.Waiting, err = append(s.Waiting, t.now), nil
+		}
 	case doBackfill:
 		err = t.backfill(q)
 	case doTick, doLook:

@@ -3,8 +3,10 @@ package why
 import (
 	"strings"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -19,6 +21,9 @@ func Explain(in Input) *Answer {
 		x.answer.Since = c.Ended
 	}
 	x.answer.Suspended = x.suspension(c)
+	if tick, ok := workflow.TickOf(activities.CaseInfo{Options: c.Options}); ok {
+		x.answer.Tick = &tick
+	}
 	for t := range c.Tasks {
 		x.answer.Tasks = append(x.answer.Tasks, taskOf(c, net.TaskID(t)))
 		if c.State == state.CaseFailed && c.Tasks[t].Resumable() {

@@ -21,6 +21,9 @@ func (a *Answer) String() string {
 	if a.Suspended != nil {
 		b.WriteString(", " + suspended(a.Suspended, a.Case, a.At))
 	}
+	if a.Tick != nil {
+		fmt.Fprintf(&b, ", started by schedule %s for its tick %s", printable.Line(a.Tick.Schedule), printable.Time(a.Tick.At))
+	}
 	switch {
 	case len(a.Lost) > 0:
 		fmt.Fprintf(&b, ": if it is resumed (tasq case resume), %s goes on", strings.Join(a.Lost, ", "))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -57,6 +58,8 @@ type Answer struct {
 	Failure  *workitem.Failure `json:"failure,omitempty"`
 	Since    time.Time         `json:"since"` // when the case was created, or ended
 	At       time.Time         `json:"at"`    // the time of the answer
+
+	Tick *workflow.Tick `json:"tick,omitempty"` // of the schedule that started the case; nil if none did
 
 	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases, each
 	// group in the order of creation. Empty for a case that has ended and left no work behind.

@@ -25,6 +25,7 @@ type asking struct {
 	timeout time.Duration
 	queue   bool
 	dryRun  bool
+	made    bool // the command is made, and the data are in it
 }
 
 // left reports whether the command was not done, so that there is nothing to show.
@@ -68,6 +69,7 @@ func (q *asking) complete() error {
 	}
 	var err error
 	switch {
+	case q.made:
 	case q.command.Kind == workflow.KindCancel:
 		if q.command.Reason, err = builder.DecodeFailure(q.data.json); err != nil {
 			err = fmt.Errorf("the reason of the cancellation: %w", err)

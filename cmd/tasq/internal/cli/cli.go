@@ -109,7 +109,7 @@ func (a *app) root() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
 		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.incidents(), a.definitions(),
-		a.item(), a.kase(), a.incident(), a.event(),
+		a.item(), a.kase(), a.incident(), a.event(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())

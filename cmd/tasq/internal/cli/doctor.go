@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // overdueAfter is how late work must be to be reported: an engine that is open does what is due within milliseconds, if
@@ -120,8 +123,16 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	}
 	jobs, err := r.Jobs(ctx, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting},
 		Due: now().Add(-overdueAfter)})
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	list, err := schedules.List(ctx, oneView{r})
+	names := make(map[workitem.CaseID]string, len(list))
+	for _, i := range list {
+		names[i.Case] = "of schedule " + i.Schedule.Name
+	}
 	for _, j := range jobs {
-		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, j.Name, j.Due})
+		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, cmp.Or(j.Name, names[j.Case]), j.Due})
 	}
 	return err
 }

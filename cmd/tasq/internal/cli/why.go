@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -42,10 +45,24 @@ func (a *app) why() *cobra.Command {
 				case a.output == "json":
 					return a.object(answer)
 				}
-				return a.say("%s", answer)
+				return errors.Join(a.say("%s", answer), a.whySchedule(ctx, r, c))
 			})
 		}),
 	}
+}
+
+// whySchedule shows the schedule whose case it is.
+func (a *app) whySchedule(ctx context.Context, r store.Reader, c *state.Case) error {
+	s, ok := schedules.Of(activities.CaseInfo{Workflow: c.Workflow, Input: c.Input})
+	if !ok {
+		return nil
+	}
+	i := &schedules.Info{State: *s, Case: c.ID, Since: c.Created, Ended: c.State.Final()}
+	if i.Ended {
+		return a.say("it was the case of schedule %s, up to a tick or a command; tasq schedules %s shows the present one",
+			s.Schedule.Name, s.Schedule.Name)
+	}
+	return a.showSchedule(ctx, r, i)
 }
 
 // whyRow is the JSON form of where a task stands.

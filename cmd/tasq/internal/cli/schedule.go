@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// schedule is the command "schedule".
+func (a *app) schedule() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "schedule", Short: "add, remove, pause, resume, run or backfill a schedule", Args: cobra.ArbitraryArgs, RunE: a.group,
+	}
+	cmd.AddCommand(a.scheduleAdd())
+	for _, c := range []struct{ word, short, long string }{
+		{"pause", "start nothing until the schedule is resumed", "Ticks that wait for a run to end are held, too. What runs goes on."},
+		{"resume", "go on with the next tick", "The ticks of the pause are left out; see tasq schedule backfill."},
+		{"run", "start a run now, beside the ticks", "It is started whether or not the schedule is paused and a run goes on."},
+		{"remove", "end the schedule", "What it has started goes on."},
+	} {
+		cmd.AddCommand(a.scheduleCommand(c.word, c.short, c.long, nil))
+	}
+	var from, to string
+	fill := a.scheduleCommand("backfill", "begin the ticks of a period that have no run", "They begin one after the other, "+
+		"as runs end, or all at once if the schedule allows overlaps.", func() (f, t time.Time, err error) {
+		if f, err = time.Parse(time.RFC3339, from); err == nil {
+			t, err = time.Parse(time.RFC3339, to)
+		}
+		if err != nil {
+			err = usagef("--from and --to are times such as 2030-01-31T08:00:00+01:00: %w", err)
+		}
+		return f, t, err
+	})
+	fill.Flags().StringVar(&from, "from", "", "the first `time` of the period")
+	fill.Flags().StringVar(&to, "to", "", "the `time` before which it ends")
+	cmd.AddCommand(fill)
+	return cmd
+}
+
+// scheduleFlags are those of every command on a schedule.
+func (q *asking) scheduleFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
+	f.StringVar(&q.reason, "reason", "", "`why`, for the history")
+	q.patience(cmd)
+}
+
+func (a *app) scheduleCommand(word, short, long string, period func() (from, to time.Time, err error)) *cobra.Command {
+	q := asking{a: a}
+	cmd := &cobra.Command{Use: word + " NAME", Short: short, Long: paragraph(long), Args: exactly("the NAME of a schedule")}
+	q.scheduleFlags(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		var from, to time.Time
+		if period != nil {
+			var err error
+			if from, to, err = period(); err != nil {
+				return err
+			}
+		}
+		return a.onSchedule(ctx, q, args[0], func(ctx context.Context, v store.Viewer, opts ...workflow.Option) (workflow.Command, error) {
+			return schedules.CommandFor(ctx, v, args[0], word, from, to, opts...)
+		})
+	})
+	return cmd
+}
+
+func (a *app) scheduleAdd() *cobra.Command {
+	q := asking{a: a}
+	var s workflow.Scheduled
+	var overlap, catchUp string
+	cmd := &cobra.Command{
+		Use: "add NAME WORKFLOW", Short: "add a schedule, or change the one of its name",
+		Long: paragraph("Have a case of a workflow started at each tick of a cron expression or an interval. The database must be one of a " +
+			"program that has schedules. A schedule of this name is changed; its pause and its runs stay."),
+		Example: `  tasq schedule add digest send-digest --cron '0 8 * * mon-fri' --zone Europe/Berlin --data '{"to":"all"}'
+  tasq schedule add poll fetch --every 5m --overlap skip`,
+		Args: exactly("the NAME of the schedule", "the name of a WORKFLOW"),
+	}
+	q.data.a = a
+	q.scheduleFlags(cmd)
+	f := cmd.Flags()
+	f.Var(&q.data, "data", "input of the cases (as it is, @FILE, or - for standard input)")
+	f.StringVar(&s.Schedule.Cron, "cron", "", "`expression` of five or six fields, or a name such as @daily")
+	f.DurationVar(&s.Schedule.Every, "every", 0, "the interval, at least a second")
+	f.StringVar(&s.Schedule.Zone, "zone", "", "time `zone` of the expression (default UTC)")
+	f.DurationVar(&s.Schedule.Jitter, "jitter", 0, "delay each tick by a part of this time")
+	f.StringVar(&overlap, "overlap", "skip", "while a run goes on: skip, queue, cancel or allow")
+	f.StringVar(&catchUp, "catch-up", "none", "of what was missed: none, last or all")
+	f.BoolVar(&s.Schedule.Paused, "paused", false, "it is paused at first")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		s.Schedule.Name, s.Start = args[0], workflow.Start(args[1], q.data.json)
+		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)))
+		if err = errors.Join(err, s.Check()); err != nil {
+			return usage(err)
+		}
+		return a.onSchedule(ctx, q, args[0], func(ctx context.Context, v store.Viewer, opts ...workflow.Option) (workflow.Command, error) {
+			return schedules.AddCommand(ctx, v, s, opts...)
+		})
+	})
+	return cmd
+}
+
+// scheduleTries is how often a command is made anew since a tick was first.
+const scheduleTries = 5
+
+// onSchedule has a command on a schedule done, and shows the schedule.
+func (a *app) onSchedule(
+	ctx context.Context, q asking, name string,
+	command func(context.Context, store.Viewer, ...workflow.Option) (workflow.Command, error),
+) error {
+	if q.command.Actor == "" {
+		q.command.Actor = os.Getenv("USER")
+	}
+	opts := []workflow.Option{workflow.By(q.command.Actor)}
+	if q.reason != "" {
+		opts = append(opts, workflow.Because(q.reason))
+	}
+	var err error
+	for range scheduleTries {
+		asked := q
+		asked.made, asked.reason = true, ""
+		if err = a.view(ctx, func(r store.Reader) (err error) {
+			asked.command, err = command(ctx, oneView{r}, opts...)
+			return err
+		}); err != nil {
+			return err
+		}
+		if !asked.command.Case.IsZero() {
+			asked.about = asked.command.Case.String()
+		}
+		o := owning{a: a}
+		if _, err = o.do(ctx, &asked); !errors.Is(err, engine.ErrInactive) && !errors.Is(err, engine.ErrKeyReused) {
+			break
+		}
+	}
+	if err != nil || q.left() {
+		return err
+	}
+	return a.view(ctx, func(r store.Reader) error {
+		i, err := schedules.Find(ctx, oneView{r}, name)
+		if errors.Is(err, store.ErrNotFound) {
+			return a.say("schedule %s is removed", name)
+		}
+		if err != nil {
+			return err
+		}
+		return a.listSchedules(ctx, r, []*schedules.Info{i})
+	})
+}

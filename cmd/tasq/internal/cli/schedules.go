@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// schedules is the command "schedules".
+func (a *app) schedules() *cobra.Command {
+	return &cobra.Command{
+		Use: "schedules [NAME]", Short: "list schedules, or show one with its next five times",
+		Long: paragraph("List the schedules of the database: when they tick, in which zone, where they stand, what became of the run " +
+			"that began last, and the next tick. With a NAME, or as JSON, also the last and the next five times in the zone of the " +
+			"schedule, and what people did to it. The state is active, paused, waiting (a tick waits for a run to end), failing (the latest " +
+			"tick could not begin) or over."),
+		Example: "  tasq schedules\n  tasq schedules digest\n  tasq schedules -o json | jq -r .next[0]",
+		Args:    between(0, "the NAME of a schedule"),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			return a.view(ctx, func(r store.Reader) error {
+				if len(args) == 1 {
+					i, err := schedules.Find(ctx, oneView{r}, args[0])
+					if err != nil {
+						return exit(ExitNotFound, "there is no schedule %q; tasq schedules lists them", args[0])
+					}
+					return a.showSchedule(ctx, r, i)
+				}
+				list, err := schedules.List(ctx, oneView{r})
+				if err != nil {
+					return err
+				}
+				return a.listSchedules(ctx, r, list)
+			})
+		}),
+	}
+}
+
+// scheduleRow is the JSON form of a schedule.
+type scheduleRow struct {
+	Name     string             `json:"name"`
+	Spec     string             `json:"spec"`
+	Zone     string             `json:"zone"`
+	State    string             `json:"state"`
+	Overlap  string             `json:"overlap"`
+	CatchUp  string             `json:"catch_up"`
+	Starts   string             `json:"starts"`
+	Input    any                `json:"input,omitempty"`
+	Case     workitem.CaseID    `json:"case"`
+	Declared bool               `json:"declared"` // by a program
+	Last     []time.Time        `json:"last"`     // ticks
+	Next     []time.Time        `json:"next"`
+	Waiting  []time.Time        `json:"waiting,omitempty"`
+	Latest   *schedules.Latest  `json:"latest,omitempty"`
+	Outcome  string             `json:"outcome,omitempty"`
+	Failure  *workitem.Failure  `json:"failure,omitempty"`
+	Skipped  int                `json:"skipped,omitempty"`
+	Missed   int                `json:"missed,omitempty"`
+	Overdue  time.Time          `json:"overdue_since,omitzero"`
+	Changes  []schedules.Change `json:"changes,omitempty"`
+}
+
+const someTimes = 5 // last and next ticks that are shown
+
+func rowOfSchedule(ctx context.Context, r store.Reader, i *schedules.Info) (scheduleRow, error) {
+	outcome, failure, err := i.Outcome(ctx, r)
+	s := i.Schedule
+	row := scheduleRow{Name: s.Name, Spec: s.Cron, Zone: s.Zone, State: i.Word(now()), Overlap: s.Overlap.String(),
+		CatchUp: s.CatchUp.String(), Starts: i.Start.Workflow, Input: i.Start.Payload, Case: i.Case, Declared: i.Declared != "",
+		Last: i.Past(now(), someTimes), Next: i.Next(now(), someTimes), Waiting: i.Waiting, Latest: i.Latest, Outcome: outcome,
+		Failure: failure, Skipped: i.Skipped, Missed: i.Missed, Overdue: i.Overdue(now(), overdueAfter), Changes: i.Changes}
+	if s.Every != 0 {
+		row.Spec = "every " + printable.Duration(s.Every)
+	}
+	if row.Zone == "" {
+		row.Zone = "UTC"
+	}
+	return row, err
+}
+
+func (a *app) listSchedules(ctx context.Context, r store.Reader, list []*schedules.Info) error {
+	t := a.table("NAME", "SPEC", "ZONE", "STATE", "LATEST", "OUTCOME", "NEXT")
+	for _, i := range list {
+		row, err := rowOfSchedule(ctx, r, i)
+		if err == nil && a.output == "json" {
+			err = a.object(row)
+		}
+		if err != nil {
+			return err
+		}
+		latest, next := "", ""
+		if i.Latest != nil {
+			latest = i.Latest.Tick.In(zoneOf(i)).Format(minutes)
+		}
+		if len(row.Next) > 0 && !i.Schedule.Paused {
+			next = row.Next[0].Format(minutes)
+		}
+		t.add(row.Name, row.Spec, row.Zone, row.State, latest, row.Outcome, next)
+	}
+	if a.output == "json" {
+		return nil
+	}
+	return t.flush()
+}
+
+// minutes is how the times of schedules are shown in a list.
+const minutes = "2006-01-02 15:04"
+
+func zoneOf(i *schedules.Info) *time.Location {
+	table, err := i.Schedule.Compile()
+	if err != nil {
+		return time.UTC
+	}
+	return table.Next(i.Last).Location()
+}
+
+// showSchedule shows all of a schedule.
+func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Info) error {
+	row, err := rowOfSchedule(ctx, r, i)
+	if err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.object(row)
+	}
+	if err := a.say("schedule %s: %s in %s, starts %s, %s; overlap %s, catch-up %s; case %s", row.Name, row.Spec, row.Zone, row.Starts,
+		row.State, row.Overlap, row.CatchUp, row.Case); err != nil {
+		return err
+	}
+	if l := row.Latest; l != nil {
+		if err := a.say("latest: tick %s %s %s", l.Tick.In(zoneOf(i)).Format(time.RFC3339), row.Outcome, failed(row.Failure)); err != nil {
+			return err
+		}
+	}
+	for _, part := range []struct {
+		word  string
+		ticks []time.Time
+	}{{"last", row.Last}, {"next", row.Next}, {"waits", row.Waiting}} {
+		for _, tick := range part.ticks {
+			if err := a.say("%s: %s", part.word, tick.Format("Mon 2006-01-02 15:04:05 MST")); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range row.Changes {
+		at := printable.Time(c.At)
+		if c.At.IsZero() {
+			at = "at the beginning"
+		}
+		if err := a.say("%s: %s by %s %s", at, c.What, c.By, c.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withSchedules adds the workflow of schedules to the code that this process has, for a command on a schedule alone: an engine
+// that has it does the ticks that are due.
+func (a *app) withSchedules(code []*workflow.Definition, c workflow.Command) []*workflow.Definition {
+	if c.Workflow != schedules.Name {
+		return code
+	}
+	return append(code, schedules.New(engine.Code).Untyped())
+}
