@@ -22,16 +22,26 @@ type Commander interface {
 // Add adds a schedule at run time. One of its name that is there is changed to it: its pause and what runs stay. The result has
 // its present case. The error wraps schedule.ErrInvalid, or says what is wrong with the command.
 func Add(ctx context.Context, e Commander, s workflow.Scheduled, opts ...workflow.Option) (workflow.Result, error) {
-	return add(ctx, e, s, "", opts)
+	return add(ctx, e, s, "", nil, opts)
 }
 
-// add adds or changes a schedule; declared is the hash of what a program declares.
-func add(ctx context.Context, e Commander, s workflow.Scheduled, declared string, opts []workflow.Option) (workflow.Result, error) {
+// add adds or changes a schedule. A program that declares it gives the hash of that, and the case that it has read.
+func add(
+	ctx context.Context, e Commander, s workflow.Scheduled, declared string, known *Info, opts []workflow.Option,
+) (workflow.Result, error) {
 	if err := s.Check(); err != nil {
 		return workflow.Result{}, err
 	}
+	read := declared != ""
 	return attempt(func() (workflow.Result, error) {
-		c, err := AddCommand(ctx, e, s, opts...)
+		if !read {
+			var err error
+			if known, err = find(ctx, e, s.Schedule.Name); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return workflow.Result{}, err
+			}
+		}
+		read = false // it was not the present one any more if this is done again
+		c, err := addTo(known, s, opts)
 		if err != nil {
 			return workflow.Result{}, err
 		}
@@ -59,13 +69,18 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 	if err := s.Check(); err != nil {
 		return workflow.Command{}, err
 	}
-	s.Start.Fingerprint = "" // ticks start what the engine has then
 	found, err := find(ctx, v, s.Schedule.Name)
-	switch {
-	case err == nil && found.live():
-		return command(found, request{Do: doUpdate, Update: &s}, opts)
-	case err != nil && !errors.Is(err, store.ErrNotFound):
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return workflow.Command{}, err
+	}
+	return addTo(found, s, opts)
+}
+
+// addTo makes the command that adds a schedule, or changes the one that was found; nil if there is none.
+func addTo(found *Info, s workflow.Scheduled, opts []workflow.Option) (workflow.Command, error) {
+	s.Start.Fingerprint = "" // ticks start what the engine has then
+	if found != nil && found.live() {
+		return command(found, request{Do: doUpdate, Update: &s}, opts)
 	}
 	return first(s, found, opts)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -29,14 +30,17 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 	s.engine = e
 	s.mu.Unlock()
 	var r Report
-	stored, err := List(ctx, e)
-	if err != nil {
-		return r, fmt.Errorf("read the schedules: %w", err)
-	}
-	known := make(map[string]*Info, len(stored))
-	for _, i := range stored {
+	known := make(map[string]*Info)
+	for i, err := range all(ctx, e, store.CaseFilter{}) { // the latest case of each is the last one
+		if err != nil {
+			return r, fmt.Errorf("read the schedules: %w", err)
+		}
 		known[i.Schedule.Name] = i
-		s.watch(i.Case, &i.State)
+	}
+	for _, i := range known {
+		if i.live() {
+			s.watch(i.Case, &i.State)
+		}
 	}
 	changed, err := s.compare(known, &r)
 	if err != nil {
@@ -48,7 +52,7 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, errs[n] = add(ctx, e, d, hashOf(d), []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
+			_, errs[n] = add(ctx, e, d, hashOf(d), known[d.Schedule.Name], []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
 		})
 	}
 	wg.Wait()
@@ -66,7 +70,7 @@ func (s *Schedules) compare(known map[string]*Info, r *Report) (changed []workfl
 		declared[name] = true
 		err = errors.Join(err, d.Check())
 		switch there := known[name]; {
-		case there == nil:
+		case there == nil || !there.live():
 			r.Added = append(r.Added, name)
 		case there.Declared != hashOf(d):
 			r.Updated = append(r.Updated, name)
@@ -76,7 +80,7 @@ func (s *Schedules) compare(known map[string]*Info, r *Report) (changed []workfl
 		changed = append(changed, d)
 	}
 	for name, there := range known {
-		if there.Declared != "" && !declared[name] {
+		if there.live() && there.Declared != "" && !declared[name] {
 			r.Vanished = append(r.Vanished, name)
 		}
 	}

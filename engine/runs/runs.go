@@ -1,0 +1,179 @@
+// Package runs starts many runs in one call, and waits for many of them.
+//
+//	handles, err := runs.Start(ctx, e, send, mails, nil)
+//	receipts, err := runs.All(ctx, e, handles...)
+//
+// [Map] does both for inputs without end, with a bound on how many are under way.
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Batch is how many runs one transaction of [Start] begins.
+const Batch = 5000
+
+// Start starts a run of a function for each input, a commit for each [Batch] of them. The options of a run are those that the
+// function makes for its input, such as a key; nil makes none. The handles are in the order of the inputs. If one of them is
+// refused, none of its batch is started, and the handles are those of the batches before it; the error names the input by its
+// place, from 0, and wraps the reason.
+func Start[In, Out any](
+	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
+) ([]builder.Run[Out], error) {
+	started := make([]builder.Run[Out], 0, len(inputs))
+	for len(started) < len(inputs) {
+		first := len(started)
+		batch := inputs[first:min(first+Batch, len(inputs))]
+		fresh := make([]builder.Run[Out], 0, len(batch))
+		err := e.Update(ctx, func(tx *engine.Tx) error {
+			for i, in := range batch {
+				var opts []workflow.Option
+				if options != nil {
+					opts = options(in)
+				}
+				run, err := f.Run(ctx, tx, in, opts...)
+				if err != nil {
+					return fmt.Errorf("input %d: %w", first+i, err)
+				}
+				fresh = append(fresh, run)
+			}
+			return nil
+		})
+		if err != nil {
+			return started, err
+		}
+		started = append(started, fresh...)
+	}
+	return started, nil
+}
+
+// All waits until every run has ended, and returns what they gave, in their order. A run that has no result leaves the zero value;
+// the error joins the reasons, each with the place of its run, from 0.
+func All[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) ([]Out, error) {
+	results := make([]Out, len(handles))
+	var errs []error
+	for i, h := range handles {
+		out, err := h.Result(ctx, e)
+		if ctx.Err() != nil && err != nil {
+			return results, errors.Join(append(errs, err)...)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("run %d: %w", i, err))
+		}
+		results[i] = out
+	}
+	return results, errors.Join(errs...)
+}
+
+// ended is how one of several runs ended.
+type ended[Out any] struct {
+	place int
+	out   Out
+	err   error
+}
+
+// Race returns the result of the run that ends first, however it ends, with its place, from 0. The others go on. Without runs, and
+// if the context ends, the place is -1.
+func Race[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) (place int, out Out, err error) {
+	return first(ctx, e, handles, func(error) bool { return true })
+}
+
+// First returns the result of the run that completes first, with its place, from 0. The others go on. If none completes, the place
+// is -1, and the error joins the reasons.
+func First[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) (place int, out Out, err error) {
+	return first(ctx, e, handles, func(err error) bool { return err == nil })
+}
+
+var errNoRuns = errors.New("there are no runs to wait for")
+
+func first[Out any](
+	ctx context.Context, e builder.Waiter, handles []builder.Run[Out], counts func(error) bool,
+) (int, Out, error) {
+	var none Out
+	if len(handles) == 0 {
+		return -1, none, errNoRuns
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan ended[Out], len(handles))
+	for i, h := range handles {
+		go func() {
+			out, err := h.Result(waiting, e)
+			ends <- ended[Out]{i, out, err}
+		}()
+	}
+	var errs []error
+	for range handles {
+		end := <-ends
+		if ctx.Err() != nil && errors.Is(end.err, ctx.Err()) {
+			return -1, none, end.err
+		}
+		if counts(end.err) {
+			return end.place, end.out, end.err
+		}
+		errs = append(errs, fmt.Errorf("run %d: %w", end.place, end.err))
+	}
+	return -1, none, errors.Join(errs...)
+}
+
+// Progress is how far a [Map] is.
+type Progress struct{ Started, Done, Failed int }
+
+// Map runs a function for each input, at most so many at a time, and yields the results in the order of the inputs, each with
+// the error of its run. It reads an input when there is room for its run, so there may be any number of them. progress is called
+// after each result; it may be nil. If the loop ends early, what was started goes on. atOnce is at least 1. A run that cannot
+// be started ends it, after the results of those before.
+func Map[In, Out any](
+	ctx context.Context, e interface {
+		builder.Runs
+		builder.Waiter
+	}, f *builder.FuncRef[In, Out], inputs iter.Seq[In], atOnce int, progress func(Progress),
+) iter.Seq2[Out, error] {
+	return func(yield func(Out, error) bool) {
+		next, stop := iter.Pull(inputs)
+		defer stop()
+		var p Progress
+		var failed error
+		pending := make([]builder.Run[Out], 0, max(atOnce, 1))
+		for more := true; ; {
+			for more && len(pending) < max(atOnce, 1) {
+				in, ok := next()
+				if more = ok; !more {
+					break
+				}
+				run, err := f.Run(ctx, e, in)
+				if err != nil {
+					more, failed = false, fmt.Errorf("input %d: %w", p.Started, err)
+					break
+				}
+				pending = append(pending, run)
+				p.Started++
+			}
+			if len(pending) == 0 {
+				break
+			}
+			out, err := pending[0].Result(ctx, e)
+			pending = append(pending[:0], pending[1:]...)
+			if p.Done++; err != nil {
+				p.Failed++
+			}
+			if progress != nil {
+				progress(p)
+			}
+			if !yield(out, err) || ctx.Err() != nil {
+				return
+			}
+		}
+		if failed != nil {
+			var none Out
+			yield(none, failed)
+		}
+	}
+}
