@@ -33,6 +33,7 @@ func Start[In, Out any](
 		batch := inputs[first:min(first+Batch, len(inputs))]
 		fresh := make([]builder.Run[Out], 0, len(batch))
 		err := e.Update(ctx, func(tx *engine.Tx) error {
+			fresh = fresh[:0]
 			for i, in := range batch {
 				var opts []workflow.Option
 				if options != nil {
@@ -45,7 +46,7 @@ func Start[In, Out any](
 				fresh = append(fresh, run)
 			}
 			return nil
-		})
+		}, engine.Repeatable())
 		if err != nil {
 			return started, err
 		}
