@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/dispatch"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/fleet"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
@@ -74,6 +75,7 @@ type Engine struct {
 	notifier *notify.Notifier
 	topics   *notify.Topics
 	cleaner  *retention.Cleaner
+	fleet    *fleet.Member   // nil if no other engine can have the store open
 	mailbox  *mailbox.Poller // nil if the store has none
 
 	close   sync.Once
@@ -112,7 +114,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
 	}
-	s, err := o.Open(ctx, store.Options{Now: e.now, Logger: cfg.Logger})
+	s, err := o.Open(ctx, store.Options{Now: e.now, Logger: cfg.Logger, Shared: true})
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
@@ -151,7 +153,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 		return fmt.Errorf("find who waits for topics: %w", err)
 	}
 	e.writer.Start()
-	if err := e.dispatch.Recover(ctx); err != nil {
+	if err := e.recoverJobs(ctx); err != nil {
 		e.endAll()
 		return fmt.Errorf("take up the jobs: %w", err)
 	}
@@ -161,6 +163,9 @@ func (e *Engine) prepare(ctx context.Context) error {
 	}
 	e.dispatch.Start()
 	e.cleaner.Start(e.ctx)
+	if e.fleet != nil {
+		e.fleet.Start(e.ctx)
+	}
 	e.startMailbox()
 	return nil
 }
@@ -178,6 +183,7 @@ func (e *Engine) assemble() {
 		Store: e.store, Definitions: e.definitions, IDs: e.ids, Now: e.now, Faults: e.faults,
 		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.cfg.Random, root) },
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
+		Shared: e.isShared(), Holder: holder{e},
 		RootEnded: e.commands.RootEnded, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
 		Recovered: func() { e.dispatch.TryAgain() },
 	})
@@ -185,11 +191,12 @@ func (e *Engine) assemble() {
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
 		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
 		Limits: e.limits, Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
-		MaxPayload: e.cfg.MaxPayload, Active: e.active.add,
+		MaxPayload: e.cfg.MaxPayload, Active: e.active.add, Hungry: e.hungry(),
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})
 	e.writer.Extend(e.dispatch)
 	e.writer.Observe(e.dispatch, e.notifier, e.topics, e.cleaner)
+	e.joinFleet()
 }
 
 // retrier tries commands of the engine's own again.
@@ -315,6 +322,9 @@ func (e *Engine) endAll() {
 func (e *Engine) waitForOwn() {
 	if e.mailbox != nil {
 		e.mailbox.Wait()
+	}
+	if e.fleet != nil {
+		e.fleet.Wait()
 	}
 	e.cleaner.Wait()
 }

@@ -58,6 +58,9 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 	}
 	return func() error {
 		err := done()
+		if errors.Is(err, errAnswered) {
+			return nil
+		}
 		if errors.Is(err, store.ErrUndone) && !fault.Is(err) {
 			err = x.e.refuseAlone(ctx, left, err)
 		}
@@ -69,7 +72,7 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 // database knows: a program that has it may come.
 func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
-	if err != nil || c.Kind != workflow.KindStart || !c.WaitForOwner || x.e.definitions.Named(c.Workflow) != nil {
+	if err != nil || c.Kind != workflow.KindStart || x.e.definitions.Named(c.Workflow) != nil || !c.WaitForOwner && x.e.fleet == nil {
 		return false, nil // if it cannot be decoded, it is refused
 	}
 	var stored []*store.Definition
@@ -77,7 +80,9 @@ func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 		stored, err = r.Definitions(ctx)
 		return err
 	})
-	return slices.ContainsFunc(stored, func(d *store.Definition) bool { return d.Name == c.Workflow }), err
+	return slices.ContainsFunc(stored, func(d *store.Definition) bool {
+		return d.Name == c.Workflow && (c.WaitForOwner || x.e.elsewhere(ctx, d.Fingerprint))
+	}), err
 }
 
 // refuseAlone answers a command whose own transaction is gone, and its answer with it.
@@ -88,15 +93,24 @@ func (e *Engine) refuseAlone(ctx context.Context, left store.Request, cause erro
 // refuse answers a command with an error.
 func (e *Engine) refuse(tx *commit.Tx, left store.Request, cause error) error {
 	e.log.Info("a command of another process was refused", "request", left.ID, "error", cause)
-	return tx.Store().Reply(tx.Context(), left.ID, store.Answer{Code: Code(cause), Error: cause.Error()})
+	err := tx.Store().Reply(tx.Context(), left.ID, store.Answer{Code: Code(cause), Error: cause.Error()})
+	if errors.Is(err, ErrNotFound) && e.fleet != nil {
+		return errAnswered
+	}
+	return err
 }
+
+// errAnswered undoes a command that another engine has executed meanwhile.
+var errAnswered = errors.New("another engine has answered the command")
 
 // serve executes a command that was left, and records the answer in the same transaction: so it is executed once, whatever fails. A
 // command that is refused undoes itself alone. One that only another program can execute is refused too, or stays if it is to.
 func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
 	c, err := workflow.Decode(left.Command)
 	if err == nil {
-		if err = e.commands.NotLoaded(tx, &c); err != nil && c.WaitForOwner {
+		var lacks *NotLoadedError
+		err = e.commands.NotLoaded(tx, &c)
+		if errors.As(err, &lacks) && (c.WaitForOwner || e.elsewhere(tx.Context(), lacks.Fingerprint)) {
 			tx.Rollback()
 			return nil
 		}
@@ -118,5 +132,8 @@ func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
 		tx.Rollback()
 		return e.refuse(tx, left, err)
 	}
-	return tx.Store().Reply(tx.Context(), left.ID, store.Answer{Result: result})
+	if err := tx.Store().Reply(tx.Context(), left.ID, store.Answer{Result: result}); !errors.Is(err, ErrNotFound) || e.fleet == nil {
+		return err
+	}
+	return errAnswered
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -56,4 +58,83 @@ type SharedTx interface {
 
 	// Waiting lists the root cases with a step that waits for a topic, in the order of their ids.
 	Waiting(ctx context.Context, topic string) ([]workitem.CaseID, error)
+}
+
+// ErrFenced says that another engine declared this one dead, because it gave no sign of life. Nothing that was under way has happened.
+// The store has joined anew under a fresh number; the jobs that it held are free for any engine.
+var ErrFenced = errors.New("another engine declared this one dead, since it gave no sign of life")
+
+// Fleet is a store that several engines have open at once, if it was opened with [Options.Shared]. Its transactions are [SharedTx].
+// Its methods are safe for concurrent use.
+type Fleet interface {
+	// Shared reports whether the store was opened so.
+	Shared() bool
+
+	// Announce says which definitions this engine has, by their fingerprints: it takes jobs of no other ones.
+	Announce(ctx context.Context, prints []string) error
+
+	// Knows reports whether a live engine has the definition with a fingerprint.
+	Knows(ctx context.Context, fingerprint string) (bool, error)
+
+	// Take makes jobs this engine's that no engine holds, the most urgent first, and returns them. A running one was that of an engine
+	// that died.
+	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
+
+	// Tick gives a sign of life, frees the jobs of engines that have died, and reports what an engine has to know. The error wraps
+	// ErrFenced, once, if this engine was declared dead since the call before.
+	Tick(ctx context.Context, s Standing) (News, error)
+
+	// Hints tells of changes before the next Tick does. A hint may be lost. The channel is closed with the store.
+	Hints() <-chan Hint
+}
+
+// TakeFilter says which jobs an engine can do: all of the definitions that it has announced but for those given. Jobs that need no
+// worker, such as timers, are not concerned by their queue.
+type TakeFilter struct {
+	Only    []string // the only queues that this engine works; nil for all
+	Without []string // queues that have no worker free
+	Max     int      // how many jobs at most
+}
+
+// Standing is what an engine does.
+type Standing struct {
+	Busy  bool                      // it wants to hear of changes soon
+	Roots map[workitem.CaseID]int64 // root cases that it has to know the changes of, with the last position that it knows
+	Clock time.Time                 // what time it is for the engine
+}
+
+// News is what has happened.
+type News struct {
+	Changed []workitem.CaseID // of the roots of the Standing
+	Head    int64             // position of the last entry of the journal
+	Free    bool              // there are jobs that no engine holds
+	Died    int               // how many engines were found dead
+	Others  int               // how many other engines are live
+	Skew    time.Duration     // by how much the engine's clock is ahead of the server's
+	Next    time.Duration     // when the next Tick is due
+}
+
+// Hint is what another engine did.
+type Hint struct {
+	Roots []workitem.CaseID // root cases that it changed
+	Free  bool              // it left jobs for others, or it is to be found out whether it did
+}
+
+// Members lists the engines that have a store open, also for one that was opened for reading only.
+type Members interface {
+	Members(ctx context.Context) ([]Member, error)
+}
+
+// Member is an engine that has a store open.
+type Member struct {
+	ID          int64
+	Name        string        // host and process
+	Joined      time.Time     // by the server's clock
+	Silent      time.Duration // since its last sign of life
+	Pace        time.Duration // how often it gives one
+	Busy        bool
+	Skew        time.Duration // by how much its clock is ahead of the server's
+	Held        int64         // live jobs that it does when they are due
+	Running     int64         // of them, those with a worker
+	Definitions int           // how many it has
 }

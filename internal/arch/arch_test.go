@@ -43,7 +43,8 @@ var layers = map[string]int{
 	"internal/story":     4,
 	"internal/integrity": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/registry": 6,
 
-	"engine/internal/admission": 7, "engine/internal/mailbox": 7, "engine/internal/notify": 7, "engine/internal/retention": 7, "engine/internal/commit": 7,
+	"engine/internal/admission": 7, "engine/internal/mailbox": 7, "engine/internal/fleet": 7, "engine/internal/notify": 7,
+	"engine/internal/retention": 7, "engine/internal/commit": 7,
 
 	"engine/bulk": 7, "engine/schedules": 7, "engine/internal/command": 8, "engine/internal/dispatch": 8,
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
@@ -35,16 +36,23 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 			return err
 		}
 		host, _ := os.Hostname()
-		err := c.each("INSERT INTO @.processes (name, state, reads, token, pid, joined) VALUES ($1, 'live', $2, $3, pg_backend_pid(), now()) "+
-			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, s.presence.token}, func(r *tables.Row) error {
+		prints := []string{}
+		if known := s.prints.Load(); known != nil {
+			prints = *known
+		}
+		err := c.each("INSERT INTO @.processes (name, state, reads, prints, token, pid, joined) VALUES ($1, 'live', $2, $3, $4, pg_backend_pid(), now()) "+
+			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, prints, s.presence.token}, func(r *tables.Row) error {
 			s.self, s.epoch, s.pid = r.Number(), r.Number(), c.pg.PgConn().PID()
 			return r.Err
 		})
 		if err != nil {
 			return err
 		}
-		_, err = c.run("INSERT INTO @.pulses (process, beat, pace, busy) VALUES ($1, clock_timestamp(), '1s', true)", s.self)
-		return err
+		s.number.Store(s.self)
+		if _, err = c.run("INSERT INTO @.pulses (process, beat, pace, busy) VALUES ($1, clock_timestamp(), '1s', true)", s.self); err != nil {
+			return err
+		}
+		return notify(c, s.self, "f", "") // the others count this engine
 	})
 }
 
@@ -66,9 +74,12 @@ func (s *Store) bury(ctx context.Context, c *conn, gone string) error {
 	return nil
 }
 
-// leave gives everything free that this engine holds.
+// leave gives everything free that this engine holds, and tells the others.
 func (s *Store) leave(ctx context.Context) error {
 	return s.w.transaction(ctx, func() error {
+		if err := notify(s.w, s.self, "f", ""); err != nil {
+			return err
+		}
 		_, err := s.w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
 		if err == nil {
 			err = s.bury(ctx, s.w, "false")
@@ -97,7 +108,9 @@ func (s *Store) rejoin(ctx context.Context) error {
 	if err == nil {
 		s.w = w
 		if !live {
-			err = s.fencedOut(errors.New("its row in the table processes is not live"))
+			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
+				err = nil // nothing was under way, and it has joined anew
+			}
 		}
 		return err
 	}
@@ -114,5 +127,15 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	return live, err
 }
 
-// fencedOut is the error of an engine that another one declared dead.
-func (s *Store) fencedOut(err error) error { return s.db.taken(err) }
+// fencedOut is the error of an engine that another one declared dead. One that shares the database joins anew.
+func (s *Store) fencedOut(err error) error {
+	if !s.shared {
+		return s.db.taken(errors.Join(errNoSign, err))
+	}
+	s.log.Warn("this engine was declared dead, since it gave no sign of life; it joins anew", "database", s.db.name, "engine", s.self)
+	if err := s.join(context.Background(), s.w); err != nil {
+		return s.db.at("%w: %w, and it could not join anew: %w", store.ErrUnavailable, store.ErrFenced, err)
+	}
+	s.hints.send(store.Hint{Free: true})
+	return s.db.at("%w", &store.StaleError{Err: store.ErrFenced})
+}

@@ -65,7 +65,7 @@ type opener struct {
 
 // Open keeps cases in a PostgreSQL database, named by a connection string: "postgres://user@host/database", or in the form
 // of keywords and values. The tables are made if they are not there. Opening returns an error that wraps [store.ErrOwned]
-// while another engine has the schema open; [store.ErrNewer] if a newer version of Tasq made the tables; or
+// while an engine has the schema open that does not share it, see [Alone]; [store.ErrNewer] if a newer version of Tasq made the tables; or
 // [store.ErrUnavailable] if the server cannot be reached.
 //
 // With Options.ReadOnly the database is read beside an engine that has it open.
@@ -114,6 +114,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 		return nil, err
 	}
 	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone}
+	s.hints = newHints(s)
 	if s.now == nil {
 		s.now = time.Now
 	}

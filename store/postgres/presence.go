@@ -17,8 +17,9 @@ import (
 // connection, so with the process; an engine that lost the connection takes the lock again, if no other one has.
 type presence struct {
 	s        *Store
-	token    int64       // names the lock by which others see that this engine is there
-	left     atomic.Bool // a command may have been left
+	pid      atomic.Uint32 // of the server's process
+	token    int64         // names the lock by which others see that this engine is there
+	left     atomic.Bool   // a command may have been left
 	cancel   context.CancelFunc
 	done     chan struct{}
 	c        *conn        // the goroutine's own, once that runs
@@ -55,6 +56,7 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 	if err := p.lock(ctx, c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	p.pid.Store(c.pg.PgConn().PID())
 	return c, nil
 }
 
@@ -115,8 +117,10 @@ func owner(c *conn) string {
 func (p *presence) listen(ctx context.Context) {
 	defer close(p.done)
 	for {
-		_, err := p.c.pg.WaitForNotification(ctx)
+		n, err := p.c.pg.WaitForNotification(ctx)
 		switch {
+		case err == nil && n.Payload != "":
+			p.s.hints.take(n.Payload)
 		case err == nil:
 			p.left.Store(true)
 		case ctx.Err() != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
@@ -39,6 +40,13 @@ type Store struct {
 	closed   bool
 	lost     error // why the database is not this store's any more
 
+	prints atomic.Pointer[[]string] // the fingerprints of this engine's definitions
+	number atomic.Int64             // self, for the goroutine that listens
+	others atomic.Int64             // how many other engines there were at the last Tick
+	hints  *hints
+	sideMu sync.Mutex // guards the side; taken after mu
+	side   side
+
 	appended tables.Appended // memory for the next update
 	buf      []byte
 }
@@ -69,6 +77,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		return s.lose(s.db.explain(err))
 	}
 	committed = true
+	s.hints.committed(tx)
 	return nil
 }
 
@@ -209,13 +218,49 @@ func (s *Store) Kill() error {
 	if s.closed {
 		return nil
 	}
-	return s.shut((*conn).cut)
+	pids := s.pids()
+	err := s.shut((*conn).cut)
+	return errors.Join(err, s.awaitEnd(pids))
+}
+
+// pids are those of the server's processes for the connections that this engine is known by.
+func (s *Store) pids() []int32 {
+	pids := []int32{int32(s.pid)}
+	if s.presence != nil {
+		pids = append(pids, int32(s.presence.pid.Load()))
+	}
+	return pids
+}
+
+// awaitEnd waits until the server has noticed that connections were cut, which it does within milliseconds.
+func (s *Store) awaitEnd(pids []int32) error {
+	c, err := s.db.connect(context.Background(), "")
+	if err != nil {
+		return nil // the server is gone, too
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for range 2000 {
+		_, there, err := c.number("SELECT 1 FROM pg_stat_activity WHERE pid = ANY ($1) LIMIT 1", pids)
+		if err != nil || !there {
+			break
+		}
+		<-again.C
+	}
+	return c.close()
 }
 
 // shut lets go of everything. The lock is given free last.
 func (s *Store) shut(how func(*conn) error) error {
 	s.closed = true
+	s.hints.close()
 	errs := []error{s.readers.Close()}
+	s.sideMu.Lock()
+	s.side.over = true
+	if s.side.c != nil && !s.side.c.gone() {
+		errs = append(errs, how(s.side.c))
+	}
+	s.sideMu.Unlock()
 	if s.w != nil && !s.w.gone() {
 		errs = append(errs, how(s.w))
 	}

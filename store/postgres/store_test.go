@@ -1,7 +1,12 @@
 package postgres_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/store"
@@ -16,5 +21,29 @@ func TestStore(t *testing.T) {
 
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	storetest.RunFleet(t, func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) })
+	storetest.RunFleet(t, func(t *testing.T) store.Opener {
+		dsn := pgtest.Database(t)
+		return fenced{postgres.Open(dsn), dsn}
+	})
+}
+
+// fenced is an Opener by which a test has another process declare all engines dead.
+type fenced struct {
+	store.Opener
+	dsn string
+}
+
+// Fence declares all engines dead, as another one would.
+func (f fenced) Fence(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, f.dsn)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "UPDATE tasq.processes SET state = 'dead'")
+	return errors.Join(err, c.Close(ctx))
+}
+
+// Leave lets another process leave a command.
+func (f fenced) Leave(ctx context.Context, command json.RawMessage) error {
+	return postgres.Leave(ctx, f.dsn, command)
 }

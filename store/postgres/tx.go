@@ -138,6 +138,7 @@ func (tx *transaction) rollback() {
 	if !tx.begun || tx.w.gone() {
 		return
 	}
+	tx.begun = false
 	if err := tx.w.exec(context.Background(), "ROLLBACK"); err != nil {
 		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
 			"error", err)

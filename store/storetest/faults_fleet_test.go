@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
@@ -56,9 +57,43 @@ func (tx remembering) Load(ctx context.Context, root workitem.CaseID) (*state.Tr
 // sharing is a store on a server whose transactions, or outcomes, are faulty.
 type sharing struct {
 	store.Store
+	store.Fleet
+	dsn     string
 	tx      func(sharedTx) store.Tx
 	outcome func(error) error
+	take    func([]*state.Job) []*state.Job
+	tick    func(store.News, error) (store.News, error)
+	close   func(store.Store) error
 }
+
+// Take implements store.Fleet.
+func (s *sharing) Take(ctx context.Context, f store.TakeFilter) ([]*state.Job, error) {
+	jobs, err := s.Fleet.Take(ctx, f)
+	if s.take != nil {
+		jobs = s.take(jobs)
+	}
+	return jobs, err
+}
+
+// Tick implements store.Fleet.
+func (s *sharing) Tick(ctx context.Context, on store.Standing) (store.News, error) {
+	news, err := s.Fleet.Tick(ctx, on)
+	if s.tick != nil {
+		return s.tick(news, err)
+	}
+	return news, err
+}
+
+// Close implements store.Store.
+func (s *sharing) Close() error {
+	if s.close != nil {
+		return s.close(s.Store)
+	}
+	return s.Store.Close()
+}
+
+// Kill implements store.Killer.
+func (s *sharing) Kill() error { return s.Store.(store.Killer).Kill() }
 
 // Update implements store.Store.
 func (s *sharing) Update(ctx context.Context, f func(store.Tx) error) error {
@@ -85,9 +120,19 @@ func (o sharingOpener) Open(ctx context.Context, opts store.Options) (store.Stor
 	if err != nil {
 		return nil, err
 	}
-	faulty := &sharing{Store: s}
+	faulty := &sharing{Store: s, Fleet: s.(store.Fleet), dsn: o.dsn}
 	o.wrap(faulty)
 	return faulty, nil
+}
+
+// Fence declares all engines dead.
+func (o sharingOpener) Fence(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, o.dsn)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "UPDATE tasq.processes SET state = 'dead'")
+	return errors.Join(err, c.Close(ctx))
 }
 
 // Leave lets another process leave a command.
@@ -132,6 +177,47 @@ var fleetFaults = []struct {
 	{"locks nothing", "lock", transactions(func(tx sharedTx) store.Tx { return unlocked{tx} })},
 	{"expects nothing", "removed", transactions(func(tx sharedTx) store.Tx { return expectsNothing{tx} })},
 	{"acknowledges what is stale", "replied-once", acknowledges},
+	{"gives a job out twice", "take", func(s *sharing) {
+		var all []*state.Job
+		s.take = func(jobs []*state.Job) []*state.Job {
+			all = append(all, jobs...)
+			return all
+		}
+	}},
+	{"ends as if it were killed", "leave", func(s *sharing) {
+		s.close = func(s store.Store) error { return s.(store.Killer).Kill() }
+	}},
+	{"does not say that it was fenced", "fenced", func(s *sharing) {
+		s.tick = func(n store.News, err error) (store.News, error) {
+			if errors.Is(err, store.ErrFenced) {
+				err = nil
+			}
+			return n, err
+		}
+	}},
+	{"says each time that it was fenced", "fenced", func(s *sharing) {
+		fenced := false
+		s.tick = func(n store.News, err error) (store.News, error) {
+			if fenced = fenced || errors.Is(err, store.ErrFenced); fenced {
+				err = store.ErrFenced
+			}
+			return n, err
+		}
+	}},
+	{"frees jobs without their state", "adopt", func(s *sharing) {
+		s.take = func(jobs []*state.Job) []*state.Job {
+			for _, j := range jobs {
+				j.State = state.JobPending
+			}
+			return jobs
+		}
+	}},
+	{"does not name what has changed", "news", func(s *sharing) {
+		s.tick = func(n store.News, err error) (store.News, error) {
+			n.Changed = nil
+			return n, err
+		}
+	}},
 }
 
 // Every fault of a store that several engines have open is reported by the rule that it breaks, and every rule reports one.

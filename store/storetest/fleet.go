@@ -51,6 +51,12 @@ var fleetRules = []fleetRule{
 	{"lock", "While a root case is locked, no other store commits to it, and what was loaded since stays the newest.", lock},
 	{"removed", "A root case that another store has removed is stale, and is not found again.", removedElsewhere},
 	{"replied-once", "A request that another store has replied to is stale, and is not listed any more.", repliedOnce},
+	{"take", "A job that a store offers is taken by one store, once, of the definitions and queues that it names, the most urgent first; " +
+		"other jobs stay with the store that made them.", takeOnce},
+	{"leave", "What a store holds is free when it is closed.", leaveFree},
+	{"fenced", "A store that was declared dead commits nothing; it is told so once, and goes on under a fresh number.", fencedStore},
+	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had.", adoptDead},
+	{"news", "A Tick names the root cases that have changed, and the end of the journal.", newsOfTick},
 }
 
 // shared is the transaction as one of a store that is shared.

@@ -35,7 +35,7 @@ func (x *Executor) NotLoaded(tx *commit.Tx, c *workflow.Command) error {
 	}
 	u.Tree.Each(func(c *state.Case) {
 		if err == nil && !c.State.Final() && x.o.Definitions.Definition(c.Fingerprint) == nil {
-			err = &kernel.NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
+			err = &kernel.NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint}
 		}
 	})
 	return err

@@ -274,6 +274,10 @@ func (tx *Tx) try(run func(*Tx) error) error {
 
 // publish reports what a committed request did to the observers.
 func (w *Writer) publish(tx *Tx) {
+	if len(tx.offered) > 0 {
+		w.o.Holder.Offered(tx.offered)
+		defer w.o.Holder.Offered(nil)
+	}
 	for _, u := range tx.writes {
 		changes := u.changes()
 		for _, o := range w.observers {

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Extender adds to requests what can be done in the same transaction. The writer calls it once the function of a request has
@@ -26,4 +27,12 @@ type Observer interface {
 	// Committed takes the changes of a command in their order, with the tree as they have left it. The tree is the writer's: it is
 	// read during the call and not kept.
 	Committed(tree *state.Tree, changes []state.Change)
+}
+
+// Holder decides which of the jobs that a command opens or moves are left for other engines. Its methods are called by the writer.
+type Holder interface {
+	// Offers reports whether a job that waits to be done is left for any engine that can do it.
+	Offers(c *state.Case, j *state.Job) bool
+	// Offered takes the jobs that a command has left so, once it is durable and before the observers learn of it, and none after that.
+	Offered(ids []workitem.JobID)
 }

@@ -203,6 +203,7 @@ func (tx *Tx) append() error {
 	}
 	for _, u := range tx.writes {
 		tx.w.trees.appended(u)
+		tx.offer(u)
 	}
 	return nil
 }

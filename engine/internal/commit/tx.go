@@ -28,9 +28,10 @@ type Tx struct {
 	users  bool // the user's code has control, and comes back in through the gate
 	depth  int  // of callbacks that have called each other
 
-	shared store.SharedTx    // nil if no other engine has the store open
-	locks  bool              // what is opened is locked
-	opened []workitem.CaseID // if the store is shared
+	shared  store.SharedTx    // nil if no other engine has the store open
+	locks   bool              // what is opened is locked
+	opened  []workitem.CaseID // if the store is shared
+	offered []workitem.JobID  // left for other engines
 
 	savepoints []savepoint // that are under way, the outermost first
 	deferred   bool        // completion handlers are called by jobs

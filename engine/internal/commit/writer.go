@@ -38,6 +38,8 @@ type Options struct {
 
 	Shared bool // other engines may change cases, too; the transactions of the store are then [store.SharedTx]
 
+	Holder Holder // decides about jobs; nil if no other engine has the store open
+
 	// RootEnded is called in the transaction when a command has ended a root case.
 	RootEnded func(tx *Tx, u *TreeWrite) error
 	// Active counts requests that are under way: +1 as one is queued, -1 when its outcome is known.

@@ -48,6 +48,8 @@ type Options struct {
 	Owner      string // names the engine in its claims
 	MaxPayload int
 
+	// Hungry is called when a queue has a worker free and no work; nil if there are no other engines to take work from.
+	Hungry func()
 	// Active counts what is under way: +1 as work becomes due, -1 when it is done.
 	Active func(int)
 	// CallHandler calls the completion handler that a job is for, in the transaction.

@@ -38,7 +38,9 @@ type scheduler struct {
 	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
 	loops    loopGuard
 	again    [fault.Levels]retries
-	next     []entry // memory for what a turn hands out
+	offered  []workitem.JobID // left for other engines by the command that is reported
+	others   bool             // there are other engines
+	next     []entry          // memory for what a turn hands out
 	gate     *admission.Gate[entry]
 	readied  bool // the gate has put jobs back into their queues since a turn looked at them
 }
@@ -70,6 +72,8 @@ type jobQueue struct {
 	limit   int
 	running int
 	ready   entries // by priority
+
+	promised int // jobs that are due and that commands of the open batch leave here
 }
 
 // running is a job in a worker.
@@ -137,7 +141,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	for _, e := range changes {
 		switch e := e.(type) {
 		case *state.JobOpened:
-			if _, taken := s.reserved[e.Job.ID]; !taken {
+			if _, taken := s.reserved[e.Job.ID]; !taken && !s.isOffered(e.Job.ID) {
 				changed = !s.loops.holds(e.Job) && s.add(tree.Case(e.Job.Case), e.Job, false) || changed
 			}
 		case *state.CaseContinued:
@@ -155,7 +159,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			switch {
 			case e.To == state.JobPending || e.To == state.JobWaiting:
 				if c := tree.Case(e.Case); c != nil {
-					if j := c.Job(e.Job); j != nil && j.State == e.To {
+					if j := c.Job(e.Job); j != nil && j.State == e.To && !s.isOffered(e.Job) {
 						changed = s.add(c, j, false) || changed
 					}
 				}
@@ -297,6 +301,7 @@ func (s *scheduler) turn() {
 	for again := true; again; again = s.readied {
 		s.readied = false
 		for _, q := range s.queues {
+			q.promised = 0
 			next = s.handOut(q, next)
 		}
 	}
@@ -361,6 +366,8 @@ func (s *scheduler) freed(n entry, fence int64, how outcome) {
 	s.d.o.Active(-1)
 	if more {
 		s.turn()
+	} else if s.d.o.Hungry != nil {
+		s.d.o.Hungry()
 	}
 	s.d.jobs.Done()
 }

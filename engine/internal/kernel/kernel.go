@@ -256,7 +256,7 @@ func (m *Machine) definition(c *state.Case) (*workflow.Definition, error) {
 	if d := m.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
 	}
-	return nil, &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
+	return nil, &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint}
 }
 
 // NotLoadedError refuses to act on a case whose definition the engine was not opened with. It is an [ErrUnknown].
@@ -264,6 +264,8 @@ type NotLoadedError struct {
 	Case     workitem.CaseID
 	Workflow string
 	Version  string // "" for a definition without one
+
+	Fingerprint string // of the definition
 }
 
 // Error names the case, the definition, and what to do.

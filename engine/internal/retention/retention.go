@@ -129,6 +129,9 @@ func (c *Cleaner) schedule(at time.Time) {
 	}
 }
 
+// Look removes what is due now, and arranges for what will be, also of cases that another engine has ended.
+func (c *Cleaner) Look() { c.schedule(c.o.Now()) }
+
 // ring is what the alarm calls.
 func (c *Cleaner) ring() {
 	c.mu.Lock()

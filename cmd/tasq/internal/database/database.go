@@ -53,10 +53,10 @@ func (d Database) Name() string { return d.name }
 // File is the path of a SQLite file; "" for a database of a server.
 func (d Database) File() string { return d.file }
 
-// Opener opens the database for an engine.
+// Opener opens the database for this process alone.
 func (d Database) Opener() store.Opener {
 	if d.file == "" {
-		return postgres.Open(d.word)
+		return postgres.Open(d.word, postgres.Alone())
 	}
 	return sqlite.File(d.file)
 }

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fleet"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// isShared reports whether other engines may have the store open.
+func (e *Engine) isShared() bool {
+	f, ok := e.store.(store.Fleet)
+	return ok && f.Shared()
+}
+
+// joinFleet makes the engine a member of those that have the store open, if there can be others.
+func (e *Engine) joinFleet() {
+	if !e.isShared() {
+		return
+	}
+	var prints []string
+	for _, d := range e.definitions.Stored(e.now()) {
+		prints = append(prints, d.Fingerprint)
+	}
+	e.fleet = fleet.New(fleet.Options{
+		Store: e.store.(store.Fleet), Work: e.dispatch, Prints: prints,
+		Awaited: e.notifier.Roots, Refresh: e.refresh, Forget: e.writer.Forget,
+		Moved:  func() { e.notifier.Changed(workitem.CaseID{}, nil) },
+		Died:   e.cleaner.Look,
+		Report: e.reportFleet, Now: e.now, Log: e.log,
+	})
+	e.writer.Observe(e.fleet)
+}
+
+// hungry is what the dispatcher calls when it has nothing to do; nil if there is nobody to take work from.
+func (e *Engine) hungry() func() {
+	if !e.isShared() {
+		return nil
+	}
+	return func() { e.fleet.Hungry() }
+}
+
+// recoverJobs takes up the jobs that this engine is to do.
+func (e *Engine) recoverJobs(ctx context.Context) error {
+	if e.fleet != nil {
+		return e.fleet.Join(ctx)
+	}
+	return e.dispatch.Recover(ctx)
+}
+
+// reportFleet logs when the engine cannot keep in touch with the others.
+func (e *Engine) reportFleet(err error) {
+	if err = e.lose(err); errors.Is(err, ErrClosed) {
+		return
+	}
+	e.faults.Note("fleet", err, "this engine could not give a sign of life; others may take over its jobs")
+}
+
+// holder is the dispatcher, which is made after the writer.
+type holder struct{ e *Engine }
+
+// Offers implements commit.Holder.
+func (h holder) Offers(c *state.Case, j *state.Job) bool { return h.e.dispatch.Offers(c, j) }
+
+// Offered implements commit.Holder.
+func (h holder) Offered(ids []workitem.JobID) { h.e.dispatch.Offered(ids) }
+
+// elsewhere reports whether another engine has a definition that this one lacks.
+func (e *Engine) elsewhere(ctx context.Context, fingerprint string) bool {
+	if e.fleet == nil {
+		return false
+	}
+	known, err := e.store.(store.Fleet).Knows(ctx, fingerprint)
+	return err == nil && known
+}
+
+// refresh has the engine's jobs and callers learn of what other engines did to a root case.
+func (e *Engine) refresh(root workitem.CaseID) {
+	var tree *state.Tree
+	var steps map[workitem.JobID][]*workitem.Step
+	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
+		tree, steps = nil, make(map[workitem.JobID][]*workitem.Step)
+		u, err := tx.Open(root)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		tree = u.Tree
+		for job, owner := range e.dispatch.Owners(root) {
+			if steps[job], err = tx.Store().Steps(tx.Context(), owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	r.Ended = func(err error) {
+		if err != nil {
+			e.fleet.Saw(root, 0)
+			return
+		}
+		last := int64(0)
+		if tree != nil {
+			last = tree.Case(root).LastSeq
+		}
+		e.fleet.Saw(root, last)
+		e.dispatch.Compare(root, tree, steps)
+		e.notifier.Changed(root, tree)
+	}
+	if !e.writer.Send(r) {
+		e.fleet.Saw(root, 0)
+	}
+}

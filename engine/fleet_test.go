@@ -1,0 +1,230 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// fleetOf is a database that several engines have open.
+type fleetOf struct {
+	t   *testing.T
+	dsn string
+}
+
+// newFleet makes an empty database, which is checked when all engines are closed.
+func newFleet(t *testing.T) fleetOf {
+	t.Parallel()
+	f := fleetOf{t, pgtest.Database(t)}
+	t.Cleanup(func() {
+		s, err := postgres.Open(f.dsn).Open(context.Background(), store.Options{ReadOnly: true})
+		require.NoError(t, err)
+		require.NoError(t, integrity.Check(context.Background(), s))
+		require.NoError(t, s.Close())
+	})
+	return f
+}
+
+// open opens an engine, which is closed with the test.
+func (f fleetOf) open(cfg engine.Config, workflows ...engine.Workflow) *engine.Engine {
+	f.t.Helper()
+	cfg.Logger, cfg.Grace = slog.New(slog.DiscardHandler), 100*time.Millisecond
+	e, err := cfg.Open(f.t.Context(), postgres.Open(f.dsn), workflows...)
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// sql runs a statement on the database, beside the engines.
+func (f fleetOf) sql(query string, args ...any) (n int) {
+	f.t.Helper()
+	c, err := pgx.Connect(context.Background(), f.dsn)
+	require.NoError(f.t, err)
+	defer c.Close(context.Background())
+	rows, err := c.Query(context.Background(), query, args...)
+	require.NoError(f.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		require.NoError(f.t, rows.Scan(&n))
+	}
+	require.NoError(f.t, rows.Err())
+	return n
+}
+
+// ends waits until a case has ended, as an engine sees it.
+func ends(t *testing.T, e *engine.Engine, id workitem.CaseID) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c, err := e.Wait(ctx, id)
+	require.NoError(t, err)
+	if c.Failure != nil {
+		return c.State.String() + ": " + c.Failure.Code
+	}
+	return c.State.String() + ": " + string(c.Output)
+}
+
+func startOn(t *testing.T, e *engine.Engine, name, input string) workitem.CaseID {
+	t.Helper()
+	r, err := e.Do(t.Context(), workflow.Start(name, []byte(input)))
+	require.NoError(t, err)
+	return r.Case
+}
+
+// Work that one engine cannot begin is done by the others, once.
+func TestEnginesShareTheWork(t *testing.T) {
+	f := newFleet(t)
+	f.sql("CREATE TABLE effects (n int, worker text)")
+	var engines []*engine.Engine
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		w, _ := function(t, "work", func(ctx context.Context, n int) (int, error) {
+			return step.Tx(ctx, "effect", func(ctx context.Context, db domain.DB) (int, error) {
+				_, err := db.ExecContext(ctx, "INSERT INTO effects SELECT $1, $2 FROM pg_sleep(0.002)", n, name)
+				return n, err
+			})
+		})
+		engines = append(engines, f.open(engine.Config{Workers: 2}, w))
+	}
+	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'") == 3 }, 10*time.Second, 10*time.Millisecond)
+	const n = 150
+	ids := make([]workitem.CaseID, n)
+	var starts sync.WaitGroup
+	for i := range n {
+		starts.Go(func() {
+			r, err := engines[0].Do(t.Context(), workflow.Start("work", []byte(fmt.Sprint(i))))
+			if err == nil {
+				ids[i] = r.Case
+			}
+		})
+	}
+	starts.Wait()
+	for i, id := range ids {
+		require.Equal(t, fmt.Sprintf("completed: %d", i), ends(t, engines[i%3], id))
+	}
+	require.Equal(t, n, f.sql("SELECT count(*) FROM effects"))
+	require.Equal(t, n, f.sql("SELECT count(DISTINCT n) FROM effects"))
+	require.Greater(t, f.sql("SELECT count(DISTINCT worker) FROM effects"), 1, "one engine did all")
+}
+
+// blocking is a workflow whose worker waits until its context ends.
+func blocking(t *testing.T, began, canceled chan string, name string) engine.Workflow {
+	w, _ := function(t, "block", func(ctx context.Context, _ int) (int, error) {
+		began <- name
+		<-ctx.Done()
+		canceled <- name
+		return 0, ctx.Err()
+	})
+	return w
+}
+
+// A run that waits, and callers that wait for it, learn of what other engines do.
+func TestEnginesLearnFromOneAnother(t *testing.T) {
+	f := newFleet(t)
+	waits, _ := function(t, "await", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "number") })
+	began, canceled := make(chan string, 10), make(chan string, 10)
+	a := f.open(engine.Config{}, waits, blocking(t, began, canceled, "a"))
+	b := f.open(engine.Config{Workers: -1}, waits, blocking(t, began, canceled, "b"))
+	c := f.open(engine.Config{Workers: -1}, waits, blocking(t, began, canceled, "c"))
+
+	id := startOn(t, a, "await", `0`)
+	ended := make(chan string)
+	go func() { ended <- ends(t, c, id) }()
+	_, err := b.Do(t.Context(), workflow.Send(id, "number", 7))
+	require.NoError(t, err)
+	require.Equal(t, "completed: 7", <-ended)
+
+	id = startOn(t, a, "block", `0`)
+	require.Equal(t, "a", <-began)
+	_, err = b.Do(t.Context(), workflow.Cancel(id, workitem.Failf("late", "nobody needs it")))
+	require.NoError(t, err)
+	select {
+	case who := <-canceled:
+		require.Equal(t, "a", who)
+	case <-time.After(5 * time.Second):
+		t.Fatal("the worker of another engine did not learn that its case was canceled")
+	}
+	require.Equal(t, "canceled: late", ends(t, c, id))
+}
+
+// The work of an engine that was killed, or was closed, is done by another one.
+func TestAnEngineIsReplaced(t *testing.T) {
+	f := newFleet(t)
+	began, canceled := make(chan string, 10), make(chan string, 10)
+	a := f.open(engine.Config{}, blocking(t, began, canceled, "a"))
+	id := startOn(t, a, "block", `0`)
+	require.Equal(t, "a", <-began)
+	b := f.open(engine.Config{}, blocking(t, began, canceled, "b"))
+	require.NoError(t, a.Kill())
+	died := time.Now()
+	require.Equal(t, "b", <-began)
+	t.Logf("another engine had the job %s after the death of the first", time.Since(died))
+	require.Less(t, time.Since(died), 5*time.Second)
+	c := f.open(engine.Config{}, blocking(t, began, canceled, "c"))
+	closed := time.Now()
+	require.NoError(t, b.Close())
+	require.Equal(t, "c", <-began)
+	require.Less(t, time.Since(closed), 3*time.Second)
+	_, err := c.Do(t.Context(), workflow.Cancel(id, workitem.Failf("done", "")))
+	require.NoError(t, err)
+	require.Equal(t, "canceled: done", ends(t, c, id))
+}
+
+// An engine that was declared dead, and lives, commits nothing under its old number. It joins anew and goes on.
+func TestAnEngineThatWasDeclaredDeadJoinsAnew(t *testing.T) {
+	f := newFleet(t)
+	w, _ := function(t, "double", func(ctx context.Context, n int) (int, error) { return 2 * n, nil })
+	e := f.open(engine.Config{}, w)
+	for i := range 5 {
+		require.Equal(t, fmt.Sprintf("completed: %d", 2*i), ends(t, e, startOn(t, e, "double", fmt.Sprint(i))))
+		f.sql("UPDATE tasq.processes SET state = 'dead'")
+	}
+	require.Equal(t, "completed: 14", ends(t, e, startOn(t, e, "double", `7`)))
+	require.Equal(t, 1, f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'"))
+}
+
+// A job goes only to an engine that has its definition; so does a command that another program leaves.
+func TestJobsGoWhereTheirDefinitionIs(t *testing.T) {
+	f := newFleet(t)
+	wait := func(version int) engine.Workflow {
+		w, _ := function(t, fmt.Sprintf("v%d", version), func(ctx context.Context, _ int) (int, error) {
+			n, err := step.Await[int](ctx, "number")
+			return version * n, err
+		})
+		return w
+	}
+	old := f.open(engine.Config{}, wait(1))
+	id := startOn(t, old, "v1", `0`)
+	other := f.open(engine.Config{}, wait(2))
+	_, err := other.Do(t.Context(), workflow.Send(id, "number", 5)) // wakes the job, which only the first engine can do
+	require.NoError(t, err)
+	require.Equal(t, "completed: 5", ends(t, other, id))
+	_, err = other.Do(t.Context(), workflow.Start("v1", []byte(`0`)))
+	require.ErrorIs(t, err, engine.ErrUnknown)
+	command, err := json.Marshal(workflow.Start("v1", []byte(`0`)))
+	require.NoError(t, err)
+	for range 5 { // whichever engine looks first
+		answer, err := postgres.Post(t.Context(), f.dsn, command)
+		require.NoError(t, err)
+		_, err = engine.RemoteAnswer(answer)
+		require.NoError(t, err, "it is left for the engine that has the workflow")
+	}
+	require.Equal(t, 6, f.sql("SELECT count(*) FROM tasq.cases"))
+}

@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// This file is what a dispatcher does if several engines have the store open. Each job is with one of them, which does it as if it were
+// alone. The others hear of a job only when it is left for any engine.
+
+// backlog is how many jobs of a queue wait here for each that it runs at a time, before further ones are left for others.
+const backlog = 2
+
+// soon is how long before a job is due its engine looks for changes every second.
+const soon = 30 * time.Second
+
+// Offers implements commit.Holder.
+func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
+	if d.o.Definitions.Definition(c.Fingerprint) == nil {
+		return true
+	}
+	if j.Kind != state.JobRun && j.Kind != state.JobCall {
+		return false
+	}
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queueOf(j.Queue)
+	if q.limit <= 0 {
+		return true
+	}
+	if j.Due.After(d.o.Now()) {
+		return false
+	}
+	if s.others && len(q.ready)+q.promised >= backlog*q.limit {
+		return true
+	}
+	q.promised++
+	return false
+}
+
+// Offered implements commit.Holder.
+func (d *Dispatcher) Offered(ids []workitem.JobID) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	d.sched.offered = ids
+}
+
+// isOffered reports whether a job was left for other engines. The lock is held.
+func (s *scheduler) isOffered(id workitem.JobID) bool { return slices.Contains(s.offered, id) }
+
+// Others says whether there are other engines, which jobs can be left for.
+func (d *Dispatcher) Others(are bool) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	d.sched.others = are
+}
+
+// Filter is what this engine takes of the jobs that no engine holds.
+func (d *Dispatcher) Filter() store.TakeFilter {
+	var f store.TakeFilter
+	if d.o.Workers <= 0 {
+		f.Only = []string{}
+	}
+	for name, limit := range d.o.Queues {
+		switch {
+		case limit <= 0:
+			f.Without = append(f.Without, name)
+		case d.o.Workers <= 0:
+			f.Only = append(f.Only, name)
+		}
+	}
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queues {
+		if s.others && len(q.ready) >= q.limit {
+			f.Without = append(f.Without, q.name)
+		}
+	}
+	return f
+}
+
+// Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here.
+func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) error {
+	for _, j := range jobs {
+		if j.State != state.JobRunning || d.runs(j) {
+			continue
+		}
+		err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
+			return m.Release(j.ID, j.Fence, true)
+		}))
+		if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("job %s: %w", j.ID, err)
+		}
+	}
+	d.sched.mu.Lock()
+	for _, j := range jobs {
+		d.sched.add(nil, j, true)
+	}
+	d.sched.mu.Unlock()
+	d.sched.turn()
+	return nil
+}
+
+// runs reports whether a worker here has the job.
+func (d *Dispatcher) runs(j *state.Job) bool {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	r := d.sched.running[j.ID]
+	return r != nil && r.fence == j.Fence
+}
+
+// Busy reports whether something runs here, or is due soon.
+func (d *Dispatcher) Busy() bool {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.running) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= d.o.Now().Add(soon).UnixMicro() {
+		return true
+	}
+	for _, q := range s.queues {
+		if q.running > 0 || len(q.ready) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Roots lists the root cases of running jobs.
+func (d *Dispatcher) Roots() []workitem.CaseID {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	roots := make([]workitem.CaseID, 0, len(s.running))
+	for _, r := range s.running {
+		roots = append(roots, r.root)
+	}
+	return roots
+}
+
+// Owners lists the running jobs of a root case, each with the owner of its steps.
+func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := make(map[workitem.JobID][16]byte)
+	for id, r := range s.running {
+		if r.root != root {
+			continue
+		}
+		owners[id] = id
+		if w := r.steps.w; w.Item != nil && w.Name == "" {
+			owners[id] = w.Item.ID
+		}
+	}
+	return owners
+}
+
+// Compare takes a root case as other engines have left it, with the steps of its running jobs. The tree is nil if the case was removed.
+// The context of a job that was taken from its worker is canceled, and a run learns which of its steps have ended.
+func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, r := range s.running {
+		if r.root != root {
+			continue
+		}
+		var j *state.Job
+		if tree != nil {
+			_, j = tree.Job(id)
+		}
+		if j == nil || j.State != state.JobRunning || j.Fence != r.fence {
+			r.steps.end()
+			r.cancel()
+			continue
+		}
+		for _, step := range steps[id] {
+			if step.State.Final() {
+				r.steps.moved(&state.StepMoved{Case: step.Case, Job: id, Step: step.ID, To: step.State, Attempt: step.Attempt, Due: step.Due,
+					Result: step.Result, Failure: step.Failure, At: step.Ended})
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package notify
+
+import (
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Roots lists the root cases that callers wait for something of.
+func (n *Notifier) Roots() []workitem.CaseID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var roots []workitem.CaseID
+	for root := range n.changes {
+		if !root.IsZero() {
+			roots = append(roots, root)
+		}
+	}
+	for root := range n.ends {
+		roots = append(roots, root)
+	}
+	return roots
+}
+
+// Changed signals that another engine has changed a root case, or anything if root is zero. The tree is that of the root case as it is
+// now; nil if it was removed. A caller looks again then, whatever it was.
+func (n *Notifier) Changed(root workitem.CaseID, tree *state.Tree) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.changes[root] {
+		signal(c)
+	}
+	for s := range n.ends[root] {
+		if tree != nil && tree.Ended() {
+			s.ended <- tree.Case(root)
+		} else {
+			signal(s.incident)
+		}
+	}
+	if tree != nil && tree.Ended() {
+		delete(n.ends, root)
+	}
+}

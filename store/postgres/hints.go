@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Engines tell each other what they changed by notifications, gathered for a moment and never part of a commit, which they would slow
+// down. One that is lost costs a pace: the next Tick finds the change.
+
+const (
+	gather      = 5 * time.Millisecond
+	rootsInHint = 300 // a notification has 8,000 bytes at most
+	maxHints    = 64  // that wait to be taken
+)
+
+// hints gathers what is to be told.
+type hints struct {
+	s     *Store
+	mu    sync.Mutex
+	roots map[workitem.CaseID]struct{}
+	free  bool
+	over  bool
+	timer *time.Timer // nil if there is nothing to tell
+
+	in chan store.Hint // what others told
+}
+
+func newHints(s *Store) *hints {
+	return &hints{s: s, roots: make(map[workitem.CaseID]struct{}), in: make(chan store.Hint, maxHints)}
+}
+
+// Hints implements [store.Fleet].
+func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
+
+// committed gathers what a commit did, if there is another engine.
+func (h *hints) committed(tx *transaction) {
+	if h.s.others.Load() == 0 || len(tx.appended) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range tx.appended {
+		h.roots[tx.appended[i].Entry.Root] = struct{}{}
+	}
+	h.free = h.free || len(tx.offered) > 0
+	if h.timer == nil && !h.over {
+		h.timer = time.AfterFunc(gather, h.tell)
+	}
+}
+
+// tell notifies the others.
+func (h *hints) tell() {
+	h.mu.Lock()
+	roots, free := h.roots, h.free
+	h.roots, h.free, h.timer = make(map[workitem.CaseID]struct{}), false, nil
+	over := h.over
+	h.mu.Unlock()
+	if over {
+		return
+	}
+	_ = h.s.aside(context.Background(), func(c *conn, self int64) error {
+		for _, text := range texts16(roots) {
+			if err := notify(c, self, "c", text); err != nil {
+				return err
+			}
+		}
+		if free {
+			return notify(c, self, "f", "")
+		}
+		return nil
+	}) // lost hints are found by the next Tick
+}
+
+func notify(c *conn, from int64, kind, text string) error {
+	_, err := c.run("SELECT pg_notify('"+channel+"', $1)", fmt.Sprintf("%d:%s:%s", from, kind, text))
+	return err
+}
+
+// texts16 puts ids into as many texts as are needed.
+func texts16(roots map[workitem.CaseID]struct{}) (texts []string) {
+	var buf []byte
+	n := 0
+	for root := range roots {
+		buf = append(buf, root[:]...)
+		if n++; n%rootsInHint == 0 || n == len(roots) {
+			texts, buf = append(texts, base64.RawStdEncoding.EncodeToString(buf)), buf[:0]
+		}
+	}
+	return texts
+}
+
+// take takes a notification of another engine. One that finds no room is lost.
+func (h *hints) take(payload string) {
+	from, rest, _ := strings.Cut(payload, ":")
+	kind, text, ok := strings.Cut(rest, ":")
+	if !ok || from == fmt.Sprint(h.s.number.Load()) {
+		return
+	}
+	hint := store.Hint{Free: kind == "f"}
+	data, _ := base64.RawStdEncoding.DecodeString(text)
+	for ; len(data) >= 16; data = data[16:] {
+		hint.Roots = append(hint.Roots, workitem.CaseID(data[:16]))
+	}
+	h.send(hint)
+}
+
+func (h *hints) send(hint store.Hint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	select {
+	case h.in <- hint:
+	default:
+	}
+}
+
+// close ends the channel of hints.
+func (h *hints) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	h.over = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	close(h.in)
+}

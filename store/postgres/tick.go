@@ -1,0 +1,319 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+const (
+	busyPace = time.Second
+	idlePace = 10 * time.Second
+
+	// settled is how long after a connection was made anew no engine is declared dead: they may all have lost theirs.
+	settled = 10 * time.Second
+)
+
+// side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
+type side struct {
+	s        *Store
+	c        *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
+	since    int64             // when it was made anew, in microseconds of the server; 0 for the first one
+	ever     bool              // there was a connection
+	suspects map[int64]suspect // engines whose session has ended
+	over     bool              // the store is closed
+	told     int64             // the number of this engine at the last Tick
+}
+
+// suspect is an engine whose session was found ended.
+type suspect struct{ beat, seen int64 }
+
+// aside runs f on the connection beside the writer's, with the number of this engine.
+func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) error {
+	s.sideMu.Lock() // and not mu, which an Update holds as long as it runs
+	defer s.sideMu.Unlock()
+	if s.side.over {
+		return errClosed
+	}
+	if s.side.c == nil || s.side.c.gone() {
+		c, err := s.db.connect(ctx, writerSettings)
+		if err != nil {
+			return s.db.explain(err)
+		}
+		if s.side.c, s.side.since = c, 0; s.side.ever {
+			s.side.since, _, _ = c.number("SELECT " + now) // without it, all are trusted to be judged
+		}
+		s.side.ever = true
+	}
+	return s.db.explain(f(s.side.c, s.number.Load()))
+}
+
+// Shared implements [store.Fleet].
+func (s *Store) Shared() bool { return s.shared }
+
+// Announce implements [store.Fleet].
+func (s *Store) Announce(ctx context.Context, prints []string) error {
+	s.prints.Store(&prints)
+	return s.aside(ctx, func(c *conn, self int64) error {
+		_, err := c.run("UPDATE @.processes SET prints = $2 WHERE id = $1", self, prints)
+		return err
+	})
+}
+
+// Knows implements [store.Fleet].
+func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err error) {
+	err = s.aside(ctx, func(c *conn, _ int64) (err error) {
+		_, known, err = c.number("SELECT 1 FROM @.processes WHERE state = 'live' AND $1 = ANY (prints) LIMIT 1", fingerprint)
+		return err
+	})
+	return known, err
+}
+
+// take makes free jobs this engine's, if it is alive. Those of a definition that it lacks, and of queues that are named, stay.
+const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE), " +
+	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j JOIN @.cases c ON c.root = j.root AND c.id = j.case_id " +
+	"WHERE j.holder = 0 AND j." + liveJob + " AND c.fingerprint = ANY ((SELECT prints FROM me)::text[]) " +
+	"AND (j.kind NOT IN ('run', 'call') OR j.queue <> ALL ($2::text[]) AND ($4::text[] IS NULL OR j.queue = ANY ($4::text[]))) " +
+	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
+	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
+
+// Take implements [store.Fleet].
+func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job, err error) {
+	without := f.Without
+	if without == nil {
+		without = []string{}
+	}
+	err = s.aside(ctx, func(c *conn, self int64) error {
+		return c.each(take+tables.Jobs.List("")+" FROM t", []any{self, without, f.Max, f.Only}, func(r *tables.Row) error {
+			j, err := tables.ReadJob(r)
+			jobs = append(jobs, j)
+			return err
+		})
+	})
+	return jobs, err
+}
+
+// beat gives a sign of life, unless this engine was declared dead. It returns the server's time.
+const beat = "UPDATE @.pulses SET beat = clock_timestamp(), pace = $2 * interval '1 microsecond', busy = $3, skew = $4 " +
+	"WHERE process = $1 AND EXISTS (SELECT FROM @.processes WHERE id = $1 AND state = 'live') RETURNING " + now
+
+// Tick implements [store.Fleet].
+func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
+	fenced := false
+	err = s.aside(ctx, func(c *conn, self int64) error {
+		if fenced = s.side.told != 0 && s.side.told != self; fenced {
+			s.side.told = self
+			return nil
+		}
+		s.side.told = self
+		live := false
+		if news, live, err = s.tick(c, self, on); err == nil && !live {
+			fenced = true
+		}
+		return err
+	})
+	if err == nil && fenced {
+		return news, s.fencedNow(ctx)
+	}
+	return news, err
+}
+
+// fencedNow has this engine join anew if it has not done so yet, and returns why.
+func (s *Store) fencedNow(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	_, live, err := s.w.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", s.self)
+	if err == nil && !live {
+		err = s.fencedOut(nil)
+		s.sideMu.Lock()
+		s.side.told = s.self
+		s.sideMu.Unlock()
+		return err
+	}
+	if err != nil {
+		return s.db.explain(err)
+	}
+	return s.db.at("%w", store.ErrFenced)
+}
+
+// tick is what Tick does on a connection; live reports whether this engine is.
+func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
+	at, live, err := c.number("SELECT " + now)
+	if err != nil {
+		return news, live, err
+	}
+	skew := state.Micros(on.Clock) - at
+	news.Skew = time.Duration(skew) * time.Microsecond
+	others, err := s.look(c, self)
+	if err != nil {
+		return news, live, err
+	}
+	pace := idlePace
+	if on.Busy || others.busy {
+		pace = busyPace
+	}
+	if at, live, err = c.number(beat, self, pace.Microseconds(), on.Busy, skew); err != nil || !live {
+		return news, live, err
+	}
+	if news.Died, err = s.adopt(c, s.side.dead(others.all, at)); err != nil {
+		return news, live, err
+	}
+	news.Others, news.Next = len(others.all)-news.Died, pace
+	s.others.Store(int64(news.Others))
+	if news.Head, _, err = c.number("SELECT max(seq) FROM @.journal"); err != nil {
+		return news, live, err
+	}
+	if _, news.Free, err = c.number("SELECT 1 FROM @.jobs WHERE holder = 0 AND " + liveJob + " LIMIT 1"); err != nil {
+		return news, live, err
+	}
+	news.Changed, err = changed(c, on.Roots)
+	return news, live, err
+}
+
+func changed(c *conn, roots map[workitem.CaseID]int64) (list []workitem.CaseID, err error) {
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	var ids [][16]byte
+	var last []int64
+	for root, seq := range roots {
+		ids, last = append(ids, root), append(last, seq)
+	}
+	err = c.each(findStale, []any{ids, last}, func(r *tables.Row) error {
+		list = append(list, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	return list, err
+}
+
+// other is another engine, as it was seen.
+type other struct {
+	id, beat      int64
+	gone, overdue bool // its session has ended; it has given no sign of life for long
+}
+
+type others struct {
+	all  []other
+	busy bool
+}
+
+// look finds the other engines.
+func (s *Store) look(c *conn, self int64) (o others, err error) {
+	err = c.each("SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint, u.busy, "+
+		"p.state = 'dead' OR clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s', "+
+		"p.state = 'dead' OR pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0)) "+
+		"FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.id <> $1 ORDER BY p.id", []any{self}, func(r *tables.Row) error {
+		other := other{id: r.Number(), beat: r.Number()}
+		o.busy = r.Flag() || o.busy
+		other.overdue, other.gone = r.Flag(), r.Flag()
+		o.all = append(o.all, other)
+		return r.Err
+	})
+	return o, err
+}
+
+// dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without
+// a sign of life between.
+func (d *side) dead(all []other, at int64) (dead []other) {
+	if d.since > 0 && at-d.since < settled.Microseconds() {
+		return nil
+	}
+	suspects := make(map[int64]suspect)
+	for _, o := range all {
+		before, known := d.suspects[o.id]
+		switch {
+		case o.overdue || o.gone && known && before.beat == o.beat && at-before.seen > busyPace.Microseconds()*9/10:
+			dead = append(dead, o)
+		case o.gone && known && before.beat == o.beat:
+			suspects[o.id] = before
+		case o.gone:
+			suspects[o.id] = suspect{o.beat, at}
+		}
+	}
+	d.suspects = suspects
+	return dead
+}
+
+// adopt declares engines dead, and frees what they held. It returns how many there were. Each part is safe to repeat.
+func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
+	for _, d := range dead {
+		live, err := s.declare(c, d)
+		if err != nil {
+			return n, err
+		}
+		if live {
+			continue
+		}
+		for freed := int64(1); freed > 0; {
+			if freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND "+liveJob+
+				" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id); err != nil {
+				return n, err
+			}
+		}
+		if _, err := c.run("WITH p AS (DELETE FROM @.processes WHERE id = $1) DELETE FROM @.pulses WHERE process = $1", d.id); err != nil {
+			return n, err
+		}
+		n++
+		s.log.Warn("another engine is gone; its jobs are free", "database", s.db.name, "engine", d.id)
+	}
+	return n, nil
+}
+
+// declare declares an engine dead, unless it has given a sign of life. A commit of it that is under way is waited for; if it takes
+// long, as that of a process that was stopped, the server ends it. It reports whether the engine lives.
+func (s *Store) declare(c *conn, d other) (live bool, err error) {
+	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
+		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
+	_, err = c.run(query, d.id, d.beat)
+	if code(err) == lockNotAvailable {
+		if err = s.terminate(c, d); err == nil {
+			_, err = c.run(query, d.id, d.beat)
+		}
+	}
+	if code(err) == lockNotAvailable {
+		return true, nil // the next look finds it again
+	}
+	if err != nil {
+		return false, err
+	}
+	if _, live, err = c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", d.id); err != nil || live {
+		return live, err
+	}
+	return false, s.terminate(c, d) // so that it keeps no lock
+}
+
+// terminate ends the server's process that commits for an engine, unless it began after the engine's last sign of life.
+func (s *Store) terminate(c *conn, d other) error {
+	_, err := c.run("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN @.processes p ON p.pid = a.pid "+
+		"WHERE p.id = $1 AND (extract(epoch FROM a.backend_start) * 1000000)::bigint <= $2", d.id, d.beat)
+	return err
+}
+
+// Members implements [store.Members].
+func (s *Store) Members(ctx context.Context) (all []store.Member, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		return r.(*reader).c.each("SELECT p.id, p.name, (extract(epoch FROM p.joined) * 1000000)::bigint, "+
+			"(extract(epoch FROM clock_timestamp() - u.beat) * 1000000)::bigint, (extract(epoch FROM u.pace) * 1000000)::bigint, u.busy, u.skew, "+
+			"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j."+liveJob+"), "+
+			"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j.state = 'running'), cardinality(p.prints)::bigint "+
+			"FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.state = 'live' ORDER BY p.id", nil, func(r *tables.Row) error {
+			m := store.Member{ID: r.Number(), Name: r.Text(), Joined: r.Time()}
+			m.Silent, m.Pace = time.Duration(r.Number())*time.Microsecond, time.Duration(r.Number())*time.Microsecond
+			m.Busy, m.Skew = r.Flag(), time.Duration(r.Number())*time.Microsecond
+			m.Held, m.Running, m.Definitions = r.Number(), r.Number(), int(r.Number())
+			all = append(all, m)
+			return r.Err
+		})
+	})
+	return all, err
+}
+
+var errNoSign = errors.New("its row in the table processes is not live")

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// fleet is the store of a world as one of a fleet.
+func (w *World) fleet() store.Fleet {
+	w.T.Helper()
+	f, ok := w.Store.(store.Fleet)
+	require.True(w.T, ok, "the store is no store.Fleet")
+	return f
+}
+
+// announce has both stores know all definitions of the histories.
+func announce(worlds ...*World) {
+	for _, w := range worlds {
+		require.NoError(w.T, w.fleet().Announce(context.Background(), []string{"fp-article", "fp-issue"}))
+	}
+}
+
+// startJob starts a case, and returns its one job. It is offered, or stays with the store.
+func (w *World) startJob(offered bool) *state.Job {
+	w.T.Helper()
+	var job *state.Job
+	w.Update(func(b *Batch) {
+		id := b.Start(`1`)
+		for j := range b.tree(id).Case(id).Jobs.All() {
+			job = j
+		}
+		if offered {
+			b.shared().Offer(job.ID)
+		}
+	})
+	return job
+}
+
+// taken takes jobs, and returns their ids.
+func (w *World) taken(f store.TakeFilter) (ids []workitem.JobID) {
+	w.T.Helper()
+	if f.Max == 0 {
+		f.Max = 100
+	}
+	jobs, err := w.fleet().Take(context.Background(), f)
+	require.NoError(w.T, err)
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func takeOnce(a, b *World) {
+	require.NoError(a.T, b.fleet().Announce(context.Background(), []string{"another"}))
+	a.startJob(false)
+	first, second := a.startJob(true), a.startJob(true)
+	require.Empty(b.T, b.taken(store.TakeFilter{}), "it has not the definition")
+	announce(a, b)
+	require.Empty(b.T, b.taken(store.TakeFilter{Without: []string{first.Queue}}))
+	require.Empty(b.T, b.taken(store.TakeFilter{Only: []string{}}))
+	require.Equal(b.T, []workitem.JobID{first.ID}, b.taken(store.TakeFilter{Only: []string{first.Queue}, Max: 1}))
+	require.Equal(a.T, []workitem.JobID{second.ID}, a.taken(store.TakeFilter{}))
+	require.Empty(a.T, a.taken(store.TakeFilter{}))
+	require.Empty(b.T, b.taken(store.TakeFilter{}))
+	agree(a, b)
+}
+
+func leaveFree(a, b *World) {
+	announce(a, b)
+	j := a.startJob(false)
+	require.Empty(b.T, b.taken(store.TakeFilter{}))
+	require.NoError(a.T, a.Store.Close())
+	require.Equal(b.T, []workitem.JobID{j.ID}, b.taken(store.TakeFilter{}))
+	a.Open()
+	agree(a, b)
+}
+
+// awaitNews ticks until news are as they are awaited to be.
+func (w *World) awaitNews(done func(store.News) bool) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		news, err := w.fleet().Tick(context.Background(), store.Standing{Busy: true, Clock: w.clock})
+		require.NoError(w.T, err)
+		return done(news)
+	}, 20*time.Second, 100*time.Millisecond)
+}
+
+func adoptDead(a, b *World) {
+	announce(a, b)
+	j := a.startJob(false)
+	a.Update(func(b *Batch) { b.Claim(j.Root, j.Root) })
+	a.awaitNews(func(n store.News) bool { return n.Others == 1 })
+	k, ok := a.Store.(store.Killer)
+	require.True(a.T, ok, "the store cannot be killed")
+	require.NoError(a.T, k.Kill())
+	require.Empty(b.T, b.taken(store.TakeFilter{}))
+	b.awaitNews(func(n store.News) bool { return n.Died == 1 && n.Free && n.Others == 0 })
+	jobs, err := b.fleet().Take(context.Background(), store.TakeFilter{Max: 10})
+	require.NoError(b.T, err)
+	require.Len(b.T, jobs, 1)
+	require.Equal(b.T, j.ID, jobs[0].ID)
+	require.Equal(b.T, state.JobRunning, jobs[0].State)
+	a.Open()
+	agree(a, b)
+}
+
+// fencer is an Opener by which a test has another process declare all engines dead.
+type fencer interface {
+	Fence(ctx context.Context) error
+}
+
+func fencedStore(a, b *World) {
+	f, ok := a.Opener.(shared).Opener.(fencer)
+	if !ok {
+		return
+	}
+	announce(a, b)
+	id, _ := two(a, b)
+	j := a.startJob(false)
+	_, err := a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	require.NoError(a.T, err)
+	require.NoError(a.T, f.Fence(context.Background()))
+	err = a.TryUpdate(func(b *Batch) error {
+		b.Send(id, id, `1`, nil)
+		return nil
+	})
+	require.ErrorIs(a.T, err, store.ErrFenced)
+	require.ErrorIs(a.T, err, store.ErrConflict, "the same may be tried again")
+	agree(a, b)
+	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	require.ErrorIs(a.T, err, store.ErrFenced)
+	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	require.NoError(a.T, err, "it is told once")
+	a.Update(func(b *Batch) { b.Send(id, id, `2`, nil) })
+	require.Contains(a.T, a.taken(store.TakeFilter{}), j.ID, "what it held is free")
+	_, err = b.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	require.ErrorIs(b.T, err, store.ErrFenced, "it finds out by itself")
+	agree(a, b)
+}
+
+func newsOfTick(a, b *World) {
+	id, other := two(a, b)
+	known := make(map[workitem.CaseID]int64)
+	look := func() store.News {
+		news, err := a.fleet().Tick(context.Background(), store.Standing{Roots: known, Clock: a.clock})
+		require.NoError(a.T, err)
+		require.Equal(a.T, 1, news.Others)
+		return news
+	}
+	for _, root := range []workitem.CaseID{id, other} {
+		known[root] = a.Want.Trees[root].Case(root).LastSeq
+	}
+	before := look()
+	require.Empty(a.T, before.Changed)
+	require.Positive(a.T, before.Next)
+	b.Update(func(b *Batch) { b.Send(id, id, `1`, nil) })
+	after := look()
+	require.Equal(a.T, []workitem.CaseID{id}, after.Changed)
+	require.Greater(a.T, after.Head, before.Head)
+}
