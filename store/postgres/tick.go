@@ -58,6 +58,7 @@ func (s *Store) Shared() bool { return s.shared }
 
 // Announce implements [store.Fleet].
 func (s *Store) Announce(ctx context.Context, prints []string) error {
+	prints = append([]string{}, prints...)
 	s.prints.Store(&prints)
 	return s.aside(ctx, func(c *conn, self int64) error {
 		_, err := c.run("UPDATE @.processes SET prints = $2 WHERE id = $1", self, prints)

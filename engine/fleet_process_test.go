@@ -1,0 +1,190 @@
+//go:build unix
+
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// envFleet tells a process of the test its database.
+const envFleet = "TASQ_FLEET_DSN"
+
+// transfer is work whose effects are counted in a table of the user's: two of each number.
+func transfer(t testing.TB) engine.Workflow {
+	effect := func(ctx context.Context, name string, n int) error {
+		_, err := step.Tx(ctx, name, func(ctx context.Context, db domain.DB) (int, error) {
+			_, err := db.ExecContext(ctx, "INSERT INTO effects (n, effect, pid) VALUES ($1, $2, $3)", n, name, os.Getpid())
+			return n, err
+		})
+		return err
+	}
+	w, _ := function(t, "transfer", func(ctx context.Context, n int) (int, error) {
+		if err := effect(ctx, "debit", n); err != nil {
+			return 0, err
+		}
+		if err := step.Sleep(ctx, "clearing", 20*time.Millisecond); err != nil {
+			return 0, err
+		}
+		return n, effect(ctx, "credit", n)
+	})
+	return w
+}
+
+// TestFleetMember is a process of [TestProcessesThatDie], until its standard input ends.
+func TestFleetMember(t *testing.T) {
+	dsn := os.Getenv(envFleet)
+	if dsn == "" {
+		t.Skip("it is a part of another test")
+	}
+	e, err := engine.Config{Workers: 4, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}.
+		Open(context.Background(), postgres.Open(dsn), transfer(t))
+	require.NoError(t, err)
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	require.NoError(t, e.Close())
+}
+
+// member is a process that runs TestFleetMember.
+type member struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+}
+
+func (f fleetOf) process() *member {
+	f.t.Helper()
+	p := &member{cmd: exec.Command(os.Args[0], "-test.run=^TestFleetMember$", "-test.count=1")}
+	p.cmd.Env = append(os.Environ(), envFleet+"="+f.dsn)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(f.t, err)
+	p.in, err = p.cmd.StdinPipe()
+	require.NoError(f.t, err)
+	require.NoError(f.t, p.cmd.Start())
+	f.t.Cleanup(p.end)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready") {
+	}
+	require.NoError(f.t, lines.Err())
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return p
+}
+
+// end has the process close its engine.
+func (p *member) end() {
+	_ = p.in.Close()
+	_ = p.cmd.Wait() // it may have been killed
+}
+
+func (p *member) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(s))
+}
+
+// Of three processes under load one is killed, or is stopped and goes on later, again and again. Each effect happens once, and
+// everything that was acknowledged comes to its end.
+func TestProcessesThatDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a quarter of a minute")
+	}
+	f := newFleet(t)
+	f.sql("CREATE TABLE effects (n int, effect text, pid int)")
+	rounds := 4
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		rounds = 200
+	}
+	e := f.open(engine.Config{Workers: -1}, transfer(t))
+	var processes []*member
+	for range 3 {
+		processes = append(processes, f.process())
+	}
+	load := newLoad(t, e)
+	for round := range rounds {
+		p := processes[round%3]
+		if round%4 == 2 {
+			p.signal(t, syscall.SIGSTOP)
+			pause(t, 9*time.Second) // it is declared dead meanwhile
+			p.signal(t, syscall.SIGCONT)
+			pause(t, time.Second)
+			continue
+		}
+		p.signal(t, syscall.SIGKILL)
+		p.end()
+		processes[round%3] = f.process()
+		pause(t, 2*time.Second)
+	}
+	ids := load.stop()
+	t.Logf("%d faults survived, with %d cases", rounds, len(ids))
+	for n, id := range ids {
+		require.Equal(t, fmt.Sprintf("completed: %d", n), ends(t, e, id), "case %s", id)
+	}
+	require.Equal(t, 2*len(ids), f.sql("SELECT count(*) FROM effects"))
+	require.Equal(t, 2*len(ids), f.sql("SELECT count(*) FROM (SELECT DISTINCT n, effect FROM effects) e"))
+	require.GreaterOrEqual(t, f.sql("SELECT count(DISTINCT pid) FROM effects"), 3, "all processes worked")
+}
+
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// load starts cases until it is stopped.
+type load struct {
+	over chan struct{}
+	done sync.WaitGroup
+	mu   sync.Mutex
+	ids  map[int]workitem.CaseID
+}
+
+func newLoad(t *testing.T, e *engine.Engine) *load {
+	l := &load{over: make(chan struct{}), ids: make(map[int]workitem.CaseID)}
+	for worker := range 4 {
+		l.done.Go(func() {
+			again := time.NewTicker(40 * time.Millisecond)
+			defer again.Stop()
+			for n := worker; ; n += 4 {
+				r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
+				if err == nil {
+					l.mu.Lock()
+					l.ids[n] = r.Case
+					l.mu.Unlock()
+				}
+				select {
+				case <-again.C:
+				case <-l.over:
+					return
+				}
+			}
+		})
+	}
+	return l
+}
+
+// stop returns the cases that were acknowledged, by their numbers.
+func (l *load) stop() map[int]workitem.CaseID {
+	close(l.over)
+	l.done.Wait()
+	return l.ids
+}
