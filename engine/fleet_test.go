@@ -228,3 +228,28 @@ func TestJobsGoWhereTheirDefinitionIs(t *testing.T) {
 	}
 	require.Equal(t, 6, f.sql("SELECT count(*) FROM tasq.cases"))
 }
+
+// The engines of a database are listed with what they hold.
+func TestEnginesAreListed(t *testing.T) {
+	f := newFleet(t)
+	began, canceled := make(chan string, 10), make(chan string, 10)
+	a := f.open(engine.Config{}, blocking(t, began, canceled, "a"))
+	f.open(engine.Config{}, blocking(t, began, canceled, "b"))
+	startOn(t, a, "block", `0`)
+	require.Equal(t, "a", <-began)
+	require.NoError(t, a.View(t.Context(), func(r store.Reader) error {
+		members, err := r.(store.Members).Members(t.Context())
+		require.NoError(t, err)
+		require.Len(t, members, 2)
+		require.Equal(t, int64(1), members[0].Held)
+		require.Equal(t, int64(1), members[0].Running)
+		require.Zero(t, members[1].Held)
+		for _, m := range members {
+			require.Equal(t, 1, m.Definitions)
+			require.Less(t, m.Silent, 10*time.Second)
+			require.Less(t, m.Skew.Abs(), time.Second)
+			require.WithinDuration(t, time.Now(), m.Joined, time.Minute)
+		}
+		return nil
+	}))
+}

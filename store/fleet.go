@@ -120,8 +120,9 @@ type Hint struct {
 	Free  bool              // it left jobs for others, or it is to be found out whether it did
 }
 
-// Members lists the engines that have a store open, also for one that was opened for reading only.
+// Members is a [Reader] of a store that several engines can have open.
 type Members interface {
+	// Members lists the engines that have it open, in the order in which they joined.
 	Members(ctx context.Context) ([]Member, error)
 }
 

@@ -298,23 +298,4 @@ func (s *Store) terminate(c *conn, d other) error {
 	return err
 }
 
-// Members implements [store.Members].
-func (s *Store) Members(ctx context.Context) (all []store.Member, err error) {
-	err = s.View(ctx, func(r store.Reader) error {
-		return r.(*reader).c.each("SELECT p.id, p.name, (extract(epoch FROM p.joined) * 1000000)::bigint, "+
-			"(extract(epoch FROM clock_timestamp() - u.beat) * 1000000)::bigint, (extract(epoch FROM u.pace) * 1000000)::bigint, u.busy, u.skew, "+
-			"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j."+liveJob+"), "+
-			"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j.state = 'running'), cardinality(p.prints)::bigint "+
-			"FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.state = 'live' ORDER BY p.id", nil, func(r *tables.Row) error {
-			m := store.Member{ID: r.Number(), Name: r.Text(), Joined: r.Time()}
-			m.Silent, m.Pace = time.Duration(r.Number())*time.Microsecond, time.Duration(r.Number())*time.Microsecond
-			m.Busy, m.Skew = r.Flag(), time.Duration(r.Number())*time.Microsecond
-			m.Held, m.Running, m.Definitions = r.Number(), r.Number(), int(r.Number())
-			all = append(all, m)
-			return r.Err
-		})
-	})
-	return all, err
-}
-
 var errNoSign = errors.New("its row in the table processes is not live")

@@ -135,14 +135,17 @@ func (d *Dispatcher) Busy() bool {
 	return false
 }
 
-// Roots lists the root cases of running jobs.
+// Roots lists the root cases of running jobs, and those with jobs of suspended cases, which another engine may continue.
 func (d *Dispatcher) Roots() []workitem.CaseID {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	roots := make([]workitem.CaseID, 0, len(s.running))
+	roots := make([]workitem.CaseID, 0, len(s.running)+len(s.parked))
 	for _, r := range s.running {
 		roots = append(roots, r.root)
+	}
+	for root := range s.parked {
+		roots = append(roots, root)
 	}
 	return roots
 }
@@ -166,11 +169,20 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 }
 
 // Compare takes a root case as other engines have left it, with the steps of its running jobs. The tree is nil if the case was removed.
-// The context of a job that was taken from its worker is canceled, and a run learns which of its steps have ended.
+// The context of a job that was taken from its worker is canceled, and a run learns which of its steps have ended. What a suspended
+// case keeps from its jobs is looked at again.
 func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
-	s := &d.sched
+	if d.sched.compare(root, tree, steps) {
+		d.sched.turn()
+	}
+}
+
+func (s *scheduler) compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if tree != nil {
+		changed = s.goesOn(tree)
+	}
 	for id, r := range s.running {
 		if r.root != root {
 			continue
@@ -191,4 +203,5 @@ func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[w
 			}
 		}
 	}
+	return changed
 }

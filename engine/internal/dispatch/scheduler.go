@@ -66,16 +66,6 @@ type entry struct {
 	ticket   *ticket // what it needs of limits; nil for nothing, and while that is not known
 }
 
-// jobQueue holds the due jobs of one queue.
-type jobQueue struct {
-	name    string
-	limit   int
-	running int
-	ready   entries // by priority
-
-	promised int // jobs that are due and that commands of the open batch leave here
-}
-
 // running is a job in a worker.
 type running struct {
 	root   workitem.CaseID
