@@ -204,7 +204,7 @@ func TestDecodeRemote(t *testing.T) {
 		`{"kind":"start"}`:                         "a start command needs Workflow",
 		`{"kind":"cancel"}`:                        "a cancel command needs Case",
 		`{"kind":"item","action":"start"}`:         "an item command needs Item",
-		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel give-up item reclaim remove restart resume retry send skip start suspend token]`,
+		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel give-up item move reclaim remove restart resume retry send skip start suspend token]`,
 		`{}`:                                       `"" is none of the kinds [add-item broadcast cancel give-up item reclaim remove restart resume retry send skip start suspend token]`,
 		`{"kind":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
 		`{"kind":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",

@@ -88,7 +88,7 @@ type breaker struct {
 }
 
 // mayBeRefused are the codes with which a repair is refused that makes no sense as things are.
-var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended"}
+var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended", "dead-end", "bad-command"}
 
 // do has the engine execute a command. It is done or refused; then each root case that goes on has somebody who can act.
 func (b *breaker) do(c workflow.Command) bool {
@@ -134,7 +134,7 @@ func (b *breaker) step(rt *rapid.T) {
 	for it.State.Final() && rapid.IntRange(0, 3).Draw(rt, "another") > 0 {
 		it = rapid.SampledFrom(items).Draw(rt, "item")
 	}
-	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend"}).
+	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend", "move", "move"}).
 		Draw(rt, "what") {
 	case "act":
 		do := workitem.Complete
@@ -152,6 +152,15 @@ func (b *breaker) step(rt *rapid.T) {
 		b.do(workflow.GiveUp(it.ID))
 	case "resume":
 		b.do(workflow.Resume(rapid.SampledFrom(cases).Draw(rt, "case").ID, nil))
+	case "move":
+		c := rapid.SampledFrom(cases).Draw(rt, "case")
+		place := func(what string) string {
+			if names := c.Net.TaskNames(); rapid.Bool().Draw(rt, "task") {
+				return rapid.SampledFrom(names).Draw(rt, what)
+			}
+			return c.Net.ConditionName(net.ConditionID(rapid.IntRange(0, c.Net.NumConditions()-1).Draw(rt, what)))
+		}
+		b.do(workflow.Move(c.ID, place("from"), place("to"), workflow.Because("at random")))
 	case "suspend":
 		b.do(workflow.Suspend(rapid.SampledFrom(cases).Draw(rt, "case").ID))
 	case "cancel":

@@ -302,3 +302,24 @@ func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	require.Equal(t, "supplier-down", c.Failure.Code)
 	require.Zero(t, c.Jobs.Len())
 }
+
+// A case that failed goes on from a task before the one that failed: its work is done again, and the history has who and why.
+func TestACaseGoesOnFromAnEarlierTask(t *testing.T) {
+	t.Parallel()
+	e := enginetest.New(t, compiled(t, "workflow line\n start s\n end e\n task A\n task B\n flow s -> A\n flow A -> B\n flow B -> e\n")...)
+	id, err := enginetest.Start(t.Context(), e, "line", nil)
+	require.NoError(t, err)
+	enginetest.CompleteItem(e, id, "A", 1)
+	e.FailItem(id, "B", &workitem.Failure{Code: "wrong"})
+	require.Equal(t, state.CaseFailed, caseOf(t, e, id).State)
+	move := workflow.Move(id, "B", "A", workflow.By("ann"), workflow.Because("A was wrong"), workflow.Key("m1"))
+	require.NoError(t, enginetest.Do(t.Context(), e, move))
+	require.NoError(t, enginetest.Do(t.Context(), e, move), "its key has its answer")
+	require.Equal(t, []string{"A.1.1 completed", "B.1.1 failed", "B.1.2 canceled", "A.2.1 initialized"}, e.States(id))
+	require.Equal(t, []string{"ann move: A was wrong"}, notes(t, e, id))
+	e.Crash()
+	enginetest.CompleteItem(e, id, "A", 2)
+	enginetest.CompleteItem(e, id, "B", 3)
+	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
+	e.Check()
+}

@@ -36,13 +36,16 @@ var (
 	reasonField   = &field{"Reason", func(c *Command) bool { return c.Reason != nil }}
 	routeField    = &field{"Route", func(c *Command) bool { return c.Route != nil }}
 	stepField     = &field{"FromStep", func(c *Command) bool { return c.FromStep != "" }}
+	fromField     = &field{"From", func(c *Command) bool { return c.From != "" }}
+	toField       = &field{"To", func(c *Command) bool { return c.To != "" }}
+	forceField    = &field{"Force", func(c *Command) bool { return c.Force }}
 	timeField     = &field{"After or At", func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
 	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
 	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
-		payloadField, reasonField, routeField, stepField, timeField, priorityField, queueField, optionsField}
+		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, optionsField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -63,6 +66,7 @@ var forms = map[Kind]form{
 		[]*field{workflowField, printField, stepField}},
 	KindRemove:  {[]*field{caseField}, []*field{workflowField}},
 	KindReclaim: {[]*field{jobField}, nil},
+	KindMove:    {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
 	KindSuspend: {[]*field{caseField}, []*field{workflowField, reasonField}},
 	KindResume:  {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
 	KindRetry:   {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
@@ -116,7 +120,7 @@ func (c *Command) checkTexts() error {
 	}
 	texts := []struct{ what, text string }{
 		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
-		{"queue", c.Queue}, {"name of the step", c.FromStep}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
+		{"queue", c.Queue}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
 	}
 	if c.Reason != nil {
 		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},

@@ -37,6 +37,7 @@ const (
 	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
 	KindSuspend   Kind = "suspend"   // have nothing of Case begin until it is resumed
 	KindResume    Kind = "resume"    // have Case, which is suspended, or has failed, go on where it was
+	KindMove      Kind = "move"      // take the tokens of From in Case, and put tokens into To
 	KindRetry     Kind = "retry"     // try the work of Item again, now
 	KindGiveUp    Kind = "give-up"   // fail the task, and the case, of Item, which is an incident
 	KindSkip      Kind = "skip"      // complete Item with Payload as its output, without its work
@@ -69,6 +70,10 @@ type Command struct {
 	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is asked for; may be nil
 	Route    []string          `json:"route,omitempty"`    // where the task's split goes if the action completes it; nil leaves it to the definition
 	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart does again; "" does none again that had ended
+
+	From  string `json:"from,omitempty"`  // of a move: the condition, or the task that is enabled or started, whose tokens are taken
+	To    string `json:"to,omitempty"`    // of a move: the condition, or the task before which tokens are put
+	Force bool   `json:"force,omitempty"` // move, also if the case could not end then
 
 	After    time.Duration `json:"after,omitempty"`    // begin so long after the command, in nanoseconds; 0 is at once
 	At       time.Time     `json:"at,omitzero"`        // begin at this time; one that is over, and the zero time, is at once
@@ -188,6 +193,17 @@ func Resume(id workitem.CaseID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindResume, Case: id, Payload: input}, opts...)
 }
 
+// Move corrects where a case stands: it takes one token from a condition, or those of a task that is enabled or started, which is
+// canceled with its work, and puts one into a condition, or what a task needs to be enabled. A failed case is resumed for that, so a move from the
+// task that failed to an earlier one has the case go on from there. The error wraps [ErrDeadEnd] if the case could not end afterwards; see
+// [Force].
+func Move(id workitem.CaseID, from, to string, opts ...Option) Command {
+	return With(Command{Kind: KindMove, Case: id, From: from, To: to}, opts...)
+}
+
+// Force has a [Move] done after which the case could not end.
+func Force() Option { return set(func(c *Command) { c.Force = true }) }
+
 // Retry has the work of an item tried again, now: one that waits for its next attempt has it at once, one that failed, or whose
 // job was given up, is replaced by a fresh one. If the item has failed its case, that is resumed. The input is that of the fresh
 // item; nil leaves it the input that it had. The result has the item that is tried.
@@ -249,6 +265,8 @@ func (c *Command) String() string {
 		return "item new " + c.Task
 	case KindRetry, KindSkip, KindGiveUp:
 		return fmt.Sprintf("item %s %s", c.Kind, c.Item)
+	case KindMove:
+		return fmt.Sprintf("case move %s from %s to %s", c.Case, c.From, c.To)
 	case KindCancel, KindRemove, KindSuspend, KindResume:
 		return fmt.Sprintf("case %s %s", c.Kind, c.Case)
 	case KindSend:

@@ -26,6 +26,8 @@ const (
 	VerbItemNew      Verb = "item new"
 	VerbDo           Verb = "do" // start and complete an item
 	VerbCaseCancel   Verb = "case cancel"
+	VerbCaseMove     Verb = "case move"
+	VerbCaseForce    Verb = "case force"
 	VerbCaseSuspend  Verb = "case suspend"
 	VerbCaseResume   Verb = "case resume" // a failed case goes on where it failed
 	VerbAdvance      Verb = "advance"
@@ -60,6 +62,8 @@ type Action struct {
 	Name     string        // start: of the root case, [DefaultCase] if none was given
 	Item     ItemRef       // do, and item but for new
 	Task     string        // item new
+	From     string        // case move and force: a condition or a task
+	Target   string        // likewise
 	Duration time.Duration // advance; never negative
 	Subject  Subject       // show
 
@@ -160,7 +164,7 @@ var commands = map[string]command{
 	"start":   {"start WORKFLOW [as NAME]", (*Action).parseStart},
 	"item":    {"item start|complete|fail|cancel|reset|retry|skip|give-up ITEM [to=T1,T2], or item new TASK", (*Action).parseItem},
 	"do":      {"do ITEM [to=T1,T2]", (*Action).parseDo},
-	"case":    {"case cancel|suspend|resume", (*Action).parseCase},
+	"case":    {"case cancel|suspend|resume, or case move|force FROM TO", (*Action).parseCase},
 	"advance": {"advance DURATION", (*Action).parseAdvance},
 	"crash":   {"crash", alone(VerbCrash)},
 	"show":    {"show case|tasks|marking|items|cases|jobs|enabled|incidents", (*Action).parseShow},
@@ -241,6 +245,10 @@ func (a *Action) parseDo(words []string) (err error) {
 }
 
 func (a *Action) parseCase(words []string) error {
+	if len(words) == 3 && (words[0] == "move" || words[0] == "force") {
+		a.Verb, a.From, a.Target = Verb("case "+words[0]), words[1], words[2]
+		return nil
+	}
 	if len(words) != 1 {
 		return errUsage
 	}

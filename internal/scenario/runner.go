@@ -122,7 +122,7 @@ func (r *runner) do(ctx context.Context, c *Command, a Action) ([]string, error)
 		return nil, r.repair(ctx, a)
 	case VerbDo:
 		return nil, r.startAndComplete(ctx, a)
-	case VerbCaseCancel, VerbCaseSuspend, VerbCaseResume:
+	case VerbCaseCancel, VerbCaseSuspend, VerbCaseResume, VerbCaseMove, VerbCaseForce:
 		return nil, r.onCase(ctx, a)
 	case VerbAdvance:
 		return nil, r.clock.Advance(ctx, r.engine, a.Duration)
@@ -226,12 +226,16 @@ func (r *runner) act(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
-// onCase cancels, suspends or resumes a case.
+// onCase cancels, suspends, resumes or corrects a case.
 func (r *runner) onCase(ctx context.Context, a Action) error {
 	id, err := r.caseAt(ctx, a.Case)
 	switch {
 	case err != nil:
 		return err
+	case a.Verb == VerbCaseMove:
+		return r.send(ctx, workflow.Move(id, a.From, a.Target))
+	case a.Verb == VerbCaseForce:
+		return r.send(ctx, workflow.Move(id, a.From, a.Target, workflow.Force()))
 	case a.Verb == VerbCaseSuspend:
 		return r.send(ctx, workflow.Suspend(id))
 	case a.Verb == VerbCaseResume:

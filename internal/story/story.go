@@ -59,6 +59,8 @@ func Subject(e state.Change) workitem.CaseID {
 		return e.Case
 	case *state.CaseResumed:
 		return e.Case
+	case *state.TokensMoved:
+		return e.Case
 	case *state.CaseSuspended:
 		return e.Case
 	case *state.CaseContinued:
@@ -131,6 +133,8 @@ func (s *Story) words(e state.Change, at time.Time) string {
 		return s.caseEnded(e)
 	case *state.CaseResumed:
 		return "case resumed: it goes on where it failed"
+	case *state.TokensMoved:
+		return s.tokensMoved(e)
 	case *state.CaseSuspended:
 		return "case suspended: nothing of it begins" + given(e.Reason)
 	case *state.CaseContinued:
@@ -174,6 +178,13 @@ func (s *Story) words(e state.Change, at time.Time) string {
 		return fmt.Sprintf("%s: %s: %s", about, e.Code, e.Text)
 	}
 	return fmt.Sprintf("%T", e)
+}
+
+func (s *Story) tokensMoved(e *state.TokensMoved) string {
+	if len(e.From) == 0 {
+		return "tokens put into " + s.conditions(e.Case, e.Into)
+	}
+	return "tokens moved from " + s.conditions(e.Case, e.From) + " to " + s.conditions(e.Case, e.Into)
 }
 
 // given adds a reason, if there is one.

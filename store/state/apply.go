@@ -51,6 +51,8 @@ func (t *Tree) Apply(e Change) error {
 		for _, p := range e.Into {
 			c.Marking[p]++
 		}
+	case *TokensMoved:
+		return c.moveTokens(e)
 	case *Removed:
 		c.Marking[e.From] -= e.Tokens
 		if c.Marking[e.From] < 0 {
@@ -133,6 +135,18 @@ func (t *Tree) resume(c *Case) error {
 	before := c.Stands()
 	c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = CaseStarted, nil, nil, time.Time{}, time.Time{}
 	t.recount(c, before, c.Stands())
+	return nil
+}
+
+func (c *Case) moveTokens(e *TokensMoved) error {
+	for _, p := range e.From {
+		if c.Marking[p]--; c.Marking[p] < 0 {
+			return fmt.Errorf("condition %s of case %s would hold less than no token", c.Net.ConditionName(p), c.ID)
+		}
+	}
+	for _, p := range e.Into {
+		c.Marking[p]++
+	}
 	return nil
 }
 

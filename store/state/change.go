@@ -83,6 +83,14 @@ type Produced struct {
 	Into []net.ConditionID
 }
 
+// TokensMoved says that a person corrected the marking of a case: one token is taken from each of the conditions, and one is put into
+// each of the others.
+type TokensMoved struct {
+	Case workitem.CaseID
+	From []net.ConditionID
+	Into []net.ConditionID
+}
+
 // Removed says that the cancellation region of a task emptied a condition.
 type Removed struct {
 	Case   workitem.CaseID
@@ -169,6 +177,7 @@ func (e *CaseContinued) of() workitem.CaseID { return e.Case }
 func (e *TaskResumed) of() workitem.CaseID   { return e.Case }
 func (e *TaskMoved) of() workitem.CaseID     { return e.Case }
 func (e *Produced) of() workitem.CaseID      { return e.Case }
+func (e *TokensMoved) of() workitem.CaseID   { return e.Case }
 func (e *Removed) of() workitem.CaseID       { return e.Case }
 func (e *ItemOpened) of() workitem.CaseID    { return e.Item.Case }
 func (e *ItemMoved) of() workitem.CaseID     { return e.Case }

@@ -36,6 +36,7 @@ const (
 	wordTask          = "task"
 	wordTaskResumed   = "task-resumed"
 	wordProduced      = "produced"
+	wordMoved         = "tokens-moved"
 	wordRemoved       = "removed"
 	wordItemOpened    = "item-opened"
 	wordItem          = "item"
@@ -112,6 +113,10 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 	case *Produced:
 		dst = head(dst, t, wordProduced, e.Case)
 		dst = task(dst, t, e.Case, e.Task)
+		dst = conditions(dst, "into", t, e.Case, e.Into)
+	case *TokensMoved:
+		dst = head(dst, t, wordMoved, e.Case)
+		dst = conditions(dst, "from", t, e.Case, e.From)
 		dst = conditions(dst, "into", t, e.Case, e.Into)
 	case *Removed:
 		dst = head(dst, t, wordRemoved, e.Case)

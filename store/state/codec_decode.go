@@ -138,7 +138,7 @@ func (d *decoder) change(w *wire) (Change, error) {
 		return &CaseContinued{Case: w.Case, At: time.Time(w.At)}, nil
 	case wordCaseRemoved:
 		return &CaseRemoved{Case: w.Case}, nil
-	case wordCaseEnded, wordTask, wordTaskResumed, wordProduced, wordRemoved, wordNote:
+	case wordCaseEnded, wordTask, wordTaskResumed, wordProduced, wordRemoved, wordMoved, wordNote:
 		return d.named(w)
 	case wordItemOpened:
 		return itemOpened(w)
@@ -188,7 +188,7 @@ func (d *decoder) named(w *wire) (Change, error) {
 		return nil, fmt.Errorf("case %s is not there", w.Case)
 	}
 	t := net.TaskID(-1)
-	if needs := w.E != wordCaseEnded && w.E != wordNote; needs || w.Task != "" {
+	if needs := w.E != wordCaseEnded && w.E != wordNote && w.E != wordMoved; needs || w.Task != "" {
 		var ok bool
 		if t, ok = n.TaskByName(w.Task); !ok {
 			return nil, fmt.Errorf("workflow %s has no task %q", n.Name(), w.Task)
@@ -207,6 +207,13 @@ func (d *decoder) named(w *wire) (Change, error) {
 	case wordProduced:
 		into, err := conditionIDs(n, w.Into)
 		return &Produced{Case: w.Case, Task: t, Into: into}, err
+	case wordMoved:
+		from, err := conditionIDs(n, w.From)
+		if err != nil {
+			return nil, err
+		}
+		into, err := conditionIDs(n, w.Into)
+		return &TokensMoved{Case: w.Case, From: from, Into: into}, err
 	case wordRemoved:
 		from, err := conditionIDs(n, []string{w.Condition})
 		if err != nil {

@@ -127,7 +127,7 @@ func someConditions(t *rapid.T) []net.ConditionID {
 
 func anEvent(t *rapid.T) state.Change {
 	task := net.TaskID(rapid.IntRange(0, review.NumTasks()-1).Draw(t, "task"))
-	switch rapid.IntRange(0, 19).Draw(t, "kind") {
+	switch rapid.IntRange(0, 20).Draw(t, "kind") {
 	case 0:
 		return &state.CaseOpened{Case: &state.Case{ID: caseID, Root: anID[workitem.CaseID](t),
 			Parent:     anID[workitem.CaseID](t),
@@ -142,6 +142,8 @@ func anEvent(t *rapid.T) state.Change {
 		return &state.CaseRemoved{Case: caseID}
 	case 12:
 		return &state.CaseResumed{Case: caseID, At: aTime(t)}
+	case 20:
+		return &state.TokensMoved{Case: caseID, From: someConditions(t), Into: someConditions(t)}
 	case 18:
 		return &state.CaseSuspended{Case: caseID, Suspension: state.Suspension{At: aTime(t), By: aText.Draw(t, "by"), Reason: aText.Draw(t, "reason")}}
 	case 19:

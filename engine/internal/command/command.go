@@ -99,6 +99,8 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.cancel(tx, c, o)
 	case workflow.KindSuspend:
 		return x.suspend(tx, c, o)
+	case workflow.KindMove:
+		return x.move(tx, c, o)
 	case workflow.KindResume:
 		return x.resume(tx, c, o)
 	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:

@@ -24,6 +24,20 @@ func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.SuspendCase(c.Case, why) })
 }
 
+// move corrects the marking of a case.
+func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error {
+		if err := m.Because(c.Case, c.Reason); err != nil {
+			return err
+		}
+		return m.Move(c.Case, c.From, c.To, c.Force)
+	})
+}
+
 // resume has a suspended or failed case go on. Which one that is, its tree decides, so the key is remembered when it is known.
 func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)

@@ -108,7 +108,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, or json for one object a line")
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.incidents(), a.definitions(), a.processes(),
+		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.definitions(), a.processes(),
 		a.item(), a.kase(), a.incident(), a.event(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {

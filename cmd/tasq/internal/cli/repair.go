@@ -78,6 +78,26 @@ func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *aski
 	return cmd, q
 }
 
+func (a *app) caseMove() *cobra.Command {
+	cmd, q := a.caseRepair(workflow.KindMove, "is corrected")
+	cmd.Use = "move CASE FROM TO"
+	cmd.Short = "move a token of a case, or have it go on from another task"
+	cmd.Long = paragraph("Correct where a case stands. FROM is a condition that holds a token, or a task that is enabled or started, which is " +
+		"canceled with its work; TO is a condition, or the task that is to be enabled. A failed case is resumed for that: from the task that " +
+		"failed to an earlier one, it goes on from there. Refused, with a run, is a move after which the case could not end; --force has it done.")
+	cmd.Example = `  tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 review draft --reason "the wrong draft"
+  tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 'draft->review' draft --dry-run`
+	cmd.Args = exactly("the id of a CASE", "the condition or task FROM which", "the condition or task TO which")
+	q.reasoned(cmd)
+	cmd.Flags().BoolVar(&q.command.Force, "force", false, "move, also if the case could not end then")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q.command.From, q.command.To = args[1], args[2]
+		return run(cmd, args)
+	}
+	return cmd
+}
+
 func (a *app) itemRetry() *cobra.Command {
 	cmd, q := a.itemRepair(workflow.KindRetry)
 	cmd.Short = "try the work of an item again, now"

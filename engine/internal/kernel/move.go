@@ -1,0 +1,141 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// wayBudget is how many states are looked at to find out whether a case can end. Each may take a search of its own for an or-join, and
+// all other commands wait meanwhile.
+const wayBudget = 2_000
+
+// Move takes the tokens of a condition or a task, and puts tokens into a condition or before a task. A task that is started has
+// consumed its tokens, so it is canceled, with all that it owns, and its tokens go with it. A failed case is resumed first.
+//
+//	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
+//	                               review canceled, a token in s, draft enabled
+//
+// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, unless it is forced. A search that runs out of its
+// budget refuses nothing.
+func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
+	c := m.tree.Case(id)
+	if c == nil {
+		return fmt.Errorf("case %s: %w", id, ErrNotFound)
+	}
+	if c.State == state.CaseFailed {
+		if _, err := m.Resume(id, nil); err != nil {
+			return err
+		}
+		c = m.tree.Case(id)
+	}
+	if c.State.Final() {
+		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
+	}
+	into, err := m.before(c, to)
+	if err != nil {
+		return err
+	}
+	taken, steps, err := m.takenFrom(c, from)
+	if err != nil {
+		return err
+	}
+	m.then(append(steps, func() error {
+		if err := m.emit(&state.TokensMoved{Case: id, From: taken, Into: into}); err != nil {
+			return err
+		}
+		c := m.tree.Case(id)
+		next := m.withdrawals(c, taken)
+		for _, p := range into {
+			m.touch(c, p)
+			for _, u := range c.Net.Consumers(p) {
+				next = append(next, m.try(id, u))
+			}
+		}
+		m.then(append(next, m.endCheck(id))...)
+		return nil
+	})...)
+	if err := m.run(0); err != nil || force {
+		return err
+	}
+	return m.canEnd(id)
+}
+
+// takenFrom finds the tokens of a condition or a task, and what has to be canceled for that.
+func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []step, error) {
+	if p, ok := c.Net.ConditionByName(from); ok {
+		if c.Marking[p] == 0 {
+			return nil, nil, fmt.Errorf("condition %s of case %s %w: it holds no token", from, c.ID, activities.ErrInactive)
+		}
+		return []net.ConditionID{p}, nil, nil
+	}
+	t, ok := c.Net.TaskByName(from)
+	if !ok {
+		return nil, nil, unknownPlace(c, from)
+	}
+	switch c.Tasks[t].State {
+	case state.TaskStarted:
+		return nil, []step{m.cancelTask(c.ID, t)}, nil
+	case state.TaskEnabled:
+		return c.Net.Consumes(nil, t, c.Marking), nil, nil
+	}
+	return nil, nil, fmt.Errorf("task %s of case %s %w: it is %s", from, c.ID, activities.ErrInactive, c.Tasks[t].State)
+}
+
+// before finds the conditions that need a token for a move to a condition, or to a task: all inputs of an and-join, or the only one
+// of another.
+func (m *Machine) before(c *state.Case, to string) ([]net.ConditionID, error) {
+	if p, ok := c.Net.ConditionByName(to); ok {
+		return []net.ConditionID{p}, nil
+	}
+	t, ok := c.Net.TaskByName(to)
+	if !ok {
+		return nil, unknownPlace(c, to)
+	}
+	inputs := c.Net.Inputs(t)
+	if len(inputs) > 1 && c.Net.Task(t).Join != net.And {
+		return nil, fmt.Errorf("%w: task %s of %s can be enabled by any of its inputs: name one of %s", workflow.ErrBadCommand, to, c.Workflow,
+			names(c, inputs))
+	}
+	return inputs, nil
+}
+
+func unknownPlace(c *state.Case, name string) error {
+	return fmt.Errorf("workflow %s has no condition and no task %q: %w", c.Workflow, name, ErrNotFound)
+}
+
+func names(c *state.Case, conditions []net.ConditionID) string {
+	list := make([]string, len(conditions))
+	for i, p := range conditions {
+		list[i] = c.Net.ConditionName(p)
+	}
+	return strings.Join(list, ", ")
+}
+
+// canEnd refuses a case of which no run completes it, with a run after which nothing can happen.
+func (m *Machine) canEnd(id workitem.CaseID) error {
+	c := m.tree.Case(id)
+	if c.State.Final() {
+		return nil
+	}
+	var busy []net.TaskID
+	c.Busy().Each(func(t int) { busy = append(busy, net.TaskID(t)) })
+	way := verify.WayFrom(c.Net, c.Marking, busy, wayBudget)
+	if way.Run != nil || !way.Decided {
+		return nil
+	}
+	how := "it would go on without an end"
+	if way.Stuck != nil {
+		how = fmt.Sprintf("with tokens in %s nothing can happen", strings.Join(way.Left, ", "))
+		if len(way.Stuck) > 0 {
+			how = "after " + strings.Join(way.Stuck, ", ") + ", " + how
+		}
+	}
+	return fmt.Errorf("case %s of %s: %w: %s. Nothing was moved; to move all the same, force it", id, c.Workflow, workflow.ErrDeadEnd, how)
+}

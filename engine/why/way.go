@@ -1,0 +1,91 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// wayBudget is how many states are looked at.
+const wayBudget = 20_000
+
+// Way is the shortest run that completes a case from where it stands.
+type Way struct {
+	Case  workitem.CaseID `json:"case"`
+	State string          `json:"state"`
+	Tasks []WayTask       `json:"tasks"` // that complete, in this order; empty if there is no such run
+
+	// Found reports whether there is such a run. Decided is false if the search for it was given up.
+	Found   bool     `json:"found"`
+	Decided bool     `json:"decided"`
+	Stuck   []string `json:"stuck,omitempty"` // the tasks that complete before nothing can happen any more
+	Left    []string `json:"left,omitempty"`  // the conditions that hold tokens then
+}
+
+// WayTask is a task of a [Way].
+type WayTask struct {
+	Task  string `json:"task"`
+	State string `json:"state"`
+	Waits []Wait `json:"waits,omitempty"` // of a task that is enabled or started: who or what must act
+}
+
+// WayOf finds the shortest run that completes a case, with what its tasks wait for. The answer must be of that case, which must be in
+// the tree. Failures are left out: a task completes once its work is done.
+func WayOf(tree *state.Tree, a *Answer) Way {
+	c := tree.Case(a.Case)
+	w := Way{Case: c.ID, State: c.State.String(), Tasks: []WayTask{}, Decided: true}
+	if c.State.Final() {
+		w.Found = c.State == state.CaseCompleted
+		return w
+	}
+	var busy []net.TaskID
+	c.Busy().Each(func(t int) { busy = append(busy, net.TaskID(t)) })
+	way := verify.WayFrom(c.Net, c.Marking, busy, wayBudget)
+	w.Found, w.Decided, w.Stuck, w.Left = way.Run != nil, way.Decided, way.Stuck, way.Left
+	seen := make(map[string]bool)
+	for _, name := range way.Run {
+		at, _ := a.Task(name)
+		task := WayTask{Task: name, State: state.TaskDisabled.String()}
+		if !seen[name] { // a loop comes by again
+			task.State = at.State
+			for _, wait := range a.Of(name) {
+				if wait.Kind != Join {
+					task.Waits = append(task.Waits, wait)
+				}
+			}
+		}
+		seen[name] = true
+		w.Tasks = append(w.Tasks, task)
+	}
+	return w
+}
+
+// String is the way for people, a line for each task.
+func (w *Way) String() string {
+	var b strings.Builder
+	b.WriteString("case " + w.Case.String() + " is " + w.State)
+	switch {
+	case w.State != state.CaseStarted.String():
+	case !w.Decided:
+		b.WriteString(", and whether it can end is not known: the search was given up")
+	case !w.Found:
+		b.WriteString(", and cannot end: ")
+		if len(w.Stuck) > 0 {
+			b.WriteString("after " + strings.Join(w.Stuck, ", ") + ", ")
+		}
+		b.WriteString("nothing can happen with tokens in " + strings.Join(w.Left, ", ") + "; move a token, or cancel the case")
+	default:
+		fmt.Fprintf(&b, ", and completes after %d tasks:", len(w.Tasks))
+	}
+	for _, t := range w.Tasks {
+		b.WriteString("\n  " + t.Task)
+		for i := range t.Waits {
+			b.WriteString("\n    " + strings.ReplaceAll(t.Waits[i].Text, "\n", "\n    "))
+		}
+	}
+	return b.String()
+}

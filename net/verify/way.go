@@ -1,0 +1,196 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// Way is how a case goes on from a marking.
+type Way struct {
+	// Run is the shortest run that completes the case: the tasks that complete, in this order. Nil if there is none.
+	Run []string
+	// Stuck is the shortest run after which nothing can happen and the case has not completed; nil if none was found. Left are
+	// the conditions that hold tokens then.
+	Stuck []string
+	Left  []string
+	// Decided is false if the search ran out of its budget before it found a run that completes the case.
+	Decided bool
+}
+
+// waySubsets bounds the outputs of an or-split of which every choice is tried; of more, single ones and all of them are.
+const waySubsets = 6
+
+// WayFrom searches for the shortest run that completes a case, from a marking and the tasks that are under way. A task that starts
+// completes at once in it, unless no such run is found: then starts are steps of their own, which are not part of the run. The budget is
+// a number of states.
+func WayFrom(n *net.Net, m net.Marking, busy []net.TaskID, budget int) Way {
+	way := (&wayfinder{n: n, budget: budget, whole: true}).search(m, busy)
+	if way.Run != nil || !way.Decided {
+		return way
+	}
+	return (&wayfinder{n: n, budget: budget}).search(m, busy)
+}
+
+// wayfinder is one search, breadth first.
+type wayfinder struct {
+	n      *net.Net
+	budget int
+	whole  bool // a task starts and completes in one step
+	nodes  []waynode
+	seen   map[string]bool
+}
+
+// waynode is a state that was reached.
+type waynode struct {
+	marking net.Marking
+	busy    net.Bits
+	from    int
+	task    net.TaskID // that completed; -1 if it only started, and in the first state
+}
+
+func (w *wayfinder) search(m net.Marking, busy []net.TaskID) Way {
+	w.seen = make(map[string]bool)
+	bits := net.NewBits(w.n.NumTasks())
+	for _, t := range busy {
+		bits.Add(int(t))
+	}
+	w.add(waynode{marking: m.Clone(), busy: bits, from: -1, task: -1})
+	way := Way{Decided: true}
+	for at := 0; at < len(w.nodes); at++ {
+		if w.nodes[at].marking[w.n.End()] > 0 {
+			return Way{Run: w.run(at), Decided: true}
+		}
+		if len(w.nodes) > w.budget {
+			return Way{Stuck: way.Stuck, Left: way.Left}
+		}
+		if !w.expand(at) && way.Stuck == nil {
+			way.Stuck, way.Left = w.run(at), w.marked(at)
+		}
+	}
+	return way
+}
+
+func (w *wayfinder) add(s waynode) {
+	key := make([]byte, 0, 4*len(s.marking)+len(s.busy)*8)
+	for _, k := range s.marking {
+		key = append(key, byte(k), byte(k>>8), byte(k>>16), byte(k>>24))
+	}
+	s.busy.Each(func(t int) { key = append(key, byte(t), byte(t>>8)) })
+	if !w.seen[string(key)] {
+		w.seen[string(key)] = true
+		w.nodes = append(w.nodes, s)
+	}
+}
+
+// expand adds what can follow a state, and reports whether anything can.
+func (w *wayfinder) expand(at int) bool {
+	s, moved := w.nodes[at], false
+	for i := range w.n.NumTasks() {
+		t := net.TaskID(i)
+		if s.busy.Has(i) {
+			moved = true
+			w.complete(at, t, s.marking, s.busy)
+			continue
+		}
+		if !w.n.Enabled(t, s.marking, s.busy).Enabled {
+			continue
+		}
+		moved = true
+		next := s.marking.Clone()
+		for _, p := range w.n.Consumes(nil, t, s.marking) {
+			next[p]--
+		}
+		if w.whole {
+			w.complete(at, t, next, s.busy)
+			continue
+		}
+		busy := slices.Clone(s.busy)
+		busy.Add(i)
+		w.add(waynode{marking: next, busy: busy, from: at, task: -1})
+	}
+	return moved
+}
+
+// complete adds the states after the completion of a task, one for each choice of its split.
+func (w *wayfinder) complete(at int, t net.TaskID, m net.Marking, busy net.Bits) {
+	tasks, conditions := w.n.Region(t)
+	gone := net.NewBits(w.n.NumTasks())
+	gone.Add(int(t))
+	emptied := slices.Clone(conditions)
+	for _, u := range tasks {
+		gone.Add(int(u))
+		if !busy.Has(int(u)) && w.n.Enabled(u, m, busy).Enabled {
+			emptied = append(emptied, w.n.PrivateInputs(u)...)
+		}
+	}
+	idle := net.NewBits(w.n.NumTasks())
+	busy.Each(func(u int) {
+		if !gone.Has(u) {
+			idle.Add(u)
+		}
+	})
+	m = m.Clone()
+	for _, p := range emptied {
+		m[p] = 0
+	}
+	for _, into := range w.choices(t) {
+		next := m.Clone()
+		for _, p := range into {
+			next[p]++
+		}
+		w.add(waynode{marking: next, busy: idle, from: at, task: t})
+	}
+}
+
+// choices lists the sets of outputs that a task can put tokens into.
+func (w *wayfinder) choices(t net.TaskID) [][]net.ConditionID {
+	outputs := w.n.Outputs(t)
+	split := w.n.Task(t).Split
+	if split == net.And {
+		return [][]net.ConditionID{outputs}
+	}
+	var all [][]net.ConditionID
+	for i := range outputs {
+		all = append(all, outputs[i:i+1])
+	}
+	if split == net.Xor || len(outputs) < 2 {
+		return all
+	}
+	if len(outputs) > waySubsets {
+		return append(all, outputs)
+	}
+	for set := 1; set < 1<<len(outputs); set++ {
+		var into []net.ConditionID
+		for i, p := range outputs {
+			if set&(1<<i) != 0 {
+				into = append(into, p)
+			}
+		}
+		if len(into) > 1 {
+			all = append(all, into)
+		}
+	}
+	return all
+}
+
+// run lists the tasks that complete on the way to a state.
+func (w *wayfinder) run(at int) []string {
+	names := []string{}
+	for ; w.nodes[at].from >= 0; at = w.nodes[at].from {
+		if t := w.nodes[at].task; t >= 0 {
+			names = append(names, w.n.TaskName(t))
+		}
+	}
+	slices.Reverse(names)
+	return names
+}
+
+func (w *wayfinder) marked(at int) (names []string) {
+	for p, k := range w.nodes[at].marking {
+		if k > 0 {
+			names = append(names, w.n.ConditionName(net.ConditionID(p)))
+		}
+	}
+	return names
+}
