@@ -71,7 +71,7 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	}
 	o := Options{Setting: s, In: in}
 	yes := !terminal(in) || !o.Terminal
-	f := flags("tasq demo", &o.DB, DefaultDB, &o.Fast)
+	f := flags("tasq demo", DefaultDB, &o.Setting)
 	f.StringVar(&o.URL, "url", "", "base `address` of an OpenAI-compatible endpoint")
 	f.StringVar(&o.Model, "model", "", "`name` of the endpoint's model")
 	f.StringVar(&o.Key, "key", "", "API `key` of the endpoint; who may list processes sees it, unlike OPENAI_API_KEY")
@@ -89,7 +89,7 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 
 func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) error {
 	o := OrderOptions{Setting: s}
-	f := flags("tasq demo order", &o.DB, DefaultOrderDB, &o.Fast)
+	f := flags("tasq demo order", DefaultOrderDB, &o.Setting)
 	f.IntVar(&o.Failures, "failures", 2, "how often saving the order fails; 5 is more than the order is tried")
 	if helped, err := parse(f, out, usageOfOrder, args); helped || err != nil {
 		return err
@@ -102,7 +102,7 @@ func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) 
 
 func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Setting) error {
 	o := OnboardingOptions{Setting: s}
-	f := flags("tasq demo onboarding", &o.DB, DefaultOnboardingDB, &o.Fast)
+	f := flags("tasq demo onboarding", DefaultOnboardingDB, &o.Setting)
 	f.BoolVar(&o.Interactive, "interactive", false, "leave the event to you: say how it is sent, by a command or by HTTP")
 	f.StringVar(&o.Listen, "listen", DefaultListen, "`address` of the webhook of -interactive")
 	f.DurationVar(&o.Timeout, "timeout", DefaultTimeout, "how `long` a new case waits for the event, such as 90s or 24h")
@@ -116,12 +116,14 @@ func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Sett
 }
 
 // flags are those that every demo has.
-func flags(name string, db *string, dbDefault string, fast *bool) *flag.FlagSet {
+func flags(name, dbDefault string, s *Setting) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(db, "db", dbDefault, "the `database`: a file, or postgres://...; a case that still runs in it goes on")
-	f.StringVar(db, "d", dbDefault, "the same as -db")
-	f.BoolVar(fast, "fast", false, "make short waits of long ones")
+	f.StringVar(&s.DB, "db", dbDefault, "the `database`: a file, or postgres://...; a case that still runs in it goes on")
+	f.StringVar(&s.DB, "d", dbDefault, "the same as -db")
+	f.BoolVar(&s.Fast, "fast", false, "make short waits of long ones")
+	f.BoolVar(&s.Serve, "serve", false, "show the demo in the browser, live; it ends with Ctrl-C then")
+	f.StringVar(&s.ServeAt, "serve-at", "", "`address` of the pages (default \"127.0.0.1:7070\")")
 	return f
 }
 

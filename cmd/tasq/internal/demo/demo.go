@@ -99,11 +99,16 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
-	err = d.cases(ctx)
-	if ctx.Err() != nil {
+	wait, stop, err := d.pages(ctx, out, d.engine)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err = d.cases(ctx); ctx.Err() != nil {
 		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", db.Name())
 		return ctx.Err()
 	}
+	wait()
 	return err
 }
 

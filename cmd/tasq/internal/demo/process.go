@@ -35,6 +35,10 @@ type Setting struct {
 	Plain bool
 	// Err takes what an operator should know. Default: discarded.
 	Err io.Writer
+	// Serve shows the demo in the browser, and lets the person act there; the demo ends with the context then.
+	Serve bool
+	// ServeAt is the address of the pages. Default: serve.DefaultListen.
+	ServeAt string
 
 	opener func(path string) store.Opener // for tests. Default: that of database.Of
 	wait   time.Duration                  // for tests: of a retry or a pause. Default: as Fast says
@@ -114,11 +118,16 @@ func (p *process) play(ctx context.Context) (err error) {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, p.engine.Close()) }()
-	err = p.cases(ctx, w.Untyped().Name)
-	if ctx.Err() != nil {
+	wait, stop, err := p.pages(ctx, p.out, p.engine)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err = p.cases(ctx, w.Untyped().Name); ctx.Err() != nil {
 		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, db.Name())
 		return ctx.Err()
 	}
+	wait()
 	return err
 }
 

@@ -1,0 +1,35 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
+	"github.com/tasq-dev/tasq/engine"
+)
+
+// pages serves the demo in the browser while it runs, if that is asked for. wait keeps them until the context ends, and stop ends them.
+func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine) (wait, stop func(), err error) {
+	if !s.Serve {
+		return func() {}, func() {}, nil
+	}
+	server, err := serve.Open(e, admin.Config{}, serve.Options{Act: true, Listen: s.ServeAt, Name: "you"})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := server.Run(ctx, out); err != nil {
+			fmt.Fprintf(out, "the pages are not served any more: %v\n", err)
+		}
+	})
+	wait = func() {
+		fmt.Fprintln(out, "The pages stay until you press Ctrl-C.")
+		<-ctx.Done()
+	}
+	return wait, func() { cancel(); done.Wait() }, nil
+}
