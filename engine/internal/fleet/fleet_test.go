@@ -1,0 +1,205 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/engine/internal/fleet"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+var (
+	one, two = workitem.CaseID{1}, workitem.CaseID{2}
+	errGone  = errors.New("the server is gone")
+)
+
+// world is everything around a member: the store, the work, and what the member asked for.
+type world struct {
+	mu    sync.Mutex
+	news  []store.News // of the ticks; the last one goes on
+	errs  []error      // of the ticks
+	ticks []store.Standing
+	hints chan store.Hint
+	free  []*state.Job
+	took  int
+
+	roots     []workitem.CaseID
+	filter    store.TakeFilter
+	adopted   []*state.Job
+	others    bool
+	refreshed []workitem.CaseID
+	forgotten []workitem.CaseID
+	moved     int
+	died      int
+	reports   []error
+}
+
+func (w *world) Shared() bool                                { return true }
+func (w *world) Announce(context.Context, []string) error    { return nil }
+func (w *world) Knows(context.Context, string) (bool, error) { return false, nil }
+func (w *world) Hints() <-chan store.Hint                    { return w.hints }
+func (w *world) Busy() bool                                  { return false }
+func (w *world) Filter() store.TakeFilter                    { return w.filter }
+func (w *world) Roots() []workitem.CaseID                    { return w.roots }
+
+func (w *world) Tick(_ context.Context, s store.Standing) (store.News, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ticks = append(w.ticks, s)
+	var err error
+	if len(w.errs) > 0 {
+		err, w.errs = w.errs[0], w.errs[1:]
+	}
+	news := w.news[0]
+	if len(w.news) > 1 {
+		w.news = w.news[1:]
+	}
+	return news, err
+}
+
+func (w *world) Take(_ context.Context, f store.TakeFilter) ([]*state.Job, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.took++
+	n := min(f.Max, len(w.free))
+	jobs := w.free[:n]
+	w.free = w.free[n:]
+	return jobs, nil
+}
+
+func (w *world) Adopt(_ context.Context, jobs []*state.Job) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.adopted = append(w.adopted, jobs...)
+	return nil
+}
+
+func (w *world) Others(are bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = are
+}
+
+// run runs f with a member that is started, in a bubble.
+func run(t *testing.T, w *world, f func(m *fleet.Member)) {
+	synctest.Test(t, func(t *testing.T) {
+		w.hints = make(chan store.Hint)
+		ctx, cancel := context.WithCancel(t.Context())
+		m := fleet.New(fleet.Options{
+			Store: w, Work: w, Awaited: func() []workitem.CaseID { return nil },
+			Refresh: func(root workitem.CaseID) { w.refreshed = append(w.refreshed, root) },
+			Forget:  func(roots []workitem.CaseID) { w.forgotten = append(w.forgotten, roots...) },
+			Moved:   func() { w.moved++ }, Died: func() { w.died++ },
+			Report: func(err error) { w.reports = append(w.reports, err) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, m.Join(ctx))
+		m.Start(ctx)
+		synctest.Wait()
+		f(m)
+		cancel()
+		m.Wait()
+	})
+}
+
+// await lets time pass.
+func await(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// A member ticks when the store says so, and a second after a tick that failed.
+func TestThePaceIsThatOfTheStore(t *testing.T) {
+	w := &world{news: []store.News{{Next: 10 * time.Second}}}
+	run(t, w, func(*fleet.Member) {
+		ticks := len(w.ticks)
+		await(30 * time.Second)
+		require.Equal(t, ticks+3, len(w.ticks))
+		w.errs = []error{errGone, errGone}
+		ticks = len(w.ticks)
+		await(13 * time.Second)
+		require.Equal(t, ticks+3, len(w.ticks), "at 10, 11 and 12 seconds")
+		require.Contains(t, w.reports, errGone)
+	})
+}
+
+// All free jobs are taken page by page as the member joins, and later ones when a tick or a hint says that there are some.
+func TestFreeJobsAreTaken(t *testing.T) {
+	w := &world{news: []store.News{{Free: true, Next: time.Minute}, {Others: 1, Next: time.Minute}}, free: make([]*state.Job, 450)}
+	run(t, w, func(m *fleet.Member) {
+		require.Equal(t, 450, len(w.adopted))
+		took := w.took
+		m.Hungry()
+		synctest.Wait()
+		require.Equal(t, took, w.took, "there is nothing to take")
+		w.free = make([]*state.Job, 3)
+		w.hints <- store.Hint{Free: true}
+		synctest.Wait()
+		require.Equal(t, 453, len(w.adopted))
+		w.filter.Without = []string{"full"}
+		w.hints <- store.Hint{Free: true}
+		synctest.Wait()
+		w.free = make([]*state.Job, 1)
+		m.Hungry()
+		synctest.Wait()
+		require.Equal(t, 454, len(w.adopted), "of a queue that was full there may be more")
+	})
+}
+
+// An engine that was declared dead takes what is free, which may be what it held.
+func TestAFencedEngineTakesAnew(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second}}}
+	run(t, w, func(*fleet.Member) {
+		w.mu.Lock()
+		w.errs, w.free = []error{store.ErrFenced}, make([]*state.Job, 2)
+		w.mu.Unlock()
+		await(time.Second)
+		require.Len(t, w.adopted, 2)
+	})
+}
+
+// Root cases that are worked on are refreshed after a hint and after a tick, once at a time; others leave memory.
+func TestWhatOthersChangedIsRefreshed(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second, Others: 1}}, roots: []workitem.CaseID{one}}
+	run(t, w, func(m *fleet.Member) {
+		require.True(t, w.others)
+		w.hints <- store.Hint{Roots: []workitem.CaseID{one, two}}
+		w.hints <- store.Hint{Roots: []workitem.CaseID{one}}
+		synctest.Wait()
+		require.Equal(t, []workitem.CaseID{one}, w.refreshed)
+		require.Equal(t, []workitem.CaseID{two}, w.forgotten)
+		require.Equal(t, 2, w.moved)
+		m.Saw(one, 7)
+		await(time.Second)
+		require.Equal(t, map[workitem.CaseID]int64{one: 7}, w.ticks[len(w.ticks)-1].Roots)
+		w.mu.Lock()
+		w.news = []store.News{{Next: time.Second, Others: 1, Changed: []workitem.CaseID{one}, Died: 1}}
+		w.mu.Unlock()
+		await(time.Second)
+		require.Equal(t, []workitem.CaseID{one, one}, w.refreshed)
+		require.Equal(t, 1, w.died)
+	})
+}
+
+// A case that is not worked on any more is not asked for.
+func TestWhatIsNotWatchedIsForgotten(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second}}, roots: []workitem.CaseID{one}}
+	run(t, w, func(*fleet.Member) {
+		w.mu.Lock()
+		w.roots = nil
+		w.mu.Unlock()
+		await(time.Second)
+		require.Empty(t, w.ticks[len(w.ticks)-1].Roots)
+		require.True(t, slices.ContainsFunc(w.ticks, func(s store.Standing) bool { return s.Busy }), "it was busy while it watched one")
+		require.False(t, w.ticks[len(w.ticks)-1].Busy)
+	})
+}
