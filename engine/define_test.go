@@ -90,7 +90,8 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 		err = enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil))
 		refused, ok := errors.AsType[*engine.NotLoadedError](err)
 		require.True(t, ok, err)
-		require.Equal(t, engine.NotLoadedError{Case: run.ID, Workflow: "waiting"}, *refused)
+		require.Equal(t, engine.NotLoadedError{Case: run.ID, Workflow: "waiting",
+			Fingerprint: first.Untyped().Fingerprint}, *refused)
 		require.ErrorIs(t, err, engine.ErrUnknown)
 		require.Equal(t, "not-loaded", engine.Code(err))
 	}
