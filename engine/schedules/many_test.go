@@ -2,12 +2,14 @@ package schedules_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -15,7 +17,7 @@ import (
 // Ten thousand schedules that are not due write nothing and start nothing: each is an entry of the engine's timers.
 func TestManySchedulesCostNothingWhileNoneIsDue(t *testing.T) {
 	n := 10_000
-	if testing.Short() {
+	if testing.Short() || os.Getenv(enginetest.EnvStore) != "" {
 		n = 500
 	}
 	var list []schedule.Schedule

@@ -381,3 +381,25 @@ func TestAScheduleThatIsOverStays(t *testing.T) {
 	require.Equal(t, "over", i.Word(b.Now()))
 	require.Zero(t, i.Overdue(b.Now(), time.Minute))
 }
+
+// Programs that add a schedule at the same time make one chain of it.
+func TestAScheduleIsAddedOnce(t *testing.T) {
+	b := newBench(t)
+	// Two programs look before either of them adds it.
+	d := builder.Schedule(hourly("digest"), b.f, "all")
+	one, err := schedules.AddCommand(t.Context(), b, d, workflow.By("one"))
+	require.NoError(t, err)
+	two, err := schedules.AddCommand(t.Context(), b, d, workflow.By("two"))
+	require.NoError(t, err)
+	_, err = b.Do(t.Context(), one)
+	require.NoError(t, err)
+	_, err = b.Do(t.Context(), two)
+	require.ErrorIs(t, err, workflow.ErrKeyReused, "it is made anew, see Add")
+	_, err = schedules.Add(t.Context(), b, d, workflow.By("two"))
+	require.NoError(t, err)
+	list, err := schedules.List(t.Context(), b)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	b.Advance(2*time.Hour + time.Minute)
+	require.Equal(t, []time.Time{at(1, 0), at(2, 0)}, b.calls.take())
+}

@@ -100,7 +100,7 @@ const (
 	tryAgain  = 10 * time.Second // for an engine that has the workflow
 )
 
-// start is the command that begins a tick: once for each tick, whoever asks.
+// start is the command that begins a tick: once for each tick.
 func (s *State) start(tick time.Time, key string) workflow.Command {
 	c := s.Scheduled.Start
 	c.Key, c.Actor = "schedule "+s.Schedule.Name+" "+key, "schedule "+s.Schedule.Name
@@ -109,7 +109,7 @@ func (s *State) start(tick time.Time, key string) workflow.Command {
 }
 
 // successor is the command that starts the next case of the schedule. Its key is that of the generation: so a schedule has one
-// present case, whoever asks.
+// present case.
 func (s *State) successor(at time.Time) (workflow.Command, error) {
 	input, err := json.Marshal(s)
 	if err != nil {
