@@ -323,3 +323,34 @@ func TestACaseGoesOnFromAnEarlierTask(t *testing.T) {
 	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
 	e.Check()
 }
+
+// A case that was stranded by hand is found with the reason, and one act repairs it.
+func TestAStrandedCaseIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	e := enginetest.New(t, compiled(t, repaired)...)
+	stranded := func() (all []why.Strand) {
+		for s, err := range why.Stranded(t.Context(), e, e.Now()) {
+			require.NoError(t, err)
+			all = append(all, s)
+		}
+		return all
+	}
+	flat, err := enginetest.Start(t.Context(), e, "flat", nil)
+	require.NoError(t, err)
+	deep, err := enginetest.Start(t.Context(), e, "deep", nil)
+	require.NoError(t, err)
+	enginetest.CompleteItem(e, deep, "Z", 1)
+	require.Empty(t, stranded())
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Move(deep, "S", "S->J")))
+	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Move(deep, "T", "S->J")), workflow.ErrDeadEnd)
+	require.Empty(t, stranded(), "what is refused has changed nothing")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Move(deep, "T", "S->J", workflow.Force())))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Suspend(flat)))
+	all := stranded()
+	require.Len(t, all, 1, "a suspended case is not stranded")
+	require.Equal(t, deep, all[0].Case)
+	require.Contains(t, all[0].Reason, "nothing can happen with tokens in S->J")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Move(deep, "S->J", "T->J")))
+	require.Empty(t, stranded())
+	e.Check()
+}

@@ -24,20 +24,25 @@ import (
 const overdueAfter = 10 * time.Second
 
 func (a *app) doctor() *cobra.Command {
-	var quiet bool
+	var quiet, live bool
 	cmd := &cobra.Command{
 		Use: "doctor [DATABASE]", Short: "check a whole database",
 		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
 			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
-			"code is 1 if anything is wrong. Without DATABASE, --db names the database. Nothing is changed."),
+			"code is 1 if anything is wrong. With --live, that check is left out, and each live case is listed that no run completes from where it " +
+			"stands, or of which nothing is under way, with the reason; tasq case move repairs it. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the check is")
+	cmd.Flags().BoolVar(&live, "live", false, "list the live cases that cannot end, or that nothing moves")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 1 {
 			a.db = args[0]
+		}
+		if live {
+			return a.examineLive(ctx)
 		}
 		return a.examine(ctx, a.meter(quiet))
 	})

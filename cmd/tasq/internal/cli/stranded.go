@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// examineLive lists the live cases that do not come to their end.
+func (a *app) examineLive(ctx context.Context) error {
+	found := 0
+	err := a.withStore(ctx, func(s store.Store) error {
+		for strand, err := range why.Stranded(ctx, s, now()) {
+			if err != nil {
+				return err
+			}
+			found++
+			if a.output == "json" {
+				if err := a.object(strand); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := a.say("case %s of %s: %s", strand.Case, strand.Workflow, strand.Reason); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if found > 0 {
+		return exit(ExitNo, "%s cannot end by themselves", printable.Plural(found, "live case"))
+	}
+	a.remark("every live case can end, and something moves it")
+	return nil
+}
