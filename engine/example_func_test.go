@@ -320,3 +320,23 @@ func Example_keep() {
 	fmt.Println(errors.Is(err, engine.ErrNotFound))
 	// Output: true
 }
+
+// Visits are counted by a function that may be called again, so many of them share a transaction.
+func ExampleRepeatable() {
+	ctx, page := context.Background(), "/prices"
+	e := example(ctx)
+	defer e.Close()
+	create := func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(ctx, "CREATE TABLE visits (page TEXT)")
+		return err
+	}
+	if err := e.Update(ctx, create); err != nil {
+		panic(err)
+	}
+	err := e.Update(ctx, func(tx *engine.Tx) error {
+		_, err := tx.DB().ExecContext(ctx, "INSERT INTO visits VALUES (?)", page)
+		return err
+	}, engine.Repeatable())
+	fmt.Println(err)
+	// Output: <nil>
+}
