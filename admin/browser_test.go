@@ -213,7 +213,8 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("only with -screenshots")
 	}
 	b := newBrowser(t)
-	o := newOffice(t, "model fraud-2: 429 too many requests")
+	o := newOfficeOf(t, "ann", "model fraud-2: 429 too many requests")
+	o.Advance(12 * time.Second)
 	base := o.serve(t)
 	for _, shot := range []struct {
 		name, path, theme string

@@ -71,7 +71,10 @@ type office struct {
 }
 
 // newOffice opens an engine and brings its cases on the way. The text is in each field that takes any.
-func newOffice(t testing.TB, text string) *office {
+func newOffice(t testing.TB, text string) *office { return newOfficeOf(t, text, text) }
+
+// newOfficeOf is newOffice with the name of who acts.
+func newOfficeOf(t testing.TB, name, text string) *office {
 	t.Helper()
 	parsed, err := scenario.ParseNotation(net.Pos{}, claims)
 	require.NoError(t, err)
@@ -94,16 +97,16 @@ func newOffice(t testing.TB, text string) *office {
 	}
 	o.Engine = enginetest.New(t, flows...)
 	o.bulk.Serve(o.Engine)
-	o.act(t, text)
+	o.act(t, name, text)
 	return o
 }
 
-func (o *office) act(t testing.TB, text string) {
+func (o *office) act(t testing.TB, name, text string) {
 	t.Helper()
 	ctx := t.Context()
 	payload, err := json.Marshal(map[string]string{"iban": text})
 	require.NoError(t, err)
-	by := workflow.By(text)
+	by := workflow.By(name)
 	start := func(name string, input []byte) workitem.CaseID {
 		result, err := o.Do(ctx, workflow.Start(name, input, by))
 		require.NoError(t, err)

@@ -139,7 +139,7 @@ func (s *Site) say(w http.ResponseWriter, r *http.Request, status int, title, te
 }
 
 func (s *Site) answer(w http.ResponseWriter, r *http.Request, p *Page) {
-	p.site, p.User, p.self = s, access.UserOf(r.Context()), r.URL
+	p.site, p.User, p.self, p.Now = s, access.UserOf(r.Context()), r.URL, s.Backend.Now()
 	s.write(w, r, p)
 }
 

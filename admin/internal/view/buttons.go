@@ -120,10 +120,11 @@ func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
 	if s.Bulk == nil || g.Task == "" {
 		return nil
 	}
+	names := map[string]string{"retry": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
 	for _, word := range []string{"retry", "skip", "give-up"} {
 		a := actions[word]
 		if r.User.Allowed(string(a.kind), "") {
-			all = append(all, Link{Text: a.do + " all…", Danger: a.danger,
+			all = append(all, Link{Text: names[word], Danger: a.danger,
 				Href: s.Link("/bulk", "kind", word, "workflow", g.Workflow, "task", g.Task, "incident", g.Kind, "code", g.Code)})
 		}
 	}

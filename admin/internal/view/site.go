@@ -52,6 +52,7 @@ type Page struct {
 	Alert  *Alert // what came of the command that led here
 	Search string
 	Open   int // incidents
+	Now    time.Time
 	site   *Site
 	self   *url.URL
 	html   map[string]template.HTML // by part
@@ -143,7 +144,7 @@ func (s *Site) Make(r *http.Request, b build) *Page {
 	if err != nil {
 		p = s.failed(req, err)
 	}
-	p.site, p.User, p.self = s, user, r.URL
+	p.site, p.User, p.self, p.Now = s, user, r.URL, req.Now
 	if p.Alert == nil {
 		p.Alert = alertOf(req.Form.Get("done"))
 	}

@@ -12,9 +12,9 @@
   const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
   const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const units = [["d", 86400, "day"], ["h", 3600, "hour"], ["m", 60, "minute"], ["s", 1, "second"]];
-  const skew = 0;
+  let skew = 0; // how far the clock of this machine is behind that of the server
   function tell(t) {
-    const then = new Date(t.dateTime), s = Math.round((then - Date.now()) / 1000) + skew;
+    const then = new Date(t.dateTime), s = Math.round((then - Date.now() - skew) / 1000);
     const [, size, unit] = units.find(u => Math.abs(s) >= u[1]) || units[3];
     t.textContent = store.get("times") === "local" ? local.format(then) : relative.format(Math.trunc(s / size), unit);
     t.title = local.format(then) + " · " + t.dateTime;
@@ -120,6 +120,7 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
+    skew = new Date(document.body.dataset.now) - Date.now();
     arrange(document);
     drafts();
     const zone = $("zone"), toggle = document.createElement("button");
