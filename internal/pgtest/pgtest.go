@@ -61,6 +61,10 @@ func Database(t testing.TB) string {
 	return dsn
 }
 
+// Server returns the connection string of the server of this process, as a role that may create databases. It is started at the first
+// call, and ends with the process. The error wraps [ErrNone] if there is none to start.
+func Server() (string, error) { return server() }
+
 func required() bool { return os.Getenv("CI") == "true" || os.Getenv(EnvRequire) != "" }
 
 // server returns the connection string of the server of this process, which it starts once.

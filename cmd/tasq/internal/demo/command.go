@@ -15,8 +15,9 @@ import (
 const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo order [flags]
        tasq demo onboarding [flags]
+       tasq demo fleet [-d postgres://...]
 
-Three demos, each on a database that it leaves to be explored. Stop one at
+Demos, each on a database that it leaves to be explored. Stop one at
 any moment, also by kill -9, and the same command goes on.
 
   tasq demo             A prompt goes to a model that fails several times, and
@@ -27,6 +28,8 @@ any moment, also by kill -9, and the same command goes on.
                         the customer is charged once.
   tasq demo onboarding  A function that sends a mail, waits for the answer,
                         asks a model that is busy, and sleeps.
+  tasq demo fleet       Three processes on one PostgreSQL server, of which one
+                        is killed. It leaves nothing behind.
 
 `
 
@@ -67,6 +70,8 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 			return commandOrder(ctx, out, args[1:], s)
 		case "onboarding":
 			return commandOnboarding(ctx, out, args[1:], s)
+		case "fleet":
+			return commandFleet(ctx, out, args[1:])
 		}
 	}
 	o := Options{Setting: s, In: in}
@@ -85,6 +90,28 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	o.Ask = !yes
 	o.Prompt = strings.Join(f.Args(), " ")
 	return Run(ctx, out, o)
+}
+
+const usageOfFleet = `Usage: tasq demo fleet [flags]
+
+Three processes share the work on one PostgreSQL database. One of them is
+killed; the others finish what it had begun, and the books balance.
+
+Flags:
+`
+
+func commandFleet(ctx context.Context, out io.Writer, args []string) error {
+	var o FleetOptions
+	f := flag.NewFlagSet("tasq demo fleet", flag.ContinueOnError)
+	f.StringVar(&o.DSN, "d", "", "connection string of a PostgreSQL `database`; by default a server is started")
+	f.StringVar(&o.Member, "member", "", "`name` of a process, as the demo starts it")
+	if helped, err := parse(f, out, usageOfFleet, args); helped || err != nil {
+		return err
+	}
+	if err := noPrompt(f); err != nil {
+		return err
+	}
+	return RunFleet(ctx, out, o)
 }
 
 func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) error {
