@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,8 @@ func (noneTx) Requests(context.Context, int64, int) ([]store.Request, error) {
 }
 func (noneTx) Reply(context.Context, int64, store.Answer) error { return errNone }
 
+func (noneTx) Set(context.Context, string, json.RawMessage) error { return nil }
+
 // noneReader is a view of an empty database.
 type noneReader struct {
 	store.Reader
@@ -99,6 +102,7 @@ func (noneReader) Messages(context.Context, store.MessageFilter) ([]*state.Messa
 	return nil, nil
 }
 func (noneReader) Definitions(context.Context) ([]*store.Definition, error) { return nil, nil }
+func (noneReader) Settings(context.Context) ([]store.Setting, error)        { return nil, nil }
 func (noneReader) Counts(context.Context) ([]store.Count, error)            { return nil, nil }
 func (noneReader) CountsByDefinition(context.Context, bool) ([]store.DefinitionCount, error) {
 	return nil, nil

@@ -75,7 +75,8 @@ type Engine struct {
 	notifier *notify.Notifier
 	topics   *notify.Topics
 	cleaner  *retention.Cleaner
-	fleet    *fleet.Member   // nil if no other engine can have the store open
+	fleet    *fleet.Member // nil if no other engine can have the store open
+	controls *controls
 	mailbox  *mailbox.Poller // nil if the store has none
 
 	close   sync.Once
@@ -152,6 +153,10 @@ func (e *Engine) prepare(ctx context.Context) error {
 		e.cancel()
 		return fmt.Errorf("find who waits for topics: %w", err)
 	}
+	if err := e.controls.load(ctx, e.limits); err != nil {
+		e.cancel()
+		return fmt.Errorf("read the settings of limits and queues: %w", err)
+	}
 	e.writer.Start()
 	if err := e.recoverJobs(ctx); err != nil {
 		e.endAll()
@@ -175,7 +180,9 @@ func (e *Engine) assemble() {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.alarms, e.faults, e.active = alarm.New(e.cfg.Clock), fault.NewLog(e.log, e.now), newActivity()
 	e.notifier, e.topics, e.cleaner = notify.New(), notify.NewTopics(), e.newCleaner()
+	e.controls = &controls{e: e}
 	e.commands = command.New(command.Options{
+		Controls:    e.controls,
 		Definitions: e.definitions, IDs: e.ids, Topics: e.topics, Log: e.log, MaxPayload: e.cfg.MaxPayload,
 		Public: func(tx *commit.Tx) builder.InTx { return &Tx{e, tx} },
 	})

@@ -225,7 +225,7 @@ func TestLimitsThatCannotBe(t *testing.T) {
 	one := builder.MustFunc("one", echo, builder.Limits(builder.Takes(limit.Resource("db", 2), 0)))
 	two := builder.MustFunc("two", echo, builder.Limits(builder.Takes(limit.Resource("db", 3), 0)))
 	_, err = engine.Open(ctx, sqlite.Memory(), one, two)
-	require.ErrorContains(t, err, `limit "db" is 2 slots of db (in process) for task run of one, and 3 slots of db (in process) for task run of two`)
+	require.ErrorContains(t, err, `limit "db" is 2 slots of db for task run of one, and 3 slots of db for task run of two`)
 
 	tokens := builder.MustFunc("tokens", echo, builder.Limits(
 		builder.TakesOf(limit.Rate("tokens", 100, time.Minute, limit.SlidingWindow), func(n int) int64 { return int64(n) }),

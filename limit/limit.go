@@ -26,30 +26,10 @@ type Limit struct {
 	// Each is what an acquisition takes that does not name the limit. 0 means that each has to name it.
 	Each int64 `json:"each,omitempty"`
 
-	// Scope says how far an engine shares the limit. A [Set] and [Keys] are in memory and have no use for it.
-	Scope Scope `json:"scope,omitempty"`
-
 	// Share, Least and Pause are those of a breaker; see [Breaker]. 0 for other limits.
 	Share float64       `json:"share,omitempty"`
 	Least int64         `json:"least,omitempty"`
 	Pause time.Duration `json:"pause,omitempty"`
-}
-
-// Scope says for whom an engine counts a limit. The zero value is InProcess.
-type Scope uint8
-
-// The scopes.
-const (
-	InProcess Scope = iota // each process counts for itself, and forgets what it counted when it ends
-	InStore                // what was admitted is kept in the store, for all processes that work on it
-)
-
-// String returns "in process" or "in store".
-func (s Scope) String() string {
-	if s == InStore {
-		return "in store"
-	}
-	return "in process"
 }
 
 // Algorithm says how a limit counts. The zero value is SlidingWindow.
@@ -118,12 +98,6 @@ func Calls(n int64, per time.Duration) Limit {
 	return l
 }
 
-// Shared returns the limit with the scope [InStore].
-func (l Limit) Shared() Limit {
-	l.Scope = InStore
-	return l
-}
-
 // Breaker returns a circuit breaker. It admits everything until, of at least ten results that came in during the time
 // over, the given share (above 0, at most 1) are failures. It is then open: for the time pause it admits nothing, and
 // callers wait. After that it is half open: it admits one probe at a time. A probe that succeeds closes it, one
@@ -154,7 +128,6 @@ func (l Limit) Validate() error {
 	}
 	refuse(l.Name == "", "it has no name")
 	refuse(int(l.Algorithm) >= len(algorithmNames), "Algorithm is %v: use one of the constants", l.Algorithm)
-	refuse(l.Scope > InStore, "Scope is %d: use InProcess or InStore", l.Scope)
 	refuse(l.N < 0 || l.N > maxN, "N is %d: use 0 to pause, or up to %d", l.N, int64(maxN))
 	refuse(l.Each < 0 || l.Each > l.N && l.N > 0, "Each is %d: use 0 to N, which is %d", l.Each, l.N)
 	if l.Algorithm == Slots {

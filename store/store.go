@@ -111,7 +111,23 @@ type Tx interface {
 
 	// Reply records the answer to a request, for the process that waits for it.
 	Reply(ctx context.Context, id int64, a Answer) error
+
+	// Set keeps a value under a name, in place of the one that was there; nil removes it. See [Setting].
+	Set(ctx context.Context, name string, value json.RawMessage) error
 }
+
+// Setting is what an operator has decided and what engines remember, beside cases: the numbers of a limit, a queue that is paused.
+// The name says of what it is, such as "limit/openai".
+type Setting struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// The beginnings of the names of settings; a name follows.
+const (
+	LimitSetting = "limit/" // how a limit is defined, and what was set instead of its number
+	QueueSetting = "queue/" // a queue that is paused
+)
 
 // Reader answers queries on one consistent state.
 type Reader interface {
@@ -123,6 +139,9 @@ type Reader interface {
 
 	// Cases lists cases without their Items, Jobs and Children; Tree has those.
 	Cases(ctx context.Context, f CaseFilter) ([]*state.Case, error)
+
+	// Settings lists what Set has kept, by name.
+	Settings(ctx context.Context) ([]Setting, error)
 
 	// Items lists work items of all activations, also the final ones.
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)

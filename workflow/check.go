@@ -42,10 +42,13 @@ var (
 	timeField     = &field{"After or At", func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
 	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
 	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
+	limitField    = &field{"Limit", func(c *Command) bool { return c.Limit != "" }}
+	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
-		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, optionsField}
+		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
+		optionsField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -64,14 +67,18 @@ var forms = map[Kind]form{
 	KindBroadcast: {[]*field{eventField}, []*field{payloadField}},
 	KindRestart: {[]*field{caseField},
 		[]*field{workflowField, printField, stepField}},
-	KindRemove:  {[]*field{caseField}, []*field{workflowField}},
-	KindReclaim: {[]*field{jobField}, nil},
-	KindMove:    {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
-	KindSuspend: {[]*field{caseField}, []*field{workflowField, reasonField}},
-	KindResume:  {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
-	KindRetry:   {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
-	KindGiveUp:  {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
-	KindSkip:    {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
+	KindRemove:   {[]*field{caseField}, []*field{workflowField}},
+	KindReclaim:  {[]*field{jobField}, nil},
+	KindMove:     {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
+	KindSuspend:  {[]*field{caseField}, []*field{workflowField, reasonField}},
+	KindResume:   {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
+	KindRetry:    {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
+	KindGiveUp:   {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
+	KindSkip:     {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
+	KindSetLimit: {[]*field{limitField}, []*field{numberField}},
+	KindLimits:   {nil, nil},
+	KindPause:    {nil, []*field{queueField}},
+	KindUnpause:  {nil, []*field{queueField}},
 }
 
 func (k Kind) withArticle() string {
@@ -120,7 +127,7 @@ func (c *Command) checkTexts() error {
 	}
 	texts := []struct{ what, text string }{
 		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
-		{"queue", c.Queue}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
+		{"queue", c.Queue}, {"limit", c.Limit}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
 	}
 	if c.Reason != nil {
 		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},

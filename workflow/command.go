@@ -25,22 +25,26 @@ type Kind string
 
 // The kinds of commands.
 const (
-	KindStart     Kind = "start"     // start a case of Workflow with Payload as its input
-	KindAct       Kind = "item"      // do Action on Item
-	KindAddItem   Kind = "add-item"  // create one more work item in Task of Case, with Payload as its input
-	KindCancel    Kind = "cancel"    // cancel Case
-	KindSend      Kind = "send"      // send Event to Case, with Payload as its value
-	KindToken     Kind = "token"     // send the event that Token stands for, with Payload as its value
-	KindBroadcast Kind = "broadcast" // publish Payload to everything that waits for the topic Event or subscribes to it
-	KindRestart   Kind = "restart"   // start Case, which has ended, again as a fresh case
-	KindRemove    Kind = "remove"    // remove Case, which has ended, with all that it had
-	KindReclaim   Kind = "reclaim"   // take Job, which runs, from its worker
-	KindSuspend   Kind = "suspend"   // have nothing of Case begin until it is resumed
-	KindResume    Kind = "resume"    // have Case, which is suspended, or has failed, go on where it was
-	KindMove      Kind = "move"      // take the tokens of From in Case, and put tokens into To
-	KindRetry     Kind = "retry"     // try the work of Item again, now
-	KindGiveUp    Kind = "give-up"   // fail the task, and the case, of Item, which is an incident
-	KindSkip      Kind = "skip"      // complete Item with Payload as its output, without its work
+	KindStart     Kind = "start"        // start a case of Workflow with Payload as its input
+	KindAct       Kind = "item"         // do Action on Item
+	KindAddItem   Kind = "add-item"     // create one more work item in Task of Case, with Payload as its input
+	KindCancel    Kind = "cancel"       // cancel Case
+	KindSend      Kind = "send"         // send Event to Case, with Payload as its value
+	KindToken     Kind = "token"        // send the event that Token stands for, with Payload as its value
+	KindBroadcast Kind = "broadcast"    // publish Payload to everything that waits for the topic Event or subscribes to it
+	KindRestart   Kind = "restart"      // start Case, which has ended, again as a fresh case
+	KindRemove    Kind = "remove"       // remove Case, which has ended, with all that it had
+	KindReclaim   Kind = "reclaim"      // take Job, which runs, from its worker
+	KindSuspend   Kind = "suspend"      // have nothing of Case begin until it is resumed
+	KindResume    Kind = "resume"       // have Case, which is suspended, or has failed, go on where it was
+	KindMove      Kind = "move"         // take the tokens of From in Case, and put tokens into To
+	KindRetry     Kind = "retry"        // try the work of Item again, now
+	KindGiveUp    Kind = "give-up"      // fail the task, and the case, of Item, which is an incident
+	KindSetLimit  Kind = "set-limit"    // set the number of Limit to N
+	KindLimits    Kind = "limits"       // list the limits
+	KindPause     Kind = "pause-queue"  // have no job of Queue begin
+	KindUnpause   Kind = "resume-queue" // have the jobs of Queue begin again
+	KindSkip      Kind = "skip"         // complete Item with Payload as its output, without its work
 )
 
 // Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
@@ -79,6 +83,8 @@ type Command struct {
 	At       time.Time     `json:"at,omitzero"`        // begin at this time; one that is over, and the zero time, is at once
 	Priority int           `json:"priority,omitempty"` // of what is created; higher goes first
 	Queue    string        `json:"queue,omitempty"`    // of an added item; "" is that of the task
+	Limit    string        `json:"limit,omitempty"`    // the name of a limit
+	N        int64         `json:"n,omitempty"`        // how much of a limit there is; 0 pauses it
 	Options  Options       `json:"options,omitzero"`   // of a start: what is asked of that case beyond its input
 
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
@@ -97,6 +103,8 @@ type Result struct {
 	Case  workitem.CaseID `json:"case,omitzero"`  // that was started, or that the command was about
 	Item  workitem.ID     `json:"item,omitzero"`  // that was added, or acted on
 	Count int             `json:"count,omitzero"` // how many a broadcast reached
+
+	Limits []LimitInfo `json:"limits,omitempty"` // that were listed
 }
 
 // Start starts a case of a workflow. The result has its id.
@@ -223,6 +231,26 @@ func GiveUp(item workitem.ID, opts ...Option) Command {
 	return With(Command{Kind: KindGiveUp, Item: item}, opts...)
 }
 
+// SetLimit gives a limit of the engine's functions another number, the N of limit.Limit: more or fewer slots, another rate. What is
+// held and was admitted counts on. 0 pauses the limit. The engine remembers it, also when it is opened again. The error
+// wraps [ErrNotFound] if no workflow of the engine has the limit.
+func SetLimit(name string, n int64, opts ...Option) Command {
+	return With(Command{Kind: KindSetLimit, Limit: name, N: n}, opts...)
+}
+
+// Limits lists the limits of the engine's functions, with what they are used for. The result has them.
+func Limits() Command { return Command{Kind: KindLimits} }
+
+// PauseQueue has no job of a queue begin until it is resumed, in whatever process. Those that run go on. "" is the default queue.
+func PauseQueue(queue string, opts ...Option) Command {
+	return With(Command{Kind: KindPause, Queue: queue}, opts...)
+}
+
+// ResumeQueue has the jobs of a paused queue begin again.
+func ResumeQueue(queue string, opts ...Option) Command {
+	return With(Command{Kind: KindUnpause, Queue: queue}, opts...)
+}
+
 // Because says why the actor asks for a repair, for the history.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
@@ -280,6 +308,10 @@ func (c *Command) String() string {
 		return "restart " + c.Case.String()
 	case KindReclaim:
 		return "job reclaim"
+	case KindSetLimit:
+		return fmt.Sprintf("limit set %s %d", c.Limit, c.N)
+	case KindPause, KindUnpause:
+		return fmt.Sprintf("%s %s", c.Kind, c.Queue)
 	}
 	return string(c.Kind)
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/tasq-dev/tasq/limit"
 )
@@ -65,4 +66,14 @@ func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
 		key, err = u.Key(input)
 	}
 	return n, key, err
+}
+
+// LimitInfo says what a limit is used for.
+type LimitInfo struct {
+	Limit   limit.Limit   `json:"limit"`
+	Defined int64         `json:"defined"`        // its N as the workflows define it
+	Keys    int           `json:"keys,omitempty"` // how many keys of it are remembered; 0 or 1 without keys
+	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
+	Waiting int           `json:"waiting"`        // jobs that wait for it
+	Next    time.Duration `json:"next"`           // how long until there is more of it; limit.Unknown if time alone gives none
 }

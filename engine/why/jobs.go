@@ -85,6 +85,8 @@ func (v *visit) pending(j *state.Job) {
 			w.Limits = v.in.Limits(j.ID)
 		}
 		switch {
+		case v.in.Paused[j.Queue]:
+			w.Blocked, w.Ahead = Paused, 0
 		case len(w.Limits) > 0:
 			w.Blocked, w.Ahead = Limited, 0
 		case w.Ahead > 0:

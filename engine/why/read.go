@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -35,6 +36,7 @@ type Input struct {
 	Case workitem.CaseID
 	Now  time.Time
 
+	Paused map[string]bool             // the queues that are paused
 	Failed []*state.Job                // the jobs of the tree that were given up
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
@@ -62,7 +64,24 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 	if err := in.readQueues(ctx, r); err != nil {
 		return nil, err
 	}
+	if len(in.Due) > 0 {
+		if in.Paused, err = pausedQueues(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	return Explain(in), nil
+}
+
+// pausedQueues reads which queues are paused.
+func pausedQueues(ctx context.Context, r store.Reader) (map[string]bool, error) {
+	settings, err := r.Settings(ctx)
+	paused := make(map[string]bool)
+	for _, s := range settings {
+		if queue, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
+			paused[queue] = true
+		}
+	}
+	return paused, err
 }
 
 // readQueues reads who else waits in the queues that work of the tree waits in.

@@ -228,6 +228,8 @@ func blocked(w *Wait, now time.Time) string {
 		return "it cannot begin: " + suspended(w.Suspended, w.Case, now)
 	case Failing:
 		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
+	case Paused:
+		return fmt.Sprintf("%s is paused: resume it with tasq queue resume %q", queue(w.Queue), w.Queue)
 	case Behind:
 		return ahead(w.Ahead)
 	case Busy:

@@ -43,6 +43,7 @@ const (
 	Suspended Block = "suspended"  // the case is suspended, or one above it; see Wait.Suspended
 	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
 	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
+	Paused    Block = "paused"     // the queue is paused
 	Limited   Block = "limited"    // it needs more of limits than is free; see Wait.Limits
 	Busy      Block = "busy"       // all workers of the queue have jobs
 	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone

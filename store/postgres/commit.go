@@ -44,7 +44,7 @@ func (tx *transaction) commit() error {
 		return tx.failLocked(tx.spoiled)
 	case len(tx.late) > 0:
 		return tx.staleError(tx.late, nil)
-	case len(tx.appended) == 0 && len(tx.replies) == 0 && !tx.begun:
+	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
 	b := &batch{sql: tx.w.sql}
@@ -132,6 +132,7 @@ func (tx *transaction) queueAll(b *batch) {
 		b.queue(replyOnce,
 			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
 	}
+	tx.queueSettings(b)
 }
 
 // replyOnce fails, by a division by zero, if another engine has replied.

@@ -15,7 +15,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	if err := tx.usable(); err != nil {
 		return err
 	}
-	seq, entries, replies, buf := tx.seq, len(tx.appended), len(tx.replies), len(tx.buf)
+	seq, entries, replies, settings, buf := tx.seq, len(tx.appended), len(tx.replies), len(tx.settings), len(tx.buf)
 	level, user := tx.enter()
 	done := false
 	defer func() { // also when f panics
@@ -24,7 +24,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 		}
 		keep := done && err == nil
 		if !keep {
-			tx.seq, tx.replies, tx.buf = seq, tx.replies[:replies], tx.buf[:buf]
+			tx.seq, tx.replies, tx.settings, tx.buf = seq, tx.replies[:replies], tx.settings[:settings], tx.buf[:buf]
 			clear(tx.appended[entries:])
 			tx.appended = tx.appended[:entries]
 		}

@@ -25,7 +25,8 @@ type transaction struct {
 	seq      int64 // how many entries there are
 	appended tables.Appended
 	replies  []reply
-	buf      []byte // the changes of all appended entries, one after the other
+	settings []store.Setting // to be kept
+	buf      []byte          // the changes of all appended entries, one after the other
 
 	expected map[workitem.CaseID]int64 // where the journals of trees end that the commit depends on
 	offered  map[workitem.JobID]bool

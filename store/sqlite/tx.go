@@ -20,7 +20,8 @@ type transaction struct {
 	seq      int64
 	appended tables.Appended
 	replies  []reply
-	buf      []byte // the events of all appended entries, one after the other; the store's, so that it is made once
+	settings []store.Setting // to be kept
+	buf      []byte          // the events of all appended entries, one after the other; the store's, so that it is made once
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
@@ -127,5 +128,8 @@ func (tx *transaction) write() error {
 			return err
 		}
 	}
-	return tx.writeReplies()
+	if err := tx.writeReplies(); err != nil {
+		return err
+	}
+	return tx.writeSettings()
 }

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -51,6 +52,7 @@ var faultsOfWriting = []fault{
 		wrap: inTx(func(tx store.Tx) store.Tx { return asking{Tx: tx, first: true} })},
 	{name: "more requests are listed than asked for", rule: "requests", file: true,
 		wrap: inTx(func(tx store.Tx) store.Tx { return asking{Tx: tx, many: true} })},
+	{name: "a setting is forgotten", rule: "settings", wrap: inTx(func(tx store.Tx) store.Tx { return dropping{tx} })},
 	{name: "a reply to no request is taken", rule: "requests", file: true, wrap: inTx(func(tx store.Tx) store.Tx { return replying{tx} })},
 	{name: "a definition comes twice", rule: "definitions", wrap: inView(func(r store.Reader) store.Reader { return doubling{r} })},
 	{name: "a definition that cannot be compiled is registered", rule: "definitions",
@@ -269,7 +271,7 @@ func (tx *stubborn) Load(ctx context.Context, root workitem.CaseID) (*state.Tree
 type amnesiac struct{ *faulty }
 
 func (s *amnesiac) Kill() error {
-	s.opener.wrap = inTx(func(tx store.Tx) store.Tx { return forgetting{tx} })
+	s.opener.wrap = inTx(func(tx store.Tx) store.Tx { return dropping{tx} })
 	return s.faulty.Kill()
 }
 
@@ -368,3 +370,7 @@ func (s *once) Close() error {
 	s.closed = true
 	return s.faulty.Close()
 }
+
+type dropping struct{ store.Tx }
+
+func (dropping) Set(context.Context, string, json.RawMessage) error { return nil }

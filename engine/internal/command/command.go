@@ -28,6 +28,8 @@ type Options struct {
 	Log         *slog.Logger
 	MaxPayload  int // bytes of one input, output or event
 
+	// Controls does the commands that are about no case.
+	Controls Controls
 	// Public makes of a transaction what completion handlers get.
 	Public func(*commit.Tx) builder.InTx
 }
@@ -36,6 +38,12 @@ type Options struct {
 type Topics interface {
 	// Waiting lists the root cases that wait for a topic, in the order of their ids.
 	Waiting(topic string) []workitem.CaseID
+}
+
+// Controls changes what engines keep beside cases.
+type Controls interface {
+	// Control does a command of a kind that is about no case; known is false if it is none.
+	Control(tx *commit.Tx, c *workflow.Command) (result workflow.Result, known bool, err error)
 }
 
 // Executor executes commands. Make one with [New]; its methods are for the writer's goroutine.
@@ -105,6 +113,9 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.resume(tx, c, o)
 	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		return x.repairItem(tx, c, o)
+	}
+	if result, known, err := x.o.Controls.Control(tx, c); known {
+		return result, err
 	}
 	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
 }

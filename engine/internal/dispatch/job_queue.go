@@ -6,6 +6,7 @@ type jobQueue struct {
 	limit   int
 	running int
 	ready   entries // by priority
+	held    []entry // due, but the queue is paused
 
 	promised int // jobs that are due and that commands of the open batch leave here
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -23,8 +24,7 @@ func (s *scheduler) initLimits() {
 	s.gate = admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
 		Ready: func(n entry) {
-			s.d.o.Active(1)
-			n.queue.ready.push(n, byPriority)
+			s.isReady(n)
 			s.readied = true
 		},
 	})
@@ -180,4 +180,55 @@ func (d *Dispatcher) Limits() []admission.Usage {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return d.sched.gate.Usage()
+}
+
+// SetLimit gives a limit other numbers. One that no function here takes of is left alone.
+func (d *Dispatcher) SetLimit(l limit.Limit) {
+	d.sched.mu.Lock()
+	if now, ok := d.sched.gate.Limit(l.Name); ok && now != l && now.Algorithm == l.Algorithm {
+		d.sched.gate.Change(l)
+	}
+	d.sched.mu.Unlock()
+	d.sched.turn()
+}
+
+// isReady puts a due job into its queue, or aside if the queue is paused. The lock is held.
+func (s *scheduler) isReady(n entry) {
+	if s.paused[n.queue.name] {
+		n.queue.held = append(n.queue.held, n)
+		return
+	}
+	s.d.o.Active(1)
+	n.queue.ready.push(n, byPriority)
+}
+
+// SetPaused says which queues are paused: none of their jobs begins.
+func (d *Dispatcher) SetPaused(queues map[string]bool) {
+	s := &d.sched
+	s.mu.Lock()
+	s.paused = queues
+	for _, q := range s.queues {
+		list := q.held
+		if q.held = nil; s.paused[q.name] {
+			s.d.o.Active(-len(q.ready))
+			list, q.ready = append(list, q.ready...), nil
+		}
+		for _, n := range list {
+			s.isReady(n)
+		}
+	}
+	s.mu.Unlock()
+	s.turn()
+}
+
+// PausedWith is which queues are paused, with one that is or is not.
+func (d *Dispatcher) PausedWith(queue string, paused bool) map[string]bool {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	all := maps.Clone(d.sched.paused)
+	if all == nil {
+		all = make(map[string]bool)
+	}
+	all[queue] = paused
+	return all
 }

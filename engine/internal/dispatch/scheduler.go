@@ -42,7 +42,8 @@ type scheduler struct {
 	others   bool             // there are other engines
 	next     []entry          // memory for what a turn hands out
 	gate     *admission.Gate[entry]
-	readied  bool // the gate has put jobs back into their queues since a turn looked at them
+	paused   map[string]bool // queues of which no job begins
+	readied  bool            // the gate has put jobs back into their queues since a turn looked at them
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -281,11 +282,11 @@ func (s *scheduler) turn() {
 			delete(s.dropped, n.key())
 			continue
 		}
-		s.d.o.Active(1)
 		if n.queue == nil {
+			s.d.o.Active(1)
 			next = append(next, n)
 		} else {
-			n.queue.ready.push(n, byPriority)
+			s.isReady(n)
 		}
 	}
 	for again := true; again; again = s.readied {

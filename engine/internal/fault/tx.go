@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -57,4 +58,9 @@ func (m marked) Requests(ctx context.Context, after int64, max int) ([]store.Req
 // Reply implements store.Tx.
 func (m marked) Reply(ctx context.Context, id int64, a store.Answer) error {
 	return As(m.Tx.Reply(ctx, id, a))
+}
+
+// Set implements store.Tx.
+func (m marked) Set(ctx context.Context, name string, value json.RawMessage) error {
+	return As(m.Tx.Set(ctx, name, value))
 }

@@ -23,8 +23,8 @@ func (r *Registry) Limits() ([]limit.Limit, error) {
 		for _, u := range uses {
 			other, known := byName[u.Limit.Name]
 			if known && other.limit != u.Limit {
-				return fmt.Errorf("limit %q is %v (%v) for %s, and %v (%v) for %s: give both the same definition, or another name",
-					u.Limit.Name, other.limit, other.limit.Scope, other.by, u.Limit, u.Limit.Scope, by)
+				return fmt.Errorf("limit %q is %v for %s, and %v for %s: give both the same definition, or another name",
+					u.Limit.Name, other.limit, other.by, u.Limit, by)
 			}
 			byName[u.Limit.Name] = found{u.Limit, by}
 		}

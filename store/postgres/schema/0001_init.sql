@@ -241,6 +241,12 @@ CREATE TABLE requests (
 );
 CREATE INDEX requests_open ON requests (id) WHERE replied IS NULL;
 
+-- What operators have decided and engines remember, beside cases.
+CREATE TABLE settings (
+    name  text COLLATE "C" PRIMARY KEY,
+    value text NOT NULL
+);
+
 -- The table of all collections of package domain.
 CREATE TABLE records (
     collection text COLLATE "C" NOT NULL,

@@ -7,6 +7,12 @@ ALTER TABLE cases ADD COLUMN keep_until INTEGER;
 -- What may be removed next. Few cases are in it, if any: those that have ended and are not kept for ever.
 CREATE INDEX cases_keep ON cases (keep_until, id) WHERE keep_until IS NOT NULL;
 
+-- What operators have decided and engines remember, beside cases.
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
 -- Since when, by whom and why nothing of a case begins.
 ALTER TABLE cases ADD COLUMN suspended TEXT;
 CREATE INDEX cases_suspended ON cases (id) WHERE suspended IS NOT NULL;

@@ -108,8 +108,9 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, or json for one object a line")
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.definitions(), a.processes(),
-		a.item(), a.kase(), a.incident(), a.event(), a.schedules(), a.schedule(),
+		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.definitions(), a.limits(),
+		a.processes(),
+		a.item(), a.kase(), a.incident(), a.event(), a.limit(), a.queue(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())

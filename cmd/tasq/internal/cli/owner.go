@@ -65,7 +65,10 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		if err != nil {
 			return err
 		}
-		if q.command.Kind == workflow.KindBroadcast {
+		switch q.command.Kind {
+		case workflow.KindSetLimit, workflow.KindLimits, workflow.KindPause, workflow.KindUnpause:
+			return nil // about no workflow, so any process can do it
+		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)
 		}
 		if err := q.find(ctx, r); err != nil {

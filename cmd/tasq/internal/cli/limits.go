@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+func (a *app) limits() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "limits", Short: "list the limits of functions, with what they are used for",
+		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The program that runs them says what is in " +
+			"use and how many jobs wait; if none does, that is nothing."),
+		Example: "  tasq limits",
+		Args:    exactly(),
+	}
+	q.patience(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+		q.command.Kind = workflow.KindLimits
+		result, err := o.do(ctx, q)
+		if err != nil || q.left() {
+			return err
+		}
+		if a.output == "json" {
+			for _, l := range result.Limits {
+				if err := a.object(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
+		for _, l := range result.Limits {
+			t.add(l.Limit.Name, kindOfLimit(l.Limit), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
+				strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), nextFree(l))
+		}
+		return t.flush()
+	})
+	return cmd
+}
+
+// kindOfLimit says in a word or two how a limit counts.
+func kindOfLimit(l limit.Limit) string {
+	switch l.Algorithm {
+	case limit.Slots:
+		return "slots"
+	case limit.CircuitBreaker:
+		return "breaker"
+	}
+	return fmt.Sprintf("in %s (%s)", printable.Duration(l.Per), l.Algorithm)
+}
+
+func nextFree(l workflow.LimitInfo) string {
+	switch {
+	case l.Limit.N == 0:
+		return "paused"
+	case l.Next == limit.Unknown:
+		return "on release"
+	case l.Next <= 0:
+		return "now"
+	}
+	return printable.Duration(l.Next)
+}
+
+func (a *app) limit() *cobra.Command {
+	cmd := &cobra.Command{Use: "limit", Short: "change a limit: set", RunE: a.group, Args: cobra.ArbitraryArgs}
+	q, o := &asking{a: a}, owning{a: a}
+	set := &cobra.Command{
+		Use: "set LIMIT N", Short: "give a limit another number; 0 pauses it",
+		Long: paragraph("Give a limit of functions another number: more or fewer slots, another rate. What is held and was admitted counts " +
+			"on. 0 pauses it: the jobs that need it wait. The database remembers the number; to set the one that the program defines forgets it."),
+		Example: "  tasq limit set openai 120\n  tasq limit set openai 0",
+		Args:    exactly("a LIMIT", "the number N"),
+	}
+	q.acting(set)
+	set.RunE = a.run(func(ctx context.Context, args []string) error {
+		n, err := strconv.ParseInt(args[1], 10, 64)
+		if err != nil || n < 0 {
+			return usagef("%q is no number for a limit; give 0 to pause it, or more", args[1])
+		}
+		q.command.Kind, q.command.Limit, q.command.N = workflow.KindSetLimit, args[0], n
+		return a.send(ctx, o, q, fmt.Sprintf("limit %s is set to %d", args[0], n))
+	})
+	cmd.AddCommand(set)
+	return cmd
+}
+
+func (a *app) queue() *cobra.Command {
+	cmd := &cobra.Command{Use: "queue", Short: "act on a queue: pause, resume", RunE: a.group, Args: cobra.ArbitraryArgs}
+	for _, c := range []struct {
+		use, short, long, done string
+		kind                   workflow.Kind
+	}{
+		{"pause QUEUE", "have no job of a queue begin until it is resumed", "Have no job of a queue begin, in whatever program. Those that " +
+			"run go on. The database remembers it. \"\" is the default queue.", "is paused", workflow.KindPause},
+		{"resume QUEUE", "have the jobs of a paused queue begin again", "Have the jobs of a paused queue begin again.", "is resumed",
+			workflow.KindUnpause},
+	} {
+		q, o := &asking{a: a}, owning{a: a}
+		sub := &cobra.Command{Use: c.use, Short: c.short, Long: paragraph(c.long), Args: exactly("a QUEUE"),
+			Example: "  tasq queue " + string([]rune(c.use)[:len(c.use)-len(" QUEUE")]) + " mail"}
+		q.acting(sub)
+		sub.RunE = a.run(func(ctx context.Context, args []string) error {
+			q.command.Kind, q.command.Queue = c.kind, args[0]
+			return a.send(ctx, o, q, fmt.Sprintf("queue %q %s", args[0], c.done))
+		})
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+// acting are the flags of the commands about no case.
+func (q *asking) acting(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of who acts (default: the environment variable USER)")
+	q.patience(cmd)
+}

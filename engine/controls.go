@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// controls are what operators set of limits and queues. They are settings of the store:
+//
+//	limit/NAME   {"limit": the definition, "n": what was set instead of its N}
+//	queue/NAME   {"paused": true}
+//
+// A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
+// engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
+// limits by their settings, so that tasq can set them in a file that no program has open.
+type controls struct {
+	e  *Engine
+	mu sync.Mutex
+	at map[string]limitSetting // by name of the limit
+}
+
+type limitSetting struct {
+	Limit limit.Limit `json:"limit"`
+	N     *int64      `json:"n,omitempty"`
+}
+
+// current is the limit as it is set.
+func (s limitSetting) current() limit.Limit {
+	l := s.Limit
+	if s.N != nil {
+		if l.N = *s.N; l.Each > l.N && l.N > 0 {
+			l.Each = l.N
+		}
+	}
+	return l
+}
+
+// load reads the settings as the engine is opened, and keeps the definitions of its own limits.
+func (c *controls) load(ctx context.Context, own []limit.Limit) error {
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	return c.e.store.Update(ctx, func(tx store.Tx) error {
+		for _, l := range own {
+			known, ok := c.at[l.Name]
+			if ok && known.Limit == l {
+				continue
+			}
+			known.Limit = l
+			c.at[l.Name] = known
+			if err := set(ctx, tx, store.LimitSetting+l.Name, known); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func set(ctx context.Context, tx store.Tx, name string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return tx.Set(ctx, name, raw)
+}
+
+// look takes up what is set.
+func (c *controls) look(ctx context.Context) error {
+	var all []store.Setting
+	err := c.e.store.View(ctx, func(r store.Reader) (err error) {
+		all, err = r.Settings(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at, paused := make(map[string]limitSetting), make(map[string]bool)
+	for _, s := range all {
+		if name, ok := strings.CutPrefix(s.Name, store.LimitSetting); ok {
+			var l limitSetting
+			if err := json.Unmarshal(s.Value, &l); err != nil {
+				return fmt.Errorf("the setting %s cannot be read: %w", s.Name, err)
+			}
+			at[name] = l
+		}
+		if name, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
+			paused[name] = true
+		}
+	}
+	c.mu.Lock()
+	c.at = at
+	c.mu.Unlock()
+	c.apply(paused)
+	return nil
+}
+
+// apply has the dispatcher go by what is set. Before it is made, nothing runs.
+func (c *controls) apply(paused map[string]bool) {
+	if c.e.dispatch == nil {
+		return
+	}
+	for _, s := range c.all() {
+		c.e.dispatch.SetLimit(s.current())
+	}
+	c.e.dispatch.SetPaused(paused)
+}
+
+func (c *controls) all() []limitSetting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.at))
+}
+
+// Control implements command.Controls.
+func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflow.Result, known bool, err error) {
+	switch cmd.Kind {
+	case workflow.KindSetLimit:
+		return result, true, c.setLimit(tx, cmd.Limit, cmd.N)
+	case workflow.KindLimits:
+		result.Limits = c.list()
+		return result, true, nil
+	case workflow.KindPause:
+		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, map[string]bool{"paused": true})
+		c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true))
+	case workflow.KindUnpause:
+		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
+		c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, false))
+	default:
+		return result, false, nil
+	}
+	c.lookLater()
+	return result, true, err
+}
+
+func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
+	c.mu.Lock()
+	known, ok := c.at[name]
+	names := slices.Sorted(maps.Keys(c.at))
+	c.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, names, ErrNotFound)
+	}
+	known.N = &n
+	if n == known.Limit.N {
+		known.N = nil
+	}
+	if err := known.current().Validate(); err != nil {
+		return fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)
+	}
+	if err := set(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.at[name] = known
+	c.mu.Unlock()
+	c.e.dispatch.SetLimit(known.current())
+	c.lookLater()
+	return nil
+}
+
+// lookLater has the engine look at the settings behind the request that is under way.
+func (c *controls) lookLater() {
+	c.e.active.add(1)
+	sent := c.e.writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
+		go func() { // the writer does not wait for a view
+			defer c.e.active.add(-1)
+			if err := c.look(c.e.ctx); err != nil && c.e.ctx.Err() == nil {
+				c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
+			}
+		}()
+	}})
+	if !sent {
+		c.e.active.add(-1)
+	}
+}
+
+// list describes the limits: those of the workflows here with what they are used for, and those that only the store knows.
+func (c *controls) list() (list []workflow.LimitInfo) {
+	c.mu.Lock()
+	stored := maps.Clone(c.at)
+	c.mu.Unlock()
+	for _, u := range c.e.dispatch.Limits() {
+		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Keys: u.Keys, Used: u.Used,
+			Waiting: u.Waiting, Next: u.Next})
+		delete(stored, u.Limit.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		list = append(list, workflow.LimitInfo{Limit: stored[name].current(), Defined: stored[name].Limit.N})
+	}
+	return list
+}
+
+// Limits lists the limits of the engine's functions, with what they are used for: the command [workflow.Limits].
+func (e *Engine) Limits(ctx context.Context) ([]workflow.LimitInfo, error) {
+	result, err := e.Do(ctx, workflow.Limits())
+	return result.Limits, err
+}

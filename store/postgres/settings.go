@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// Set implements [store.Tx].
+func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	tx.settings = append(tx.settings, store.Setting{Name: name, Value: value})
+	return nil
+}
+
+// queueSettings adds what is to be kept to the statements of a commit.
+func (tx *transaction) queueSettings(b *batch) {
+	for _, s := range tx.settings {
+		if s.Value == nil {
+			b.queue("DELETE FROM @.settings WHERE name = $1", s.Name)
+			continue
+		}
+		b.queue("INSERT INTO @.settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+			s.Name, string(s.Value))
+	}
+}
+
+// Settings implements [store.Reader].
+func (r *reader) Settings(context.Context) (all []store.Setting, err error) {
+	err = r.c.each("SELECT name, value FROM @.settings ORDER BY name", nil, func(row *tables.Row) error {
+		all = append(all, store.Setting{Name: row.Text(), Value: row.JSON()})
+		return row.Err
+	})
+	return all, err
+}

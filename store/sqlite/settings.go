@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// Set implements [store.Tx].
+func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	tx.settings = append(tx.settings, store.Setting{Name: name, Value: value})
+	return nil
+}
+
+func (tx *transaction) writeSettings() error {
+	for _, s := range tx.settings {
+		var err error
+		if s.Value == nil {
+			err = tx.s.w.run("DELETE FROM settings WHERE name = ?", s.Name)
+		} else {
+			err = tx.s.w.run("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+				s.Name, string(s.Value))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settings implements [store.Reader].
+func (r *reader) Settings(context.Context) (all []store.Setting, err error) {
+	err = r.c.each("SELECT name, value FROM settings ORDER BY name", nil, func(row *tables.Row) error {
+		all = append(all, store.Setting{Name: row.Text(), Value: row.JSON()})
+		return row.Err
+	})
+	return all, err
+}
