@@ -45,6 +45,8 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
+	case reflect.Float64:
+		return object{"type": "number"}
 	case reflect.Int, reflect.Int64:
 		return object{"type": "integer"}
 	case reflect.Struct:
