@@ -199,9 +199,3 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	}
 	return list
 }
-
-// Limits lists the limits of the engine's functions, with what they are used for: the command [workflow.Limits].
-func (e *Engine) Limits(ctx context.Context) ([]workflow.LimitInfo, error) {
-	result, err := e.Do(ctx, workflow.Limits())
-	return result.Limits, err
-}

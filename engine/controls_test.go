@@ -48,7 +48,9 @@ func TestALimitIsChangedAtRunTimeAndRemembered(t *testing.T) {
 	are(0)
 	var list []workflow.LimitInfo
 	require.Eventually(t, func() bool {
-		list, err = e.Limits(ctx)
+		var result workflow.Result
+		result, err = e.Do(ctx, workflow.Limits())
+		list = result.Limits
 		return err == nil && list[0].Used == 0
 	}, 5*time.Second, time.Millisecond)
 	require.Equal(t, []workflow.LimitInfo{{Limit: limit.Limit{Name: "db", N: 0, Algorithm: limit.Slots, Each: 1}, Defined: 2, Keys: 1,

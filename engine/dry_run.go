@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // errDryRun undoes a command that was tried.
@@ -53,9 +51,4 @@ func snapshot(tree *state.Tree) *state.Tree {
 	var cases []*state.Case
 	tree.Each(func(c *state.Case) { cases = append(cases, c) })
 	return state.NewTree(cases...)
-}
-
-// At returns a case as it was at a moment of its history, with its tree; see [store.At].
-func (e *Engine) At(ctx context.Context, id workitem.CaseID, m store.Moment) (*state.Tree, error) {
-	return store.At(ctx, e, id, m)
 }

@@ -63,7 +63,7 @@ func TestACaseAsItWas(t *testing.T) {
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Resume(id, nil)))
 	e.Drain()
 	at := func(m store.Moment) *state.Case {
-		tree, err := e.At(t.Context(), id, m)
+		tree, err := store.At(t.Context(), e, id, m)
 		require.NoError(t, err)
 		return tree.Case(id)
 	}
@@ -80,6 +80,6 @@ func TestACaseAsItWas(t *testing.T) {
 	first := at(store.Moment{Seq: entries[0].Seq})
 	require.Equal(t, 1, first.Items.Len())
 	require.Equal(t, entries[0].Seq, first.LastSeq)
-	_, err = e.At(t.Context(), id, store.Moment{Time: started.Add(-time.Second)})
+	_, err = store.At(t.Context(), e, id, store.Moment{Time: started.Add(-time.Second)})
 	require.ErrorIs(t, err, store.ErrNotFound)
 }

@@ -17,7 +17,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,9 +33,20 @@ const (
 var ErrNone = errors.New("there is no PostgreSQL for the test: install PostgreSQL 15 or newer, name the folder of its programs " +
 	"in " + EnvBin + ", or name a server in " + EnvServer)
 
+// T is what a database needs of a test; *testing.T and *testing.B are one. The package does not import testing, since a program that
+// shows the servers uses it, too.
+type T interface {
+	Helper()
+	Skip(args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(f func())
+}
+
 // Database returns the connection string of an empty database, which is dropped when the test ends. The test is skipped,
 // or fails, if there is no server; see the package.
-func Database(t testing.TB) string {
+func Database(t T) string {
 	t.Helper()
 	admin, err := server()
 	if errors.Is(err, ErrNone) && !required() {

@@ -47,7 +47,7 @@ type copier struct {
 	progress func(Progress)
 }
 
-// Copy copies definitions, cases with all that they have, idempotency keys, and the records of collections. Tables of the
+// Copy copies definitions, cases with all that they have, idempotency keys, the records of collections, and the settings of limits and queues. Tables of the
 // user's own are not copied. Both stores are to be open for writing, so that no engine runs on either; progress may be nil.
 // The error wraps [ErrNotEmpty] or [ErrRequests]; after any other one, the same call goes on.
 func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (Progress, error) {
@@ -199,10 +199,14 @@ func (c *copier) append(ctx context.Context, tx store.Tx, e *store.Entry) error 
 // record is a row of a collection as it is stored.
 type record struct{ collection, key, value string }
 
-// finish copies the records, and ends the copy.
+// finish copies the records and the settings, and ends the copy.
 func (c *copier) finish(ctx context.Context) error {
 	var all []record
-	err := c.from.View(ctx, func(r store.Reader) error {
+	var settings []store.Setting
+	err := c.from.View(ctx, func(r store.Reader) (err error) {
+		if settings, err = r.Settings(ctx); err != nil {
+			return err
+		}
 		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM records WHERE collection <> $1", positions.Name)
 		if err != nil {
 			return err
@@ -225,6 +229,11 @@ func (c *copier) finish(ctx context.Context) error {
 			if _, err := db.ExecContext(ctx, "INSERT INTO records (collection, key, value) VALUES ($1, $2, $3) "+
 				"ON CONFLICT (collection, key) DO UPDATE SET value = excluded.value", one.collection, one.key, one.value); err != nil {
 				return fmt.Errorf("record %q of %s: %w", one.key, one.collection, err)
+			}
+		}
+		for _, s := range settings {
+			if err := tx.Set(ctx, s.Name, s.Value); err != nil {
+				return fmt.Errorf("setting %s: %w", s.Name, err)
 			}
 		}
 		return positions.Delete(ctx, db, key)

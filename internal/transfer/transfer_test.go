@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
@@ -32,7 +33,9 @@ func source(t *testing.T, o store.Opener) *storetest.World {
 			}
 		})
 	}
-	require.NoError(t, w.Store.Update(t.Context(), func(tx store.Tx) error { return notes.Put(t.Context(), tx.DB(), "a", "b") }))
+	require.NoError(t, w.Store.Update(t.Context(), func(tx store.Tx) error {
+		return errors.Join(notes.Put(t.Context(), tx.DB(), "a", "b"), tx.Set(t.Context(), "queue/slow", json.RawMessage(`{"paused":true}`)))
+	}))
 	return w
 }
 
@@ -60,6 +63,9 @@ func holds(t *testing.T, w *storetest.World, o store.Opener) {
 		note, err := notes.Get(ctx, r.DB(), "a")
 		require.NoError(t, err)
 		require.Equal(t, "b", note)
+		settings, err := r.Settings(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []store.Setting{{Name: "queue/slow", Value: json.RawMessage(`{"paused":true}`)}}, settings)
 	})
 	require.NoError(t, there.Store.Close())
 }

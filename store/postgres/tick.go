@@ -21,7 +21,6 @@ const (
 
 // side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
 type side struct {
-	s        *Store
 	c        *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
 	since    int64             // when it was made anew, in microseconds of the server; 0 for the first one
 	ever     bool              // there was a connection

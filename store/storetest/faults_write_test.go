@@ -271,7 +271,7 @@ func (tx *stubborn) Load(ctx context.Context, root workitem.CaseID) (*state.Tree
 type amnesiac struct{ *faulty }
 
 func (s *amnesiac) Kill() error {
-	s.opener.wrap = inTx(func(tx store.Tx) store.Tx { return dropping{tx} })
+	s.opener.wrap = inTx(func(tx store.Tx) store.Tx { return forgetting{tx} })
 	return s.faulty.Kill()
 }
 

@@ -73,14 +73,13 @@ type Member struct {
 	hungry chan struct{}
 	done   sync.WaitGroup
 
-	mu      sync.Mutex
-	seen    map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
-	asked   map[workitem.CaseID]bool  // they are being refreshed
-	free    bool                      // there may be jobs to take
-	head    int64
-	others  int
-	skewed  bool
-	stopped bool
+	mu     sync.Mutex
+	seen   map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
+	asked  map[workitem.CaseID]bool  // they are being refreshed
+	free   bool                      // there may be jobs to take
+	head   int64
+	others int
+	skewed bool
 }
 
 // New makes a member that does nothing yet.

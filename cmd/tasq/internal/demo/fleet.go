@@ -45,7 +45,7 @@ func RunFleet(ctx context.Context, out io.Writer, o FleetOptions) (err error) {
 	if o.DSN == "" {
 		fmt.Fprintln(out, "Starting a PostgreSQL server for this demo ...")
 		if o.DSN, err = pgtest.Server(); errors.Is(err, pgtest.ErrNone) {
-			return fmt.Errorf("%w: install PostgreSQL 15 or newer, or name a database with -d postgres://...", ErrUsage)
+			return fmt.Errorf("%w: install PostgreSQL 15 or newer, or name a database with -d", ErrUsage)
 		} else if err != nil {
 			return err
 		}
