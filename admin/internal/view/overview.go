@@ -23,7 +23,7 @@ type line struct {
 	N, Text, Href, State string
 }
 
-// overview is the first page: what runs, and what needs somebody.
+// overview is the first page: what runs, and what needs a person.
 func (s *Site) overview(r *Request) (*Page, error) {
 	counts, err := r.R.Counts(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		return nil, err
 	}
 	tiles := struct{ Tiles []tile }{[]tile{
-		{Title: "Needs somebody", Lines: needs, None: "Nothing needs a person's decision."},
+		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision."},
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
 		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
