@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,30 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 )
+
+// cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and its
+// acknowledgement.
+type cut struct{ first, last, every, nightly int }
+
+// each calls f for each kill, in a subtest with a file for a database; -short leaves all of them out.
+func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment string)) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a process for each kill; run without -short")
+	}
+	every := c.every
+	if os.Getenv("TASQ_NIGHTLY") != "" {
+		every = c.nightly
+	}
+	for n := c.first; n <= c.last; n += every {
+		for _, moment := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
+				t.Parallel()
+				f(t, filepath.Join(t.TempDir(), "victim.db"), n, moment)
+			})
+		}
+	}
+}
 
 // killed runs a test of this program in a child process that kills itself at its n-th commit, and returns what it said
 // before it died: the rest of each line that begins with the prefix. The variable tells the child its database.

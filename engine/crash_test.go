@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -34,24 +33,9 @@ const cuts = 100
 // is whole, every command that was acknowledged is there, and every case can be brought to its end. Each seventh commit is
 // cut by default, and each one in the nightly form, which CI runs of these tests.
 func TestKillAtEveryCommit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts thirty processes; run without -short")
-	}
-	every := 7
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		every = 1
-	}
-	for n := 1; n <= cuts; n += every {
-		for _, moment := range []string{"before", "after"} {
-			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
-				t.Parallel()
-				dir := t.TempDir()
-				path := filepath.Join(dir, "crash.db")
-				acknowledged := killed(t, "TestVictim", "TASQ_VICTIM", path, n, moment, "ack ")
-				survive(t, path, acknowledged)
-			})
-		}
-	}
+	cut{first: 1, last: cuts, every: 7, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+		survive(t, path, killed(t, "TestVictim", "TASQ_VICTIM", path, n, moment, "ack "))
+	})
 }
 
 // survive opens what the victim left.

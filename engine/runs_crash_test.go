@@ -3,10 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,23 +31,10 @@ const runCuts = 20
 // the one for later at least once, and is there afterwards or gone as it should be. Fourteen processes are killed by default; the
 // nightly form cuts each commit from the third on.
 func TestKillAtEveryCommitOfRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts fourteen processes; run without -short")
-	}
-	step := 17
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		step = 1
-	}
-	for n := 3; n <= 6*runCuts; n += step {
-		for _, moment := range []string{"before", "after"} {
-			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
-				t.Parallel()
-				path := filepath.Join(t.TempDir(), "runs.db")
-				killed(t, "TestRunVictim", "TASQ_RUN_VICTIM", path, n, moment, "")
-				surviveRuns(t, path)
-			})
-		}
-	}
+	cut{first: 3, last: 6 * runCuts, every: 17, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+		killed(t, "TestRunVictim", "TASQ_RUN_VICTIM", path, n, moment, "")
+		surviveRuns(t, path)
+	})
 }
 
 // victims are the functions of the victim: runs of one are kept, those of the other are swept almost at once.

@@ -2,9 +2,7 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -29,38 +27,25 @@ const scheduleCuts = 40
 // TestKillAtEveryCommitOfSchedules has a process kill itself as it declares schedules and runs their ticks. Whatever the moment,
 // each tick of each schedule has one run in the end. Sixteen processes are killed by default; the nightly form cuts each commit.
 func TestKillAtEveryCommitOfSchedules(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts sixteen processes; run without -short")
-	}
-	step := 5
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		step = 1
-	}
-	for n := 1; n <= scheduleCuts; n += step {
-		for _, moment := range []string{"before", "after"} {
-			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
-				t.Parallel()
-				path := filepath.Join(t.TempDir(), "schedules.db")
-				killed(t, "TestScheduleVictim", "TASQ_SCHEDULE_VICTIM", path, n, moment, "")
-				f, s := scheduleVictims()
-				e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)
-				_, err := s.Serve(t.Context(), e)
-				require.NoError(t, err)
-				e.Advance(24 * time.Hour)
-				ticks := make(map[string]int)
-				for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "digest"}) {
-					require.NoError(t, err)
-					o, err := workflow.OptionsOf(activities.CaseInfo{Options: c.Options})
-					require.NoError(t, err)
-					ticks[o.Tick.Schedule+o.Tick.At.Format(" 15:04")]++
-				}
-				require.Len(t, ticks, 2*23)
-				for tick, n := range ticks {
-					require.Equal(t, 1, n, tick)
-				}
-			})
+	cut{first: 1, last: scheduleCuts, every: 5, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+		killed(t, "TestScheduleVictim", "TASQ_SCHEDULE_VICTIM", path, n, moment, "")
+		f, s := scheduleVictims()
+		e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)
+		_, err := s.Serve(t.Context(), e)
+		require.NoError(t, err)
+		e.Advance(24 * time.Hour)
+		ticks := make(map[string]int)
+		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "digest"}) {
+			require.NoError(t, err)
+			o, err := workflow.OptionsOf(activities.CaseInfo{Options: c.Options})
+			require.NoError(t, err)
+			ticks[o.Tick.Schedule+o.Tick.At.Format(" 15:04")]++
 		}
-	}
+		require.Len(t, ticks, 2*23)
+		for tick, n := range ticks {
+			require.Equal(t, 1, n, tick)
+		}
+	})
 }
 
 // scheduleVictims are two schedules that catch up on everything; one of them begins at 01:00, one at 01:30.

@@ -1,16 +1,12 @@
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,45 +38,12 @@ const stepWorkers = 4
 // child cases, branches and cancellations. The functions note each call in a file that survives. Twenty processes are killed
 // by default, and eighty in the nightly form.
 func TestKillAtEveryCommitOfSteps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts twenty processes; run without -short")
-	}
-	every := 13
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		every = 3
-	}
-	for n := 2; n <= 3*stepCuts; n += every {
-		for _, moment := range []string{"before", "after"} {
-			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
-				t.Parallel()
-				path := filepath.Join(t.TempDir(), "steps.db")
-				sent := runStepVictim(t, path, n, moment)
-				surviveSteps(t, path, sent)
-			})
-		}
-	}
+	cut{first: 2, last: 3 * stepCuts, every: 13, nightly: 3}.each(t, func(t *testing.T, path string, n int, moment string) {
+		surviveSteps(t, path, killed(t, "TestStepVictim", "TASQ_STEP_VICTIM", path, n, moment, "sent "))
+	})
 }
 
-// runStepVictim runs the child until it dies, and returns what it saw acknowledged: the values of events that were sent.
-func runStepVictim(t *testing.T, path string, n int, moment string) []string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestStepVictim$", "-test.count=1")
-	cmd.Env = append(os.Environ(), "TASQ_STEP_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s%s", &out, &errs)
-	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s%s", &out, &errs)
-	var sent []string
-	for lines := bufio.NewScanner(&out); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "sent "); ok {
-			sent = append(sent, value)
-		}
-	}
-	return sent
-}
-
+// surviveSteps opens what the victim left; sent are the values of the events that it saw acknowledged.
 func surviveSteps(t *testing.T, path string, sent []string) {
 	t.Helper()
 	ctx := t.Context()

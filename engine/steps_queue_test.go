@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -276,23 +274,10 @@ const chainSteps = 3
 // TestKillAtEveryCommitOfAChain kills a process before and after each commit of a function. What it had called by then is in a file
 // that survives: the steps that are durable, and at most one more.
 func TestKillAtEveryCommitOfAChain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts eight processes; run without -short")
-	}
-	for n := 1; n <= chainSteps+1; n++ {
-		for _, moment := range []string{"before", "after"} {
-			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
-				t.Parallel()
-				path := filepath.Join(t.TempDir(), "chain.db")
-				cmd := exec.Command(os.Args[0], "-test.run=^TestChainVictim$", "-test.count=1")
-				cmd.Env = append(os.Environ(), "TASQ_CHAIN_VICTIM="+path, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
-				out, err := cmd.CombinedOutput()
-				require.Error(t, err)
-				require.False(t, cmd.ProcessState.Exited(), "the victim must be killed, not fail:\n%s", out)
-				surviveChain(t, path, n, moment == "after")
-			})
-		}
-	}
+	cut{first: 1, last: chainSteps + 1, every: 1, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+		killed(t, "TestChainVictim", "TASQ_CHAIN_VICTIM", path, n, moment, "")
+		surviveChain(t, path, n, moment == "after")
+	})
 }
 
 func surviveChain(t *testing.T, path string, n int, after bool) {

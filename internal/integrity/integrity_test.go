@@ -223,7 +223,7 @@ func TestEachColumnIsCompared(t *testing.T) {
 			require.NoError(t, rows.Scan(&name, &kind))
 			changes[name] = "CASE " + name + " WHEN 1 THEN 0 ELSE coalesce(" + name + ", 0) + 1 END"
 			if kind == "TEXT" {
-				changes[name] = "CASE WHEN json_valid(" + name + ") THEN '99' ELSE coalesce(" + name + ", '') || 'x' END"
+				changes[name] = "CASE WHEN json_valid(" + name + ") THEN '99' ELSE coalesce(" + name + ", '') || '\"x\"' END"
 			}
 		}
 		require.NoError(t, rows.Close())
