@@ -205,8 +205,9 @@ func TestOverlaps(t *testing.T) {
 		require.Equal(t, []time.Time{at(2, 0), at(3, 0)}, i.Waiting)
 		require.Equal(t, "waiting", i.Word(b.Now()))
 		for range 3 {
+			run := b.f.Of(b.info("digest").Latest.Case)
 			b.calls.hold <- struct{}{}
-			_, err := b.f.Of(b.info("digest").Latest.Case).Result(t.Context(), b)
+			_, err := run.Result(t.Context(), b)
 			require.NoError(t, err)
 			if len(i.Waiting) > 0 {
 				_, err = b.WaitRun(t.Context(), i.Case) // the schedule looks again when a run has ended

@@ -49,8 +49,22 @@ func (w *world) Announce(context.Context, []string) error    { return nil }
 func (w *world) Knows(context.Context, string) (bool, error) { return false, nil }
 func (w *world) Hints() <-chan store.Hint                    { return w.hints }
 func (w *world) Busy() bool                                  { return false }
-func (w *world) Filter() store.TakeFilter                    { return w.filter }
-func (w *world) Roots() []workitem.CaseID                    { return w.roots }
+
+func (w *world) Filter() (f store.TakeFilter) {
+	w.locked(func() { f = w.filter })
+	return f
+}
+
+func (w *world) Roots() (roots []workitem.CaseID) {
+	w.locked(func() { roots = w.roots })
+	return roots
+}
+
+func (w *world) locked(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
 
 func (w *world) Tick(_ context.Context, s store.Standing) (store.News, error) {
 	w.mu.Lock()
@@ -90,31 +104,47 @@ func (w *world) Others(are bool) {
 	w.others = are
 }
 
-// run runs f with a member that is started, in a bubble.
+// run runs f with a member that is started, in a bubble. The world is locked while f runs, but for its waits.
 func run(t *testing.T, w *world, f func(m *fleet.Member)) {
 	synctest.Test(t, func(t *testing.T) {
 		w.hints = make(chan store.Hint)
 		ctx, cancel := context.WithCancel(t.Context())
 		m := fleet.New(fleet.Options{
 			Store: w, Work: w, Awaited: func() []workitem.CaseID { return nil },
-			Refresh: func(root workitem.CaseID) { w.refreshed = append(w.refreshed, root) },
-			Forget:  func(roots []workitem.CaseID) { w.forgotten = append(w.forgotten, roots...) },
-			Moved:   func() { w.moved++ }, Died: func() { w.died++ },
-			Report: func(err error) { w.reports = append(w.reports, err) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Refresh: func(root workitem.CaseID) { w.locked(func() { w.refreshed = append(w.refreshed, root) }) },
+			Forget:  func(roots []workitem.CaseID) { w.locked(func() { w.forgotten = append(w.forgotten, roots...) }) },
+			Moved:   func() { w.locked(func() { w.moved++ }) }, Died: func() { w.locked(func() { w.died++ }) },
+			Report: func(err error) { w.locked(func() { w.reports = append(w.reports, err) }) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, m.Join(ctx))
 		m.Start(ctx)
 		synctest.Wait()
-		f(m)
+		w.locked(func() { f(m) })
 		cancel()
 		m.Wait()
 	})
 }
 
 // await lets time pass.
-func await(d time.Duration) {
+func (w *world) await(d time.Duration) {
+	w.mu.Unlock()
+	defer w.mu.Lock()
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// settle lets the member do what it can.
+func (w *world) settle() {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	synctest.Wait()
+}
+
+// hint has the store give a hint.
+func (w *world) hint(h store.Hint) {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	w.hints <- h
 }
 
 // A member ticks when the store says so, and a second after a tick that failed.
@@ -122,11 +152,11 @@ func TestThePaceIsThatOfTheStore(t *testing.T) {
 	w := &world{news: []store.News{{Next: 10 * time.Second}}}
 	run(t, w, func(*fleet.Member) {
 		ticks := len(w.ticks)
-		await(30 * time.Second)
+		w.await(30 * time.Second)
 		require.Equal(t, ticks+3, len(w.ticks))
 		w.errs = []error{errGone, errGone}
 		ticks = len(w.ticks)
-		await(13 * time.Second)
+		w.await(13 * time.Second)
 		require.Equal(t, ticks+3, len(w.ticks), "at 10, 11 and 12 seconds")
 		require.Contains(t, w.reports, errGone)
 	})
@@ -139,18 +169,18 @@ func TestFreeJobsAreTaken(t *testing.T) {
 		require.Equal(t, 450, len(w.adopted))
 		took := w.took
 		m.Hungry()
-		synctest.Wait()
+		w.settle()
 		require.Equal(t, took, w.took, "there is nothing to take")
 		w.free = make([]*state.Job, 3)
-		w.hints <- store.Hint{Free: true}
-		synctest.Wait()
+		w.hint(store.Hint{Free: true})
+		w.settle()
 		require.Equal(t, 453, len(w.adopted))
 		w.filter.Without = []string{"full"}
-		w.hints <- store.Hint{Free: true}
-		synctest.Wait()
+		w.hint(store.Hint{Free: true})
+		w.settle()
 		w.free = make([]*state.Job, 1)
 		m.Hungry()
-		synctest.Wait()
+		w.settle()
 		require.Equal(t, 454, len(w.adopted), "of a queue that was full there may be more")
 	})
 }
@@ -159,10 +189,8 @@ func TestFreeJobsAreTaken(t *testing.T) {
 func TestAFencedEngineTakesAnew(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second}}}
 	run(t, w, func(*fleet.Member) {
-		w.mu.Lock()
 		w.errs, w.free = []error{store.ErrFenced}, make([]*state.Job, 2)
-		w.mu.Unlock()
-		await(time.Second)
+		w.await(time.Second)
 		require.Len(t, w.adopted, 2)
 	})
 }
@@ -172,19 +200,17 @@ func TestWhatOthersChangedIsRefreshed(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Others: 1}}, roots: []workitem.CaseID{one}}
 	run(t, w, func(m *fleet.Member) {
 		require.True(t, w.others)
-		w.hints <- store.Hint{Roots: []workitem.CaseID{one, two}}
-		w.hints <- store.Hint{Roots: []workitem.CaseID{one}}
-		synctest.Wait()
+		w.hint(store.Hint{Roots: []workitem.CaseID{one, two}})
+		w.hint(store.Hint{Roots: []workitem.CaseID{one}})
+		w.settle()
 		require.Equal(t, []workitem.CaseID{one}, w.refreshed)
 		require.Equal(t, []workitem.CaseID{two}, w.forgotten)
 		require.Equal(t, 2, w.moved)
 		m.Saw(one, 7)
-		await(time.Second)
+		w.await(time.Second)
 		require.Equal(t, map[workitem.CaseID]int64{one: 7}, w.ticks[len(w.ticks)-1].Roots)
-		w.mu.Lock()
 		w.news = []store.News{{Next: time.Second, Others: 1, Changed: []workitem.CaseID{one}, Died: 1}}
-		w.mu.Unlock()
-		await(time.Second)
+		w.await(time.Second)
 		require.Equal(t, []workitem.CaseID{one, one}, w.refreshed)
 		require.Equal(t, 1, w.died)
 	})
@@ -194,10 +220,8 @@ func TestWhatOthersChangedIsRefreshed(t *testing.T) {
 func TestWhatIsNotWatchedIsForgotten(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second}}, roots: []workitem.CaseID{one}}
 	run(t, w, func(*fleet.Member) {
-		w.mu.Lock()
 		w.roots = nil
-		w.mu.Unlock()
-		await(time.Second)
+		w.await(time.Second)
 		require.Empty(t, w.ticks[len(w.ticks)-1].Roots)
 		require.True(t, slices.ContainsFunc(w.ticks, func(s store.Standing) bool { return s.Busy }), "it was busy while it watched one")
 		require.False(t, w.ticks[len(w.ticks)-1].Busy)
