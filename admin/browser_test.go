@@ -150,7 +150,7 @@ const checks = `(() => {
 // nothing is wider than the window. The text of every field is hostile.
 func TestPagesInABrowser(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a browser")
+		t.Skip("opens each page in a browser, which takes half a minute and more under the race detector; run without -short")
 	}
 	b := newBrowser(t)
 	o := newOffice(t, `Ada <script>alert(1)</script>"><img src=x onerror=alert(2)>`)
@@ -176,7 +176,7 @@ func TestPagesInABrowser(t *testing.T) {
 // A page changes while one looks at it, the slider shows the past, keys work, and a repair takes a form.
 func TestTheCaseInABrowser(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a browser")
+		t.Skip("opens each page in a browser, which takes half a minute and more under the race detector; run without -short")
 	}
 	b := newBrowser(t)
 	o := newOffice(t, "text")
@@ -210,7 +210,7 @@ func TestTheCaseInABrowser(t *testing.T) {
 // The pictures of the docs are made by go test ./admin -run Screenshots -screenshots; they were looked at.
 func TestScreenshots(t *testing.T) {
 	if !*screenshots {
-		t.Skip("only with -screenshots")
+		t.Skip("it writes the pictures of the docs; run with -screenshots")
 	}
 	b := newBrowser(t)
 	o := newOfficeOf(t, "ann", "model fraud-2: 429 too many requests")

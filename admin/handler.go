@@ -59,10 +59,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// ReadOnly lets everybody look, and nobody act.
+// ReadOnly lets every request read, and none act.
 func ReadOnly(*http.Request) (User, error) { return User{}, nil }
 
-// Everybody lets everybody who reaches the handler look and act, without a name.
+// Everybody lets every request that reaches the handler read and act, without a name.
 func Everybody(*http.Request) (User, error) {
 	return User{May: func(string, string) bool { return true }}, nil
 }

@@ -36,7 +36,7 @@ func (e *Engine) joinFleet() {
 	e.writer.Observe(e.fleet)
 }
 
-// hungry is what the dispatcher calls when it has nothing to do; nil if there is nobody to take work from.
+// hungry is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.
 func (e *Engine) hungry() func() {
 	if !e.isShared() {
 		return nil

@@ -54,7 +54,7 @@ func transfer(t testing.TB) engine.Workflow {
 func TestFleetMember(t *testing.T) {
 	dsn := os.Getenv(envFleet)
 	if dsn == "" {
-		t.Skip("it is a part of another test")
+		t.Skip("it is the child of TestProcessesThatDie")
 	}
 	e, err := engine.Config{Workers: 4, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}.
 		Open(context.Background(), postgres.Open(dsn), transfer(t))
@@ -104,7 +104,7 @@ func (p *member) signal(t *testing.T, s syscall.Signal) {
 // everything that was acknowledged comes to its end.
 func TestProcessesThatDie(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a quarter of a minute")
+		t.Skip("starts three processes and kills them, which takes half a minute; run without -short")
 	}
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int, effect text, pid int)")

@@ -84,7 +84,7 @@ type Fleet interface {
 	// ErrFenced, once, if this engine was declared dead since the call before.
 	Tick(ctx context.Context, s Standing) (News, error)
 
-	// Hints tells of changes before the next Tick does. A hint may be lost. The channel is closed with the store.
+	// Hints reports changes before the next Tick does. A hint may be lost. The channel is closed with the store.
 	Hints() <-chan Hint
 }
 

@@ -32,7 +32,7 @@ type Latest struct {
 	Error *workitem.Failure `json:"error,omitempty"`
 }
 
-// Change is what somebody did to a schedule.
+// Change is a command on a schedule.
 type Change struct {
 	At     time.Time `json:"at"`
 	What   string    `json:"what"` // "add", "pause", "resume", "update", "run" or "backfill"
@@ -119,7 +119,7 @@ func (s *State) successor(at time.Time) (workflow.Command, error) {
 	return workflow.Start(Name, input, workflow.At(at), workflow.Key(key), workflow.By("schedule "+s.Schedule.Name), ticks()), nil
 }
 
-// note remembers what somebody did.
+// note remembers a command.
 func (s *State) note(now time.Time, q request, reason string) {
 	if q.Do == doTick || q.Do == doLook {
 		return

@@ -42,7 +42,7 @@ func OfStep(s *workitem.Step) Step {
 	}
 }
 
-// WithoutSecret leaves out the text of a token: whoever has it may send the event.
+// WithoutSecret leaves out the text of a token: it is all that is needed to send the event.
 func WithoutSecret(s *workitem.Step) *workitem.Step {
 	if s.Kind != workitem.StepToken {
 		return s

@@ -172,7 +172,7 @@ func (f *figure) writeBadge(p *pen, t net.TaskID, x, y int) {
 	}
 }
 
-// tip is what a page shows when somebody points at a task.
+// tip is what a page shows when a pointer is over a task.
 func (f *figure) tip(t net.TaskID) string {
 	task := f.n.Task(t)
 	kinds := [...]string{net.Atomic: "task ", net.Routing: "routing task ", net.Composite: "composite task "}

@@ -21,7 +21,7 @@ const (
 	maxHints    = 64  // that wait to be taken
 )
 
-// hints gathers what is to be told.
+// hints gathers what other engines are to be notified of.
 type hints struct {
 	s     *Store
 	mu    sync.Mutex
@@ -30,7 +30,7 @@ type hints struct {
 	over  bool
 	timer *time.Timer // nil if there is nothing to tell
 
-	in chan store.Hint // what others told
+	in chan store.Hint // what other engines sent
 }
 
 func newHints(s *Store) *hints {

@@ -74,7 +74,7 @@ func (s *Store) bury(ctx context.Context, c *conn, gone string) error {
 	return nil
 }
 
-// leave gives everything free that this engine holds, and tells the others.
+// leave gives everything free that this engine holds, and notifies the others.
 func (s *Store) leave(ctx context.Context) error {
 	return s.w.transaction(ctx, func() error {
 		if err := notify(s.w, s.self, "f", ""); err != nil {

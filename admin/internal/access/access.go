@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ErrRefused is for a request that nobody may make, or nobody that is not signed in.
+// ErrRefused is for a request that is not allowed, or not without signing in.
 var ErrRefused = errors.New("access is refused")
 
 // User is who makes a request. The zero value is nameless and may look.

@@ -137,7 +137,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// Changes are the JSON forms of what an entry changed of the case whose story is told.
+// Changes are the JSON forms of what an entry changed of the case of the story.
 func Changes(m mask.Mask, told *story.Story, e *store.Entry) (all []record.Change) {
 	for _, c := range e.Changes {
 		shown := m.Change(c)

@@ -24,7 +24,7 @@ const (
 	idle       = 10 * time.Second       // how long a page is left alone without a change: times pass
 )
 
-// Hub holds the pages that somebody looks at.
+// Hub holds the pages that are open in a browser.
 type Hub struct {
 	pages http.Handler // answers with the parts of a page
 	key   func(u *access.User) string
@@ -35,10 +35,10 @@ type Hub struct {
 	watched map[string]*watched
 	streams map[string]int // by user
 	all     int
-	stop    context.CancelFunc // ends the watch of the journal; nil while nobody looks
+	stop    context.CancelFunc // ends the watch of the journal; nil while no page is open
 }
 
-// New makes a hub. pages answers a request for a page with its parts; key tells apart the users that see different things.
+// New makes a hub. pages answers a request for a page with its parts; key distinguishes users that see different things.
 func New(pages http.Handler, key func(u *access.User) string, b source.Backend, clock retry.Clock) *Hub {
 	return &Hub{pages: pages, key: key, b: b, clock: clock, watched: make(map[string]*watched), streams: make(map[string]int)}
 }
@@ -111,7 +111,7 @@ func (h *Hub) leave(u *access.User, p *watched) {
 	}
 }
 
-// watch has the pages made anew as the journal grows. It ends when nobody looks.
+// watch has the pages made anew as the journal grows. It ends with the last open page.
 func (h *Hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		last, err := source.Latest(ctx, h.b)

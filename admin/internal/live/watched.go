@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// watched is a page that somebody looks at.
+// watched is a page that is open in a browser.
 type watched struct {
 	key     string
 	request *http.Request

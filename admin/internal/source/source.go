@@ -20,7 +20,7 @@ import (
 type Backend interface {
 	store.Viewer
 	workflow.Doer
-	// Now is the time by which ages are told.
+	// Now is the time by which ages are computed.
 	Now() time.Time
 	// Here is what the program can do for cases, for [why.Read].
 	Here() why.Here

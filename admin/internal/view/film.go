@@ -107,7 +107,7 @@ func told(c *shown, e *store.Entry) string {
 	return strings.Join(fields, " ")
 }
 
-// maxTicks is how many marks the slider has; more could not be told apart.
+// maxTicks is how many marks the slider has; more could not be distinguished.
 const maxTicks = 240
 
 // ticks marks the entries below the slider: what people did, and failures.

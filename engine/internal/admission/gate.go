@@ -47,7 +47,7 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 
 // Options are what a gate works with. All fields are needed.
 type Options[T any] struct {
-	Lock   sync.Locker // held by whoever calls a method of the gate
+	Lock   sync.Locker // held by the caller of each method
 	Clock  retry.Clock
 	Before func(a, b *T) bool // the order in which jobs are admitted
 	Ready  func(T)            // called with the lock: the job may enter again

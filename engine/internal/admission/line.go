@@ -48,7 +48,7 @@ func (l *line[T]) Pop() any {
 	return t
 }
 
-// ahead reports whether somebody waits for the limit who comes before the ticket.
+// ahead reports whether a ticket before this one waits for the limit.
 func (l *line[T]) ahead(g *Gate[T], t *Ticket[T]) bool {
 	return len(l.list) > 0 && g.o.Before(&l.list[0].Value, &t.Value)
 }

@@ -33,7 +33,7 @@ func (p parking) drop(root workitem.CaseID, job workitem.JobID) bool {
 	return parked
 }
 
-// park puts an entry aside whose case is suspended. If the case went on before the entry was there, nobody would take it out, so
+// park puts an entry aside whose case is suspended. If the case went on before the entry was there, nothing would take it out, so
 // the process is asked once more.
 func (d *Dispatcher) park(n entry) {
 	d.sched.mu.Lock()

@@ -85,7 +85,7 @@ func (r *Registry) Named(name string) *workflow.Definition { return r.byName[nam
 // Names lists the names of all workflows, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
 
-// warn logs what verification noticed of a workflow as it was built, where somebody sees it who did not ask.
+// warn logs what verification noticed of a workflow as it was built, so that it is seen without a query.
 func (r *Registry) warn(d *workflow.Definition) {
 	for _, w := range d.Verification.Warnings {
 		args := []any{"workflow", d.Name, "code", w.Code}
