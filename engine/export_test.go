@@ -31,9 +31,13 @@ func Inbox(e *Engine, w store.Watcher) (look func() error) {
 	return func() error { return p.Poll(e.ctx) }
 }
 
+// together is the key of the contexts of [Together], by which its requests are distinguished from those of the engine itself.
+type together struct{}
+
 // Together has the writer find all that the functions ask for in its queue at once, in this order: each function sends one command
-// and returns its outcome.
-func Together(ctx context.Context, e *Engine, ask ...func() error) []error {
+// with the context that it gets, and returns its outcome.
+func Together(ctx context.Context, e *Engine, ask ...func(context.Context) error) []error {
+	marked := context.WithValue(ctx, together{}, true)
 	held, release := make(chan struct{}), make(chan struct{})
 	errs := make([]error, len(ask))
 	var all sync.WaitGroup
@@ -46,8 +50,8 @@ func Together(ctx context.Context, e *Engine, ask ...func() error) []error {
 	})
 	<-held
 	for i, f := range ask {
-		all.Go(func() { errs[i] = f() })
-		for e.writer.Queued() <= i {
+		all.Go(func() { errs[i] = f(marked) })
+		for e.writer.Queued(together{}) <= i {
 			runtime.Gosched()
 		}
 	}

@@ -145,11 +145,11 @@ func TestAFaultInTheSQLOfACommandIsItsOwn(t *testing.T) {
 			good, bad := logs("good", "INSERT INTO log VALUES (1)"), logs("bad", "FAULT "+kind)
 			e := enginetest.Open(t, &faulty{Opener: sqlite.Memory()}, engine.Config{}, good, bad)
 			withTable(t, e)
-			start := func(w *builder.Workflow[int]) func() error {
-				return func() error { _, err := w.Start(ctx, e, 1); return err }
+			start := func(w *builder.Workflow[int]) func(context.Context) error {
+				return func(ctx context.Context) error { _, err := w.Start(ctx, e, 1); return err }
 			}
-			errs := engine.Together(ctx, e.Engine, start(good), start(bad), start(good), runSQL(t, e, "INSERT INTO log VALUES (2)"),
-				start(good), runSQL(t, e, "FAULT "+kind), start(good))
+			errs := engine.Together(ctx, e.Engine, start(good), start(bad), start(good), runSQL(e, "INSERT INTO log VALUES (2)"),
+				start(good), runSQL(e, "FAULT "+kind), start(good))
 			for i, err := range errs {
 				if i == 1 || i == 5 {
 					require.ErrorIs(t, err, store.ErrUndone, i)

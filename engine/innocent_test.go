@@ -34,10 +34,10 @@ func withTable(t *testing.T, e *enginetest.Engine) {
 }
 
 // runSQL is an Update that runs SQL.
-func runSQL(t *testing.T, e *enginetest.Engine, query string) func() error {
-	return func() error {
-		return e.Update(t.Context(), func(tx *engine.Tx) error {
-			_, err := tx.DB().ExecContext(t.Context(), query)
+func runSQL(e *enginetest.Engine, query string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return e.Update(ctx, func(tx *engine.Tx) error {
+			_, err := tx.DB().ExecContext(ctx, query)
 			return err
 		})
 	}
@@ -72,8 +72,8 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 	failed := bad.MustBuild()
 	e := enginetest.New(t, w, failed)
 	withTable(t, e)
-	start := func(key string, w *builder.Workflow[int]) func() error {
-		return func() error {
+	start := func(key string, w *builder.Workflow[int]) func(context.Context) error {
+		return func(ctx context.Context) error {
 			_, err := w.Start(ctx, e, 1, workflow.Key(key))
 			return err
 		}
@@ -83,7 +83,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 		start("one", w),
 		start("failed", failed),
 		start("two", w),
-		func() error {
+		func(ctx context.Context) error {
 			return e.Update(ctx, func(tx *engine.Tx) error {
 				calls.Add(1)
 				_, err := tx.DB().ExecContext(ctx, "INSERT INTO log VALUES (2)")
@@ -91,7 +91,7 @@ func TestARequestThatUndoesTheTransactionFailsAlone(t *testing.T) {
 			})
 		},
 		start("three", w),
-		runSQL(t, e, undoing),
+		runSQL(e, undoing),
 		start("four", w),
 		start("failed again", failed),
 	)
@@ -136,7 +136,7 @@ func TestResultsOutliveTheSQLOfOthers(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = runSQL(t, e, undoing)()
+				_ = runSQL(e, undoing)(t.Context())
 			}
 		}
 	}()
@@ -186,7 +186,7 @@ func TestAClaimIsDoneAgainForTheSameWorker(t *testing.T) {
 	var e *enginetest.Engine
 	a := builder.MustFunc("a", func(ctx context.Context, n int) (int, error) {
 		calls.Add(1)
-		if err := runSQL(t, e, undoing)(); !errors.Is(err, store.ErrUndone) {
+		if err := runSQL(e, undoing)(t.Context()); !errors.Is(err, store.ErrUndone) {
 			return 0, fmt.Errorf("not undone: %w", err)
 		}
 		return n, ctx.Err()

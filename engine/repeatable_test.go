@@ -49,9 +49,9 @@ func TestRepeatableUpdatesShareATransaction(t *testing.T) {
 				_, err := tx.DB().ExecContext(ctx, "CREATE TABLE mine (n INTEGER)")
 				return err
 			}))
-			var ask []func() error
+			var ask []func(context.Context) error
 			for range 20 {
-				ask = append(ask, func() error {
+				ask = append(ask, func(ctx context.Context) error {
 					return e.Update(ctx, func(tx *engine.Tx) error {
 						_, err := tx.DB().ExecContext(ctx, "INSERT INTO mine VALUES (1)")
 						return err
@@ -75,14 +75,14 @@ func TestARepeatableUpdateIsCalledAgain(t *testing.T) {
 	withTable(t, e)
 	calls := 0
 	errs := engine.Together(ctx, e.Engine,
-		func() error {
+		func(ctx context.Context) error {
 			return e.Update(ctx, func(tx *engine.Tx) error {
 				calls++
 				_, err := tx.DB().ExecContext(ctx, "INSERT INTO log VALUES (7)")
 				return err
 			}, engine.Repeatable())
 		},
-		runSQL(t, e, undoing),
+		runSQL(e, undoing),
 	)
 	require.NoError(t, errs[0])
 	require.ErrorIs(t, errs[1], store.ErrUndone)

@@ -171,7 +171,7 @@ func playMix(t *testing.T, rt *rapid.T, c require.TestingT, wrong string) {
 	rows, cases, fresh := map[int]bool{0: true}, map[string]int{}, 1
 	for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
 		var round []*mixed
-		var ask []func() error
+		var ask []func(context.Context) error
 		for range rapid.IntRange(1, 8).Draw(rt, "commands") {
 			m := drawMixed(rt, fresh)
 			m.wrong = wrong
@@ -181,7 +181,7 @@ func playMix(t *testing.T, rt *rapid.T, c require.TestingT, wrong string) {
 			}
 			fresh += 10
 			round = append(round, m)
-			ask = append(ask, func() error { return m.ask(ctx, e, w, p) })
+			ask = append(ask, func(ctx context.Context) error { return m.ask(ctx, e, w, p) })
 		}
 		down := rapid.IntRange(0, 9).Draw(rt, "down") == 0
 		f.down.Store(down)

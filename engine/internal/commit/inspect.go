@@ -10,11 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Queued is how many requests wait for the writer.
-func (w *Writer) Queued() int {
+// Queued is how many requests of callers with a context that has the value wait for the writer.
+func (w *Writer) Queued(key any) (n int) {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
-	return len(w.queue.list) - w.queue.taken
+	for _, r := range w.queue.list[w.queue.taken:] {
+		if r.ctx != nil && r.ctx.Value(key) != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // InMemory is how many root cases are in memory, and how many steps of their jobs.
