@@ -109,7 +109,7 @@ var (
 	values = regexp.MustCompile(`="[^"]*"`)
 	tags   = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9]*)[^>]*>`)
 	known  = strings.Fields(`html head meta title link script body a header svg circle nav b span form label input kbd div button small main p section h1 h2 h3
-		ul ol li table thead tbody tr th td time code details summary select option footer dl dt dd pre g path rect text desc progress textarea`)
+		ul ol li table thead tbody tr th td time code details summary select option footer dl dt dd pre g path rect text desc progress textarea i`)
 )
 
 // Whatever is stored is shown as text: nothing of it becomes markup, in any field of any page.

@@ -72,7 +72,17 @@ func text(w *Wait, now time.Time) string {
 	return line
 }
 
-// what says what must happen.
+// Words says what must happen and what is in the way, without the times, the id and the path that the wait has as fields: for a page
+// that shows those by themselves. now is the time of the answer.
+func (w *Wait) Words(now time.Time) string {
+	line := what(w, time.Time{})
+	if reason := blocked(w, now); reason != "" {
+		line += "; " + reason
+	}
+	return line
+}
+
+// what says what must happen, without times if now is zero.
 func what(w *Wait, now time.Time) string {
 	switch w.Kind {
 	case Person:
@@ -124,7 +134,7 @@ func subject(w *Wait) string {
 }
 
 func person(w *Wait) string {
-	line := fmt.Sprintf("item %s (%s, %s) waits for somebody to ", w.Label, w.State, queue(w.Queue))
+	line := fmt.Sprintf("item %s (%s, %s) waits for a user to ", w.Label, w.State, queue(w.Queue))
 	if w.State != workitem.Started.String() {
 		return line + "start it" + attempt(w) + failed(w)
 	}
@@ -171,6 +181,8 @@ func tries(w *Wait) string {
 // at says when something happens, or happened not though it was due.
 func at(t, now time.Time) string {
 	switch {
+	case now.IsZero():
+		return ""
 	case t.IsZero():
 		return " when its time comes"
 	case t.After(now):

@@ -17,7 +17,7 @@ type Kind string
 
 // The kinds of waits.
 const (
-	Person   Kind = "person"   // a work item waits for somebody to start or to complete it
+	Person   Kind = "person"   // a work item waits for a user to start or to complete it
 	Worker   Kind = "worker"   // a job is due, and waits for a worker
 	Running  Kind = "running"  // a worker does the job now
 	Retry    Kind = "retry"    // a failed attempt is followed by another one, at a time

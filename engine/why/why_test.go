@@ -88,14 +88,14 @@ func TestAPersonMustAct(t *testing.T) {
 	require.Equal(t, 3*time.Minute, e.Now().Sub(wait.Since))
 	require.Equal(t, why.Behind, wait.Blocked)
 	require.Equal(t, 3, wait.Ahead, "two are older, and one goes first")
-	require.Equal(t, "item check.1.1 (initialized, queue office) waits for somebody to start it, since 3m; 3 others go first\n  "+
+	require.Equal(t, "item check.1.1 (initialized, queue office) waits for a user to start it, since 3m; 3 others go first\n  "+
 		wait.Item.String(), wait.Text)
 	require.Zero(t, only(t, ask(t, e, urgent)).Ahead)
 
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Start, nil, workflow.By("ann"))))
 	e.Advance(time.Minute)
 	wait = only(t, ask(t, e, id))
-	require.Contains(t, wait.Text, "item check.1.1 (started, queue office) waits for somebody to complete it: ann has it, since 1m")
+	require.Contains(t, wait.Text, "item check.1.1 (started, queue office) waits for a user to complete it: ann has it, since 1m")
 
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(wait.Item, workitem.Fail, []byte(`{"code":"busy","message":"later","retryable":true}`))))
 	wait = only(t, ask(t, e, id))
@@ -109,7 +109,7 @@ func TestAPersonMustAct(t *testing.T) {
 	e.Advance(2 * time.Hour)
 	wait = only(t, ask(t, e, id))
 	require.Equal(t, why.Person, wait.Kind)
-	require.Contains(t, wait.Text, "waits for somebody to start it, attempt 2 of 3 after busy: later")
+	require.Contains(t, wait.Text, "waits for a user to start it, attempt 2 of 3 after busy: later")
 
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	answer := ask(t, e, id)
@@ -223,7 +223,7 @@ func TestStepsAndChildCases(t *testing.T) {
 	require.Equal(t, why.Child, answer.Waits[0].Kind)
 	require.Contains(t, answer.Waits[0].Text, "step ask of call.1.1 waits for case "+answer.Waits[1].Case.String()+" of child")
 	require.Equal(t, "child.1", answer.Waits[1].Path)
-	require.Contains(t, answer.Waits[1].Text, "child.1: item check.1.1 (initialized, queue office) waits for somebody")
+	require.Contains(t, answer.Waits[1].Text, "child.1: item check.1.1 (initialized, queue office) waits for a user")
 	require.Len(t, ask(t, e, answer.Waits[0].Child).Waits, 1)
 
 	do := func(item workitem.ID) {

@@ -55,3 +55,12 @@ func TestDuration(t *testing.T) {
 		require.Equal(t, want, printable.Duration(d), d)
 	}
 }
+
+func TestTook(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0ms", 12*time.Millisecond + 900*time.Microsecond: "12ms", 999 * time.Millisecond: "999ms", time.Second: "1.0s", 9999 * time.Millisecond: "9.9s",
+		10 * time.Second: "10s", 90 * time.Minute: "1h30m", -time.Millisecond: "0s",
+	} {
+		require.Equal(t, want, strings.TrimPrefix(printable.Took(d), "-"), d)
+	}
+}

@@ -35,3 +35,14 @@ func Time(t time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
+
+// Took writes how long something took, exactly where it was short: "0ms", "12ms", "1.4s"; from ten seconds on as [Duration].
+func Took(d time.Duration) string {
+	switch {
+	case d < 0 || d >= 10*time.Second:
+		return Duration(d)
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
+}

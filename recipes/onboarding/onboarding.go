@@ -1,4 +1,4 @@
-// Package onboarding is the recipe for a function that waits for somebody. A person who signs up gets a welcome mail
+// Package onboarding is the recipe for a function that waits for a user. A person who signs up gets a welcome mail
 // with a link, has until a deadline to follow it, gets a page written by a model that is often busy, and an account a
 // little later.
 //

@@ -68,7 +68,7 @@ func (g *Guard) Wrap(h http.Handler) http.Handler {
 			return
 		}
 		if g.Access == nil {
-			g.deny(w, r, http.StatusForbidden, "nobody has access yet: set Config.Access, for example to admin.ReadOnly, "+
+			g.deny(w, r, http.StatusForbidden, "no access is configured: set Config.Access, for example to admin.ReadOnly, "+
 				"or to a function that finds the signed-in user")
 			return
 		}

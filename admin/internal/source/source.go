@@ -27,7 +27,7 @@ type Backend interface {
 }
 
 // Watcher is a Backend that reports entries of the journal as they are committed. Others are asked a few times a second while
-// somebody looks.
+// a page is open.
 type Watcher interface {
 	Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error]
 }

@@ -67,7 +67,7 @@ var actions = map[string]action{
 	"item-cancel": {kind: workflow.KindAct, act: workitem.Cancel, target: "item", title: "Cancel the item", do: "Cancel it", danger: true, shows: true,
 		fields: []field{messageField}},
 	"item-reset": {kind: workflow.KindAct, act: workitem.Reset, target: "item", title: "Take the item back", do: "Take it back", shows: true,
-		about: "The item can be started again, by anybody."},
+		about: "The item can be started again, by any user."},
 	"reclaim": {kind: workflow.KindReclaim, target: "job", title: "Take the job from its worker", do: "Take it back", danger: true,
 		about: "For a worker that hangs: the job is due again, and what the worker hands in later is refused."},
 }

@@ -104,6 +104,14 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	return c, err
 }
 
+// now is the time of what is shown.
+func (c *shown) now(r *Request) time.Time {
+	if c.past {
+		return c.film.at().At
+	}
+	return r.Now
+}
+
 // explain says what the case waits for, or waited for then.
 func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 	if c.past {
@@ -186,8 +194,9 @@ type waitData struct {
 }
 
 // words are the kinds of waits for people.
-var words = map[why.Kind]string{why.Person: "for a person", why.Worker: "for a worker", why.Running: "under way", why.Retry: "another attempt",
-	why.Delay: "a time", why.Timer: "timer", why.Event: "an event", why.Topic: "a broadcast", why.Child: "a child case", why.Join: "join waits",
+var words = map[why.Kind]string{why.Person: "waits for a user", why.Worker: "waits for a worker", why.Running: "under way", why.Retry: "another attempt",
+	why.Delay: "waits for a time", why.Timer: "timer", why.Event: "waits for an event", why.Topic: "waits for a broadcast", why.Child: "waits for a child case",
+	why.Join:     "join waits",
 	why.Incident: "needs a decision", why.Stuck: "cannot go on"}
 
 // maxWaits is how many waits are shown in full.
@@ -215,7 +224,7 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 }
 
 func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
-	d := waitData{Kind: string(w.Kind), Word: words[w.Kind], Name: orElse(w.Label, orElse(w.Task, orElse(w.Name, w.Workflow))), Text: plain(w.Text)}
+	d := waitData{Kind: string(w.Kind), Word: words[w.Kind], Name: orElse(w.Label, orElse(w.Task, orElse(w.Name, w.Workflow))), Text: plain(w.Words(c.now(r)))}
 	if w.Path != "" {
 		d.Name = w.Path + " " + d.Name
 	}

@@ -14,6 +14,7 @@ type Table struct {
 	ID    string
 	Title string
 	Head  []string
+	Tight bool // the last column is as narrow as the others
 	Rows  []Row
 	Empty *Empty
 	Pager *Pager
@@ -65,7 +66,21 @@ func at(t time.Time) Cell   { return Cell{Kind: "time", Time: t} }
 
 func link(s, href string) Cell { return Cell{Kind: "link", Text: s, Href: href} }
 
-func number(n int64) Cell { return Cell{Kind: "text", Text: thousands(n), Num: true} }
+// number is a count; a zero is less conspicuous than others.
+func number(n int64) Cell {
+	if n == 0 {
+		return Cell{Kind: "muted", Text: "0", Num: true}
+	}
+	return Cell{Kind: "text", Text: thousands(n), Num: true}
+}
+
+// countLink is a count that leads to what is counted.
+func countLink(n int64, href string) Cell {
+	if n == 0 {
+		return number(0)
+	}
+	return Cell{Kind: "link", Text: thousands(n), Href: href, Num: true}
+}
 
 // payload is the beginning of a payload, in one line.
 func payload(raw []byte) Cell {
@@ -140,6 +155,24 @@ func (t Table) Shown() Table {
 	return t
 }
 
+// Column is the head of a column.
+type Column struct {
+	Name string
+	Num  bool // of numbers, which are aligned at their ends
+}
+
+// Columns are the heads of the table.
+func (t Table) Columns() []Column {
+	all := make([]Column, len(t.Head))
+	for i, name := range t.Head {
+		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num })}
+	}
+	return all
+}
+
+// Zero reports whether the cell is a count of nothing.
+func (c Cell) Zero() bool { return c.Num && c.Kind == "muted" }
+
 func (c *Cell) empty() bool { return c.Text == "" && c.Time.IsZero() }
 
 // took is how long something took, or has taken so far.
@@ -147,7 +180,7 @@ func took(from, to time.Time) Cell {
 	if from.IsZero() || to.IsZero() {
 		return text("")
 	}
-	return Cell{Kind: "text", Text: printable.Duration(to.Sub(from)), Num: true}
+	return Cell{Kind: "text", Text: printable.Took(to.Sub(from)), Num: true}
 }
 
 // queueName is how a queue is shown.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -85,15 +86,29 @@ func bar(b *strings.Builder, it *store.ItemRow, y int, x func(time.Time) int, en
 	rect := func(class string, from, to time.Time, pad int, sign string) {
 		a, z := x(from), x(to)
 		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="2"><title>%s</title></rect>`, class, a, y+pad, max(z-a, 2), 18-2*pad,
-			template.HTMLEscapeString(it.Label()+" "+it.State.String()+", "+printable.Duration(to.Sub(from))))
+			template.HTMLEscapeString(it.Label()+" "+it.State.String()+", "+printable.Took(to.Sub(from))))
 		if sign != "" {
 			fmt.Fprintf(b, `<text class="axis" x="%d" y="%d">%s</text>`, min(z+4, chartWidth-14), y+14, sign)
 		}
 	}
-	rect("w", it.Created, begun, 6, "")
+	class := "w"
+	if it.Attempt > 1 && !it.Due.IsZero() {
+		class = "r"
+		if due := it.Due; due.Before(begun) {
+			rect("w", due, begun, 6, "")
+			rect(class, it.Created, due, 6, "")
+			class = ""
+		}
+	}
+	if class != "" {
+		rect(class, it.Created, begun, 6, "")
+	}
 	if it.Started.IsZero() {
 		return
 	}
 	classes := map[workitem.State]string{workitem.Completed: "d", workitem.Failed: "f", workitem.Canceled: "c", workitem.Started: "g"}
 	rect(classes[it.State], begun, over, 2, sign(it.State.String()))
+	if wide := x(over) - x(begun); it.By != "" && wide > 12*utf8.RuneCountInString(it.By)+20 {
+		fmt.Fprintf(b, `<text class="on" x="%d" y="%d" text-anchor="middle">%s</text>`, x(begun)+wide/2, y+13, template.HTMLEscapeString(printable.Line(it.By)))
+	}
 }

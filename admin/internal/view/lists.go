@@ -131,10 +131,6 @@ func itemCounter(counts []store.Count, workflow, task string) func(string) (int6
 // itemRow adds a work item to a list; wide ones name the case.
 func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
 	id := it.ID.String()
-	ended := it.Ended
-	if it.State == workitem.Started {
-		ended = r.Now
-	}
 	last := payload(it.Input)
 	if len(it.Output) > 0 {
 		last = payload(it.Output)
@@ -146,9 +142,9 @@ func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
 	if wide {
 		cells = append(cells, idLink(it.Case.String(), s.Link("/cases/"+it.Case.String())), text(it.Workflow))
 	}
-	spent := took(it.Started, ended)
+	spent := took(it.Started, it.Ended)
 	if it.State == workitem.Started {
-		spent = Cell{Kind: "time", Time: it.Started}
+		spent = Cell{Kind: "so far", Time: it.Started, Num: true}
 	}
 	cells = append(cells, stateOf(it.State.String()), number(int64(it.Attempt)), text(queueName(it.Queue)), text(it.By), at(it.Created), spent, last)
 	t.row(id, cells...)

@@ -192,7 +192,7 @@ func (s *Site) unserved(r *Request, add func(name, word, found string)) {
 // audit is who did what, the newest first: the journal without what no one asked for by name.
 func (s *Site) audit(r *Request) (*Page, error) {
 	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes")
-	l.head.About = "Commands that somebody asked for by name, of the newest entries of the journal."
+	l.head.About = "Commands that users asked for under their names, the newest first."
 	q := query.Of(r.Form, r.Now)
 	by, before := q.Text("by"), q.Number("before")
 	if err := q.Err(); err != nil {
@@ -212,15 +212,34 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	}
 	for _, e := range found {
 		root := e.Root.String()
-		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), text(printable.Line(e.Command)),
+		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), s.asked(r, e.Command),
 			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))))
 	}
 	if reached > 0 {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
 	}
-	p := l.page("Nobody has asked for anything by name yet.", "tasq item complete ITEM --by ann")
+	p := l.page("No command has the name of a user yet.", "tasq item complete ITEM --by ann")
 	p.Live = false
 	return p, nil
+}
+
+// asked is a command in words, with the label of its item in place of the id.
+func (s *Site) asked(r *Request, command string) Cell {
+	words := strings.Fields(command)
+	c := text("")
+	for i, word := range words {
+		id, err := workitem.ParseID(strings.TrimSuffix(word, ","))
+		if err != nil {
+			continue
+		}
+		words[i] = short(id.String())
+		if it, err := findItem(r, id); err == nil {
+			words[i] = it.Label()
+			c = link("", s.Link("/items/"+id.String()))
+		}
+	}
+	c.Text = printable.Line(strings.Join(words, " "))
+	return c
 }
 
 // auditWindow is how many entries of the journal are looked at for a page of the audit.
@@ -345,5 +364,5 @@ func (s *Site) help(*Request) (*Page, error) {
 		Signs: []Link{{Text: "initialized", Href: "waits to be started"}, {Text: "started", Href: "is under way"}, {Text: "completed", Href: "has ended well"},
 			{Text: "failed", Href: "has ended with a failure"}, {Text: "canceled", Href: "was ended before"}, {Text: "retry", Href: "another attempt follows"},
 			{Text: "incident", Href: "waits for a person's decision"}, {Text: "join", Href: "has some of its tokens, and waits for others"}}}
-	return &Page{Title: "Help", Parts: []Part{{ID: "help", Template: "helppage", Data: data}}}, nil
+	return &Page{Title: "Help", Nav: "Help", Parts: []Part{{ID: "help", Template: "helppage", Data: data}}}, nil
 }

@@ -102,7 +102,9 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	}
 	versions := make(map[string]int)
 	for _, d := range defs {
-		versions[d.Name]++
+		if !strings.HasPrefix(d.Name, "tasq-") { // of the engine itself: actions on many things, schedules
+			versions[d.Name]++
+		}
 	}
 	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "versions", "running", "completed", "failed", "canceled", "oldest running"},
 		Empty: &Empty{Text: "There are no workflows yet. They appear as a program opens an engine with them.", Command: "tasq demo -serve"}}
@@ -111,11 +113,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 		count := counter(counts, "case", name)
 		for _, word := range caseWords {
 			n, _ := count(word)
-			c := number(n)
-			if n > 0 {
-				c = Cell{Kind: "link", Text: thousands(n), Href: s.Link("/cases", "workflow", name, "state", word), Num: true}
-			}
-			cells = append(cells, c)
+			cells = append(cells, countLink(n, s.Link("/cases", "workflow", name, "state", word)))
 		}
 		oldest, err := r.R.Cases(r, store.CaseFilter{Workflow: name, States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
 		if err != nil {

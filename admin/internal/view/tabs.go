@@ -86,11 +86,7 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 	}
 	parts := []Part{{ID: "tab", Template: "tablepart", Data: t}}
 	if len(items) > 0 {
-		now := r.Now
-		if c.past {
-			now = c.film.at().At
-		}
-		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, now)})
+		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, c.now(r))})
 	}
 	return parts, nil
 }

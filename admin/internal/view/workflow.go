@@ -168,11 +168,7 @@ func (s *Site) taskTable(r *Request, n *net.Net, d *store.Definition, live map[s
 		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(live[name])}
 		for _, word := range itemWords {
 			k, _ := count(word)
-			c := number(k)
-			if k > 0 {
-				c = Cell{Kind: "link", Text: thousands(k), Href: s.Link("/items", "workflow", d.Name, "task", name, "state", word), Num: true}
-			}
-			cells = append(cells, c)
+			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
 		}
 		t.row("", cells...)
 	}

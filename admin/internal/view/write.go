@@ -125,9 +125,30 @@ func (p *Page) Asset(name string) string {
 
 // Entries are those of the navigation.
 func (p *Page) Entries() []Link {
-	entries := []Link{{Text: "Overview", Href: "/"}, {Text: "Workflows", Href: "/workflows"}, {Text: "Cases", Href: "/cases"},
-		{Text: "Items", Href: "/items"}, {Text: "Jobs", Href: "/jobs"}, {Text: "Steps", Href: "/steps"}, {Text: "Events", Href: "/events"},
-		{Text: "Incidents", Href: "/incidents"}, {Text: "Doctor", Href: "/doctor"}, {Text: "Audit", Href: "/audit"}}
+	return p.entries("Overview", "/", "Workflows", "/workflows", "Cases", "/cases", "Items", "/items", "Jobs", "/jobs", "Incidents", "/incidents")
+}
+
+// More are the entries of the navigation that are folded.
+func (p *Page) More() []Link {
+	return p.entries("Steps", "/steps", "Events", "/events", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
+}
+
+// Folded is the folded entry that is the present one; "" if it is none.
+func (p *Page) Folded() string {
+	for _, e := range p.More() {
+		if e.Current {
+			return e.Text
+		}
+	}
+	return ""
+}
+
+// entries are links by pairs of a text and a path.
+func (p *Page) entries(pairs ...string) []Link {
+	var entries []Link
+	for i := 0; i < len(pairs); i += 2 {
+		entries = append(entries, Link{Text: pairs[i], Href: pairs[i+1]})
+	}
 	for i := range entries {
 		e := &entries[i]
 		e.Current = e.Text == p.Nav

@@ -16,7 +16,8 @@
   function tell(t) {
     const then = new Date(t.dateTime), s = Math.round((then - Date.now() - skew) / 1000);
     const [, size, unit] = units.find(u => Math.abs(s) >= u[1]) || units[3];
-    t.textContent = store.get("times") === "local" ? local.format(then) : relative.format(Math.trunc(s / size), unit);
+    if (t.className === "sofar") t.textContent = Math.trunc(Math.max(0, -s) / size) + units.find(u => u[1] === size)[0] + " so far";
+    else t.textContent = store.get("times") === "local" ? local.format(then) : relative.format(Math.trunc(s / size), unit);
     t.title = local.format(then) + " · " + t.dateTime;
   }
   const times = within => within.querySelectorAll("time").forEach(tell);
