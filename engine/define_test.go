@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -58,9 +59,19 @@ func TestAChildThatIsBuiltTwiceIsOne(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
+// unserved lists what an engine was not opened with.
+func unserved(t *testing.T, e *engine.Engine) (list []why.Unserved) {
+	t.Helper()
+	require.NoError(t, e.View(t.Context(), func(r store.Reader) (err error) {
+		list, err = why.ReadUnserved(t.Context(), r, e.Here())
+		return err
+	}))
+	return list
+}
+
 // Whichever of the versions is given first, the one that changed under its cases is found; and cases of a version that is
-// not there at all are told of.
-func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
+// not there at all are reported.
+func TestCasesOfOtherVersionsAreReported(t *testing.T) {
 	wait := func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "go") }
 	o := sqlite.Memory()
 	first := builder.MustFunc("waiting", wait)
@@ -81,10 +92,8 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	cfg := engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	e, err = cfg.Open(t.Context(), o, second)
 	require.NoError(t, err)
-	list, err := e.Unserved(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []engine.Unserved{{Workflow: "waiting", Fingerprint: first.Untyped().Fingerprint, Cases: 1,
-		Items: map[string]int64{"run": 1}}}, list)
+	require.Equal(t, []why.Unserved{{Workflow: "waiting", Fingerprint: first.Untyped().Fingerprint, Cases: 1,
+		Items: map[string]int64{"run": 1}}}, unserved(t, e))
 	for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{}) {
 		require.NoError(t, err)
 		err = enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Fail, nil))
@@ -108,9 +117,7 @@ func TestCasesOfOtherVersionsAreToldOf(t *testing.T) {
 	got, err := run.Result(t.Context(), e)
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
-	list, err = e.Unserved(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, list)
+	require.Empty(t, unserved(t, e))
 	require.NoError(t, e.Close())
 	require.Empty(t, log.String())
 }

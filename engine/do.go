@@ -20,10 +20,6 @@ func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	})
 }
 
-// Workflow finds a workflow that the engine was opened with, by name: the last one given, if there are several versions.
-// It is nil if there is none.
-func (e *Engine) Workflow(name string) *workflow.Definition { return e.definitions.Named(name) }
-
 // NotLoadedError refuses to act on a case whose version of its workflow the engine was not opened with. It is an
 // [ErrUnknown], with the code "not-loaded".
 type NotLoadedError = kernel.NotLoadedError

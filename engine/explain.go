@@ -34,7 +34,7 @@ func (e *Engine) limitsOf(job workitem.JobID) (list []why.Limit) {
 	return list
 }
 
-// Here is what this engine can do for cases, for [why.Read] in a view that reads more.
+// Here is what this engine can do for cases, for [why.Read] in a view that reads more, and for [why.ReadUnserved].
 func (e *Engine) Here() why.Here {
 	return why.Here{
 		Definition: e.definitions.Definition,
@@ -43,6 +43,20 @@ func (e *Engine) Here() why.Here {
 		Failing:    e.failingSince,
 		Limits:     e.limitsOf,
 	}
+}
+
+// reportUnserved logs what this engine does not serve.
+func (e *Engine) reportUnserved(ctx context.Context) error {
+	var list []why.Unserved
+	err := e.store.View(ctx, func(r store.Reader) (err error) {
+		list, err = why.ReadUnserved(ctx, r, e.Here())
+		return err
+	})
+	for _, u := range list {
+		e.log.Warn("live cases of a definition that the engine was not opened with: nothing of them happens here; open the engine "+
+			"with this version too, until they have ended", "workflow", u.Workflow, "version", u.Version, "cases", u.Cases, "items", u.Items)
+	}
+	return err
 }
 
 // failingSince is since when the store fails as a job is to begin; zero if it does not.

@@ -40,7 +40,6 @@ type Previewer interface {
 // Inspector is a Backend that knows how its own work stands.
 type Inspector interface {
 	Overdue() []engine.Backlog
-	Unserved(ctx context.Context) ([]engine.Unserved, error)
 }
 
 // Post leaves a command for the process that owns the database, and waits for its answer.

@@ -165,16 +165,15 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	} else {
 		add("incidents", "bad", counted(open, "incident")+" open")
 	}
-	s.unserved(r, add)
+	s.ownWork(add)
 	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
 		About: "How the database and the program that owns it stand. Reload to look again."}},
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
-// unserved reports the cases whose definition the engine does not have. It is asked without a view of its own, so it is left out
-// where the backend is not the engine.
-func (s *Site) unserved(r *Request, add func(name, word, found string)) {
+// ownWork reports what is late in the engine itself. A database that is only read does not say.
+func (s *Site) ownWork(add func(name, word, found string)) {
 	b, ok := s.Backend.(source.Inspector)
 	if !ok {
 		add("definitions", "pending", "known to the program that owns the database")

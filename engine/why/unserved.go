@@ -1,0 +1,69 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Unserved are the live cases of a definition that an engine was not opened with. Nothing of them happens there: their
+// jobs and timers are left alone, and actions on their work items are refused as [NotLoaded].
+type Unserved struct {
+	Workflow    string
+	Version     string
+	Fingerprint string
+	Cases       int64            // child cases among them
+	Items       map[string]int64 // the live work items by task
+}
+
+// ReadUnserved lists the definitions with live cases that an engine was not opened with, by workflow and version. The engine
+// logs each of them as it opens, at level WARN. The reason is most often a new version of a workflow, without the old one beside
+// it. A process that only reads has no definitions, so the list is empty for the zero value of [Here].
+func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, error) {
+	if here.Definition == nil {
+		return nil, nil
+	}
+	defs, err := r.Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]*Unserved)
+	for _, d := range defs {
+		if here.Definition(d.Fingerprint) == nil {
+			found[d.Fingerprint] = &Unserved{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Items: make(map[string]int64)}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	if err := countUnserved(ctx, r, found); err != nil {
+		return nil, err
+	}
+	var list []Unserved
+	for _, u := range found {
+		if u.Cases > 0 {
+			list = append(list, *u)
+		}
+	}
+	slices.SortFunc(list, func(a, b Unserved) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	return list, nil
+}
+
+// countUnserved counts the live cases of definitions, and their items.
+func countUnserved(ctx context.Context, r store.Reader, found map[string]*Unserved) error {
+	counts, err := r.CountsByDefinition(ctx, true)
+	for _, c := range counts {
+		switch u := found[c.Fingerprint]; {
+		case u == nil:
+		case c.Task != "":
+			u.Items[c.Task] = c.N
+		default:
+			u.Cases = c.N
+		}
+	}
+	return err
+}
