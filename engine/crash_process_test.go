@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and its
@@ -27,10 +29,7 @@ func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment 
 	if testing.Short() {
 		t.Skip("starts a process for each kill; run without -short")
 	}
-	every := c.every
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		every = c.nightly
-	}
+	every := testsize.Pick(c.every, c.every, c.nightly)
 	for n := c.first; n <= c.last; n += every {
 		for _, moment := range []string{"before", "after"} {
 			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // envFleet tells a process of the test its database.
@@ -108,10 +110,7 @@ func TestProcessesThatDie(t *testing.T) {
 	}
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int, effect text, pid int)")
-	rounds := 4
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		rounds = 200
-	}
+	rounds := testsize.Pick(0, 4, 200)
 	e := f.open(engine.Config{Workers: -1}, transfer(t))
 	var processes []*member
 	for range 3 {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -18,6 +17,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // onProcs runs f once on each number of processors.
@@ -33,10 +34,7 @@ func onProcs(t *testing.T, f func(t *testing.T)) {
 // Timers and jobs that are due at one instant act in the order of their creation, whatever the number of processors, and after a
 // restart as before. The nightly form has ten times as many.
 func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
-	cases := 100
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		cases = 1000
-	}
+	cases := testsize.Pick(50, 100, 1000)
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", crash), func(t *testing.T) {
 			onProcs(t, func(t *testing.T) {

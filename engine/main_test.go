@@ -1,23 +1,14 @@
 package engine_test
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// waiting is how many tests run at a time that wait for the disk, for a timer or for another process, and not for a processor.
-const waiting = "8"
-
-// TestMain lets more tests run in parallel than there are processors, unless -parallel says how many.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", waiting); err != nil {
-			panic(err)
-		}
-	}
+	testsize.Parallel(8)
+	testsize.Checks(10, 30)
 	os.Exit(m.Run())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +19,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // buying is a function of steps: charge, a wait, mail, save, each counted; save fails while it is told to.
@@ -274,10 +275,7 @@ func TestCleanupTakesStepsAndChildren(t *testing.T) {
 		return step.Call[int](ctx, "child", child.Name, n)
 	})
 	e := enginetest.New(t, big, child)
-	steps := 500
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		steps = 10_000
-	}
+	steps := testsize.Pick(500, 500, 10_000)
 	run, err := big.Run(t.Context(), e, steps, workflow.After(time.Hour))
 	require.NoError(t, err)
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Send(run.ID, "unread", 1)))

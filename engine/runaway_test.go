@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves goes
@@ -58,10 +59,7 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 
 // A task may have more automatic items than the bound on the activations of a task; the nightly form has 100,000.
 func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
-	n := 12_000
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		n = 100_000
-	}
+	n := testsize.Pick(12_000, 12_000, 100_000)
 	b := builder.New[struct{}]("wide")
 	task := builder.Task(b, "task", builder.Work[int, struct{}]{
 		Auto:                   true,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -21,6 +20,8 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 func TestTenThousandSteps(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAResultThatIsTooLargeFailsItsStepAndNothingElse(t *testing.T) {
 
 // A million runs that are due in a century: what they cost in memory, and that the file opens. It takes minutes.
 func TestAMillionPendingRuns(t *testing.T) {
-	if os.Getenv("TASQ_NIGHTLY") == "" {
+	if !testsize.Nightly() {
 		t.Skip("takes minutes: set TASQ_NIGHTLY=1")
 	}
 	const runs, batch = 1_000_000, 1_000

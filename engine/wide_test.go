@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,18 +12,14 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // A composite task may begin with tens of thousands of child cases in one command, whatever tasks they have: with six automatic
 // ones each, as the nightly form has it for 20,000 child cases, they take more steps than anything else may.
 func TestAWideCompositeIsNoRunaway(t *testing.T) {
-	n, tasks := 12_000, 1 // beyond the bound on the activations of a task
-	switch {
-	case testing.Short():
-		n = 2_000
-	case os.Getenv("TASQ_NIGHTLY") != "":
-		n, tasks = 20_000, 6
-	}
+	n, tasks := testsize.Pick(2_000, 12_000, 20_000), testsize.Pick(1, 1, 6) // usually beyond the bound on the activations of a task
 	quiet := func(context.Context, *activities.Change) error { return nil }
 	hook := func(context.Context, *activities.Activation) error { return nil }
 	b := builder.New[int]("child")

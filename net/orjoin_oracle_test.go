@@ -2,12 +2,13 @@ package net
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // The oracle answers the question of an or-join by plain enumeration: breadth first over all states of the whole net,
@@ -305,9 +306,7 @@ func drawnState(t *rapid.T, n *Net, join TaskID) (Marking, Bits) {
 
 // Every rung of the ladder that gives an answer gives the one that plain enumeration gives, and so does the ladder.
 func TestOrJoinAgainstEnumeration(t *testing.T) {
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		enumerated = 5000
-	}
+	enumerated = testsize.Pick(200, 200, 5000)
 	for _, regions := range []bool{false, true} {
 		t.Run(fmt.Sprintf("regions=%v", regions), func(t *testing.T) {
 			tally := map[string]int{}

@@ -3,11 +3,12 @@ package net
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // rivals is a net in which an and-join M of the private inputs p and q and a task R cancel each other. G needs both.
@@ -219,10 +220,8 @@ func (b *rivalNet) state(n *Net) (Marking, Bits) {
 // Where regions name and-joins of several private inputs, every rung gives the answer of plain enumeration too. In many
 // of these cases another rule for such members would give another answer. The nightly form tries 40,000 nets, and enumerates further.
 func TestOrJoinRivalsAgainstEnumeration(t *testing.T) {
-	nets := 1000
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		nets, enumerated = 40_000, 2000
-	}
+	nets := testsize.Pick(300, 1000, 40_000)
+	enumerated = testsize.Pick(200, 200, 2000)
 	tally := map[string]int{}
 	for seed := range uint64(nets) {
 		b := &rivalNet{rng: rand.New(rand.NewPCG(seed, 11))}

@@ -3,7 +3,6 @@ package schedule_test
 import (
 	_ "embed"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/schedule"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // zoneNames are all names of the tz database.
@@ -101,7 +102,7 @@ func TestTicksAroundChangesInEveryZone(t *testing.T) {
 		zone, err := time.LoadLocation(name)
 		require.NoError(t, err)
 		all := changes(zone, 1975, 2045)
-		if os.Getenv("TASQ_NIGHTLY") == "" && len(all) > 1 {
+		if !testsize.Nightly() && len(all) > 1 {
 			i := rnd.IntN(len(all) - 1)
 			all = all[i : i+1]
 		}

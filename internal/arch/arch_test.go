@@ -20,7 +20,7 @@ const module = "github.com/tasq-dev/tasq/"
 // layers is the order of the packages: each may import those of lower layers. A new package fails until it has a place
 // here; see layerOf for the recipes.
 var layers = map[string]int{
-	"internal/pgtest":   -1,                           // a server for tests
+	"internal/pgtest": -1, "internal/testsize": -1, // a server for tests, and how much they try
 	"internal/spelling": -1, "internal/printable": -1, // text, for every package
 	"net/internal/graph": -1, // algorithms, for net and what is above it
 

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // reference is the token game told a second time, as plainly as possible: tasks with one item each and routing tasks,
@@ -265,10 +266,7 @@ func TestRandomNetsAgreeWithTheReference(t *testing.T) {
 // The same on PostgreSQL, of fewer nets: each has a schema of its own.
 func TestRandomNetsAgreeWithTheReferenceOnPostgres(t *testing.T) {
 	dsn := pgtest.Database(t)
-	nets := 20
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		nets = 500
-	}
+	nets := testsize.Pick(5, 10, 500)
 	for seed := range nets {
 		o := postgres.Open(dsn, postgres.Schema(fmt.Sprintf("net%d", seed)))
 		require.Empty(t, rapid.Custom(func(rt *rapid.T) string { return play(rt, "", o) }).Example(seed), "net %d", seed)
@@ -284,7 +282,7 @@ func TestAWrongReferenceDisagrees(t *testing.T) {
 	for _, wrong := range faults {
 		played := rapid.Custom(func(rt *rapid.T) string { return play(rt, wrong, sqlite.Memory()) })
 		difference := ""
-		if os.Getenv("TASQ_NIGHTLY") == "" {
+		if !testsize.Nightly() {
 			difference = played.Example(found[wrong])
 		}
 		for seed := 0; seed < 300 && difference == ""; seed++ {

@@ -3,13 +3,14 @@ package scenario
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // petri makes a plain net of transitions, each with the numbers of the places that it takes from and puts into; marked
@@ -97,13 +98,7 @@ func TestPlainNetsThatAreNoWorkflows(t *testing.T) {
 }
 
 func TestRandomPlainWitnessesRunInTheEngine(t *testing.T) {
-	nets := 60
-	if testing.Short() {
-		nets = 20
-	}
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		nets = 4000
-	}
+	nets := testsize.Pick(20, 60, 4000)
 	seen := map[net.Code]int{}
 	for seed := range uint64(nets) {
 		rng := rand.New(rand.NewPCG(seed, 11))

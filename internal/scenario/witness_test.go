@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // replay runs a witness in the real engine: everything must come out as the file says, and show what the finding
@@ -252,13 +253,7 @@ func grown(rng *rand.Rand) *net.Definition {
 
 // Random unsound nets: every witness runs in the real engine, and ends as it claims.
 func TestRandomWitnessesRunInTheEngine(t *testing.T) {
-	nets := 80
-	if testing.Short() {
-		nets = 25
-	}
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		nets = 4000
-	}
+	nets := testsize.Pick(25, 80, 4000)
 	seen := map[net.Code]int{}
 	for seed := range uint64(nets) {
 		def := grown(rand.New(rand.NewPCG(seed, 7)))

@@ -2,7 +2,6 @@ package bpmn
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +10,8 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/modeltest"
 	"github.com/tasq-dev/tasq/net"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // TestSoundBlocksMapToSoundNets puts processes together from blocks that are sound by construction: branches that are
@@ -18,10 +19,7 @@ import (
 // them, event sub-processes, terminating ends. Each net that such a process becomes must be sound, by looking at every
 // state. With TASQ_NIGHTLY=1 the processes are larger; -rapid.checks sets how many there are.
 func TestSoundBlocksMapToSoundNets(t *testing.T) {
-	depth := 2
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		depth = 3
-	}
+	depth := testsize.Pick(2, 2, 3)
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t}
 		m.scope("P", depth, false, "")

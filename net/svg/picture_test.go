@@ -3,7 +3,6 @@ package svg
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +15,12 @@ import (
 	"github.com/tasq-dev/tasq/net/bpmn"
 	"github.com/tasq-dev/tasq/net/pnml"
 	"github.com/tasq-dev/tasq/net/yawl"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // nightly asks for the heavier form of the tests.
-var nightly = os.Getenv("TASQ_NIGHTLY") != ""
+var nightly = testsize.Nightly()
 
 // rect is the room that a vertex takes, with all its text.
 type rect struct{ left, top, right, bottom int }
@@ -197,13 +198,7 @@ func checkAll(t *testing.T, where string, ds []*net.Definition) (crossings int) 
 
 // some leaves each third file of a list, or each twelfth with -short. The nightly form has all of them.
 func some(files []modeltest.File) []modeltest.File {
-	every := 3
-	switch {
-	case nightly:
-		return files
-	case testing.Short():
-		every = 12
-	}
+	every := testsize.Pick(12, 3, 1)
 	var list []modeltest.File
 	for i := 0; i < len(files); i += every {
 		list = append(list, files[i])

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // TestSmallBudgetsNeverMislead verifies nets with budgets that are far too small for a search. A verdict that is given
@@ -118,7 +120,7 @@ func TestRaisedBudgetsDecide(t *testing.T) {
 		{12, verify.Options{Memory: 100 << 10}, verify.Options{Memory: 1 << 20}, verify.LimitMemory},
 		{12, verify.Options{Time: time.Millisecond, Now: clock}, verify.Options{Time: time.Hour, Now: clock}, verify.LimitTime},
 	} {
-		if c.branches > 12 && !nightly() {
+		if c.branches > 12 && !testsize.Nightly() {
 			continue
 		}
 		rep := verify.Petri(lockNet(c.branches), c.low)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // epc makes an event-driven process chain at random and unfolds it into a plain net as WofYAWL does, which is how the
@@ -144,13 +146,7 @@ func (e *epc) place(name string) int {
 // number of states, however many there are, and mostly by a shortest run.
 func TestUnfoldedChainsAreDecided(t *testing.T) {
 	rng := rand.New(rand.NewSource(590))
-	nets, long, many := 60, 0, 0
-	switch {
-	case nightly():
-		nets = 590
-	case testing.Short():
-		nets = 30 // half the nets: all take a minute with the race detector
-	}
+	nets, long, many := testsize.Pick(30, 60, 590), 0, 0
 	for i := range nets {
 		p := newEPC(rng, 3+rng.Intn(40))
 		rep := verify.Petri(p, verify.Options{})

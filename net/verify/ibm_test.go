@@ -17,6 +17,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // library is a set of plain nets by file name, with the published verdicts.
@@ -135,7 +137,7 @@ func TestIBMVerdicts(t *testing.T) {
 
 // TestIBMTimes prints how long the nets take: TASQ_NIGHTLY=1 go test -run IBMTimes -v.
 func TestIBMTimes(t *testing.T) {
-	if !nightly() {
+	if !testsize.Nightly() {
 		t.Skip("it measures: set TASQ_NIGHTLY")
 	}
 	l := ibmLibrary(t)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // mutate removes or adds an arc, a place or a transition of a copy of the net.
@@ -141,13 +143,7 @@ func disagreement(rep verify.Report, want decided) string {
 // TestMutantsAgainstExhaustiveWalk compares verdict and findings for mutants of the nets of a library.
 func TestMutantsAgainstExhaustiveWalk(t *testing.T) {
 	l := ibmLibrary(t)
-	mutants, most := 25, 4000
-	switch {
-	case nightly():
-		mutants, most = 1500, 50_000
-	case testing.Short():
-		mutants = 5
-	}
+	mutants, most := testsize.Pick(5, 15, 1500), testsize.Pick(4000, 4000, 50_000)
 	tally := map[string]int{}
 	for seed := range mutants {
 		rng := rand.New(rand.NewSource(int64(seed)))

@@ -3,7 +3,6 @@ package verify_test
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +10,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // grower makes nets of pieces: a piece has a first and a last task, takes one token and gives one back, and completes
@@ -238,13 +239,8 @@ func (g *grower) compile() *net.Net {
 
 // rounds is how many random nets a test tries: 20,000 in the nightly form.
 func rounds() int {
-	if nightly() {
-		return 20_000
-	}
-	return 400
+	return testsize.Pick(200, 400, 20_000)
 }
-
-func nightly() bool { return os.Getenv("TASQ_NIGHTLY") != "" }
 
 func codesOf(rep verify.Report) []string {
 	var list []string

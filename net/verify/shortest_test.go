@@ -8,6 +8,8 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // shortestPetri walks over the markings of a plain net in rings, and says in how few firings each kind of violation can
@@ -75,13 +77,7 @@ func packed(m []int) string {
 // bound is not compared. Each third net is tried, or each twelfth with -short; the nightly form tries all of them, with a higher bound.
 func TestIBMWitnessesAreShortest(t *testing.T) {
 	l := ibmLibrary(t)
-	limit, every := 500, 3
-	switch {
-	case nightly():
-		limit, every = 200_000, 1
-	case testing.Short():
-		every = 12
-	}
+	limit, every := testsize.Pick(500, 500, 200_000), testsize.Pick(12, 3, 1)
 	tally := map[string]int{}
 	for i, name := range l.names {
 		if l.sound[name] || i%every != 0 {

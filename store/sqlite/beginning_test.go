@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,16 +11,15 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // A reader that comes while owners make a file, write it and close it finds no file, an empty one or a whole one, and never
 // a damaged one. The moment in which the file is shorter than its first page says is short: nightly runs look for it longer.
 func TestAReaderWhileTheFileIsMade(t *testing.T) {
 	t.Parallel()
-	rounds := 30
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		rounds = 2000
-	}
+	rounds := testsize.Pick(10, 20, 2000)
 	for range rounds {
 		path := filepath.Join(t.TempDir(), "cases.db")
 		ctx, cancel := context.WithCancel(t.Context())

@@ -23,6 +23,8 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/storetest"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // TestMain runs the child processes of the tests below: the test binary starts itself with an order in the environment.
@@ -106,13 +108,7 @@ func line(e *store.Entry) string {
 // addition, and the tables are the fold of the journal. The nightly form kills 600 processes, and not 54.
 func TestKilledAtEveryCommit(t *testing.T) {
 	t.Parallel()
-	cuts := 54
-	switch {
-	case os.Getenv("TASQ_NIGHTLY") != "":
-		cuts = 600
-	case testing.Short():
-		cuts = 18
-	}
+	cuts := testsize.Pick(18, 54, 600)
 	where := []string{"within", "after", "anywhere"} // each of them after each number of updates: a file has 18 cuts
 	for f := 0; f < cuts; f += 18 {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("cut%d.db", f))

@@ -13,6 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // models finds an archive of the models that others drew: in the folder that TASQ_MODELS names, or in "shared/models"
@@ -79,10 +81,7 @@ func TestVerdictsOfTheIBMLibraries(t *testing.T) {
 // Every run that shows a finding in the models of others can be written as a scenario file, and the engine replays it.
 // Each sixtieth file is tried, and all of them in the nightly form.
 func TestWitnessesOfModelsOfOthers(t *testing.T) {
-	every := 60
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		every = 1
-	}
+	every := testsize.Pick(180, 60, 1)
 	replayed := 0
 	for _, a := range archives {
 		for i, f := range run(t, models(t, a.name)) {

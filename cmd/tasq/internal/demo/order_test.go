@@ -19,6 +19,8 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // order is a fast order whose saving fails twice, on a fresh file.
@@ -152,10 +154,7 @@ func TestAKilledOrderGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a dozen processes; run without -short")
 	}
-	every, called := 3, 0
-	if os.Getenv("TASQ_NIGHTLY") != "" {
-		every = 1
-	}
+	every, called := testsize.Pick(3, 3, 1), 0
 	for n := every; ; n += every {
 		lived := false
 		for _, moment := range []string{"before", "after"} {

@@ -270,8 +270,9 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// span is a duration for people: "24h" and not "23h59m59.98s".
+// span is a duration for people: "24h" and not "23h59m59.98s". What is overdue is due in "0s".
 func span(d time.Duration) string {
+	d = max(d, 0)
 	switch {
 	case d >= time.Hour:
 		d = d.Round(time.Minute)
