@@ -75,20 +75,8 @@ type Store interface {
 
 // Tx is the transaction of one Update. It must not be used after the function it was given to has returned.
 type Tx interface {
-	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and
-	// may keep it for later transactions as long as it applies every event itself.
-	Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
-
-	// Root finds the root case of any case, item or job by its id, also of one that this transaction appended;
-	// ErrNotFound if there is none.
-	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
-
-	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
-	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
-
-	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for
-	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
-	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
+	Trees
+	Inbox
 
 	// Append ends the tree's command (see [state.Tree.End]) and makes the entry part of the transaction. It sets e.Seq.
 	Append(ctx context.Context, e *Entry, t *state.Tree) error
@@ -105,15 +93,35 @@ type Tx interface {
 	// returns.
 	DB() domain.DB
 
+	// Set keeps a value under a name, in place of the one that was there; nil removes it. See [Setting].
+	Set(ctx context.Context, name string, value json.RawMessage) error
+}
+
+// Trees is the part of a [Tx] that finds what a command changes. All of it includes what the transaction has appended.
+type Trees interface {
+	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and
+	// may keep it for later transactions as long as it applies every event itself.
+	Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
+
+	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
+	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
+
+	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
+	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
+
+	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for
+	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
+	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
+}
+
+// Inbox is the part of a [Tx] that answers other processes.
+type Inbox interface {
 	// Requests lists up to max commands that other processes left, oldest first: those whose ids are above the given
 	// one, 0 for all. They stay until they are replied to.
 	Requests(ctx context.Context, after int64, max int) ([]Request, error)
 
 	// Reply records the answer to a request, for the process that waits for it.
 	Reply(ctx context.Context, id int64, a Answer) error
-
-	// Set keeps a value under a name, in place of the one that was there; nil removes it. See [Setting].
-	Set(ctx context.Context, name string, value json.RawMessage) error
 }
 
 // Setting is what an operator has decided and what engines remember, beside cases: the numbers of a limit, a queue that is paused.
@@ -131,6 +139,24 @@ const (
 
 // Reader answers queries on one consistent state.
 type Reader interface {
+	Finder
+	Counter
+
+	// Journal lists entries, oldest first, or the newest first.
+	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)
+
+	// Definitions lists every definition that was registered.
+	Definitions(ctx context.Context) ([]*Definition, error)
+
+	// Settings lists what Set has kept, by name.
+	Settings(ctx context.Context) ([]Setting, error)
+
+	// DB runs the user's own queries on the same state.
+	DB() domain.DB
+}
+
+// Finder is the part of a [Reader] that finds cases and what belongs to them.
+type Finder interface {
 	// Tree returns a root case with its descendants; ErrNotFound if there is none. Ended ones can be read, too.
 	Tree(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
@@ -139,9 +165,6 @@ type Reader interface {
 
 	// Cases lists cases without their Items, Jobs and Children; Tree has those.
 	Cases(ctx context.Context, f CaseFilter) ([]*state.Case, error)
-
-	// Settings lists what Set has kept, by name.
-	Settings(ctx context.Context) ([]Setting, error)
 
 	// Items lists work items of all activations, also the final ones.
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
@@ -154,10 +177,10 @@ type Reader interface {
 
 	// Messages lists the events that were sent to cases, also those that a step has taken.
 	Messages(ctx context.Context, f MessageFilter) ([]*state.Message, error)
+}
 
-	// Journal lists entries, oldest first, or the newest first.
-	Journal(ctx context.Context, f JournalFilter) ([]*Entry, error)
-
+// Counter is the part of a [Reader] that counts, without a list of what is counted.
+type Counter interface {
 	// Counts counts cases, items and jobs by workflow and state.
 	Counts(ctx context.Context) ([]Count, error)
 
@@ -165,12 +188,6 @@ type Reader interface {
 	// and task. With live, only cases that have not ended are counted, which costs what they are; all of them cost a look at
 	// each case of the database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
-
-	// Definitions lists every definition that was registered.
-	Definitions(ctx context.Context) ([]*Definition, error)
-
-	// DB runs the user's own queries on the same state.
-	DB() domain.DB
 }
 
 // Entry is a command as the journal keeps it: who asked for what, and all that it did to one tree.

@@ -157,7 +157,7 @@ func infoOf(c *state.Case) (*Info, error) {
 
 // Outcome is what became of the run that began last: its state, and why it failed. "" if nothing began, and "removed" if the run
 // is kept no longer.
-func (i *Info) Outcome(ctx context.Context, r store.Reader) (string, *workitem.Failure, error) {
+func (i *Info) Outcome(ctx context.Context, r store.Finder) (string, *workitem.Failure, error) {
 	switch {
 	case i.Latest == nil:
 		return "", nil, nil

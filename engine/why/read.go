@@ -85,7 +85,7 @@ func pausedQueues(ctx context.Context, r store.Reader) (map[string]bool, error) 
 }
 
 // readQueues reads who else waits in the queues that work of the tree waits in.
-func (in *Input) readQueues(ctx context.Context, r store.Reader) (err error) {
+func (in *Input) readQueues(ctx context.Context, r store.Finder) (err error) {
 	pending := []state.JobState{state.JobPending}
 	fresh := []workitem.State{workitem.Initialized}
 	in.Tree.Each(func(c *state.Case) {

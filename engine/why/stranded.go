@@ -48,7 +48,7 @@ func Stranded(ctx context.Context, v store.Viewer, now time.Time) iter.Seq2[Stra
 }
 
 // strandedIn looks at the cases of one tree.
-func strandedIn(ctx context.Context, r store.Reader, root workitem.CaseID, now time.Time) (found []Strand, err error) {
+func strandedIn(ctx context.Context, r store.Finder, root workitem.CaseID, now time.Time) (found []Strand, err error) {
 	tree, err := r.Tree(ctx, root)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)

@@ -54,7 +54,7 @@ func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, e
 }
 
 // countUnserved counts the live cases of definitions, and their items.
-func countUnserved(ctx context.Context, r store.Reader, found map[string]*Unserved) error {
+func countUnserved(ctx context.Context, r store.Counter, found map[string]*Unserved) error {
 	counts, err := r.CountsByDefinition(ctx, true)
 	for _, c := range counts {
 		switch u := found[c.Fingerprint]; {

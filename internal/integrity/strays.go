@@ -39,7 +39,7 @@ func (c *checker) count(f *family) {
 }
 
 // compareCounts holds the counts of the tables against what was counted.
-func (c *checker) compareCounts(ctx context.Context, r store.Reader) error {
+func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	counts, err := r.Counts(ctx)
 	if err != nil {
 		return err

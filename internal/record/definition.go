@@ -50,7 +50,7 @@ func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) 
 
 // countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow
 // together.
-func countCases(ctx context.Context, r store.Reader, byPrint map[string]*Definition) error {
+func countCases(ctx context.Context, r store.Counter, byPrint map[string]*Definition) error {
 	counts, err := r.CountsByDefinition(ctx, false)
 	for _, c := range counts {
 		switch d := byPrint[c.Fingerprint]; {

@@ -12,7 +12,7 @@ import (
 
 // Within finds what a case selects: a root case with all that is below it, or one child case alone. The error wraps
 // [store.ErrNotFound] if there is no such case.
-func Within(ctx context.Context, r store.Reader, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
+func Within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
 	if id.IsZero() {
 		return root, alone, nil
 	}

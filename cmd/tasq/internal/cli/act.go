@@ -50,7 +50,7 @@ func (q *asking) patience(cmd *cobra.Command) {
 }
 
 // find finds what the command is about.
-func (q *asking) find(ctx context.Context, r store.Reader) error {
+func (q *asking) find(ctx context.Context, r store.Finder) error {
 	switch q.command.Kind {
 	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		return resolve(ctx, r, itemIDs, q.about, &q.command.Item)

@@ -16,23 +16,23 @@ import (
 type idKind struct {
 	what  string // for people
 	lists string // the command that lists them
-	page  func(context.Context, store.Reader, store.Page) ([]candidate, error)
+	page  func(context.Context, store.Finder, store.Page) ([]candidate, error)
 }
 
 var (
-	caseIDs = idKind{"case", "tasq cases", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+	caseIDs = idKind{"case", "tasq cases", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Cases(ctx, store.CaseFilter{Page: p})
 		return candidates(all, func(c *state.Case) candidate { return candidate{c.ID.String(), c.Workflow} }), err
 	}}
-	itemIDs = idKind{"work item", "tasq items", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+	itemIDs = idKind{"work item", "tasq items", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Items(ctx, store.ItemFilter{Page: p})
 		return candidates(all, func(it *store.ItemRow) candidate { return candidate{it.ID.String(), it.Label()} }), err
 	}}
-	jobIDs = idKind{"job", "tasq jobs", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+	jobIDs = idKind{"job", "tasq jobs", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Jobs(ctx, store.JobFilter{Page: p})
 		return candidates(all, func(j *state.Job) candidate { return candidate{j.ID.String(), j.Kind} }), err
 	}}
-	eventIDs = idKind{"event", "tasq events", func(ctx context.Context, r store.Reader, p store.Page) ([]candidate, error) {
+	eventIDs = idKind{"event", "tasq events", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Messages(ctx, store.MessageFilter{Page: p})
 		return candidates(all, func(m *state.Message) candidate { return candidate{m.ID.String(), m.Name} }), err
 	}}
@@ -64,7 +64,7 @@ func checkID(kind idKind, word string) error {
 }
 
 // resolve puts the id that a word is, or that it begins, into id; no word leaves it as it is.
-func resolve[T any](ctx context.Context, r store.Reader, kind idKind, word string, id *workitem.Key[T]) error {
+func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word string, id *workitem.Key[T]) error {
 	if word == "" {
 		return nil
 	}
@@ -90,7 +90,7 @@ func resolve[T any](ctx context.Context, r store.Reader, kind idKind, word strin
 }
 
 // nothingBegins is the error for a beginning that no id of a kind has. One of another kind gets a hint.
-func nothingBegins(ctx context.Context, r store.Reader, kind idKind, word string) error {
+func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string) error {
 	for _, other := range []idKind{caseIDs, itemIDs, jobIDs} {
 		found, err := beginning(ctx, r, other, strings.ToLower(word))
 		if err != nil {
@@ -110,7 +110,7 @@ type candidate struct{ id, name string }
 const mostCandidates = 5
 
 // beginning finds the things whose ids begin with a text: one more than are listed.
-func beginning(ctx context.Context, r store.Reader, kind idKind, text string) ([]candidate, error) {
+func beginning(ctx context.Context, r store.Finder, kind idKind, text string) ([]candidate, error) {
 	least, ok := before(text)
 	if !ok {
 		return nil, nil
@@ -155,7 +155,7 @@ func ambiguous(kind idKind, word string, found []candidate) error {
 }
 
 // shortID is as much of an id as tells it from all others of its kind, by whole parts.
-func shortID[T any](ctx context.Context, r store.Reader, kind idKind, id workitem.Key[T]) (string, error) {
+func shortID[T any](ctx context.Context, r store.Finder, kind idKind, id workitem.Key[T]) (string, error) {
 	if id.IsZero() {
 		return "", nil
 	}

@@ -35,7 +35,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 }
 
 // filter finds what the flags say.
-func (s *choosing) filter(ctx context.Context, r store.Reader) (store.IncidentFilter, error) {
+func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFilter, error) {
 	if s.f.Kind != "" && !slices.Contains(incidentKinds, s.f.Kind) {
 		return s.f, usagef("--kind %q is not one; %s", s.f.Kind, hint(s.f.Kind, incidentKinds))
 	}

@@ -74,7 +74,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 }
 
 // within says how to select what belongs to a case: a root case with all that is below it, or one child case alone.
-func within(ctx context.Context, r store.Reader, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
+func within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
 	if id.IsZero() {
 		return root, alone, nil
 	}

@@ -101,7 +101,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 }
 
 // ownerOf names what a job belongs to: a work item, an activation of a task, or the case.
-func ownerOf(ctx context.Context, r store.Reader, j *state.Job) (string, error) {
+func ownerOf(ctx context.Context, r store.Finder, j *state.Job) (string, error) {
 	switch {
 	case !j.Item.IsZero():
 		items, err := r.Items(ctx, store.ItemFilter{ID: j.Item})

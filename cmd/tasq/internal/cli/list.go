@@ -211,7 +211,7 @@ func (l *listing) more(page store.Page, read func(store.Page) (int, error)) erro
 }
 
 // count prints the counts of one kind of thing.
-func (l *listing) count(ctx context.Context, r store.Reader, what string, wanted func(state string) bool) error {
+func (l *listing) count(ctx context.Context, r store.Counter, what string, wanted func(state string) bool) error {
 	counts, err := r.Counts(ctx)
 	if err != nil {
 		return err

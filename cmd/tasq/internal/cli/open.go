@@ -124,7 +124,7 @@ func (n names) check(workflow, task string) error {
 }
 
 // findCase finds a case by its id. An id of something else gets a hint.
-func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*state.Case, error) {
+func findCase(ctx context.Context, r store.Finder, id workitem.CaseID) (*state.Case, error) {
 	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
 	if err != nil || len(found) > 0 {
 		return first(found), err
@@ -148,7 +148,7 @@ func findCase(ctx context.Context, r store.Reader, id workitem.CaseID) (*state.C
 }
 
 // caseByWord is findCase for an id as it was given, or the beginning of one.
-func caseByWord(ctx context.Context, r store.Reader, word string) (*state.Case, error) {
+func caseByWord(ctx context.Context, r store.Finder, word string) (*state.Case, error) {
 	var id workitem.CaseID
 	if err := resolve(ctx, r, caseIDs, word, &id); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func caseByWord(ctx context.Context, r store.Reader, word string) (*state.Case, 
 }
 
 // findItem finds a work item by its id. An id of something else gets a hint.
-func findItem(ctx context.Context, r store.Reader, id workitem.ID) (*store.ItemRow, error) {
+func findItem(ctx context.Context, r store.Finder, id workitem.ID) (*store.ItemRow, error) {
 	found, err := r.Items(ctx, store.ItemFilter{ID: id})
 	if err != nil || len(found) > 0 {
 		return first(found), err

@@ -83,7 +83,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 }
 
 // caseOf finds the case that a command acts on; nil for one that is about no case that is there.
-func caseOf(ctx context.Context, r store.Reader, c workflow.Command) (*state.Case, error) {
+func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Case, error) {
 	id := c.Case
 	switch c.Kind {
 	case workflow.KindStart:

@@ -37,7 +37,7 @@ type processRow struct {
 	Skew        string    `json:"skew"`
 }
 
-func (a *app) listProcesses(ctx context.Context, r store.Reader) error {
+func (a *app) listProcesses(ctx context.Context, r store.Finder) error {
 	fleet, ok := r.(store.Members)
 	if !ok {
 		return exit(ExitUsage, "a file belongs to one process, which the error of a second one names; give a database of a server with -d postgres://...")

@@ -69,7 +69,7 @@ type scheduleRow struct {
 
 const someTimes = 5 // last and next ticks that are shown
 
-func rowOfSchedule(ctx context.Context, r store.Reader, i *schedules.Info) (scheduleRow, error) {
+func rowOfSchedule(ctx context.Context, r store.Finder, i *schedules.Info) (scheduleRow, error) {
 	outcome, failure, err := i.Outcome(ctx, r)
 	s := i.Schedule
 	row := scheduleRow{Name: s.Name, Spec: s.Cron, Zone: s.Zone, State: i.Word(now()), Overlap: s.Overlap.String(),

@@ -34,7 +34,7 @@ func (a *app) steps() *cobra.Command {
 	return cmd
 }
 
-func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter) (err error) {
+func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter) (err error) {
 	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (l *listing) steps(ctx context.Context, r store.Reader, f store.StepFilter)
 }
 
 // stepOwner names the work item whose run recorded a step, or else the job.
-func stepOwner(ctx context.Context, r store.Reader, s *workitem.Step, labels map[workitem.ID]string) (string, error) {
+func stepOwner(ctx context.Context, r store.Finder, s *workitem.Step, labels map[workitem.ID]string) (string, error) {
 	if s.Item.IsZero() {
 		return s.Job.String(), nil
 	}
