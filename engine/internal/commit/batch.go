@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/fault"
@@ -116,7 +117,7 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 			w.execute(s, shared, r)
 			switch {
 			case errors.Is(r.err, store.ErrUndone):
-				batch = batch[:i+1]
+				batch = append(slices.Delete(batch, i, i+1), r) // those behind it, of a batch that is done again, have not run
 				return r.err
 			case r.Once && r.err == nil:
 				more = false

@@ -3,6 +3,7 @@ package commit_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -156,4 +157,48 @@ func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.NotErrorIs(t, err, fault.ErrCommit)
 	require.Equal(t, []int64{1, 2, 2}, seen)
+}
+
+// A request of a batch that is done again may undo the transaction, too. Those behind it are done all the same.
+func TestThoseBehindARequestThatUndoesABatchWhichIsDoneAgain(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
+	s.before = func(update int) {
+		if update == 1 {
+			s.newest[one]++
+		}
+	}
+	w := writer(t, s, new(int))
+	outcomes := make(chan error, 4)
+	send := func(run func(tx *commit.Tx) error) {
+		w.Send(&commit.Request{Run: run, Ended: func(err error) { outcomes <- err }})
+	}
+	runs := 0
+	send(func(tx *commit.Tx) error {
+		_, err := tx.Open(one)
+		return err
+	})
+	send(func(*commit.Tx) error {
+		if runs++; runs == 2 {
+			return store.ErrUndone
+		}
+		return nil
+	})
+	for range 2 {
+		send(func(*commit.Tx) error { return nil })
+	}
+	w.Start()
+	failed := 0
+	for range 4 {
+		select {
+		case err := <-outcomes:
+			if err != nil {
+				require.ErrorIs(t, err, store.ErrUndone)
+				failed++
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a request has no outcome")
+		}
+	}
+	require.Equal(t, 1, failed)
+	require.Equal(t, 3, s.updates)
 }
