@@ -31,6 +31,8 @@ type CaseInfo struct {
 	Input       json.RawMessage // nil if it was started with none
 	Options     json.RawMessage // what its caller asked beyond the input, see [Options]; nil if nothing
 	Predecessor workitem.CaseID // the run that it restarts; zero if none
+	Key         string          // its business key; "" if it has none
+	Labels      map[string]string
 	State       workitem.State  // where it stands, in the words of a work item: initialized until its first work starts
 	Output      json.RawMessage // nil before completion
 	Failure     *workitem.Failure

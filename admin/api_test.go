@@ -123,6 +123,32 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, conform(doc.Components.Schemas, doc.Components.Schemas["Problem"].(object), fault, "problem"))
 }
 
+// Cases are selected by business key and labels, with the names that the flags of the command have.
+func TestCasesByKeyAndLabels(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	id, err := o.Do(t.Context(), workflow.Start("bill", nil, workflow.BusinessKey("C-4711"), workflow.Label("customer", "ada"),
+		workflow.Label("region", "a=b")))
+	require.NoError(t, err)
+	for query, want := range map[string][]string{
+		"key=C-4711": {id.Case.String()}, "label=customer=ada": {id.Case.String()}, "label=customer%3Dada&label=region%3Da%3Db": {id.Case.String()},
+		"key=C-47": nil, "label=customer=bob": nil, "label=customer=ada&label=region=a": nil,
+	} {
+		var page struct {
+			Rows []struct{ ID, Key string }
+		}
+		require.NoError(t, json.Unmarshal(get(h, "/api/v1/cases?"+query).Body.Bytes(), &page))
+		var got []string
+		for _, r := range page.Rows {
+			got = append(got, r.ID)
+		}
+		require.Equal(t, want, got, query)
+	}
+	for _, query := range []string{"label=customer", "label=a=1&label=a=2", "label=+=1"} {
+		require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/cases?"+query).Code, query)
+	}
+}
+
 // The pages of a list hold each row once, and the lines of an export are the same rows.
 func TestListsPageByPageAndAsLines(t *testing.T) {
 	o := newOffice(t, "text")

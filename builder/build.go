@@ -62,7 +62,14 @@ func (d *draft) build() (*workflow.Definition, error) {
 	}
 	d.handlersOf(def)
 	def.Sweep, def.Keep = d.sweep, d.keep
+	def.Identity, def.UniqueKey = d.identityOf(), d.uniqueKey
 	var notes []Note
+	for _, i := range d.identity {
+		notes = append(notes, Note{Text: "identity: " + i.String()})
+	}
+	if d.uniqueKey {
+		notes = append(notes, Note{Text: "the business key is unique"})
+	}
 	for _, t := range d.tasks() {
 		spec := t.task
 		spec.Route = d.router(t)

@@ -47,6 +47,9 @@ type draft struct {
 	sweep    bool          // cases that have ended are removed
 	keep     time.Duration // how long after their end
 
+	identity  []identifier // by what cases are found
+	uniqueKey bool
+
 	def *workflow.Definition // once built
 }
 
@@ -104,6 +107,7 @@ func newBuilder[C any](name string, pos net.Pos, opts []Option) *Builder[C] {
 			opt(d)
 		}
 	}
+	d.checkIdentity(reflect.TypeFor[C](), pos)
 	return &Builder[C]{d: d}
 }
 

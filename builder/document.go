@@ -212,6 +212,7 @@ func caseCode(d *workflow.Definition) []string {
 	h := &d.Hooks
 	c.add("accept", d.Accept != nil)
 	c.add("output", d.Output != nil)
+	c.add("identity", d.Identity != nil)
 	c.add("onInitialized", h.OnInitialized != nil)
 	c.add("onStarted", h.OnStarted != nil)
 	c.add("onCompleted", h.OnCompleted != nil)

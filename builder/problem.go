@@ -35,6 +35,7 @@ const (
 	BadRegion         net.Code = "bad-region"         // a cancellation region of, or with, what cannot be in one
 	BadTopic          net.Code = "bad-topic"          // a subscription to a topic without a name, or twice
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
+	BadIdentity       net.Code = "bad-identity"       // a business key or a label that cannot be
 	BadLimit          net.Code = "bad-limit"          // a limit that cannot be, or is asked for more than it admits
 	NegativeDuration  net.Code = "negative-duration"  // a time before now
 	DuplicateTimer    net.Code = "duplicate-timer"    // two timers of one task with the same name

@@ -23,6 +23,7 @@ var codes = []struct {
 	{"closed", ErrClosed},
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},
+	{"key-taken", workflow.ErrKeyTaken},
 	{"too-large", ErrTooLarge},
 	{"bad-command", workflow.ErrBadCommand},
 	{"bad-route", ErrBadRoute},

@@ -31,10 +31,14 @@ type CaseFilter struct {
 	Fingerprint string
 	States      []state.CaseState
 	RootOnly    bool
-	Suspended   bool      // only those that are suspended themselves
-	Code        string    // of the failure, or of the reason of a cancellation
-	Before      time.Time // created before
-	Since       time.Time // created at or after
+	Suspended   bool   // only those that are suspended themselves
+	Code        string // of the failure, or of the reason of a cancellation
+	// Key is the business key of the case.
+	Key string
+	// Labels are values by name; the case has all of them.
+	Labels map[string]string
+	Before time.Time // created before
+	Since  time.Time // created at or after
 
 	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
 	// first is to be removed first. One with a job that is still to be done is left out, and one with a job that a

@@ -46,9 +46,12 @@ var (
 	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
+	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
+	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
+
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField}
+		optionsField, businessField, labelsField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -56,7 +59,7 @@ type form struct{ needs, takes []*field }
 
 var forms = map[Kind]form{
 	KindStart: {[]*field{workflowField},
-		[]*field{printField, payloadField, timeField, priorityField, optionsField}},
+		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField}},
 	KindAct: {[]*field{itemField, actionField},
 		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindAddItem: {[]*field{caseField, taskField},
@@ -118,7 +121,7 @@ func (c *Command) Check() error {
 			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
 		}
 	}
-	return errors.Join(c.checkTexts(), c.checkAction())
+	return errors.Join(c.checkTexts(), c.checkAction(), Identity{c.BusinessKey, c.Labels}.Check())
 }
 
 func (c *Command) checkTexts() error {

@@ -87,6 +87,9 @@ type Command struct {
 	N        int64         `json:"n,omitempty"`        // how much of a limit there is; 0 pauses it
 	Options  Options       `json:"options,omitzero"`   // of a start: what is asked of that case beyond its input
 
+	BusinessKey string            `json:"businessKey,omitempty"` // of a start: in place of the definition's; "" leaves it to that
+	Labels      map[string]string `json:"labels,omitempty"`      // of a start: in place of the definition's of the same names
+
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
 	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
 

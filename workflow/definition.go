@@ -27,6 +27,10 @@ type Definition struct {
 	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
 	Output func(c *activities.Case) (json.RawMessage, error)    // makes the output of a completed case; nil for none
 	Hooks  activities.CaseHooks
+	// Identity makes a root or child case's business key and labels from its input, which Accept has decoded; nil makes none.
+	Identity  func(input json.RawMessage) (Identity, error)
+	UniqueKey bool // no two root cases that go on or have completed have the same business key
+
 	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
 

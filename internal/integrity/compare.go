@@ -2,6 +2,7 @@ package integrity
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
@@ -85,7 +86,7 @@ func samePlace(got, want *state.Case) bool {
 func sameStart(got, want *state.Case) bool {
 	return got.Workflow == want.Workflow && got.Version == want.Version && string(got.Input) == string(want.Input) &&
 		string(got.Options) == string(want.Options) && got.Priority == want.Priority && got.Predecessor == want.Predecessor &&
-		got.Created.Equal(want.Created)
+		got.Created.Equal(want.Created) && got.Key == want.Key && got.Unique == want.Unique && maps.Equal(got.Labels, want.Labels)
 }
 
 func marking(c *state.Case) string {

@@ -40,6 +40,9 @@ type Case struct {
 	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the run that it restarts
 	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept without end
 
+	Key    string            `json:"key,omitempty"` // business key
+	Labels map[string]string `json:"labels,omitempty"`
+
 	Suspended *Suspension `json:"suspended,omitempty"`
 }
 
@@ -64,6 +67,7 @@ func OfCase(c *state.Case) Case {
 		Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint, State: c.State.String(), Created: c.Created, Ended: c.Ended,
 		Input: c.Input, Output: c.Output, Failure: c.Failure, Marking: make(map[string]int),
 		Options: c.Options, Priority: c.Priority, Predecessor: c.Predecessor, KeepUntil: c.KeepUntil,
+		Key: c.Key, Labels: c.Labels,
 	}
 	if s := c.Suspended; s != nil {
 		row.Suspended = &Suspension{Since: s.At, By: s.By, Reason: s.Reason}

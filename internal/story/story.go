@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,6 +201,12 @@ func caseOpened(c *state.Case) string {
 	line := "case of " + c.Workflow + " opened" + showing(" with ", c.Input)
 	if c.Priority != 0 {
 		line += fmt.Sprintf(", priority %d", c.Priority)
+	}
+	if c.Key != "" {
+		line += ", key " + c.Key
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		line += ", " + name + "=" + c.Labels[name]
 	}
 	if !c.Predecessor.IsZero() {
 		line += ", restarts " + c.Predecessor.String()

@@ -31,6 +31,21 @@ func texts[T any](list []T, of func(T) string) []string {
 
 func nullable(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
 
+func optionalTexts[T any](list []T, of func(T) string) []pgtype.Text {
+	all := make([]pgtype.Text, len(list))
+	for i, v := range list {
+		all[i] = nullable(of(v))
+	}
+	return all
+}
+
+func labelsOf(c *state.Case) string {
+	if len(c.Labels) == 0 {
+		return ""
+	}
+	return string(state.AppendLabels(nil, c.Labels))
+}
+
 func payloads[T any](list []T, of func(T) json.RawMessage) []pgtype.Text {
 	all := make([]pgtype.Text, len(list))
 	for i, v := range list {
@@ -106,6 +121,9 @@ func caseColumns(l []*state.Case) []any {
 		payloads(l, func(c *state.Case) json.RawMessage { return c.Options }),
 		numbers(l, func(c *state.Case) int { return c.Priority }),
 		ids(l, func(c *state.Case) workitem.CaseID { return c.Predecessor }),
+		optionalTexts(l, func(c *state.Case) string { return c.Key }),
+		flags(l, func(c *state.Case) bool { return c.Unique }),
+		optionalTexts(l, labelsOf),
 		texts(l, func(c *state.Case) string { return c.State.String() }),
 		flags(l, func(c *state.Case) bool { return c.Begun }),
 		texts(l, func(c *state.Case) string { return string(state.AppendMarking(nil, c.Net, c.Marking)) }),

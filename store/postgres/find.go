@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -82,6 +83,32 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 		return nil, tx.met(err)
 	}
 	return tx.appended.Steps(all, owner), nil
+}
+
+// KeyHolders implements [store.Tx]. The lock has the transaction of another engine that asks for the same key wait, and see then what
+// this one has done. Two that ask for several keys in different orders are told apart by the server, and one begins anew.
+func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]workitem.CaseID, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	if tx.s.shared {
+		if err := tx.begin(); err != nil {
+			return nil, err
+		}
+		if _, _, err := tx.w.number("SELECT 1 FROM pg_advisory_xact_lock(hashtextextended($1, 0))",
+			"tasq key "+tx.s.db.set.schema+"\n"+workflow+"\n"+key); err != nil {
+			return nil, tx.met(err)
+		}
+	}
+	w := tables.KeyHolders(tables.Dialect{Numbered: true}, workflow, key)
+	w.Plain("key_unique")
+	ids := tx.appended.Keyed(key)
+	err := tx.w.each("SELECT id FROM @.cases"+w.Where(), w.Args, func(r *tables.Row) error {
+		ids = append(ids, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	holders := tables.HoldersOf(workflow, key, ids, tx.appended.Case)
+	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
 }
 
 // Answered implements [store.Tx].

@@ -56,6 +56,11 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		w.Plain("c.failure IS NOT NULL") // as the partial index says it
 		w.Add(codeOf("c.")+" = ?", codeText(f.Code))
 	}
+	w.AddText("c.business_key = ?", f.Key)
+	if len(f.Labels) > 0 {
+		w.Plain("c.labels IS NOT NULL") // as the partial index says it
+		w.Add("c.labels::jsonb @> ?::text::jsonb", string(state.AppendLabels(nil, f.Labels)))
+	}
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}

@@ -20,7 +20,7 @@ func (s *statements) text(query string) string {
 	if known, ok := s.known.Load(query); ok {
 		return known.(string)
 	}
-	text := strings.ReplaceAll(query, "@", s.schema)
+	text := strings.NewReplacer("@>", "@>", "@", s.schema).Replace(query) // @> is an operator
 	s.known.Store(query, text)
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -98,6 +99,22 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 		all = tables.PutStep(all, tx.s.window.steps[id])
 	}
 	return tx.appended.Steps(all, owner), nil
+}
+
+// KeyHolders implements [store.Tx].
+func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]workitem.CaseID, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	w := conditions{tables.KeyHolders(tables.Dialect{ID: "?"}, workflow, key)}
+	w.Plain("key_unique = 1")
+	ids := slices.Concat(tx.appended.Keyed(key), tx.s.window.keyed[key])
+	err := tx.s.w.each("SELECT id FROM cases"+w.Where(), w.values(), func(r *tables.Row) error {
+		ids = append(ids, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	holders := tables.HoldersOf(workflow, key, ids, tx.newer)
+	return slices.DeleteFunc(holders, tx.gone), tx.met(err)
 }
 
 // Answered implements [store.Tx].

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
@@ -92,6 +94,8 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		w.Plain("c.failure IS NOT NULL") // as the partial index says it
 		w.Add("c.failure ->> '$.code' = ?", f.Code)
 	}
+	w.AddText("c.business_key = ?", f.Key)
+	from, id := w.labeled(r.c, f.Labels)
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}
@@ -101,17 +105,36 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
 	if f.Removable.IsZero() {
-		end = w.Page(f.Page, "c.id")
+		end = w.Page(f.Page, id)
 	} else {
 		end = w.removable(f)
 	}
 	var all []*state.Case
-	err := r.c.each("SELECT "+tables.Cases.List("c.")+" FROM cases c"+w.Where()+end, w.values(), func(row *tables.Row) error {
+	err := r.c.each("SELECT "+tables.Cases.List("c.")+" FROM "+from+w.Where()+end, w.values(), func(row *tables.Row) error {
 		c, err := tables.ReadCase(row, func(fp string) (*net.Net, error) { return r.nets.Get(r.c, fp) })
 		all = append(all, c)
 		return err
 	})
 	return all, err
+}
+
+// labeled selects cases with all of these labels, and returns where cases are read from, and the column of their ids in the order of
+// which they come. The first label leads to the cases. A reader that lays rows of its own over the tables looks at the labels of each
+// case.
+func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string) {
+	from, id = "cases c", "c.id"
+	for i, name := range slices.Sorted(maps.Keys(labels)) {
+		switch {
+		case c.overlaid:
+			w.AddEach("EXISTS (SELECT 1 FROM json_each(c.labels) WHERE key = ? AND value = ?)", name, labels[name])
+		case i == 0:
+			from, id = "case_labels l CROSS JOIN cases c ON c.id = l.case_id", "l.case_id"
+			w.AddEach("l.name = ? AND l.value = ?", name, labels[name])
+		default:
+			w.AddEach("EXISTS (SELECT 1 FROM case_labels WHERE name = ? AND value = ? AND case_id = c.id)", name, labels[name])
+		}
+	}
+	return from, id
 }
 
 // removable selects what may be removed, and returns the end of the statement for the order in which it should be.

@@ -52,7 +52,7 @@ func (w *rowWriter) writeCase(c *state.Case) error {
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
 		c.Version, c.Fingerprint, state.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller), jsonOf(c.Options),
-		int64(c.Priority), textOf(c.Predecessor),
+		int64(c.Priority), textOf(c.Predecessor), nullable(c.Key), boolOf(c.Unique), labelsOf(c.Labels),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
 		timeOf(c.Ended), timeOf(c.KeepUntil),
 		c.LastSeq, suspensionOf(c.Suspended))
@@ -99,6 +99,13 @@ func suspensionOf(s *state.Suspension) driver.Value {
 		return nil
 	}
 	return string(state.AppendSuspension(nil, s))
+}
+
+func labelsOf(labels map[string]string) driver.Value {
+	if len(labels) == 0 {
+		return nil
+	}
+	return string(state.AppendLabels(nil, labels))
 }
 
 // args makes a list of values to bind.

@@ -19,6 +19,7 @@ type window struct {
 	seq      int64                 // journal position of the newest command; 0 if there is none
 	born     map[[16]byte]struct{} // ids of what the tables do not know at all
 	cases    map[workitem.CaseID]*state.Case
+	keyed    map[string][]workitem.CaseID // the cases with a unique business key, by that
 	items    map[workitem.ID]*workitem.Item
 	jobs     map[workitem.JobID]*state.Job
 	steps    map[workitem.StepID]*workitem.Step
@@ -31,6 +32,7 @@ func newWindow() window {
 	return window{
 		born:  make(map[[16]byte]struct{}),
 		cases: make(map[workitem.CaseID]*state.Case),
+		keyed: make(map[string][]workitem.CaseID),
 		items: make(map[workitem.ID]*workitem.Item),
 		jobs:  make(map[workitem.JobID]*state.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
@@ -61,6 +63,9 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	}
 	for _, c := range d.Cases {
 		w.cases[c.ID] = c
+		if c.Unique && !slices.Contains(w.keyed[c.Key], c.ID) {
+			w.keyed[c.Key] = append(w.keyed[c.Key], c.ID)
+		}
 	}
 	for _, it := range d.Items {
 		w.items[it.ID] = it
@@ -83,6 +88,7 @@ func (w *window) clear() {
 	w.commands, w.seq = 0, 0
 	clear(w.born)
 	clear(w.cases)
+	clear(w.keyed)
 	clear(w.items)
 	clear(w.jobs)
 	clear(w.steps)

@@ -145,6 +145,10 @@ type Case struct {
 	Priority    int             // of its jobs where their task gives none; higher goes first
 	Predecessor workitem.CaseID // the run that this one restarts; zero if none
 
+	Key    string            // business key, such as the number of an order; "" if it has none
+	Unique bool              // no other root case of the workflow may hold the same key, see [Case.HoldsKey]
+	Labels map[string]string // values by name, by which it is found; nil if it has none
+
 	Created   time.Time
 	Ended     time.Time
 	KeepUntil time.Time // of an ended root case: it may be removed from then on; zero keeps it
@@ -169,6 +173,12 @@ func (c *Case) Label() string {
 		return fmt.Sprintf("%s.%d", c.Workflow, c.Number)
 	}
 	return workitem.Label(c.ParentTask, c.Generation, c.Number)
+}
+
+// HoldsKey reports whether the case keeps others from its business key: a root case with a unique key does, unless it failed or was
+// canceled.
+func (c *Case) HoldsKey() bool {
+	return c.Unique && c.Key != "" && c.Parent.IsZero() && (c.State == CaseStarted || c.State == CaseCompleted)
 }
 
 // Busy returns the set of started tasks.

@@ -168,6 +168,10 @@ func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	dst = raw(dst, "options", c.Options)
 	dst = num(dst, "priority", int64(c.Priority))
 	dst = key(dst, "restarts", c.Predecessor)
+	dst = flag(str(dst, "key", c.Key), "unique", c.Unique)
+	if len(c.Labels) > 0 {
+		dst = AppendLabels(append(dst, `,"labels":`...), c.Labels)
+	}
 	return at(dst, "at", c.Created)
 }
 

@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,4 +122,24 @@ func DecodeSuspension(data []byte) (*Suspension, error) {
 		return nil, nil
 	}
 	return &Suspension{At: time.Time(w.At), By: w.By, Reason: w.Text}, nil
+}
+
+// AppendLabels appends labels as a JSON object, sorted by their names: labels that are the same have the same text.
+func AppendLabels(dst []byte, labels map[string]string) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(labels)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(append(appendString(dst, name), ':'), labels[name])
+	}
+	return append(dst, '}')
+}
+
+// DecodeLabels reads what [AppendLabels] wrote. The error wraps [ErrCorrupt].
+func DecodeLabels(data []byte) (labels map[string]string, err error) {
+	if err = json.Unmarshal(data, &labels); err != nil {
+		err = corrupt("labels", data, err)
+	}
+	return labels, err
 }

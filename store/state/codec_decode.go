@@ -36,6 +36,9 @@ type wire struct {
 	Fingerprint string             `json:"fingerprint"`
 	Options     json.RawMessage    `json:"options"`
 	Restarts    workitem.CaseID    `json:"restarts"`
+	Key         string             `json:"key"`
+	Unique      bool               `json:"unique"`
+	Labels      map[string]string  `json:"labels"`
 	To          string             `json:"to"`
 	Action      string             `json:"action"`
 	From        []string           `json:"from"`
@@ -174,7 +177,7 @@ func (d *decoder) caseOpened(w *wire) (Change, error) {
 		ID: w.Case, Root: w.Root, Parent: w.Parent, ParentTask: w.Task, Generation: w.Gen, Number: int(w.N),
 		Caller: w.Caller, Workflow: w.Workflow, Version: w.Version, Fingerprint: w.Fingerprint, Net: n,
 		State: CaseStarted, Input: w.Input, Options: w.Options, Priority: w.Priority, Predecessor: w.Restarts,
-		Created: time.Time(w.At),
+		Key: w.Key, Unique: w.Unique, Labels: w.Labels, Created: time.Time(w.At),
 	}}, nil
 }
 

@@ -43,6 +43,13 @@ var faultsOfWriting = []fault{
 	{name: "a key is used twice", rule: "keys", wrap: inTx(func(tx store.Tx) store.Tx { return lenient{tx} })},
 	{name: "keys are compared without case", rule: "keys", wrap: keeping(func(k keeper) keeper { k.fold = true; return k })},
 	{name: "the answer to a command is lost", rule: "keys", wrap: inTx(func(tx store.Tx) store.Tx { return silent{tx} })},
+	{name: "a key is held though its case was canceled", rule: "key-holders", wrap: func(s *faulty) store.Store {
+		held := make(map[string][]workitem.CaseID)
+		s.tx = func(tx store.Tx) store.Tx { return clinging{tx, held} }
+		return s
+	}},
+	{name: "a key is held in the next transaction only", rule: "key-holders",
+		wrap: inTx(func(tx store.Tx) store.Tx { return &lateKeys{Tx: tx, opened: make(map[workitem.CaseID]bool)} })},
 	{name: "a savepoint undoes nothing", rule: "savepoint", wrap: inTx(func(tx store.Tx) store.Tx { return flat{tx} })},
 	{name: "a savepoint keeps its error", rule: "savepoint", wrap: inTx(func(tx store.Tx) store.Tx { return calm{tx} })},
 	{name: "the user's context is ignored", rule: "user-sql", wrap: withDB(func(db domain.DB) domain.DB { return contextless{db} })},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,6 +121,9 @@ func (b *Batch) Start(input string) workitem.CaseID {
 	c := &state.Case{ID: id, Root: id, Number: 1}
 	if n := len(input); n%2 == 0 {
 		c.Options, c.Priority, c.Predecessor = json.RawMessage(`{"asked": ["for", 1]}`), n, workitem.CaseID{byte(n)}
+	}
+	if n := len(b.trees) + len(input); n%3 != 0 {
+		c.Key, c.Labels = "C-\u00fc "+strconv.Itoa(n%5), map[string]string{"customer": "ada", "size": strconv.Itoa(n % 3)}
 	}
 	b.do(id, "start article", b.openArticle(c, input)...)
 	return id

@@ -29,6 +29,7 @@ func caseFilter(w *World) {
 	all := byID(w.Want.Cases)
 	sample := all[len(all)/2]
 	child := all[slices.IndexFunc(all, func(c *state.Case) bool { return !c.Parent.IsZero() })]
+	keyed := all[slices.IndexFunc(all, func(c *state.Case) bool { return c.Key != "" })]
 	two := w.twoRoots()
 	for _, q := range []struct {
 		name   string
@@ -49,6 +50,13 @@ func caseFilter(w *World) {
 		{"states", store.CaseFilter{States: []state.CaseState{state.CaseCompleted, state.CaseCanceled}},
 			func(c *state.Case) bool { return c.State == state.CaseCompleted || c.State == state.CaseCanceled }},
 		{"code", store.CaseFilter{Code: "stopped"}, func(c *state.Case) bool { return c.Failure != nil && c.Failure.Code == "stopped" }},
+		{"key", store.CaseFilter{Key: keyed.Key}, func(c *state.Case) bool { return c.Key == keyed.Key }},
+		{"no such key", store.CaseFilter{Key: "C-"}, func(*state.Case) bool { return false }},
+		{"label", store.CaseFilter{Labels: map[string]string{"customer": "ada"}},
+			func(c *state.Case) bool { return c.Labels["customer"] == "ada" }},
+		{"two labels", store.CaseFilter{Labels: map[string]string{"customer": "ada", "size": "1"}},
+			func(c *state.Case) bool { return c.Labels["customer"] == "ada" && c.Labels["size"] == "1" }},
+		{"the value of another label", store.CaseFilter{Labels: map[string]string{"size": "ada"}}, func(*state.Case) bool { return false }},
 		{"suspended", store.CaseFilter{Suspended: true}, func(c *state.Case) bool { return c.Suspended != nil }},
 		{"roots", store.CaseFilter{RootOnly: true}, func(c *state.Case) bool { return c.Parent.IsZero() }},
 		{"before", store.CaseFilter{Before: sample.Created},

@@ -62,6 +62,8 @@ var rules = []rule{
 		removable},
 	{"counts", "Counts counts cases, items and jobs by workflow, task and state.", counts},
 	{"keys", "A command's idempotency key finds it again with its answer; a key can be used once.", keys},
+	{"key-holders", "The root case that holds a unique business key is found, also within its transaction, until it fails, is canceled or " +
+		"is removed.", keyHolders},
 	{"savepoint", "A savepoint whose function fails is undone alone: the rest of the transaction happens.", savepoint},
 	{"user-sql", "The user's own SQL is part of the transaction, and is committed and undone with it.", userSQL},
 	{"user-guard", "The user's own SQL can neither end the transaction nor be used after it.", userGuard},

@@ -177,7 +177,7 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 const paging = " cursor limit newest"
 
 func (a *API) cases(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case workflow fingerprint state root-only older newer"+paging)
+	q, ok := a.begin(w, r, "case workflow fingerprint state root-only key label older newer"+paging)
 	f, of, p := q.Cases(), q.Case(), q.Page(50, true)
 	if !ok || !check(w, q) {
 		return

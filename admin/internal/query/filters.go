@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -43,7 +45,27 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, but for their page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Before: q.ago("older"), Since: q.ago("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Key: q.Text("key"), Labels: q.labels(), Before: q.ago("older"), Since: q.ago("newer")}
+}
+
+// labels reads label=name=value, which may be given several times.
+func (q *Query) labels() map[string]string {
+	var all map[string]string
+	for _, text := range q.v["label"] {
+		name, value, found := strings.Cut(text, "=")
+		if !found || workflow.CheckLabelName(name) != nil || workflow.CheckText("label", value) != nil {
+			q.fail("label", "is a name and a value, as in customer=ada")
+			continue
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		if before, twice := all[name]; twice && before != value {
+			q.fail("label", "gives %s two values, and no case has both", name)
+		}
+		all[name] = value
+	}
+	return all
 }
 
 // Items reads a filter of work items.

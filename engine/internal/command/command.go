@@ -157,7 +157,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	if err := c.Options.Check(d); err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	fresh := &state.Case{Priority: c.Priority}
+	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
 	if fresh.Options, err = c.Options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}

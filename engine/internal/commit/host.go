@@ -5,6 +5,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -31,6 +32,25 @@ func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 	return h.tx.s.Steps(h.tx.ctx, owner)
 }
 func (h host) NewToken(root workitem.CaseID) (string, error) { return h.tx.w.o.NewToken(root) }
+
+// KeyHolder implements [kernel.Host]. What the request has done so far counts: a case that it started, failed or removed.
+func (h host) KeyHolder(c *state.Case) (workitem.CaseID, error) {
+	changed := make(map[workitem.CaseID]bool)
+	for _, u := range h.tx.writes {
+		changed[u.Tree.Root] = true
+		other := u.Tree.Case(u.Tree.Root)
+		if other != nil && other.ID != c.ID && other.HoldsKey() && other.Workflow == c.Workflow && other.Key == c.Key {
+			return other.ID, nil
+		}
+	}
+	holders, err := h.tx.s.KeyHolders(h.tx.ctx, c.Workflow, c.Key)
+	for _, id := range holders {
+		if id != c.ID && !changed[id] {
+			return id, err
+		}
+	}
+	return workitem.CaseID{}, err
+}
 
 // CachedSteps implements [kernel.Host].
 func (h host) CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {

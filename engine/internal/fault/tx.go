@@ -49,6 +49,12 @@ func (m marked) Answered(ctx context.Context, key string) (*store.Entry, error) 
 	return e, As(err)
 }
 
+// KeyHolders implements store.Tx.
+func (m marked) KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error) {
+	ids, err := m.Tx.KeyHolders(ctx, workflow, key)
+	return ids, As(err)
+}
+
 // Requests implements store.Tx.
 func (m marked) Requests(ctx context.Context, after int64, max int) ([]store.Request, error) {
 	r, err := m.Tx.Requests(ctx, after, max)

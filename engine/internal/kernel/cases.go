@@ -32,6 +32,9 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 	}
 	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
 	c.State, c.Input, c.Created = state.CaseStarted, input, m.now
+	if err := m.identify(c, d); err != nil {
+		return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
+	}
 	if err := m.emit(&state.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}

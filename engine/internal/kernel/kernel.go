@@ -90,6 +90,8 @@ type Host interface {
 	// CachedSteps lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
 	// that is the caller's.
 	CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
+	// KeyHolder finds the other root case of the same workflow that holds the case's business key; zero if there is none.
+	KeyHolder(c *state.Case) (workitem.CaseID, error)
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 
@@ -361,7 +363,7 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
-		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, State: c.Stands(),
+		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, Key: c.Key, Labels: c.Labels, State: c.Stands(),
 		Output: c.Output, Failure: c.Failure,
 		Outputs: func(task string) json.RawMessage {
 			if t, ok := c.Net.TaskByName(task); ok {

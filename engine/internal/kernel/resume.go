@@ -123,6 +123,9 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := mayResume(c); err != nil {
 			return err
 		}
+		if err := m.mayHold(c); err != nil {
+			return fmt.Errorf("case %s cannot be resumed: %w", id, err)
+		}
 		before := c.Stands()
 		if err := m.emit(&state.CaseResumed{Case: id, At: m.now}); err != nil {
 			return err

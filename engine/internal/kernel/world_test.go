@@ -51,6 +51,9 @@ func (h *host) Gate() *kernel.Gate { return &h.gate }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
+func (h *host) KeyHolder(*state.Case) (workitem.CaseID, error) {
+	return workitem.CaseID{}, nil
+}
 func (h *host) DB() domain.DB               { return nil }
 func (h *host) NewID(time.Time) workitem.ID { return h.next() }
 func (h *host) IDs() kernel.IDs             { return h }

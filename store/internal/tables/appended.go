@@ -46,6 +46,40 @@ func (a Appended) Job(id workitem.JobID) *state.Job {
 	return lastOf(a, func(d *state.Dirty) []*state.Job { return d.Jobs }, func(j *state.Job) bool { return j.ID == id })
 }
 
+// Keyed lists the cases that have a business key which is unique, of those that the transaction changed.
+func (a Appended) Keyed(key string) (all []workitem.CaseID) {
+	for i := range a {
+		for _, c := range a[i].Dirty.Cases {
+			if c.Unique && c.Key == key {
+				all = append(all, c.ID)
+			}
+		}
+	}
+	return all
+}
+
+// HoldersOf lists those of the cases that hold a business key of a workflow. A case that newer does not know is one of which the tables
+// say that it holds the key.
+func HoldersOf(workflow, key string, ids []workitem.CaseID, newer func(workitem.CaseID) *state.Case) (all []workitem.CaseID) {
+	for _, id := range ids {
+		c := newer(id)
+		holds := c == nil || c.HoldsKey() && c.Workflow == workflow && c.Key == key
+		if holds && !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// KeyHolders are the conditions of a query for the cases that the tables say hold a business key.
+func KeyHolders(dialect Dialect, workflow, key string) Conditions {
+	w := Conditions{Dialect: dialect}
+	w.Add("workflow = ?", workflow)
+	w.Add("business_key = ?", key)
+	w.Plain("state IN ('started', 'completed')")
+	return w
+}
+
 // Removed reports whether the transaction removed a root case.
 func (a Appended) Removed(root workitem.CaseID) bool {
 	return slices.ContainsFunc(a, func(c Command) bool { return c.Dirty.Removed && c.Entry.Root == root })

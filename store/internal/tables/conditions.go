@@ -39,6 +39,17 @@ func (w *Conditions) Add(term string, value any) {
 	w.terms = append(w.terms, term)
 }
 
+// AddEach adds a term with a value for each "?" in it.
+func (w *Conditions) AddEach(term string, values ...any) {
+	for _, v := range values {
+		w.Args = append(w.Args, v)
+		if w.Dialect.Numbered {
+			term = strings.Replace(term, "?", "$"+strconv.Itoa(len(w.Args)), 1)
+		}
+	}
+	w.terms = append(w.terms, term)
+}
+
 // Plain adds a term without a value.
 func (w *Conditions) Plain(term string) { w.terms = append(w.terms, term) }
 

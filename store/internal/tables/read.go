@@ -16,10 +16,10 @@ func ReadCase(r *Row, netOf func(fingerprint string) (*net.Net, error)) (*state.
 		Generation: int(r.Number()), Number: int(r.Number()), Workflow: r.Text(), Version: r.Text(),
 		Fingerprint: r.Text(),
 		Created:     r.Time(), Input: r.JSON(), Caller: ID[workitem.JobID](r), Options: r.JSON(),
-		Priority: int(r.Number()), Predecessor: ID[workitem.CaseID](r),
-
-		State: parsed(r, "state of a case", state.ParseCaseState), Begun: r.Flag(),
+		Priority: int(r.Number()), Predecessor: ID[workitem.CaseID](r), Key: r.Text(), Unique: r.Flag(),
 	}
+	labels := r.JSON()
+	c.State, c.Begun = parsed(r, "state of a case", state.ParseCaseState), r.Flag()
 	marking, tasks := r.JSON(), r.JSON()
 	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.JSON(), r.Failure(), r.Time(), r.Time(), r.Number()
 	suspended := r.JSON()
@@ -29,6 +29,11 @@ func ReadCase(r *Row, netOf func(fingerprint string) (*net.Net, error)) (*state.
 	var err error
 	if suspended != nil {
 		if c.Suspended, err = state.DecodeSuspension(suspended); err != nil {
+			return nil, fmt.Errorf("case %s: %w", c.ID, err)
+		}
+	}
+	if labels != nil {
+		if c.Labels, err = state.DecodeLabels(labels); err != nil {
 			return nil, fmt.Errorf("case %s: %w", c.ID, err)
 		}
 	}

@@ -84,6 +84,9 @@ CREATE TABLE cases (
     options     text,
     priority    integer NOT NULL,
     predecessor uuid,
+    business_key text COLLATE "C",
+    key_unique   boolean NOT NULL,
+    labels       text, -- a JSON object of texts
     state       text COLLATE "C" NOT NULL,
     begun       boolean NOT NULL,
     marking     text    NOT NULL,
@@ -100,6 +103,8 @@ CREATE INDEX cases_id ON cases (id);
 CREATE INDEX cases_live ON cases (id) WHERE state = 'started'; -- it changes once: every other update stays HOT
 CREATE INDEX cases_failed ON cases (id) WHERE state = 'failed';
 CREATE INDEX cases_suspended ON cases (id) WHERE suspended IS NOT NULL;
+CREATE INDEX cases_key ON cases (business_key, id) WHERE business_key IS NOT NULL;
+CREATE INDEX cases_labels ON cases USING gin ((labels::jsonb) jsonb_path_ops) WHERE labels IS NOT NULL;
 CREATE INDEX cases_workflow ON cases (workflow, id);
 -- The code as it stands in the text of the failure: to read that as JSON fails where it holds a \u0000.
 CREATE INDEX cases_code ON cases (substring(failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"'), id) WHERE failure IS NOT NULL;

@@ -25,3 +25,21 @@ CREATE INDEX work_items_code ON work_items (failure ->> '$.code', id) WHERE fail
 CREATE INDEX work_items_task_live ON work_items (task, id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_task_failed ON work_items (task, id) WHERE state = 'failed';
 CREATE INDEX journal_actor ON journal (actor, seq) WHERE actor <> '';
+
+-- By what a case is found: its business key, and its labels. The triggers keep the table of labels as an index of the column.
+ALTER TABLE cases ADD COLUMN business_key TEXT;
+ALTER TABLE cases ADD COLUMN key_unique INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cases ADD COLUMN labels TEXT;
+CREATE INDEX cases_key ON cases (business_key, id) WHERE business_key IS NOT NULL;
+CREATE TABLE case_labels (
+    name    TEXT NOT NULL,
+    value   TEXT NOT NULL,
+    case_id TEXT NOT NULL,
+    PRIMARY KEY (name, value, case_id)
+) WITHOUT ROWID;
+CREATE TRIGGER cases_labeled AFTER INSERT ON cases WHEN NEW.labels IS NOT NULL BEGIN
+    INSERT INTO case_labels SELECT key, value, NEW.id FROM json_each(NEW.labels);
+END;
+CREATE TRIGGER cases_unlabeled AFTER DELETE ON cases WHEN OLD.labels IS NOT NULL BEGIN
+    DELETE FROM case_labels WHERE (name, value, case_id) IN (SELECT key, value, OLD.id FROM json_each(OLD.labels));
+END;

@@ -39,6 +39,9 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().Var(&after, "after", "the case is there at once, and begins so much later: 90s, 5m, 2h, 3d")
 	cmd.Flags().IntVar(&q.command.Priority, "priority", 0,
 		"`number` of its jobs and work items where their task gives none; higher goes first")
+	cmd.Flags().StringVar(&q.command.BusinessKey, "business-key", "", "`key` that the case is found by, in place of what its workflow makes of "+
+		"the input")
+	cmd.Flags().Var((*labels)(&q.command.Labels), "label", "label that the case is found by, as `name=value`; may be given several times")
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {

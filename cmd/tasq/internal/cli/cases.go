@@ -25,6 +25,8 @@ func (a *app) cases() *cobra.Command {
 		Long: paragraph("List cases, oldest first: those that were started, and the child cases of composite tasks."),
 		Example: `  tasq cases --state started --workflow article --older 2h
   tasq cases --root-only --newest --limit 10 -o json | jq -r .id
+  tasq cases --key C-4711
+  tasq cases --label customer=ada --state failed
   tasq cases --counts`,
 		Args: exactly(),
 	}
@@ -36,6 +38,8 @@ func (a *app) cases() *cobra.Command {
 	flags.BoolVar(&f.RootOnly, "root-only", false, "no child cases")
 	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
+	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
+	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be given several times")
 	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
 	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.cases(ctx, r, f) })
 	return cmd

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // normalize gives long flags with one dash, as Go's own tools have them, their second dash: -db becomes --db, which
@@ -220,3 +221,29 @@ func changed(cmd *cobra.Command) []string {
 	cmd.Flags().Visit(func(f *pflag.Flag) { all = append(all, f.Name) })
 	return all
 }
+
+// labels is a flag that collects name=value.
+type labels map[string]string
+
+// Set implements [pflag.Value], as do String and Type.
+func (l *labels) Set(text string) error {
+	name, value, found := strings.Cut(text, "=")
+	if !found {
+		return errors.New("want a name and a value, as in customer=ada")
+	}
+	if err := workflow.CheckLabelName(name); err != nil {
+		return err
+	}
+	if *l == nil {
+		*l = make(labels)
+	}
+	if before, twice := (*l)[name]; twice && before != value {
+		return fmt.Errorf("%s is given two values, and no case has both", name)
+	}
+	(*l)[name] = value
+	return nil
+}
+
+func (l *labels) String() string { return "" }
+
+func (l *labels) Type() string { return "name=value" }

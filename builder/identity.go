@@ -1,0 +1,90 @@
+package builder
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// identifier makes a part of the identity of a case from its input.
+type identifier struct {
+	name string       // of a label; "" for the business key
+	in   reflect.Type // of the input that the function is given
+	of   func(json.RawMessage) (string, error)
+}
+
+// Label has each case found by a value of its input, such as the customer of an order: with store.CaseFilter.Labels, and with
+// tasq cases --label. An empty value is no label. The function has to be quick and to depend on nothing else. A label cannot change,
+// and a start may give another value, see [workflow.Label].
+func Label[C any](name string, of func(C) string) Option {
+	return func(d *draft) {
+		if err := workflow.CheckLabelName(name); err != nil {
+			d.problem(BadIdentity, d.name, d.pos, "a label of workflow %q: %s", d.name, oneLine(err))
+		}
+		d.identify(identifier{name, reflect.TypeFor[C](), withInput(of)})
+	}
+}
+
+// BusinessKey has each case found by the key that it has outside, such as the number of an order: with store.CaseFilter.Key, and with
+// tasq cases --key. An empty one is none. Cases may have the same key, unless [UniqueKey] is given, too.
+func BusinessKey[C any](of func(C) string) Option {
+	return func(d *draft) { d.identify(identifier{"", reflect.TypeFor[C](), withInput(of)}) }
+}
+
+// UniqueKey refuses a root case whose business key another root case of the workflow holds: one that goes on, or that has completed.
+// One that failed or was canceled gives its key free, and cannot be resumed while another holds it. The error is a
+// [*workflow.KeyTakenError].
+func UniqueKey() Option { return func(d *draft) { d.uniqueKey = true } }
+
+func (d *draft) identify(i identifier) {
+	for _, other := range d.identity {
+		if other.name == i.name {
+			d.problem(BadIdentity, d.name, d.pos, "workflow %q has %s twice; give it once", d.name, i)
+		}
+	}
+	d.identity = append(d.identity, i)
+}
+
+// String names what it makes, for a problem and for the document.
+func (i identifier) String() string {
+	if i.name == "" {
+		return "a business key"
+	}
+	return "label " + i.name
+}
+
+// checkIdentity finds functions of another input than that of the workflow.
+func (d *draft) checkIdentity(in reflect.Type, pos net.Pos) {
+	for _, i := range d.identity {
+		if i.in != in {
+			d.problem(BadIdentity, d.name, pos, "the function for %s of workflow %q takes a %s, and the input is a %s; let it take that",
+				i, d.name, i.in, in)
+		}
+	}
+}
+
+// identityOf is what the engine works with; nil if there is nothing.
+func (d *draft) identityOf() func(json.RawMessage) (workflow.Identity, error) {
+	if len(d.identity) == 0 {
+		return nil
+	}
+	all := d.identity
+	return func(input json.RawMessage) (workflow.Identity, error) {
+		id := workflow.Identity{Labels: make(map[string]string)}
+		for _, i := range all {
+			value, err := i.of(input)
+			switch {
+			case err != nil:
+				return id, fmt.Errorf("%s: %w", i, err)
+			case i.name == "":
+				id.Key = value
+			default:
+				id.Labels[i.name] = value
+			}
+		}
+		return id, nil
+	}
+}

@@ -1,0 +1,79 @@
+package storetest
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// StartKeyed opens a root case of the article workflow with a unique business key.
+func (b *Batch) StartKeyed(key string) workitem.CaseID {
+	b.T.Helper()
+	id := b.ids.NewCaseID(b.Now())
+	t := state.NewTree()
+	t.Root = id
+	b.trees[id] = t
+	b.do(id, "start article", b.openArticle(&state.Case{ID: id, Root: id, Number: 1, Key: key, Unique: true}, "1")...)
+	return id
+}
+
+// holds checks which root cases hold the business key of an article.
+func (b *Batch) holds(key string, want ...workitem.CaseID) {
+	b.T.Helper()
+	ctx := context.Background()
+	for _, other := range []struct{ workflow, key string }{{"article", key + "?"}, {"issue", key}} {
+		found, err := b.Tx.KeyHolders(ctx, other.workflow, other.key)
+		require.NoError(b.T, err)
+		require.Empty(b.T, found, "%+v", other)
+	}
+	found, err := b.Tx.KeyHolders(ctx, "article", key)
+	require.NoError(b.T, err)
+	require.ElementsMatch(b.T, want, found)
+}
+
+func keyHolders(w *World) {
+	var first, second workitem.CaseID
+	w.Update(func(b *Batch) {
+		b.holds("K")
+		first = b.StartKeyed("K")
+		b.holds("K", first)
+		other := b.Start(`1`) // its key is not unique
+		b.holds(b.tree(other).Case(other).Key)
+	})
+	for range 2 {
+		w.Update(func(b *Batch) { b.holds("K", first) })
+		w.Check() // has the tables written
+		w.Update(func(b *Batch) { b.holds("K", first) })
+		w.Crash()
+	}
+	w.Update(func(b *Batch) {
+		b.Cancel(first, first, nil)
+		b.holds("K")
+		second = b.StartKeyed("K")
+		b.holds("K", second)
+	})
+	w.Update(func(b *Batch) { b.holds("K", second) }) // before the tables are written
+	w.Crash()
+	w.Update(func(b *Batch) {
+		b.holds("K", second)
+		for range 2 {
+			b.Claim(second, second)
+			b.Complete(second, second, `"done"`, false)
+		}
+		b.holds("K", second) // one that has completed holds it, too
+	})
+	w.Check()
+	require.ErrorIs(w.T, w.TryUpdate(func(b *Batch) error {
+		b.Remove(second)
+		b.holds("K")
+		return errUndo
+	}), errUndo)
+	w.Update(func(b *Batch) { b.holds("K", second) })
+	w.Update(func(b *Batch) { b.Remove(second) })
+	w.Update(func(b *Batch) { b.holds("K") })
+	w.Crash()
+	w.Update(func(b *Batch) { b.holds("K") })
+}

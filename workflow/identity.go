@@ -1,0 +1,128 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Identity is by what a case is found beside its id. The zero value is none.
+type Identity struct {
+	Key    string            // business key, such as the number of an order; "" for none
+	Labels map[string]string // values by name; a name with the value "" is no label
+}
+
+// The bounds of an identity. Names of labels match [A-Za-z_][A-Za-z0-9_.-]*.
+const (
+	MaxKey    = 200 // bytes of a business key, of the name and of the value of a label
+	MaxLabels = 32  // of one case
+)
+
+var labelName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// Over returns the identity with what another one gives in place of its own. Labels without a value are left out.
+func (i Identity) Over(below Identity) Identity {
+	all := Identity{Key: i.Key, Labels: make(map[string]string)}
+	if all.Key == "" {
+		all.Key = below.Key
+	}
+	maps.Copy(all.Labels, below.Labels)
+	maps.Copy(all.Labels, i.Labels)
+	maps.DeleteFunc(all.Labels, func(_, value string) bool { return value == "" })
+	if len(all.Labels) == 0 {
+		all.Labels = nil
+	}
+	return all
+}
+
+// Check refuses what is too long, what no store can keep, and too many labels. The error is a [*domain.InvalidError].
+func (i Identity) Check() error {
+	if err := checkShort("business key", i.Key); err != nil {
+		return err
+	}
+	if len(i.Labels) > MaxLabels {
+		return invalidIdentity(fmt.Errorf("a case has at most %d labels, and this one would have %d", MaxLabels, len(i.Labels)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Labels)) {
+		if err := CheckLabelName(name); err != nil {
+			return invalidIdentity(err)
+		}
+		if err := checkShort("label "+name, i.Labels[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckLabelName refuses a text that cannot be the name of a label.
+func CheckLabelName(name string) error {
+	if len(name) > MaxKey || !labelName.MatchString(name) {
+		return fmt.Errorf("%.60q cannot be the name of a label: use letters, digits, '_', '.' and '-', up to %d of them", name, MaxKey)
+	}
+	return nil
+}
+
+func checkShort(what, text string) error {
+	if len(text) > MaxKey {
+		return invalidIdentity(fmt.Errorf("the %s has %d bytes, and at most %d are kept", what, len(text), MaxKey))
+	}
+	return CheckText(what, text)
+}
+
+func invalidIdentity(err error) error {
+	return &domain.InvalidError{Type: "workflow.Identity", Err: err}
+}
+
+// BusinessKey gives a case that is started its business key, in place of what builder.BusinessKey makes of its input. It is not the
+// idempotency key of the command, see [Key].
+func BusinessKey(key string) Option {
+	return OptionFunc(func(c *Command) error {
+		if key == "" {
+			return errors.New("BusinessKey is empty: give a key, or leave it out")
+		}
+		c.BusinessKey = key
+		return nil
+	})
+}
+
+// Label gives a case that is started a label, in place of what builder.Label makes of its input. With an empty value the case has no
+// such label.
+func Label(name, value string) Option {
+	return OptionFunc(func(c *Command) error {
+		if err := CheckLabelName(name); err != nil {
+			return err
+		}
+		labels := maps.Clone(c.Labels)
+		if labels == nil {
+			labels = make(map[string]string, 1)
+		}
+		labels[name] = value
+		c.Labels = labels
+		return nil
+	})
+}
+
+// ErrKeyTaken is for a case whose business key another one holds. The error is a [*KeyTakenError].
+var ErrKeyTaken = errors.New("the business key is taken")
+
+// KeyTakenError says which case holds a business key that is unique: a root case of the same workflow that goes on, or that has
+// completed.
+type KeyTakenError struct {
+	Workflow string
+	Key      string
+	Case     workitem.CaseID // that holds the key
+}
+
+// Error names both parties and says what to do.
+func (e *KeyTakenError) Error() string {
+	return fmt.Sprintf("%v: case %s of %s has the key %q already; use that case, give another key, or cancel or remove it",
+		ErrKeyTaken, e.Case, e.Workflow, e.Key)
+}
+
+// Unwrap returns [ErrKeyTaken].
+func (e *KeyTakenError) Unwrap() error { return ErrKeyTaken }
