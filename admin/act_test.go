@@ -129,7 +129,11 @@ func TestRightsToAct(t *testing.T) {
 }
 
 func command(h http.Handler, body string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/api/v1/commands", strings.NewReader(body))
+	return commandTo(h, "/api/v1/commands", body, header...)
+}
+
+func commandTo(h http.Handler, path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

@@ -19,7 +19,8 @@ type User struct {
 	Name   string   // is recorded as who asked for a command
 	Queues []string // of the work that the user does
 	// May reports whether the user may have a command done, by the word for its kind ("retry", "cancel", "item"), on a target: the
-	// id of a case, a work item or a job, or the name of a workflow or a topic. nil allows none.
+	// id of a case, a work item or a job, or the name of a workflow, a topic, a limit or a queue. For a command on a schedule the kind
+	// is "tasq-schedule", and the target its name. nil allows none.
 	May func(kind, target string) bool
 }
 

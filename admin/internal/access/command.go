@@ -13,6 +13,10 @@ func TargetOf(c *workflow.Command) string {
 		return c.Case.String()
 	case c.Workflow != "":
 		return c.Workflow
+	case c.Limit != "":
+		return c.Limit
+	case c.Queue != "":
+		return c.Queue
 	}
 	return c.Event
 }

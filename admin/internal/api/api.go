@@ -52,6 +52,11 @@ func (a *API) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/incidents":          a.incidents,
 		"GET /api/v1/definitions":        a.definitions,
 		"GET /api/v1/counts":             a.counts,
+		"GET /api/v1/queues":             a.queues,
+		"GET /api/v1/limits":             a.limits,
+		"GET /api/v1/schedules":          a.schedules,
+		"GET /api/v1/schedules/{name}":   a.oneSchedule,
+		"POST /api/v1/schedules/{name}":  a.onSchedule,
 		"GET /api/v1/stream":             a.stream,
 		"POST /api/v1/commands":          a.command,
 	}

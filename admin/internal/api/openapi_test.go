@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/workflow"
@@ -60,6 +62,9 @@ func (s *schemas) ref(t reflect.Type) object {
 	if t.PkgPath() == reflect.TypeFor[why.Answer]().PkgPath() {
 		name = "Why" + name
 	}
+	if t.PkgPath() == reflect.TypeFor[schedules.Description]().PkgPath() {
+		name = "Schedule" + name
+	}
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if s.all[name] != nil {
 		return ref
@@ -93,6 +98,8 @@ var answers = map[string]struct {
 	"/api/v1/steps": {reflect.TypeFor[record.Step](), true}, "/api/v1/events": {reflect.TypeFor[record.Event](), true},
 	"/api/v1/incidents": {reflect.TypeFor[record.Incident](), true}, "/api/v1/definitions": {reflect.TypeFor[record.Definition](), true},
 	"/api/v1/counts": {reflect.TypeFor[record.Count](), true}, "/api/v1/commands": {reflect.TypeFor[workflow.Result](), false},
+	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
+	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
 	"/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
 }
 
@@ -129,7 +136,17 @@ func document(t *testing.T) []byte {
 		if strings.Contains(path, "{id}") {
 			call["parameters"] = []object{{"name": "id", "in": "path", "required": true, "schema": object{"type": "string", "format": "uuid"}}}
 		}
-		paths[path] = object{strings.ToLower(method): call}
+		if strings.Contains(path, "{name}") {
+			call["parameters"] = []object{{"name": "name", "in": "path", "required": true, "schema": object{"type": "string"}}}
+		}
+		if method == "POST" && path == "/api/v1/schedules/{name}" {
+			call["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(reflect.TypeFor[scheduleCommand]())}}}
+			call["responses"] = object{"200": object{"description": "it is done"}, "default": fault}
+		}
+		if paths[path] == nil {
+			paths[path] = object{}
+		}
+		paths[path].(object)[strings.ToLower(method)] = call
 	}
 	text, err := json.MarshalIndent(object{"openapi": "3.1.0", "info": object{"title": "Tasq", "version": "1"}, "paths": paths,
 		"components": object{"schemas": s.all}}, "", " ")

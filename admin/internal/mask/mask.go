@@ -31,6 +31,11 @@ func (m Mask) failure(kind, name string, f *workitem.Failure) *workitem.Failure 
 	return &shown
 }
 
+// Payload is what is shown of a payload that is of no record.
+func (m Mask) Payload(kind, name string, raw json.RawMessage) json.RawMessage {
+	return m.of(kind, name, raw)
+}
+
 // Case is what is shown of a case.
 func (m Mask) Case(c *state.Case) *state.Case {
 	if m == nil || c == nil {

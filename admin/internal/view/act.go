@@ -64,13 +64,17 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 		s.say(w, r, http.StatusNotFound, "There is no such command", "")
 		return
 	}
+	if a.schedule != "" {
+		s.onSchedule(w, r, &a)
+		return
+	}
 	u := access.UserOf(r.Context())
 	c, err := a.command(r.Form, u.Name)
 	if err != nil {
 		s.showForm(w, r, http.StatusUnprocessableEntity, err)
 		return
 	}
-	if !s.allowed(w, r, &c) {
+	if !s.allowed(w, r, string(c.Kind), access.TargetOf(&c)) {
 		return
 	}
 	if id := c.Case.String(); a.kind == workflow.KindRemove && r.Form.Get("confirm") != id[len(id)-4:] {
@@ -79,21 +83,26 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	}
 	result, err := s.Backend.Do(r.Context(), c)
 	if err != nil {
-		status, _ := api.StatusOf(err)
-		s.showForm(w, r, status, err)
+		s.refusedForm(w, r, err)
 		return
 	}
 	http.Redirect(w, r, s.after(r, &c, result), http.StatusSeeOther)
 }
 
+// refusedForm answers with the form and what is wrong with the command.
+func (s *Site) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
+	status, _ := api.StatusOf(err)
+	s.showForm(w, r, status, err)
+}
+
 // allowed refuses a command that the user may not have done, and answers then.
-func (s *Site) allowed(w http.ResponseWriter, r *http.Request, c *workflow.Command) bool {
-	u, target := access.UserOf(r.Context()), access.TargetOf(c)
-	if u.Allowed(string(c.Kind), target) {
+func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target string) bool {
+	u := access.UserOf(r.Context())
+	if u.Allowed(kind, target) {
 		return true
 	}
-	s.Log.Warn("tasq pages: a command is refused", "kind", c.Kind, "target", target, "user", u.Name)
-	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s may not have %q done on %s.", access.Named(u), c.Kind, target))
+	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target, "user", u.Name)
+	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s may not have %q done on %s.", access.Named(u), kind, target))
 	return false
 }
 
@@ -103,6 +112,8 @@ func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Resul
 	switch {
 	case c.Kind == workflow.KindRemove:
 		return s.Link("/cases", "done", word)
+	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetLimit:
+		return s.Link("/limits", "done", word)
 	case c.Kind == workflow.KindBroadcast:
 		return s.Link("/events", "done", word)
 	case c.Kind == workflow.KindReclaim:
@@ -152,7 +163,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		return
 	}
 	id := r.Form.Get(a.target)
-	if !access.UserOf(r.Context()).Allowed(string(a.kind), id) {
+	if !access.UserOf(r.Context()).Allowed(a.word(), id) {
 		s.say(w, r, http.StatusForbidden, "You may not do this", "These pages are for looking only, or you lack the right to "+a.do+".")
 		return
 	}
@@ -185,6 +196,10 @@ func (s *Site) back(a *action, id string) string {
 		return s.Link("/events")
 	case "workflow":
 		return s.Link("/workflows/" + escapePath(id))
+	case "schedule":
+		return s.scheduleLink(id)
+	case "queue", "limit":
+		return s.Link("/limits")
 	}
 	return s.Link("/" + a.target + "s/" + id)
 }
@@ -217,6 +232,12 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 			p.Target = "Job " + id
 		case "workflow":
 			p.Target = "Workflow " + id
+		case "schedule":
+			p.Target = "Schedule " + id
+		case "queue":
+			p.Target = "Queue " + queueName(id)
+		case "limit":
+			p.Target = "Limit " + id
 		}
 		return nil
 	})

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -22,6 +24,8 @@ type action struct {
 	danger bool
 	shows  bool // what it would change can be shown before
 	fields []field
+
+	schedule string // what is asked of a schedule; "" for other commands
 }
 
 var (
@@ -70,6 +74,32 @@ var actions = map[string]action{
 		about: "The item can be started again, by any user."},
 	"reclaim": {kind: workflow.KindReclaim, target: "job", title: "Take the job from its worker", do: "Take it back", danger: true,
 		about: "For a worker that hangs: the job is due again, and what the worker hands in later is refused."},
+	"pause-queue": {kind: workflow.KindPause, target: "queue", title: "Pause the queue", do: "Pause", danger: true,
+		about: "No job of the queue begins until it is resumed, in any program. What runs goes on. The database remembers it."},
+	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "The jobs of the queue begin again."},
+	"set-limit": {kind: workflow.KindSetLimit, target: "limit", title: "Set the limit", do: "Set it",
+		about:  "The database remembers the number; to set the one that the program defines forgets it. 0 pauses what needs the limit.",
+		fields: []field{{Name: "number", Label: "Number", Required: true}}},
+	"schedule-pause": {schedule: "pause", target: "schedule", title: "Pause the schedule", do: "Pause it",
+		about: "Nothing starts until it is resumed. What runs goes on.", fields: []field{reasonField}},
+	"schedule-resume": {schedule: "resume", target: "schedule", title: "Resume the schedule", do: "Resume it",
+		about: "It goes on with the next tick. The ticks of the pause are left out; a backfill begins them.", fields: []field{reasonField}},
+	"schedule-run": {schedule: "run", target: "schedule", title: "Run it now", do: "Run it",
+		about: "A run starts now, beside the ticks, also while the schedule is paused.", fields: []field{reasonField}},
+	"schedule-backfill": {schedule: "backfill", target: "schedule", title: "Backfill", do: "Begin them",
+		about: "The ticks of a period that have no run begin, one after the other as runs end, or all at once if the schedule allows overlaps.",
+		fields: []field{{Name: "from", Label: "From", Hint: "The first time, such as 2030-01-31T08:00:00+01:00; without a zone it is UTC.", Required: true},
+			{Name: "to", Label: "To", Hint: "The time before which the period ends.", Required: true}, reasonField}},
+	"schedule-remove": {schedule: "remove", target: "schedule", title: "Remove the schedule", do: "Remove it", danger: true,
+		about: "It ends. What it has started goes on.", fields: []field{reasonField}},
+}
+
+// word is the kind of the command for [access.User.May].
+func (a *action) word() string {
+	if a.schedule != "" {
+		return schedules.Name
+	}
+	return string(a.kind)
 }
 
 // command makes the command of a filled form.
@@ -85,6 +115,13 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 		c.Payload = json.RawMessage(text)
 	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
 		c.Payload = json.RawMessage("null")
+	}
+	if text := strings.TrimSpace(form.Get("number")); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return c, fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)
+		}
+		c.N = n
 	}
 	for name := range strings.SplitSeq(form.Get("route"), ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -109,6 +146,10 @@ func (a *action) aim(c *workflow.Command, id string) (err error) {
 		err = c.Item.UnmarshalText([]byte(id))
 	case "job":
 		err = c.Job.UnmarshalText([]byte(id))
+	case "queue":
+		c.Queue = id
+	case "limit":
+		c.Limit = id
 	}
 	if err != nil {
 		return fmt.Errorf("%q is no id: %w", id, workflow.ErrBadCommand)

@@ -179,7 +179,7 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	u := access.UserOf(r.Context())
 	for _, target := range sel.Targets {
-		if c := (workflow.Command{Kind: a.kind}); !s.allowedOn(w, r, &c, target) {
+		if !s.allowedOn(w, r, string(a.kind), target) {
 			return
 		}
 	}
@@ -196,12 +196,12 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
 }
 
-func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, c *workflow.Command, target string) bool {
-	if access.UserOf(r.Context()).Allowed(string(c.Kind), target) {
+func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target string) bool {
+	if access.UserOf(r.Context()).Allowed(kind, target) {
 		return true
 	}
-	s.Log.Warn("tasq pages: a command is refused", "kind", c.Kind, "target", target)
-	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("One that you may not have %q done on is %s.", c.Kind, target))
+	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target)
+	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("One that you may not have %q done on is %s.", kind, target))
 	return false
 }
 

@@ -92,6 +92,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}
+	routes["GET /limits"] = s.withLimits(routes["GET /limits"])
 	for pattern, h := range posts {
 		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
 	}
@@ -116,6 +117,9 @@ var builds = map[string]build{
 	"/audit":            (*Site).audit,
 	"/search":           (*Site).search,
 	"/help":             (*Site).help,
+	"/limits":           (*Site).limits,
+	"/schedules":        (*Site).schedules,
+	"/schedules/{name}": (*Site).schedule,
 	"/bulk/{id}":        (*Site).bulk,
 }
 
@@ -177,7 +181,7 @@ func (s *Site) view(r *Request, b build) (p *Page, err error) {
 // redirect is a page that is elsewhere.
 func redirect(to string) *Page { return &Page{Status: http.StatusSeeOther, Title: to} }
 
-// Link is a path of the site with a query.
+// Link is a path of the site, whose parts are escaped, with a query.
 func (s *Site) Link(path string, query ...string) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(query); i += 2 {
@@ -185,6 +189,8 @@ func (s *Site) Link(path string, query ...string) string {
 			v.Add(query[i], query[i+1])
 		}
 	}
-	u := url.URL{Path: s.Prefix + path, RawQuery: v.Encode()}
-	return u.String()
+	if len(v) == 0 {
+		return s.Prefix + path
+	}
+	return s.Prefix + path + "?" + v.Encode()
 }

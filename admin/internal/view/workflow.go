@@ -16,6 +16,8 @@ import (
 // escapePath makes a name a part of a path.
 func escapePath(name string) string { return url.PathEscape(name) }
 
+func escapeQuery(name string) string { return url.QueryEscape(name) }
+
 // workflows lists the definitions.
 func (s *Site) workflows(r *Request) (*Page, error) {
 	defs, err := r.R.Definitions(r)
@@ -39,8 +41,7 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 }
 
 func (s *Site) definitionLink(name, fingerprint string) string {
-	u := url.URL{Path: s.Prefix + "/workflows/" + name, RawQuery: url.Values{"fingerprint": {fingerprint}}.Encode()}
-	return u.String()
+	return s.Link("/workflows/"+escapePath(name), "fingerprint", fingerprint)
 }
 
 // workflow shows one definition: its net, with what is under way, and its tasks.

@@ -25,7 +25,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 var signs = map[string]string{
 	"started": "▶", "running": "▶", "completed": "✓", "done": "✓", "failed": "✕", "canceled": "⊘", "initialized": "○", "enabled": "○",
 	"pending": "○", "waiting": "◔", "disabled": "–", "incident": "!", "retry": "↻", "person": "☺", "worker": "⚙", "delay": "◔", "timer": "◔",
-	"event": "✉", "topic": "✉", "case": "▣", "join": "?", "stuck": "✕", "good": "✓", "bad": "✕", "warn": "!", "suspended": "‖",
+	"event": "✉", "topic": "✉", "case": "▣", "join": "?", "stuck": "✕", "good": "✓", "bad": "✕", "warn": "!", "suspended": "‖", "active": "▶", "open": "▶", "paused": "‖", "failing": "✕", "over": "–", "removed": "–",
 }
 
 func sign(state string) string { return signs[state] }
@@ -125,12 +125,12 @@ func (p *Page) Asset(name string) string {
 
 // Entries are those of the navigation.
 func (p *Page) Entries() []Link {
-	return p.entries("Overview", "/", "Workflows", "/workflows", "Cases", "/cases", "Items", "/items", "Jobs", "/jobs", "Incidents", "/incidents")
+	return p.entries("Overview", "/", "Workflows", "/workflows", "Cases", "/cases", "Items", "/items", "Jobs", "/jobs", "Schedules", "/schedules", "Incidents", "/incidents")
 }
 
 // More are the entries of the navigation that are folded.
 func (p *Page) More() []Link {
-	return p.entries("Steps", "/steps", "Events", "/events", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
+	return p.entries("Steps", "/steps", "Events", "/events", "Limits", "/limits", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
 }
 
 // Folded is the folded entry that is the present one; "" if it is none.

@@ -11,7 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // schedules is the command "schedules".
@@ -43,52 +42,10 @@ func (a *app) schedules() *cobra.Command {
 	}
 }
 
-// scheduleRow is the JSON form of a schedule.
-type scheduleRow struct {
-	Name     string             `json:"name"`
-	Spec     string             `json:"spec"`
-	Zone     string             `json:"zone"`
-	State    string             `json:"state"`
-	Overlap  string             `json:"overlap"`
-	CatchUp  string             `json:"catch_up"`
-	Starts   string             `json:"starts"`
-	Input    any                `json:"input,omitempty"`
-	Case     workitem.CaseID    `json:"case"`
-	Declared bool               `json:"declared"` // by a program
-	Last     []time.Time        `json:"last"`     // ticks
-	Next     []time.Time        `json:"next"`
-	Waiting  []time.Time        `json:"waiting,omitempty"`
-	Latest   *schedules.Latest  `json:"latest,omitempty"`
-	Outcome  string             `json:"outcome,omitempty"`
-	Failure  *workitem.Failure  `json:"failure,omitempty"`
-	Skipped  int                `json:"skipped,omitempty"`
-	Missed   int                `json:"missed,omitempty"`
-	Overdue  time.Time          `json:"overdue_since,omitzero"`
-	Changes  []schedules.Change `json:"changes,omitempty"`
-}
-
-const someTimes = 5 // last and next ticks that are shown
-
-func rowOfSchedule(ctx context.Context, r store.Finder, i *schedules.Info) (scheduleRow, error) {
-	outcome, failure, err := i.Outcome(ctx, r)
-	s := i.Schedule
-	row := scheduleRow{Name: s.Name, Spec: s.Cron, Zone: s.Zone, State: i.Word(now()), Overlap: s.Overlap.String(),
-		CatchUp: s.CatchUp.String(), Starts: i.Start.Workflow, Input: i.Start.Payload, Case: i.Case, Declared: i.Declared != "",
-		Last: i.Past(now(), someTimes), Next: i.Next(now(), someTimes), Waiting: i.Waiting, Latest: i.Latest, Outcome: outcome,
-		Failure: failure, Skipped: i.Skipped, Missed: i.Missed, Overdue: i.Overdue(now(), overdueAfter), Changes: i.Changes}
-	if s.Every != 0 {
-		row.Spec = "every " + printable.Duration(s.Every)
-	}
-	if row.Zone == "" {
-		row.Zone = "UTC"
-	}
-	return row, err
-}
-
 func (a *app) listSchedules(ctx context.Context, r store.Reader, list []*schedules.Info) error {
 	t := a.table("NAME", "SPEC", "ZONE", "STATE", "LATEST", "OUTCOME", "NEXT")
 	for _, i := range list {
-		row, err := rowOfSchedule(ctx, r, i)
+		row, err := i.Describe(ctx, r, now())
 		if err == nil && a.output == "json" {
 			err = a.object(row)
 		}
@@ -123,7 +80,7 @@ func zoneOf(i *schedules.Info) *time.Location {
 
 // showSchedule shows all of a schedule.
 func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Info) error {
-	row, err := rowOfSchedule(ctx, r, i)
+	row, err := i.Describe(ctx, r, now())
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func TestSchedulesByCommand(t *testing.T) {
 		require.Zero(t, code, errs)
 		code, out, errs = tasq(t, db, "schedules", "poll", "-o", "json")
 		require.Zero(t, code, errs)
-		var row scheduleRow
+		var row schedules.Description
 		require.NoError(t, json.Unmarshal([]byte(out), &row))
 		require.Len(t, row.Next, 5)
 		require.Len(t, row.Last, 5)

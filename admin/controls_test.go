@@ -1,0 +1,116 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// newPlant is an office whose engine has a function with limits in a queue, and a schedule with a name that paths must escape.
+func newPlant(t testing.TB) *office {
+	t.Helper()
+	send := func(_ context.Context, s string) (string, error) { return s, nil }
+	mail := builder.MustFunc("mail", send, builder.OnQueue("mails"), builder.Limits(builder.Takes(limit.Calls(100, time.Minute), 3)))
+	daily := schedules.New(engine.Code, builder.Schedule(schedule.Schedule{Name: "a/b 100%", Cron: "0 8 * * *", Zone: "Europe/Berlin"}, mail, "all"))
+	o := &office{Engine: enginetest.New(t, mail, daily)}
+	_, err := daily.Serve(t.Context(), o.Engine.Engine)
+	require.NoError(t, err)
+	o.Drain()
+	return o
+}
+
+// A queue is paused and resumed, and a limit is set, through the pages.
+func TestQueuesAndLimitsByForms(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	page := get(h, "/limits").Body.String()
+	require.Contains(t, page, "calls")
+	require.Contains(t, page, "in 1m")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=pause-queue&queue=mails").Code)
+	page = get(h, "/limits").Body.String()
+	require.Contains(t, page, "s-paused")
+	result, err := o.Do(t.Context(), workflow.Start("mail", []byte(`"a"`)))
+	require.NoError(t, err)
+	o.Drain()
+	c, err := o.Case(t.Context(), result.Case)
+	require.NoError(t, err)
+	require.Equal(t, "started", c.State.String(), "the queue is paused")
+	require.Contains(t, get(h, "/limits").Body.String(), `href="/jobs?state=pending&amp;queue=mails"`)
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=resume-queue&queue=mails").Code)
+	require.Equal(t, "completed", o.stateOf(t, result.Case).String())
+
+	w := submit(t, h, "/act?kind=set-limit&limit=calls", "number", "none")
+	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "7").Code)
+	var limits struct{ Rows []workflow.LimitInfo }
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/limits").Body.Bytes(), &limits))
+	require.Equal(t, int64(7), limits.Rows[0].Limit.N)
+	require.Equal(t, int64(100), limits.Rows[0].Defined)
+	require.Contains(t, get(h, "/api/v1/queues").Body.String(), `"rows":[`)
+}
+
+// Schedules are shown with their ticks in their zone, and commanded through the pages and the API.
+func TestSchedulesByForms(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve"), Prefix: "/tasq"})
+	list := get(h, "/tasq/schedules").Body.String()
+	require.Contains(t, list, `href="/tasq/schedules/a%2Fb%20100%25"`)
+	one := "/tasq/schedules/a%2Fb%20100%25"
+	page := get(h, one)
+	require.Equal(t, http.StatusOK, page.Code, page.Body)
+	require.Equal(t, 5, strings.Count(page.Body.String(), ">next<"))
+	require.Contains(t, page.Body.String(), "08:00", "ticks are in the zone of the schedule")
+	form := func(word string, fields ...string) int {
+		return submit(t, h, "/tasq/act?kind=schedule-"+word+"&schedule=a%2Fb+100%25", fields...).Code
+	}
+	require.Equal(t, http.StatusSeeOther, form("pause", "reason", "the server moves"))
+	page = get(h, one)
+	require.Contains(t, page.Body.String(), "s-paused")
+	require.Contains(t, page.Body.String(), "the server moves")
+	require.Equal(t, http.StatusSeeOther, form("run"))
+	o.Drain()
+	require.Contains(t, get(h, "/tasq/cases?workflow=mail").Body.String(), "s-completed")
+	require.Equal(t, http.StatusSeeOther, form("resume"))
+	require.Equal(t, http.StatusBadRequest, form("backfill", "from", "yesterday", "to", "2029-12-31"))
+	require.Equal(t, http.StatusSeeOther, form("backfill", "from", "2029-12-29", "to", "2029-12-31T23:00"))
+	o.Drain()
+	var d schedules.Description
+	require.NoError(t, json.Unmarshal(get(h, "/tasq/api/v1/schedules/a%2Fb%20100%25").Body.Bytes(), &d))
+	require.NotEqual(t, "paused", d.State)
+	require.Equal(t, "backfill", d.Changes[len(d.Changes)-1].What)
+	require.Equal(t, http.StatusSeeOther, form("remove"))
+	require.Equal(t, http.StatusNotFound, get(h, one).Code)
+}
+
+// Those without the right to a schedule, a queue or a limit see no button, and their commands are refused.
+func TestControlsNeedTheRight(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	for _, path := range []string{"/limits", "/schedules/a%2Fb%20100%25"} {
+		require.NotContains(t, get(h, path).Body.String(), "/act?", path)
+	}
+	for _, fields := range [][]string{{"kind", "pause-queue", "queue", "mails"}, {"kind", "set-limit", "limit", "calls", "number", "1"},
+		{"kind", "schedule-run", "schedule", "a/b 100%"}} {
+		require.Equal(t, http.StatusForbidden, post(h, "/act", fields...).Code, fields)
+	}
+	w := commandTo(h, "/api/v1/schedules/a%2Fb%20100%25", `{"do":"run"}`)
+	require.Equal(t, http.StatusForbidden, w.Code, w.Body)
+	w = commandTo(o.handler(admin.Config{Access: as("eve")}), "/api/v1/schedules/a%2Fb%20100%25", `{"do":"dance"}`)
+	require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
+	w = commandTo(o.handler(admin.Config{Access: as("eve")}), "/api/v1/schedules/a%2Fb%20100%25", `{"do":"pause","reason":"why not"}`)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+}

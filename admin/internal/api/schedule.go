@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+func (a *API) queues(w http.ResponseWriter, r *http.Request) {
+	out := page[source.Queue]{Rows: []source.Queue{}}
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		found, _, err := source.Queues(r.Context(), v)
+		out.Rows = append(out.Rows, found...)
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// limits asks the program that runs the functions: it alone knows what is in use.
+func (a *API) limits(w http.ResponseWriter, r *http.Request) {
+	result, err := a.Backend.Do(r.Context(), workflow.Limits())
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, page[workflow.LimitInfo]{Rows: append([]workflow.LimitInfo{}, result.Limits...)})
+}
+
+func (a *API) schedules(w http.ResponseWriter, r *http.Request) {
+	out := page[*schedules.Description]{Rows: []*schedules.Description{}}
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		found, err := schedules.List(r.Context(), OneView{v})
+		for _, i := range found {
+			d, err := describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
+			if err != nil {
+				return err
+			}
+			out.Rows = append(out.Rows, d)
+		}
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, out)
+}
+
+func describe(ctx context.Context, v store.Reader, i *schedules.Info, now time.Time, m mask.Mask) (*schedules.Description, error) {
+	d, err := i.Describe(ctx, v, now)
+	if err == nil {
+		d.Input = m.Payload("case", d.Starts, d.Input)
+	}
+	return d, err
+}
+
+func (a *API) oneSchedule(w http.ResponseWriter, r *http.Request) {
+	var d *schedules.Description
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		i, err := schedules.Find(r.Context(), OneView{v}, r.PathValue("name"))
+		if err == nil {
+			d, err = describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
+		}
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, d)
+}
+
+// scheduleCommand is the body of a command on a schedule.
+type scheduleCommand struct {
+	Do     string    `json:"do"` // "pause", "resume", "run", "backfill" or "remove"
+	Reason string    `json:"reason,omitempty"`
+	From   time.Time `json:"from,omitzero"` // of a backfill
+	To     time.Time `json:"to,omitzero"`
+}
+
+func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
+	var c scheduleCommand
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody)).Decode(&c); err != nil {
+		Problem(w, fmt.Errorf("the body is no command on a schedule: %w: %w", err, workflow.ErrBadCommand))
+		return
+	}
+	u, name := access.UserOf(r.Context()), r.PathValue("name")
+	if !u.Allowed(schedules.Name, name) {
+		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), schedules.Name, name))
+		return
+	}
+	opts := []workflow.Option{workflow.By(u.Name)}
+	if c.Reason != "" {
+		opts = append(opts, workflow.Because(c.Reason))
+	}
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		opts = append(opts, workflow.Key(key))
+	}
+	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, opts...); err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, struct{}{})
+}

@@ -1,0 +1,74 @@
+package source
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// Queue is how a queue of jobs stands.
+type Queue struct {
+	Queue   string    `json:"queue"` // "" is the default queue
+	Paused  bool      `json:"paused"`
+	Pending int64     `json:"pending"`
+	Running int64     `json:"running"`
+	Waiting int64     `json:"waiting"` // for steps, events or a decision
+	Oldest  time.Time `json:"oldest_pending,omitzero"`
+}
+
+// MaxCounted bounds the jobs of a state that [Queues] looks at.
+const MaxCounted = 1000
+
+// Queues lists the queues that have live jobs or are paused, by name. whole is false if there are more jobs than it looks at.
+func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, err error) {
+	byName := make(map[string]*Queue)
+	of := func(name string) *Queue {
+		if byName[name] == nil {
+			byName[name] = &Queue{Queue: name}
+		}
+		return byName[name]
+	}
+	settings, err := r.Settings(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, s := range settings {
+		if name, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
+			of(name).Paused = true
+		}
+	}
+	whole = true
+	for _, st := range []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting} {
+		jobs, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobRun, States: []state.JobState{st}, Page: store.Page{Limit: MaxCounted}})
+		if err != nil {
+			return nil, false, err
+		}
+		whole = whole && len(jobs) < MaxCounted
+		for _, j := range jobs {
+			of(j.Queue).count(j)
+		}
+	}
+	for _, q := range byName {
+		queues = append(queues, *q)
+	}
+	slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Queue, b.Queue) })
+	return queues, whole, nil
+}
+
+func (q *Queue) count(j *state.Job) {
+	switch j.State {
+	case state.JobPending:
+		q.Pending++
+		if q.Oldest.IsZero() || j.Created.Before(q.Oldest) {
+			q.Oldest = j.Created
+		}
+	case state.JobRunning:
+		q.Running++
+	case state.JobWaiting:
+		q.Waiting++
+	}
+}

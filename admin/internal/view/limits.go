@@ -1,0 +1,139 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// limits is the page of the queues and of the limits of functions.
+func (s *Site) limits(r *Request) (*Page, error) {
+	queues, err := s.queueTable(r)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := s.limitTable(r)
+	if err != nil {
+		return nil, err
+	}
+	_, live := s.Backend.(source.Inspector) // another process would be asked at each change
+	return &Page{Title: "Limits", Nav: "Limits", Live: live, Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Limits",
+		About: "How much work begins at a time: the queues, and the slots, rates and breakers that functions share."}},
+		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
+}
+
+// queueTable lists the queues that have live jobs or are paused.
+func (s *Site) queueTable(r *Request) (*Table, error) {
+	queues, whole, err := source.Queues(r, r.R)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "pending", "running", "waiting", "oldest pending", ""},
+		Empty: &Empty{Text: "No job is live, and no queue is paused."}}
+	if !whole {
+		t.Note = fmt.Sprintf("Counted over the oldest %d live jobs.", source.MaxCounted)
+	}
+	for _, q := range queues {
+		word, kind := "open", "pause-queue"
+		if q.Paused {
+			word, kind = "paused", "resume-queue"
+		}
+		jobs := func(st state.JobState, n int64) Cell {
+			return countLink(n, s.Link("/jobs", "state", st.String())+"&queue="+escapeQuery(q.Queue))
+		}
+		do := text("")
+		if a := actions[kind]; r.User.Allowed(string(a.kind), q.Queue) {
+			do = Cell{Kind: "action", Text: a.do + "…", Href: s.actLink(kind, "queue", q.Queue)}
+		}
+		t.row("", text(queueName(q.Queue)), stateOf(word), jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
+	}
+	return t, nil
+}
+
+// askLimits is how long the page waits for the program that runs the functions.
+const askLimits = time.Second
+
+// limitsKey is where a request for the page has what the program has answered.
+type limitsKey struct{}
+
+type limitsAnswer struct {
+	all []workflow.LimitInfo
+	err error
+}
+
+// withLimits asks the program that runs the functions for their limits, before the page looks at the database: the answer takes the
+// engine's writer, which a view may hold up.
+func (s *Site) withLimits(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), askLimits)
+		defer cancel()
+		result, err := s.Backend.Do(ctx, workflow.Limits())
+		if ctx.Err() != nil {
+			err = errors.Join(err, store.ErrUnavailable)
+		}
+		h(w, r.WithContext(context.WithValue(r.Context(), limitsKey{}, limitsAnswer{result.Limits, err})))
+	}
+}
+
+// limitTable lists the limits, with what is in use, as the program that runs the functions knows it.
+func (s *Site) limitTable(r *Request) (*Table, error) {
+	known, _ := r.Context.Value(limitsKey{}).(limitsAnswer)
+	t := &Table{ID: "limits", Title: "Limits of functions", Head: []string{"limit", "kind", "number", "defined", "in use", "", "waiting", "next free", ""},
+		Empty: &Empty{Text: "No workflow of this database has limits."}}
+	if err := known.err; err != nil {
+		if !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, store.ErrUnavailable) {
+			return nil, err
+		}
+		t.Empty.Text = "The program that owns the database knows the limits, and it does not answer. Start it, and tasq serve with --act."
+	}
+	for _, l := range known.all {
+		do := text("")
+		if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
+			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
+		}
+		t.row("", text(l.Limit.Name), text(kindOfLimit(l.Limit)), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(nextFree(l)), do)
+	}
+	return t, nil
+}
+
+// meter shows how much of a limit is in use.
+func meter(l workflow.LimitInfo) Cell {
+	if l.Limit.N <= 0 || l.Keys > 1 || l.Limit.Algorithm == limit.CircuitBreaker {
+		return text("")
+	}
+	return Cell{Kind: "meter", Text: fmt.Sprint(min(100, 100*l.Used/l.Limit.N)), Title: fmt.Sprintf("%d of %d in use", l.Used, l.Limit.N)}
+}
+
+// kindOfLimit says in a word or two how a limit counts.
+func kindOfLimit(l limit.Limit) string {
+	switch l.Algorithm {
+	case limit.Slots:
+		return "slots"
+	case limit.CircuitBreaker:
+		return "breaker"
+	}
+	return fmt.Sprintf("in %s, %s", printable.Duration(l.Per), strings.ReplaceAll(l.Algorithm.String(), "-", " "))
+}
+
+// nextFree says when there is more of a limit.
+func nextFree(l workflow.LimitInfo) string {
+	switch {
+	case l.Limit.N == 0:
+		return "paused"
+	case l.Next == limit.Unknown:
+		return "on release"
+	case l.Next <= 0:
+		return "now"
+	}
+	return "in " + printable.Took(l.Next)
+}
