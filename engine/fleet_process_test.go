@@ -110,7 +110,7 @@ func TestProcessesThatDie(t *testing.T) {
 	}
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int, effect text, pid int)")
-	rounds := testsize.Pick(0, 4, 200)
+	rounds := testsize.Pick(3, 3, 200) // at least one of each fault
 	e := f.open(engine.Config{Workers: -1}, transfer(t))
 	var processes []*member
 	for range 3 {
@@ -149,7 +149,8 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// load starts cases until it is stopped.
+// load starts cases until it is stopped. Each of its callers waits for the end of its case before it starts the next one, so that a
+// slow machine has no backlog.
 type load struct {
 	over chan struct{}
 	done sync.WaitGroup
@@ -159,26 +160,31 @@ type load struct {
 
 func newLoad(t *testing.T, e *engine.Engine) *load {
 	l := &load{over: make(chan struct{}), ids: make(map[int]workitem.CaseID)}
-	for worker := range 4 {
+	const callers = 24
+	for caller := range callers {
 		l.done.Go(func() {
-			again := time.NewTicker(40 * time.Millisecond)
-			defer again.Stop()
-			for n := worker; ; n += 4 {
+			for n := caller; !l.isOver(); n += callers {
 				r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
-				if err == nil {
-					l.mu.Lock()
-					l.ids[n] = r.Case
-					l.mu.Unlock()
+				if err != nil {
+					continue
 				}
-				select {
-				case <-again.C:
-				case <-l.over:
-					return
-				}
+				l.mu.Lock()
+				l.ids[n] = r.Case
+				l.mu.Unlock()
+				_, _ = e.Wait(t.Context(), r.Case) // how it ends is checked later
 			}
 		})
 	}
 	return l
+}
+
+func (l *load) isOver() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // stop returns the cases that were acknowledged, by their numbers.

@@ -71,10 +71,13 @@ func (f fleetOf) sql(query string, args ...any) (n int) {
 // ends waits until a case has ended, as an engine sees it.
 func ends(t *testing.T, e *engine.Engine, id workitem.CaseID) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a bound against hanging: a slow machine has a long backlog
 	defer cancel()
 	c, err := e.Wait(ctx, id)
-	require.NoError(t, err)
+	if err != nil {
+		answer, _ := e.Why(t.Context(), id)
+		require.NoError(t, err, "%+v", answer)
+	}
 	if c.Failure != nil {
 		return c.State.String() + ": " + c.Failure.Code
 	}

@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Ten thousand schedules that are not due write nothing and start nothing: each is an entry of the engine's timers.
+// Schedules that are not due write nothing and start nothing: each is an entry of the engine's timers. The nightly form has 10,000.
 func TestManySchedulesCostNothingWhileNoneIsDue(t *testing.T) {
-	n := 10_000
-	if testing.Short() || os.Getenv(enginetest.EnvStore) != "" {
-		n = 500
+	n := testsize.Pick(300, 1_000, 10_000)
+	if os.Getenv(enginetest.EnvStore) != "" {
+		n = 300
 	}
 	var list []schedule.Schedule
 	for i := range n {

@@ -1,8 +1,6 @@
 package schedules_test
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/schedule"
@@ -43,12 +40,6 @@ func (r *reference) resume(now time.Time) {
 
 // Whatever happens to the clock, the process and the schedule, each tick begins once.
 func TestRandomHistoriesBeginEachTickOnce(t *testing.T) {
-	if os.Getenv(enginetest.EnvStore) != "" { // where each history has a database of a server
-		fewer := flag.Lookup("rapid.checks")
-		before := fewer.Value.String()
-		require.NoError(t, fewer.Value.Set("10"))
-		t.Cleanup(func() { require.NoError(t, fewer.Value.Set(before)) })
-	}
 	specs := []schedule.Schedule{
 		{Cron: "30 2 * * *", Zone: "Europe/Berlin"}, {Cron: "*/20 * * * *", Zone: "Australia/Lord_Howe"},
 		{Cron: "0,30 1-3 * * *", Zone: "America/New_York"}, {Every: 7 * time.Minute},

@@ -26,16 +26,19 @@ func Pick(short, usual, nightly int) int {
 // Checks sets how many histories each test of rapid tries in this package, unless -rapid.checks says it. The nightly form has
 // rapid's own number, which is 100. Call it in TestMain, as the number belongs to the process.
 func Checks(short, usual int) {
+	flag.Parse() // TestMain runs before it
 	set("rapid.checks", Pick(short, usual, 100))
 }
 
 // Parallel sets how many tests run at a time, unless -parallel says it: more than there are processors where tests wait for a disk,
 // a timer or another process.
-func Parallel(n int) { set("test.parallel", n) }
+func Parallel(n int) {
+	flag.Parse()
+	set("test.parallel", n)
+}
 
 // set changes a flag that the command line does not mention.
 func set(name string, value int) {
-	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if given {
