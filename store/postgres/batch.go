@@ -46,7 +46,15 @@ func (a *answers) number() int64 {
 }
 
 // send runs the statements. The answers are those before the first error.
-func (b *batch) send(c *pgx.Conn) (*answers, error) {
+func (b *batch) send(c *conn) (a *answers, err error) {
+	err = c.within(func() error {
+		a, err = b.exchange(c.pg)
+		return err
+	})
+	return a, err
+}
+
+func (b *batch) exchange(c *pgx.Conn) (*answers, error) {
 	a := &answers{}
 	results := c.SendBatch(context.Background(), &b.b)
 	for range b.b.Len() {

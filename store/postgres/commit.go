@@ -57,7 +57,7 @@ func (tx *transaction) commit() error {
 	case tx.begun && !tx.users:
 		b.queue("COMMIT")
 	}
-	done, err := b.send(tx.w.pg)
+	done, err := b.send(tx.w)
 	if tx.users && err == nil {
 		if tx.xact == 0 {
 			tx.xact = done.number()
@@ -68,25 +68,28 @@ func (tx *transaction) commit() error {
 		tx.s.deltas++
 		return nil
 	}
-	return tx.outcome(err, done.n, done.roots(check))
+	return tx.outcome(err, done.n, check, done.roots(check))
 }
 
-// outcome is the error of a commit that failed at one of its statements. If the connection was lost on the way, it finds out
-// whether the commit happened all the same.
-func (tx *transaction) outcome(err error, at int, stale []workitem.CaseID) error {
+// outcome is the error of a commit that failed at one of its statements; check is the one that locks root cases, or 0. If the connection
+// was lost on the way, it finds out whether the commit happened all the same.
+func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID) error {
 	switch {
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
 		return tx.s.fencedOut(err)
 	case len(stale) > 0 || tx.s.db.isConflict(err):
 		return tx.staleError(stale, err)
+	case code(err) == lockNotAvailable && at == check && check > 0:
+		return tx.lockedOut(err)
 	case !tx.w.gone():
 		return err
 	}
 	before := tx.s.self
-	if again := tx.s.rejoin(context.Background()); again != nil {
-		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened cannot be found out: %w (%w)",
-			store.ErrUnavailable, err, again)
+	if again := tx.s.resolve(); again != nil {
+		tx.s.doubt = true
+		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened could not be found out, so look before you "+
+			"repeat it, or repeat it with an idempotency key: %w (%w)", store.ErrUnavailable, err, again)
 	}
 	if happened, failed := tx.happened(before); failed != nil || !happened {
 		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, cmp.Or(failed, err))

@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -22,16 +25,29 @@ type conn struct {
 	pg  *pgx.Conn
 	sql *statements
 	ctx context.Context // may end a query, and the connection with it; not a writer's, whose transaction would be undone
+
+	patience time.Duration // how long the server may take to answer the store's own statements; 0 for any time
+	watchdog *time.Timer   // cuts the connection when that is over
+	working  func() bool   // reports whether the server is busy with a statement of this connection
 }
 
 // connect opens a connection and sets what its sessions need.
 func (db database) connect(ctx context.Context, settings string) (*conn, error) {
+	return db.connectFor(ctx, settings, 0)
+}
+
+// connectFor is connect with a bound on how long the server may take to answer. Without one, a connection whose other end has gone
+// without a word, as with a machine that lost its power, is waited for until the system gives it up, which takes minutes.
+func (db database) connectFor(ctx context.Context, settings string, patience time.Duration) (*conn, error) {
 	given, err := stdlib.GetConnector(*db.config).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	raw := given.(*stdlib.Conn)
-	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background()}
+	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
+	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
+	c.watchdog.Stop()
+	c.working = func() bool { return db.isWorking(c.pg.PgConn().PID()) }
 	if err := c.exec(ctx, db.sql.text(searchPath)+";"+settings); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -49,10 +65,84 @@ func (c *conn) cut() error { return c.pg.PgConn().Conn().Close() }
 // gone reports whether the connection was lost.
 func (c *conn) gone() bool { return c.pg.IsClosed() }
 
+// within runs f, which has the server do something, and cuts the connection if the server does not answer.
+func (c *conn) within(f func() error) error {
+	if c.patience == 0 {
+		return f()
+	}
+	c.watchdog.Reset(c.patience)
+	err := f()
+	if !c.watchdog.Stop() && err != nil {
+		err = fmt.Errorf("the server has not answered for %s: %w", c.patience, err)
+	}
+	return err
+}
+
+// supervise runs f, which has the server do something that may take any time, and cuts the connection when the server is found not
+// to be busy with it.
+func (c *conn) supervise(f func() error) error {
+	if c.patience == 0 {
+		return f()
+	}
+	over := make(chan struct{})
+	defer close(over)
+	defer time.AfterFunc(c.patience, func() { c.look(over) }).Stop()
+	return f()
+}
+
+func (c *conn) look(over chan struct{}) {
+	again := time.NewTicker(c.patience)
+	defer again.Stop()
+	for {
+		working := c.working()
+		select {
+		case <-over:
+			return
+		default:
+		}
+		if !working {
+			_ = c.cut()
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// isWorking reports whether a process of the server runs a statement; false if the server cannot be asked.
+func (db database) isWorking(pid uint32) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), db.set.attention)
+	defer cancel()
+	c, err := db.connectFor(ctx, "", db.set.attention)
+	if err != nil {
+		return false
+	}
+	_, working, err := c.number("SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND state = 'active'", int32(pid))
+	return errors.Join(err, c.close()) == nil && working
+}
+
+// patiently lets the server take its time until the function that is returned is called.
+func (c *conn) patiently() (end func()) {
+	before := c.patience
+	c.patience = 0
+	return func() { c.patience = before }
+}
+
 // exec runs statements that are not worth preparing.
 func (c *conn) exec(ctx context.Context, query string) error {
-	_, err := c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
+	_, err := c.simple(ctx, query)
 	return err
+}
+
+func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
+	err = c.within(func() error {
+		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
+		return err
+	})
+	return results, err
 }
 
 // transaction runs f between BEGIN and COMMIT.
@@ -90,14 +180,17 @@ func each(all [][]any, f func(*tables.Row) error) error {
 	return nil
 }
 
-func (c *conn) rows(query string, args []any) ([][]any, error) {
+func (c *conn) rows(query string, args []any) (all [][]any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rows, err := c.pg.Query(c.ctx, c.sql.text(query), args...)
-	if err != nil {
-		return nil, err
-	}
-	return collect(rows)
+	err = c.within(func() error {
+		rows, err := c.pg.Query(c.ctx, c.sql.text(query), args...)
+		if err == nil {
+			all, err = collect(rows)
+		}
+		return err
+	})
+	return all, err
 }
 
 func collect(rows pgx.Rows) ([][]any, error) {
@@ -115,11 +208,15 @@ func (c *conn) number(query string, args ...any) (n int64, found bool, err error
 }
 
 // run executes a statement that returns no rows, and returns how many it changed.
-func (c *conn) run(query string, args ...any) (int64, error) {
+func (c *conn) run(query string, args ...any) (n int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tag, err := c.pg.Exec(c.ctx, c.sql.text(query), args...)
-	return tag.RowsAffected(), err
+	err = c.within(func() error {
+		tag, err := c.pg.Exec(c.ctx, c.sql.text(query), args...)
+		n = tag.RowsAffected()
+		return err
+	})
+	return n, err
 }
 
 // Document implements [tables.Source].

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/storetest"
@@ -75,7 +76,7 @@ func effects(t *testing.T, w *storetest.World) (n int) {
 // without being acknowledged, and nothing twice.
 func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 	t.Parallel()
-	p, dsn := newProxy(t, pgtest.Database(t))
+	p, dsn := pgproxy.New(t, pgtest.Database(t))
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) {
@@ -91,11 +92,11 @@ func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 		}
 		for range 3 {
 			require.NoError(t, step(w, id, sql)) // prepares the statements of a new connection
-			p.breakNext("reply", from)
+			p.Break(pgproxy.Reply, from)
 			require.NoError(t, step(w, id, sql), "it happened")
 			w.Check()
 			require.NoError(t, step(w, id, sql))
-			p.breakNext("request", from)
+			p.Break(pgproxy.Request, from)
 			require.ErrorIs(t, step(w, id, sql), store.ErrUnavailable, "it did not happen")
 			w.Check()
 			if sql {
@@ -135,16 +136,16 @@ func TestConnectionsThatTheServerEnds(t *testing.T) {
 func TestAnEngineWhosePlaceWasTakenStops(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.Database(t)
-	p, dsn := newProxy(t, direct)
+	p, dsn := pgproxy.New(t, direct)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
-	p.close(true) // as a network that fails
+	p.Close() // as a network that fails
 	next := storetest.NewWorld(t, postgres.Open(direct), 2)
 	next.Resume()
 	next.Update(func(b *storetest.Batch) { b.Start(`2`) })
 	require.ErrorIs(t, step(w, id, false), store.ErrUnavailable)
-	p.close(false)
+	p.Open()
 	require.Eventually(t, func() bool { return errors.Is(step(w, id, false), store.ErrLost) }, 10*time.Second, 10*time.Millisecond)
 	next.Update(func(b *storetest.Batch) { b.Start(`3`) })
 	next.Check()

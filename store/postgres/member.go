@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -22,6 +23,9 @@ const absent = "p.state = 'live' AND pg_try_advisory_xact_lock(hashtextextended(
 func (s *Store) join(ctx context.Context, c *conn) error {
 	return c.transaction(ctx, func() error {
 		// Two that join at once do so one after the other, so that the second sees the row of the first.
+		if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil {
+			return err
+		}
 		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
 			return err
 		}
@@ -58,6 +62,7 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 
 // bury removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
 func (s *Store) bury(ctx context.Context, c *conn, gone string) error {
+	defer c.patiently()()
 	if err := c.exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 		return err
 	}
@@ -88,6 +93,25 @@ func (s *Store) leave(ctx context.Context) error {
 	})
 }
 
+// resolve rejoins to find out what became of a commit. A server that is restarted is waited for.
+func (s *Store) resolve() error {
+	ctx, cancel := context.WithTimeout(s.ending, s.db.set.resolve)
+	defer cancel()
+	again := time.NewTicker(reconnect)
+	defer again.Stop()
+	for {
+		err := s.rejoin(ctx)
+		if err == nil || !errors.Is(s.db.explain(err), store.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
 // engine begins.
 func (s *Store) rejoin(ctx context.Context) error {
@@ -95,7 +119,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 		_ = s.w.cut() // it is gone already
 		s.w = nil
 	}
-	w, err := s.db.connect(ctx, writerSettings)
+	w, err := s.db.connectFor(ctx, writerSettings, s.db.set.patience)
 	if err != nil {
 		return err
 	}
@@ -105,8 +129,11 @@ func (s *Store) rejoin(ctx context.Context) error {
 			live, err = s.nextEpoch(w)
 		}
 	}
+	if err == nil && live && s.doubt && s.shared {
+		live, err = false, s.giveUp(w)
+	}
 	if err == nil {
-		s.w = w
+		s.w, s.doubt = w, false
 		if !live {
 			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
 				err = nil // nothing was under way, and it has joined anew
@@ -115,6 +142,13 @@ func (s *Store) rejoin(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(err, w.close())
+}
+
+// giveUp declares this engine dead. A commit that nothing is known of may have left jobs with it that it does not know of: they are free
+// when it joins anew.
+func (s *Store) giveUp(w *conn) error {
+	_, err := w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
+	return err
 }
 
 // nextEpoch begins the next epoch of this engine, and reports whether it is alive.
@@ -132,7 +166,7 @@ func (s *Store) fencedOut(err error) error {
 	if !s.shared {
 		return s.db.taken(errors.Join(errNoSign, err))
 	}
-	s.log.Warn("this engine was declared dead, since it gave no sign of life; it joins anew", "database", s.db.name, "engine", s.self)
+	s.log.Warn("this engine was declared dead; it joins anew", "database", s.db.name, "engine", s.self)
 	if err := s.join(context.Background(), s.w); err != nil {
 		return s.db.at("%w: %w, and it could not join anew: %w", store.ErrUnavailable, store.ErrFenced, err)
 	}

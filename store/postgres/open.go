@@ -28,6 +28,9 @@ type settings struct {
 	schema    string
 	noMigrate bool
 	alone     bool
+	patience  time.Duration // how long the server may take to answer a statement of the writer
+	attention time.Duration // the same for signs of life and notifications
+	resolve   time.Duration // how long the outcome of a commit is asked for whose connection was lost
 }
 
 // Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
@@ -70,7 +73,7 @@ type opener struct {
 //
 // With Options.ReadOnly the database is read beside an engine that has it open.
 func Open(dsn string, opts ...Option) store.Opener {
-	set := settings{schema: DefaultSchema}
+	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve}
 	for _, o := range opts {
 		o(&set)
 	}
@@ -104,6 +107,17 @@ func (o opener) database() (database, error) {
 	return db, nil
 }
 
+const (
+	// patience is longer than the server's own bound on a statement, see writerSettings: after it, the connection leads nowhere.
+	patience = 45 * time.Second
+
+	// attention is shorter, since an engine that gives no sign of life is declared dead. None of those statements takes long.
+	attention = 15 * time.Second
+
+	// resolve is longer than the restart of a server that has little to recover.
+	resolve = 30 * time.Second
+)
+
 // connectTimeout bounds an attempt to connect, unless the connection string does.
 const connectTimeout = 10 * time.Second
 
@@ -115,6 +129,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	}
 	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone}
 	s.hints = newHints(s)
+	s.ending, s.end = context.WithCancel(context.Background())
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -174,7 +189,7 @@ func (db database) older(pending []sqlkit.Migration) error {
 
 // openWriter makes the schema, takes the place of the one engine, and finds where the journal ends.
 func (s *Store) openWriter(ctx context.Context) error {
-	w, err := s.db.connect(ctx, writerSettings)
+	w, err := s.db.connectFor(ctx, writerSettings, s.db.set.patience)
 	if err != nil {
 		return err
 	}

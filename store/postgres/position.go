@@ -26,11 +26,11 @@ func (tx *transaction) position() error {
 	if !tx.begun {
 		query = "BEGIN; " + query
 	}
-	results, err := tx.w.pg.PgConn().Exec(context.Background(), query).ReadAll()
+	results, err := tx.w.simple(context.Background(), query)
 	if err != nil && tx.w.gone() && !tx.begun && !tx.gave { // it was lost while nothing was under way
 		if err = tx.s.rejoin(context.Background()); err == nil {
 			tx.w = tx.s.w
-			results, err = tx.w.pg.PgConn().Exec(context.Background(), query).ReadAll()
+			results, err = tx.w.simple(context.Background(), query)
 		}
 	}
 	tx.w.mu.Lock()

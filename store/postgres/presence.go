@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
@@ -30,6 +32,9 @@ const (
 	// tryLock is how long an engine that opens waits for the lock of one that has just ended.
 	tryLock = 300 * time.Millisecond
 
+	// quietFor is after how many times its patience without a notification it looks whether the server is there.
+	quietFor = 4
+
 	// reconnect is how long it waits between two attempts to connect.
 	reconnect = 250 * time.Millisecond
 )
@@ -49,7 +54,7 @@ func (s *Store) attend(ctx context.Context) (*presence, error) {
 }
 
 func (p *presence) connect(ctx context.Context) (*conn, error) {
-	c, err := p.s.db.connect(ctx, "LISTEN "+channel)
+	c, err := p.s.db.connectFor(ctx, "LISTEN "+channel, p.s.db.set.attention)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +122,9 @@ func owner(c *conn) string {
 func (p *presence) listen(ctx context.Context) {
 	defer close(p.done)
 	for {
-		n, err := p.c.pg.WaitForNotification(ctx)
+		n, err := p.next(ctx)
 		switch {
+		case err == nil && n == nil:
 		case err == nil && n.Payload != "":
 			p.s.hints.take(n.Payload)
 		case err == nil:
@@ -133,6 +139,17 @@ func (p *presence) listen(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// next waits for a notification. If none comes for a while, it has the server say that the connection is there: then it returns none.
+func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
+	quiet, cancel := context.WithTimeout(ctx, quietFor*p.c.patience)
+	defer cancel()
+	n, err := p.c.pg.WaitForNotification(quiet)
+	if err == nil || quiet.Err() == nil || ctx.Err() != nil || p.c.gone() {
+		return n, err
+	}
+	return nil, p.c.exec(ctx, "SELECT 1")
 }
 
 // again connects anew, and reports whether the lock is this engine's.

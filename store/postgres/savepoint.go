@@ -22,6 +22,9 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 		if done && err == nil {
 			err = tx.spoiledBy(level)
 		}
+		if done && err == nil {
+			err = tx.checkDeferred(level)
+		}
 		keep := done && err == nil
 		if !keep {
 			tx.seq, tx.replies, tx.settings, tx.buf = seq, tx.replies[:replies], tx.settings[:settings], tx.buf[:buf]
@@ -53,6 +56,22 @@ func (tx *transaction) spoiledBy(level int) error {
 		return nil
 	}
 	return fmt.Errorf("an SQL statement failed, and on PostgreSQL that undoes all that the command did: %w", tx.spoiled)
+}
+
+// checkDeferred has the server check what constraints and triggers of the user's leave for the commit, for which all that share the
+// transaction would fail. The check itself is undone, so that they are as deferred as before. If all is well, the savepoint is released.
+func (tx *transaction) checkDeferred(level int) error {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	if level > 0 || tx.saved == 0 || tx.broken != nil {
+		return nil
+	}
+	err := tx.w.exec(context.Background(), "SAVEPOINT tasq_check; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK TO SAVEPOINT tasq_check; "+
+		"RELEASE SAVEPOINT tasq_check; RELEASE SAVEPOINT tasq")
+	if err == nil {
+		tx.saved--
+	}
+	return tx.Met(err)
 }
 
 // leave ends a savepoint function, and keeps or undoes what it did to the database.
@@ -119,7 +138,7 @@ func (tx *transaction) Do(statement string, f func() error) error {
 	if err := tx.beginLocked(); err != nil {
 		return tx.failLocked(err)
 	}
-	return tx.Met(f())
+	return tx.Met(tx.w.supervise(f))
 }
 
 // beginLocked begins the server's transaction, and the savepoints that the running Savepoint calls stand for: without the

@@ -137,6 +137,25 @@ func (tx *transaction) checkExpected() error {
 	return tx.staleError(stale, nil)
 }
 
+// notLocked lists the root cases that another transaction has locked.
+const notLocked = "WITH l AS MATERIALIZED (SELECT c.root FROM " + given + " JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
+	"FOR NO KEY UPDATE OF c SKIP LOCKED) SELECT e.root FROM " + given + " WHERE e.root NOT IN (SELECT root FROM l)"
+
+// lockedOut is the error of a commit that waited too long for a root case that another transaction has locked, as that of a function with
+// slow SQL. The requests on that case are to be done apart, where they wait alone, and the others again.
+func (tx *transaction) lockedOut(err error) error {
+	tx.rollback()
+	roots, last, _ := tx.known()
+	var locked []workitem.CaseID
+	if failed := tx.w.each(notLocked, []any{roots, last}, func(r *tables.Row) error {
+		locked = append(locked, tables.ID[workitem.CaseID](r))
+		return r.Err
+	}); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return tx.staleError(locked, tx.s.db.explain(err))
+}
+
 func (tx *transaction) staleError(roots []workitem.CaseID, err error) error {
 	return tx.s.db.at("%w", &store.StaleError{Roots: roots, Err: err})
 }

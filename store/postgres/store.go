@@ -29,6 +29,9 @@ type Store struct {
 	readOnly bool
 	shared   bool // several engines may have the database open
 
+	ending context.Context // is over when the store begins to close
+	end    context.CancelFunc
+
 	mu       sync.Mutex // guards the writer and all below
 	w        *conn      // nil for a reader, and while there is no connection
 	presence *presence  // nil for a reader
@@ -37,6 +40,7 @@ type Store struct {
 	pid      uint32     // of the server's process for the writer
 	base     int64      // of positions; see position.go
 	deltas   int        // commits since the counts were folded
+	doubt    bool       // of a commit it could not be found out whether it happened
 	closed   bool
 	lost     error // why the database is not this store's any more
 
@@ -198,6 +202,7 @@ func (s *Store) Idle(context.Context) error {
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
+	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -213,6 +218,7 @@ func (s *Store) Close() error {
 
 // Kill implements [store.Killer].
 func (s *Store) Kill() error {
+	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

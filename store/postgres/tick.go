@@ -40,7 +40,7 @@ func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) er
 		return errClosed
 	}
 	if s.side.c == nil || s.side.c.gone() {
-		c, err := s.db.connect(ctx, writerSettings)
+		c, err := s.db.connectFor(ctx, writerSettings, s.db.set.attention)
 		if err != nil {
 			return s.db.explain(err)
 		}

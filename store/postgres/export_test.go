@@ -1,0 +1,9 @@
+package postgres
+
+import "time"
+
+// Patience says how long the server may take to answer, and how long the outcome of a commit is asked for, instead of the bounds that
+// are right for users.
+func Patience(answer, outcome time.Duration) Option {
+	return func(s *settings) { s.patience, s.attention, s.resolve = answer, answer, outcome }
+}

@@ -1,0 +1,148 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Many programs that open an empty database at once make its tables once, and all of them are there.
+func TestManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
+	const n = 64
+	dsn := pgtest.Database(t)
+	stores, errs := make([]store.Store, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			stores[i], errs[i] = sharedOpener{postgres.Open(dsn)}.Open(context.Background(), store.Options{})
+		})
+	}
+	all.Wait()
+	for i := range n {
+		require.NoError(t, errs[i])
+	}
+	require.Equal(t, int64(n), number(t, dsn, "SELECT count(*) FROM tasq.processes WHERE state = 'live'"))
+	require.Equal(t, number(t, dsn, "SELECT count(DISTINCT version) FROM tasq.schema_migrations"), number(t, dsn, "SELECT count(*) FROM tasq.schema_migrations"))
+	for i := range n {
+		require.NoError(t, stores[i].Close())
+	}
+	require.Zero(t, number(t, dsn, "SELECT count(*) FROM tasq.processes"))
+}
+
+// execute runs a statement on a connection of its own.
+func execute(t *testing.T, dsn, statement string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), statement)
+	require.NoError(t, err)
+}
+
+// A role that may only read and write rows opens tables that are there. On a database without them the error says which right it lacks.
+func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	role := "tasq_role" + u.Path[len("/tasq_test"):]
+	execute(t, dsn, "CREATE ROLE "+role)
+	t.Cleanup(func() {
+		c, err := pgx.Connect(context.Background(), dsn)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		_, err = c.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
+		require.NoError(t, err)
+	})
+	u.RawQuery += "&role=" + role
+	limited := sharedOpener{postgres.Open(u.String())}
+
+	_, err = limited.Open(t.Context(), store.Options{})
+	require.ErrorIs(t, err, store.ErrReadOnly)
+	require.ErrorContains(t, err, "open it once with a role that may make tables")
+	_, err = sharedOpener{postgres.Open(u.String(), postgres.NoMigrate())}.Open(t.Context(), store.Options{})
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	s, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	execute(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO "+role)
+	w := storetest.NewWorld(t, limited, 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
+	require.NoError(t, step(w, id, false))
+	w.Check()
+	w.Reopen()
+	w.Check()
+}
+
+// What a deferred constraint refuses is the fault of the command that did it: the others of the transaction happen.
+func TestADeferredConstraintFailsItsOwnCommand(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, postgres.Open(pgtest.Database(t)), 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) {
+		id = b.Start(`1`)
+		_, err := b.Tx.DB().ExecContext(t.Context(), "CREATE TABLE parent (id int PRIMARY KEY); "+
+			"CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
+		require.NoError(t, err)
+	})
+	insert := func(b *storetest.Batch, child, parent int) error {
+		return b.Tx.Savepoint(t.Context(), func() error {
+			_, err := b.Tx.DB().ExecContext(t.Context(), fmt.Sprintf("INSERT INTO child VALUES (%d, %d)", child, parent))
+			if err == nil && parent < 3 {
+				_, err = b.Tx.DB().ExecContext(t.Context(), fmt.Sprintf("INSERT INTO parent VALUES (%d)", parent))
+			}
+			return err
+		})
+	}
+	w.Update(func(b *storetest.Batch) {
+		require.NoError(t, insert(b, 1, 1), "the parent comes later, as the constraint lets it")
+		require.ErrorContains(t, insert(b, 3, 3), "foreign key")
+		require.NoError(t, insert(b, 2, 2), "the constraint is as deferred as before")
+		b.Send(id, id, `1`, nil)
+	})
+	w.View(func(ctx context.Context, r store.Reader) {
+		n := 0
+		require.NoError(t, r.DB().QueryRowContext(ctx, "SELECT count(*) FROM child").Scan(&n))
+		require.Equal(t, 2, n)
+	})
+	w.Check()
+}
+
+// A root case that another transaction has locked for long is named, so that the commands on other cases can go on without it.
+func TestALockedCaseIsNamed(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	var id, other workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id, other = b.Start(`1`), b.Start(`2`) })
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "BEGIN")
+	require.NoError(t, err)
+	_, err = c.Exec(t.Context(), "SELECT FROM tasq.cases WHERE root = $1 FOR UPDATE", [16]byte(id))
+	require.NoError(t, err)
+	var stale *store.StaleError
+	require.ErrorAs(t, w.TryUpdate(func(b *storetest.Batch) error {
+		b.Send(other, other, `1`, nil)
+		b.Send(id, id, `1`, nil)
+		return nil
+	}), &stale)
+	require.Equal(t, []workitem.CaseID{id}, stale.Roots)
+	require.NoError(t, step(w, other, false))
+	w.Check()
+}
