@@ -32,7 +32,12 @@ type fleetOf struct {
 // newFleet makes an empty database, which is checked when all engines are closed.
 func newFleet(t *testing.T) fleetOf {
 	t.Parallel()
-	f := fleetOf{t, pgtest.Database(t)}
+	return fleetOn(t, pgtest.Database(t))
+}
+
+// fleetOn is newFleet for an empty database that is there.
+func fleetOn(t *testing.T, dsn string) fleetOf {
+	f := fleetOf{t, dsn}
 	t.Cleanup(func() {
 		s, err := postgres.Open(f.dsn).Open(context.Background(), store.Options{ReadOnly: true})
 		require.NoError(t, err)

@@ -75,6 +75,21 @@ func Database(t T) string {
 // call, and ends with the process. The error wraps [ErrNone] if there is none to start.
 func Server() (string, error) { return server() }
 
+// Cluster is a server of a test's own. Get one from [Restartable].
+type Cluster struct {
+	DSN             string // names a database of it, as a role that may do everything
+	fast, immediate func() error
+}
+
+// Restart ends the server as with "pg_ctl restart -m fast", or as a crash does if it is to be immediate, and waits until it takes connections
+// again.
+func (c *Cluster) Restart(immediate bool) error {
+	if immediate {
+		return c.immediate()
+	}
+	return c.fast()
+}
+
 func required() bool { return os.Getenv("CI") == "true" || os.Getenv(EnvRequire) != "" }
 
 // server returns the connection string of the server of this process, which it starts once.

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,17 +28,29 @@ import (
 //
 // Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
 // does not say so fails here. What a test has written need not survive a power failure.
+//
+// The fourth argument "again" has a server that ended started again.
 const keeper = `
 trap "" PIPE
 exec 3<&0
 "$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale-provider=icu --icu-locale=en-US --locale=C >"$2/log" 2>&1 ||
 	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale=C >"$2/log" 2>&1 </dev/null
-"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
-	-c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
-server=$!
-{ cat <&3 >/dev/null; kill -QUIT $server; } 2>/dev/null &
-watch=$!
-wait $server
+watch=
+while :; do
+	"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+		-c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
+	server=$!
+	echo $server >"$2/pid.new"
+	mv "$2/pid.new" "$2/pid"
+	if [ -z "$watch" ]; then
+		{ cat <&3 >/dev/null; : >"$2/over"; kill -QUIT $(cat "$2/pid"); } 2>/dev/null &
+		watch=$!
+	fi
+	if [ -e "$2/over" ]; then kill -QUIT $server; fi
+	wait $server
+	if [ "$4" != again ] || [ -e "$2/over" ]; then break; fi
+	sleep 0.1
+done
 kill $watch
 tail -n 20 "$2/log" >&2
 rm -rf "$2"
@@ -46,45 +61,123 @@ const attempts = 5
 
 // start starts a server of the programs in a folder, and returns its connection string.
 func start(bin string) (dsn string, err error) {
-	for range attempts {
-		if dsn, err = tryStart(bin); err == nil {
-			return dsn, nil
-		}
-	}
-	return "", fmt.Errorf("start PostgreSQL of %s: %w", bin, err)
-}
-
-func tryStart(bin string) (string, error) {
-	dir, err := os.MkdirTemp("", "tasq-postgres-*")
+	c, err := startCluster(bin, "once")
 	if err != nil {
 		return "", err
 	}
+	return c.dsn, nil
+}
+
+// cluster is a server that was started.
+type cluster struct {
+	dsn, dir string
+	in       io.Closer // ends it
+	ended    <-chan error
+}
+
+// startCluster starts a server, "once", or "again" whenever it has ended.
+func startCluster(bin, often string) (c *cluster, err error) {
+	for range attempts {
+		if c, err = tryStart(bin, often); err == nil {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("start PostgreSQL of %s: %w", bin, err)
+}
+
+func tryStart(bin, often string) (*cluster, error) {
+	dir, err := os.MkdirTemp("", "tasq-postgres-*")
+	if err != nil {
+		return nil, err
+	}
 	credential, err := another(dir)
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	port, err := freePort()
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	var said bytes.Buffer
-	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port))
+	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port), often)
 	cmd.Dir, cmd.Stderr, cmd.WaitDelay = dir, &said, time.Second
 	// An interrupt at the terminal is for the test process; the end of that is what ends the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
-	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as this process runs
-		return "", errors.Join(err, os.RemoveAll(dir))
+	in, err := cmd.StdinPipe() // stays open as long as this process runs
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := cmd.Start(); err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	dsn := fmt.Sprintf("postgres://tasq@127.0.0.1:%d/postgres?sslmode=disable", port)
 	if err := await(dsn, ended); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, said.Bytes())
+		return nil, fmt.Errorf("%w\n%s", err, said.Bytes())
 	}
-	return dsn, nil
+	return &cluster{dsn: dsn, dir: dir, in: in, ended: ended}, nil
+}
+
+// restart ends the server with a signal, and waits until it is there again.
+func (c *cluster) restart(signal syscall.Signal) error {
+	before, err := c.pid()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(before, signal); err != nil {
+		return err
+	}
+	for pid := before; pid == before; { // an old server may still answer
+		if pid, err = c.pid(); err != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return await(c.dsn, c.ended)
+}
+
+func (c *cluster) pid() (int, error) {
+	text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// end ends the server, and removes its folder.
+func (c *cluster) end() error {
+	err := c.in.Close()
+	<-c.ended
+	return err
+}
+
+// Restartable starts a server of the test's own, which can be restarted and ends with the test. The test is skipped if there are no
+// programs to start, or if the environment names a server.
+func Restartable(t T) *Cluster {
+	t.Helper()
+	if os.Getenv(EnvServer) != "" {
+		t.Skip(EnvServer + " names a server that is not this test's to restart")
+	}
+	bin, err := programs()
+	if errors.Is(err, ErrNone) && !required() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := startCluster(bin, "again")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.end(); err != nil {
+			t.Errorf("end the server: %v", err)
+		}
+	})
+	return &Cluster{
+		DSN: c.dsn, fast: func() error { return c.restart(syscall.SIGINT) }, immediate: func() error { return c.restart(syscall.SIGQUIT) },
+	}
 }
 
 // await waits until the server takes connections.

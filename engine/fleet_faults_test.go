@@ -1,0 +1,212 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// booked is a workflow whose function has two effects in a table of the user's, in steps of their own.
+func booked(t *testing.T) engine.Workflow {
+	w, _ := function(t, "transfer", func(ctx context.Context, n int) (int, error) {
+		for _, name := range []string{"debit", "credit"} {
+			if _, err := step.Tx(ctx, name, func(ctx context.Context, db domain.DB) (int, error) {
+				_, err := db.ExecContext(ctx, "INSERT INTO effects (n, effect) VALUES ($1, $2)", n, name)
+				return n, err
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	return w
+}
+
+// bookings are commands given to engines while something fails. Each caller that is refused asks again with the same key.
+type bookings struct {
+	t       *testing.T
+	engines []*engine.Engine
+	next    int
+	all     sync.WaitGroup
+	mu      sync.Mutex
+	ids     map[int]workitem.CaseID
+}
+
+func (f fleetOf) bookings(engines ...*engine.Engine) *bookings {
+	f.sql("CREATE TABLE effects (n int, effect text)")
+	return &bookings{t: f.t, engines: engines, ids: make(map[int]workitem.CaseID)}
+}
+
+// book starts cases, each by a caller of its own.
+func (b *bookings) book(n int) {
+	for range n {
+		n := b.next
+		b.next++
+		b.all.Go(func() {
+			again := time.NewTicker(50 * time.Millisecond)
+			defer again.Stop()
+			for try := 0; ; try++ {
+				e := b.engines[(n+try)%len(b.engines)]
+				r, err := e.Do(b.t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n)), workflow.Key(fmt.Sprintf("booking %d", n))))
+				if err == nil {
+					b.mu.Lock()
+					b.ids[n] = r.Case
+					b.mu.Unlock()
+					return
+				}
+				select {
+				case <-again.C:
+				case <-b.t.Context().Done():
+					return
+				}
+			}
+		})
+	}
+}
+
+// check demands that all was done once, as seen by each engine: none was restarted.
+func (b *bookings) check(f fleetOf) {
+	b.t.Helper()
+	b.all.Wait()
+	require.Len(b.t, b.ids, b.next)
+	for n, id := range b.ids {
+		require.Equal(b.t, fmt.Sprintf("completed: %d", n), b.ends(b.engines[n%len(b.engines)], id), "case %s", id)
+	}
+	require.Equal(b.t, b.next, f.sql("SELECT count(*) FROM tasq.cases"), "cases")
+	require.Equal(b.t, 2*b.next, f.sql("SELECT count(*) FROM effects"), "effects")
+	require.Equal(b.t, 2*b.next, f.sql("SELECT count(*) FROM (SELECT DISTINCT n, effect FROM effects) e"), "different effects")
+}
+
+// ends is like the function of that name, for an engine whose connections may just have been lost.
+func (b *bookings) ends(e *engine.Engine, id workitem.CaseID) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		c, err := e.Wait(ctx, id)
+		if err == nil {
+			return c.State.String() + ": " + string(c.Output)
+		}
+		require.ErrorIs(b.t, err, store.ErrUnavailable)
+	}
+}
+
+// The server is restarted under load, as by an administrator and as by a crash. The engines go on by themselves.
+func TestTheServerIsRestarted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("restarts servers under load, which takes seconds; run without -short")
+	}
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Restartable(t)
+			f := fleetOn(t, server.DSN)
+			var engines []*engine.Engine
+			for range n {
+				engines = append(engines, f.open(engine.Config{Workers: 4}, booked(t)))
+			}
+			b := f.bookings(engines...)
+			for _, immediate := range []bool{false, true} {
+				b.book(40)
+				require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next/4 }, time.Minute, time.Millisecond)
+				require.NoError(t, server.Restart(immediate))
+				b.book(10)
+			}
+			b.check(f)
+		})
+	}
+}
+
+// Connections break at random statements, in all ways, under load.
+func TestConnectionsThatBreakUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("breaks connections under load, which takes seconds; run without -short")
+	}
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			f := newFleet(t)
+			var engines []*engine.Engine
+			var proxies []*pgproxy.Proxy
+			for i := range n {
+				p, dsn := pgproxy.New(t, f.dsn)
+				proxies = append(proxies, p)
+				engines = append(engines, fleetOf{t, dsn}.open(engine.Config{Workers: 4}, booked(t)))
+				p.Decide(randomFaults(uint64(i)))
+			}
+			b := f.bookings(engines...)
+			for range 5 {
+				b.book(20)
+				require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next }, time.Minute, 10*time.Millisecond)
+				for _, p := range proxies {
+					p.Deliver()
+				}
+			}
+			met := 0
+			for _, p := range proxies {
+				p.Decide(nil)
+				p.Deliver()
+				met += p.Met()
+			}
+			b.check(f)
+			t.Logf("%d faults survived", met)
+			require.Positive(t, met)
+		})
+	}
+}
+
+// randomFaults has one statement in forty of those that write break its connection.
+func randomFaults(seed uint64) func(string) pgproxy.Fault {
+	r := rand.New(rand.NewPCG(seed, 1))
+	faults := []pgproxy.Fault{pgproxy.Request, pgproxy.Reply, pgproxy.Late, pgproxy.Delay}
+	return func(statement string) pgproxy.Fault {
+		for _, text := range []string{"INSERT", "UPDATE", "COMMIT", "SAVEPOINT", "pg_current_xact_id"} {
+			if strings.Contains(statement, text) && r.IntN(40) == 0 {
+				return faults[r.IntN(len(faults))]
+			}
+		}
+		return ""
+	}
+}
+
+// A caller is told the truth: a command whose connection was lost has happened if it succeeded, and has not if it failed.
+func TestALostReplyIsNoLie(t *testing.T) {
+	f := newFleet(t)
+	p, dsn := pgproxy.New(t, f.dsn)
+	e := fleetOf{t, dsn}.open(engine.Config{Workers: 2}, booked(t))
+	f.sql("CREATE TABLE effects (n int, effect text)")
+	var done []workitem.CaseID
+	failed := 0
+	for n := range 30 {
+		p.Break([]pgproxy.Fault{pgproxy.Reply, pgproxy.Request}[n%2], "start transfer")
+		r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
+		if err == nil {
+			done = append(done, r.Case)
+			continue
+		}
+		require.True(t, errors.Is(err, store.ErrUnavailable), "%v", err)
+		failed++
+	}
+	require.Positive(t, failed)
+	require.NotEmpty(t, done)
+	for _, id := range done {
+		require.Contains(t, (&bookings{t: t}).ends(e, id), "completed")
+	}
+	require.Equal(t, len(done), f.sql("SELECT count(*) FROM tasq.cases"))
+	require.Equal(t, 2*len(done), f.sql("SELECT count(*) FROM effects"))
+}

@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// ahead is a clock that differs from the system's.
+type ahead struct {
+	retry.Clock
+	by time.Duration
+}
+
+func (c ahead) Now() time.Time { return c.Clock.Now().Add(c.by) }
+
+// The clocks of two engines are five minutes apart. Both do their work, and what is created in a case later has a higher id, whichever
+// engine creates it: events are taken in the order in which they were sent.
+func TestClocksThatDiffer(t *testing.T) {
+	f := newFleet(t)
+	ordered, _ := function(t, "ordered", func(ctx context.Context, _ int) (int, error) {
+		if _, err := step.Await[int](ctx, "go"); err != nil {
+			return 0, err
+		}
+		first, err := step.Await[int](ctx, "number")
+		if err != nil {
+			return 0, err
+		}
+		second, err := step.Await[int](ctx, "number", step.Named("second"))
+		return 10*first + second, err
+	})
+	a := f.open(engine.Config{Clock: ahead{retry.SystemClock, 5 * time.Minute}}, ordered)
+	b := f.open(engine.Config{}, ordered)
+	for _, engines := range [][3]*engine.Engine{{a, a, b}, {a, b, a}, {b, a, b}, {b, b, a}} {
+		id := startOn(t, engines[0], "ordered", `0`)
+		for n := range 2 {
+			_, err := engines[1+n].Do(t.Context(), workflow.Send(id, "number", n+1))
+			require.NoError(t, err)
+		}
+		_, err := engines[0].Do(t.Context(), workflow.Send(id, "go", 0))
+		require.NoError(t, err)
+		require.Equal(t, "completed: 12", ends(t, engines[0], id))
+	}
+}
+
+// A snapshot that another program holds keeps rows from being vacuumed, and holds no command up.
+func TestASnapshotThatIsHeld(t *testing.T) {
+	f := newFleet(t)
+	w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	e := f.open(engine.Config{}, w)
+	c, err := pgx.Connect(t.Context(), f.dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	require.NoError(t, err)
+	var before, after int
+	require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM tasq.cases").Scan(&before))
+	for n := range 20 {
+		require.Equal(t, fmt.Sprintf("completed: %d", 2*n), ends(t, e, startOn(t, e, "double", fmt.Sprint(n))))
+	}
+	require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM tasq.cases").Scan(&after))
+	require.Equal(t, before, after, "the snapshot is what it was")
+	require.Equal(t, before+20, f.sql("SELECT count(*) FROM tasq.cases"))
+}
+
+// Only the command fails whose SQL meets a deadlock, a serialization failure or a timeout, or breaks a deferred constraint; those that
+// share its transaction happen.
+func TestOnlyTheGuiltyFail(t *testing.T) {
+	f := newFleet(t)
+	w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	e := f.open(engine.Config{}, w)
+	f.sql("CREATE TABLE mine (n int PRIMARY KEY, other int REFERENCES mine DEFERRABLE INITIALLY DEFERRED)")
+	f.sql("INSERT INTO mine VALUES (1)")
+	c, err := pgx.Connect(t.Context(), f.dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "BEGIN; UPDATE mine SET other = 1 WHERE n = 1") // the lock that one of them waits for
+	require.NoError(t, err)
+	raise := func(code string) string {
+		return "DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '" + code + "'; END $$"
+	}
+	for _, sql := range []string{
+		raise("40001"), raise("40P01"), "UPDATE mine SET other = NULL WHERE n = 1", "SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(20)",
+		"INSERT INTO mine VALUES (2, 3)",
+	} {
+		var all sync.WaitGroup
+		ids, errs := make([]workitem.CaseID, 20), make([]error, 20)
+		var guilty error
+		all.Go(func() {
+			guilty = e.Update(t.Context(), func(tx *engine.Tx) error {
+				_, err := tx.DB().ExecContext(t.Context(), sql)
+				return err
+			})
+		})
+		for i := range ids {
+			all.Go(func() {
+				var r workflow.Result
+				if r, errs[i] = e.Do(t.Context(), workflow.Start("double", []byte(`1`))); errs[i] == nil {
+					ids[i] = r.Case
+				}
+			})
+		}
+		all.Wait()
+		require.Error(t, guilty, sql)
+		for i, id := range ids {
+			require.NoError(t, errs[i], sql)
+			require.Equal(t, "completed: 2", ends(t, e, id))
+		}
+	}
+	require.Equal(t, 1, f.sql("SELECT count(*) FROM mine"))
+}
