@@ -161,6 +161,20 @@ func itemSource(c *conn) (from, of string) {
 	return "work_items i CROSS JOIN cases c ON c.id = i.case_id", "c."
 }
 
+// rareItems is how many items of a workflow are found by way of its cases: they are sorted then, which costs more than to look through
+// all items in their order where many of them match.
+const rareItems = 5000
+
+// rareWorkflow reports whether the items of the filter's workflow are few, so that they are to be found by way of its cases.
+func rareWorkflow(c *conn, f store.ItemFilter) (bool, error) {
+	narrow := !f.ID.IsZero() || !f.Case.IsZero() || !f.Root.IsZero() || f.Roots != nil || f.Queue != nil
+	if f.Workflow == "" || narrow || c.overlaid {
+		return false, nil
+	}
+	n, _, err := c.number("SELECT COALESCE(sum(n), 0) FROM counts WHERE what = 'item' AND workflow = ?", f.Workflow)
+	return n <= rareItems, err
+}
+
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
 	addID(&w, "i.id = ?", f.ID)
@@ -168,6 +182,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	addID(&w, "i.case_id"+ofTree, f.Root)
 	w.addRoots("i.case_id"+ofTrees, f.Roots)
 	from, of := itemSource(c)
+	if rare, err := rareWorkflow(c, f); err != nil {
+		return nil, err
+	} else if rare {
+		from = "cases c CROSS JOIN work_items i ON i.case_id = c.id"
+	}
 	tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	w.AddText(of+"workflow = ?", f.Workflow)
 	w.AddText("i.task = ?", f.Task)

@@ -105,10 +105,10 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.db, "db", "d", "", "the `database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
-	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, or json for one object a line")
+	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, csv for the rows of a table, or json for one object a line")
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.definitions(), a.limits(),
+		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.stats(), a.definitions(), a.limits(),
 		a.processes(),
 		a.item(), a.kase(), a.incident(), a.event(), a.limit(), a.queue(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())

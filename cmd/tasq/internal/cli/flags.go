@@ -87,8 +87,8 @@ func wanted(invalid *pflag.InvalidValueError) error {
 }
 
 func (a *app) checkOutput() error {
-	if a.output != "table" && a.output != "json" {
-		return usagef("-o %q: %s", a.output, hint(a.output, []string{"table", "json"}))
+	if forms := []string{"table", "csv", "json"}; !slices.Contains(forms, a.output) {
+		return usagef("-o %q: %s", a.output, hint(a.output, forms))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 // several times.
 type table struct {
 	w     io.Writer
+	csv   *csv.Writer // nil unless rows are separated by commas
 	paint bool
 	head  []string
 	width []int
@@ -26,6 +28,9 @@ type table struct {
 func (a *app) table(head ...string) *table {
 	t := &table{w: a.Out, paint: a.paint, head: head, width: make([]int, len(head))}
 	t.measure(head)
+	if a.output == "csv" {
+		t.csv = csv.NewWriter(a.Out)
+	}
 	return t
 }
 
@@ -48,6 +53,9 @@ func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
+	if t.csv != nil {
+		return t.flushCSV()
+	}
 	t.fit()
 	var b strings.Builder
 	if !t.begun {
@@ -60,6 +68,28 @@ func (t *table) flush() error {
 	t.rows = t.rows[:0]
 	_, err := io.WriteString(t.w, b.String())
 	return err
+}
+
+// flushCSV writes every column in full. A cell that a spreadsheet would take for a formula gets an apostrophe.
+func (t *table) flushCSV() error {
+	if !t.begun {
+		t.begun = true
+		if err := t.csv.Write(t.head); err != nil {
+			return err
+		}
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				row[i] = "'" + cell
+			}
+		}
+	}
+	if err := t.csv.WriteAll(t.rows); err != nil { // it flushes
+		return err
+	}
+	t.rows = t.rows[:0]
+	return nil
 }
 
 const tableWidth = 100 // no line is longer
@@ -98,6 +128,9 @@ func (t *table) fit() {
 
 // hide leaves out the columns in which no row has anything. It is for a table of one page, before it is flushed.
 func (t *table) hide() {
+	if t.csv != nil {
+		return
+	}
 	var keep []int
 	for i := range t.head {
 		if slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {

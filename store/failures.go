@@ -1,0 +1,156 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// FailureGroup is how many work items failed for good alike: with one code, in one task of one workflow.
+type FailureGroup struct {
+	Workflow string
+	Task     string
+	Code     string
+	N        int
+	First    time.Time   // end of the one that failed first
+	Last     time.Time   // end of the one that failed last
+	Item     workitem.ID // the one that failed last
+}
+
+// FailureFilter selects failures; a zero field selects all.
+type FailureFilter struct {
+	Workflow string
+	Task     string
+	Code     string
+	Since    time.Time // of items created at or after
+	Before   time.Time // of items created before
+	Max      int       // at most so many failed items are looked at, the newest first; 0 is MaxFailures
+}
+
+// MaxFailures is how many failed items [Failures] looks at unless it is told otherwise.
+const MaxFailures = 100_000
+
+// Failures groups the work items that failed for good, those that no later attempt has replaced, by workflow, task and code: the largest group
+// first. It costs a look at each failed item of the filter. all is false if there were more than it looked at.
+func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureGroup, all bool, err error) {
+	most := f.Max
+	if most <= 0 {
+		most = MaxFailures
+	}
+	type key struct{ workflow, task, code string }
+	at := make(map[key]int)
+	seen := 0
+	items := ItemFilter{Page: Page{Desc: true, Limit: most + 1}, Workflow: f.Workflow, Task: f.Task, Code: f.Code, Since: f.Since, Before: f.Before,
+		States: []workitem.State{workitem.Failed}}
+	for it, err := range AllItems(ctx, v, items) {
+		if err != nil {
+			return nil, false, err
+		}
+		if seen++; seen > most {
+			break
+		}
+		if !it.Successor.IsZero() || it.Failure == nil {
+			continue
+		}
+		k := key{it.Workflow, it.Task, it.Failure.Code}
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, FailureGroup{Workflow: k.workflow, Task: k.task, Code: k.code, First: it.Ended, Last: it.Ended, Item: it.ID})
+		}
+		groups[i].add(it)
+	}
+	slices.SortStableFunc(groups, func(a, b FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Code, b.Code))
+	})
+	return groups, seen <= most, nil
+}
+
+func (g *FailureGroup) add(it *ItemRow) {
+	g.N++
+	if it.Ended.Before(g.First) {
+		g.First = it.Ended
+	}
+	if it.Ended.After(g.Last) {
+		g.Last, g.Item = it.Ended, it.ID
+	}
+}
+
+// MergeFailures puts groups together that are the same by some of their parts: the others become "". The largest is the first.
+func MergeFailures(groups []FailureGroup, by func(FailureGroup) FailureGroup) []FailureGroup {
+	type key struct{ workflow, task, code string }
+	at := make(map[key]int)
+	var merged []FailureGroup
+	for _, g := range groups {
+		named := by(g)
+		k := key{named.Workflow, named.Task, named.Code}
+		i, known := at[k]
+		if !known {
+			at[k] = len(merged)
+			g.Workflow, g.Task, g.Code = k.workflow, k.task, k.code
+			merged = append(merged, g)
+			continue
+		}
+		m := &merged[i]
+		m.N += g.N
+		if g.First.Before(m.First) {
+			m.First = g.First
+		}
+		if g.Last.After(m.Last) {
+			m.Last, m.Item = g.Last, g.Item
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b FailureGroup) int { return cmp.Compare(b.N, a.N) })
+	return merged
+}
+
+// QueueBacklog is what waits in a queue, for people or for workers.
+type QueueBacklog struct {
+	Queue   string // "" is the default queue
+	Items   int    // live work items
+	Started int    // of them, those that somebody has started
+	Jobs    int    // live jobs
+	Running int    // of them, those that a worker has
+	Oldest  time.Time
+}
+
+// Backlog counts the live work items and jobs of each queue, sorted by its name. It costs a look at each of them.
+func Backlog(ctx context.Context, v Viewer) ([]QueueBacklog, error) {
+	var all []QueueBacklog
+	of := func(queue string, created time.Time) *QueueBacklog {
+		i, known := slices.BinarySearchFunc(all, queue, func(b QueueBacklog, name string) int { return cmp.Compare(b.Queue, name) })
+		if !known {
+			all = slices.Insert(all, i, QueueBacklog{Queue: queue, Oldest: created})
+		}
+		if created.Before(all[i].Oldest) {
+			all[i].Oldest = created
+		}
+		return &all[i]
+	}
+	for it, err := range AllItems(ctx, v, ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}}) {
+		if err != nil {
+			return nil, err
+		}
+		b := of(it.Queue, it.Created)
+		b.Items++
+		if it.State == workitem.Started {
+			b.Started++
+		}
+	}
+	for j, err := range AllJobs(ctx, v, JobFilter{States: []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting}}) {
+		if err != nil {
+			return nil, err
+		}
+		b := of(j.Queue, j.Created)
+		b.Jobs++
+		if j.State == state.JobRunning {
+			b.Running++
+		}
+	}
+	return all, nil
+}
