@@ -76,6 +76,16 @@ func newOffice(t testing.TB, text string) *office { return newOfficeOf(t, text, 
 // newOfficeOf is newOffice with the name of who acts.
 func newOfficeOf(t testing.TB, name, text string) *office {
 	t.Helper()
+	o := &office{bulk: bulk.New(engine.Code)}
+	o.Engine = enginetest.New(t, append(workflows(t, text), o.bulk)...)
+	o.bulk.Serve(o.Engine)
+	o.act(t, name, text)
+	return o
+}
+
+// workflows are those of the office; the text is the result of a step.
+func workflows(t testing.TB, text string) []engine.Workflow {
+	t.Helper()
 	parsed, err := scenario.ParseNotation(net.Pos{}, claims)
 	require.NoError(t, err)
 	defs, problems, err := scenario.Compile(parsed, nil)
@@ -90,15 +100,11 @@ func newOfficeOf(t testing.TB, name, text string) *office {
 		}
 		return step.Await[string](ctx, "paid")
 	})
-	o := &office{bulk: bulk.New(engine.Code)}
-	flows := []engine.Workflow{order, o.bulk}
+	flows := []engine.Workflow{order}
 	for _, d := range defs {
 		flows = append(flows, d)
 	}
-	o.Engine = enginetest.New(t, flows...)
-	o.bulk.Serve(o.Engine)
-	o.act(t, name, text)
-	return o
+	return flows
 }
 
 func (o *office) act(t testing.TB, name, text string) {

@@ -83,17 +83,10 @@ func Handler(b Backend, c Config) http.Handler {
 	}
 	c.Prefix = strings.TrimRight(c.Prefix, "/")
 	site := view.New(view.Site{Backend: b, Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
-	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks()}
 	mux := http.NewServeMux()
-	pages := http.NewServeMux()
-	for pattern, h := range site.Routes() {
-		mux.Handle(pattern, h)
-		pages.Handle(pattern, h)
-	}
-	for pattern, h := range programs.Routes() {
+	for pattern, h := range routes(b, &c, site) {
 		mux.Handle(pattern, h)
 	}
-	mux.Handle("GET /live", http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve))
 	guard := &access.Guard{Access: c.Access, Hosts: c.Hosts, Log: c.Logger, Refuse: func(w http.ResponseWriter, r *http.Request, status int, text string) {
 		if strings.HasPrefix(r.URL.Path, c.Prefix+api.Base) {
 			api.Refuse(w, status, "not-allowed", text)
@@ -102,6 +95,22 @@ func Handler(b Backend, c Config) http.Handler {
 		site.Refused(w, status, text)
 	}}
 	return guard.Wrap(http.StripPrefix(c.Prefix, mux))
+}
+
+// routes are all patterns below the prefix, with their handlers.
+func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
+	all := make(map[string]http.Handler)
+	pages := http.NewServeMux()
+	for pattern, h := range site.Routes() {
+		all[pattern] = h
+		pages.Handle(pattern, h)
+	}
+	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks()}
+	for pattern, h := range programs.Routes() {
+		all[pattern] = h
+	}
+	all["GET /live"] = http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve)
+	return all
 }
 
 // pageTimeout is how long a page may take.

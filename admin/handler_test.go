@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Without Access nobody gets anything, and the answer says what to set.
@@ -167,5 +170,36 @@ func TestPagesOfErrors(t *testing.T) {
 			require.Contains(t, []string{"not-found", "bad-parameter"}, p.Code)
 			require.NotEmpty(t, p.Detail)
 		}
+	}
+}
+
+// The audit lists what has a name page by page, each entry once, the newest first, and of one user if asked.
+func TestTheAuditPageByPage(t *testing.T) {
+	o := newOffice(t, "text")
+	for i := range 60 {
+		_, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`), workflow.By([]string{"ada", "bob"}[i%2])))
+		require.NoError(t, err)
+	}
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	entry := regexp.MustCompile(`tab=history">(\d+)</a>`)
+	next := regexp.MustCompile(`rel="next" href="([^"]+)"`)
+	for query, want := range map[string]int{"": 76, "?by=ada": 30, "?by=nobody": 0} {
+		var all []int
+		for path := "/audit" + query; path != ""; {
+			page := get(h, path).Body.String()
+			for _, m := range entry.FindAllStringSubmatch(page, -1) {
+				n, err := strconv.Atoi(m[1])
+				require.NoError(t, err)
+				all = append(all, n)
+			}
+			path = ""
+			if m := next.FindStringSubmatch(page); m != nil {
+				path = strings.ReplaceAll(m[1], "&amp;", "&")
+			}
+		}
+		require.Len(t, all, want, query)
+		require.True(t, slices.IsSortedFunc(all, func(a, b int) int { return b - a }), all)
+		slices.Sort(all)
+		require.Len(t, slices.Compact(all), want, query)
 	}
 }

@@ -43,28 +43,14 @@ func Sleep(ctx context.Context, clock retry.Clock, d time.Duration) {
 	}
 }
 
-// Latest is the position of the last entry of the journal; 0 if it is empty. It takes some dozens of seeks, since the journal is
-// read forwards.
+// Latest is the position of the last entry of the journal; 0 if it is empty.
 func Latest(ctx context.Context, v store.Viewer) (last int64, err error) {
 	err = v.View(ctx, func(r store.Reader) error {
-		step, grows := int64(1), true
-		for step > 0 {
-			found, err := r.Journal(ctx, store.JournalFilter{After: last + step - 1, Limit: 1})
-			switch {
-			case err != nil:
-				return err
-			case len(found) == 0:
-				grows = false
-			default:
-				last = found[0].Seq
-			}
-			if grows {
-				step *= 2
-			} else {
-				step /= 2
-			}
+		found, err := r.Journal(ctx, store.JournalFilter{Desc: true, Limit: 1})
+		if len(found) > 0 {
+			last = found[0].Seq
 		}
-		return nil
+		return err
 	})
 	return last, err
 }

@@ -14,7 +14,6 @@ type Table struct {
 	ID    string
 	Title string
 	Head  []string
-	Tight bool // the last column is as narrow as the others
 	Rows  []Row
 	Empty *Empty
 	Pager *Pager

@@ -198,14 +198,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 		return nil, err
 	}
 	l.filters("", field{Name: "by", Label: "by", Hint: "name"})
-	last := before
-	if last == 0 {
-		var err error
-		if last, err = source.Latest(r, oneView{r.R}); err != nil {
-			return nil, err
-		}
-	}
-	found, reached, err := named(r, by, last)
+	found, reached, err := named(r, by, before)
 	if err != nil {
 		return nil, err
 	}
@@ -244,29 +237,22 @@ func (s *Site) asked(r *Request, command string) Cell {
 // auditWindow is how many entries of the journal are looked at for a page of the audit.
 const auditWindow = 5000
 
-// named lists the entries that have a name, from a position back; reached is where to go on, 0 at the beginning.
-func named(r *Request, by string, last int64) (found []*store.Entry, reached int64, err error) {
-	first := max(last-auditWindow, 0)
-	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{After: first}) {
+// named lists the newest entries that have a name, below a position or, for 0, from the end; reached is where to go on, 0 at the beginning.
+func named(r *Request, by string, before int64) (found []*store.Entry, reached int64, err error) {
+	looked, last := 0, int64(0)
+	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{Desc: true, After: before, By: by}) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.Seq > last {
-			break
+		if len(found) == pageSize || looked == auditWindow {
+			return found, last, nil
 		}
-		if e.By != "" && (by == "" || e.By == by) {
+		looked, last = looked+1, e.Seq
+		if e.By != "" {
 			found = append(found, e)
 		}
 	}
-	reached = first
-	if len(found) > pageSize {
-		found = found[len(found)-pageSize:]
-		reached = found[0].Seq - 1
-	}
-	for i, j := 0, len(found)-1; i < j; i, j = i+1, j-1 {
-		found[i], found[j] = found[j], found[i]
-	}
-	return found, reached, nil
+	return found, 0, nil
 }
 
 // search jumps to the thing of an id, or lists what fits a word.

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"os/user"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -38,6 +41,21 @@ func (a *app) serve() *cobra.Command {
 	return cmd
 }
 
+// pagesConfig offers actions on many things where a program has opened the database with their workflow: it does them.
+func pagesConfig(ctx context.Context, v store.Viewer, o serve.Options) (c admin.Config, err error) {
+	if !o.Act {
+		return c, nil
+	}
+	err = v.View(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		if err == nil && slices.Contains(known.workflows(), bulk.Name) {
+			c.Bulk = bulk.New(engine.Code)
+		}
+		return err
+	})
+	return c, err
+}
+
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -57,7 +75,11 @@ func (a *app) servePages(ctx context.Context, o serve.Options) error {
 				return db.Inbox().Post(ctx, command)
 			}
 		}
-		server, err := serve.Open(admin.Reading(s, post), admin.Config{}, o)
+		c, err := pagesConfig(ctx, s, o)
+		if err != nil {
+			return err
+		}
+		server, err := serve.Open(admin.Reading(s, post), c, o)
 		if errors.Is(err, serve.ErrAddress) {
 			return usage(err)
 		}

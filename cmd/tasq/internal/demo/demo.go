@@ -95,11 +95,12 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	if err := Claim(ctx, db.Opener()); err != nil {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
-	if d.engine, err = configOf(o.Err).Open(ctx, db.Opener(), d.recipe); err != nil {
+	flows, many := d.withBulk(d.recipe)
+	if d.engine, err = configOf(o.Err).Open(ctx, db.Opener(), flows...); err != nil {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
-	wait, stop, err := d.pages(ctx, out, d.engine)
+	wait, stop, err := d.pages(ctx, out, d.engine, many)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,28 @@ import (
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
 )
 
+// withBulk are the workflows that the engine of a demo is opened with: that of actions on many things too, if there are pages to ask for them.
+func (s *Setting) withBulk(w engine.Workflow) (all []engine.Workflow, many *bulk.Bulk) {
+	if !s.Serve {
+		return []engine.Workflow{w}, nil
+	}
+	many = bulk.New(engine.Code)
+	return []engine.Workflow{w, many}, many
+}
+
 // pages serves the demo in the browser while it runs, if that is asked for. wait keeps them until the context ends, and stop ends them.
-func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine) (wait, stop func(), err error) {
+func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine, many *bulk.Bulk) (wait, stop func(), err error) {
 	if !s.Serve {
 		return func() {}, func() {}, nil
 	}
-	server, err := serve.Open(e, admin.Config{}, serve.Options{Act: true, Listen: s.ServeAt, Name: "you"})
+	server, err := serve.Open(e, admin.Config{Bulk: many}, serve.Options{Act: true, Listen: s.ServeAt, Name: "you"})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
+	many.Serve(e)
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {

@@ -114,11 +114,12 @@ func (p *process) play(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.engine, err = configOf(p.Err).Open(ctx, p.opener(p.DB), w); err != nil {
+	flows, many := p.withBulk(w)
+	if p.engine, err = configOf(p.Err).Open(ctx, p.opener(p.DB), flows...); err != nil {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, p.engine.Close()) }()
-	wait, stop, err := p.pages(ctx, p.out, p.engine)
+	wait, stop, err := p.pages(ctx, p.out, p.engine, many)
 	if err != nil {
 		return err
 	}
