@@ -222,7 +222,7 @@ func TestScreenshots(t *testing.T) {
 	}{
 		{"pages-overview", "/", "light", 1280}, {"pages-case", "/cases/" + o.claim.String(), "light", 1280},
 		{"pages-case-dark", "/cases/" + o.claim.String() + "?entry=7", "dark", 1280}, {"pages-case-narrow", "/cases/" + o.claim.String(), "light", 320},
-		{"pages-workflow", "/workflows/claim", "light", 1280}, {"pages-incidents", "/incidents", "light", 1280},
+		{"pages-workflow", "/workflows/claim", "light", 1280}, {"pages-incidents", "/incidents", "light", 1280}, {"pages-overview-dark", "/", "dark", 1280},
 		{"pages-act", "/act?kind=cancel&case=" + o.claim.String(), "light", 1280},
 	} {
 		b.look(shot.theme, shot.width)
