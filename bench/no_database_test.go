@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,25 +116,14 @@ func BenchmarkEngineWithoutDatabase(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	before := used()
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	var wg sync.WaitGroup
-	for range 64 {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				id, err := oneTask.Start(noTimeout, e, anOrder)
-				if err == nil {
-					_, err = e.Wait(noTimeout, id)
-				}
-				s.ended.Delete(id)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	fromCallers(b, func() error {
+		id, err := oneTask.Start(noTimeout, e, anOrder)
+		if err == nil {
+			_, err = e.Wait(noTimeout, id)
+		}
+		s.ended.Delete(id)
+		return err
+	})
 	b.StopTimer()
 	b.ReportMetric(metrics{}.since(before, float64(b.N))["cpu"], "cpu-us/op")
 	require.NoError(b, e.Close())

@@ -26,19 +26,7 @@ func BenchmarkUpdates(b *testing.B) {
 			require.NoError(b, do("CREATE TABLE mine (n INTEGER)"))
 			b.ResetTimer()
 			before := used()
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			var wg sync.WaitGroup
-			for range 64 {
-				wg.Go(func() {
-					for left.Add(-1) >= 0 {
-						if err := do("INSERT INTO mine VALUES (1)"); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
+			fromCallers(b, func() error { return do("INSERT INTO mine VALUES (1)") })
 			b.StopTimer()
 			m := metrics{}.since(before, float64(b.N))
 			b.ReportMetric(m["cpu"], "cpu-us/op")
@@ -46,4 +34,22 @@ func BenchmarkUpdates(b *testing.B) {
 			require.NoError(b, e.Close())
 		})
 	}
+}
+
+// fromCallers has 64 callers at once call f, b.N times in all.
+func fromCallers(b *testing.B, f func() error) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -50,55 +50,6 @@ func (s *Story) Know(tree *state.Tree) {
 	})
 }
 
-// Subject is the case that an event is about.
-func Subject(e state.Change) workitem.CaseID {
-	switch e := e.(type) {
-	case *state.CaseOpened:
-		return e.Case.ID
-	case *state.CaseBegun:
-		return e.Case
-	case *state.CaseEnded:
-		return e.Case
-	case *state.CaseResumed:
-		return e.Case
-	case *state.TokensMoved:
-		return e.Case
-	case *state.CaseSuspended:
-		return e.Case
-	case *state.CaseContinued:
-		return e.Case
-	case *state.TaskResumed:
-		return e.Case
-	case *state.CaseRemoved:
-		return e.Case
-	case *state.TaskMoved:
-		return e.Case
-	case *state.Produced:
-		return e.Case
-	case *state.Removed:
-		return e.Case
-	case *state.ItemOpened:
-		return e.Item.Case
-	case *state.ItemMoved:
-		return e.Case
-	case *state.JobOpened:
-		return e.Job.Case
-	case *state.JobMoved:
-		return e.Case
-	case *state.StepOpened:
-		return e.Step.Case
-	case *state.StepMoved:
-		return e.Case
-	case *state.MessageSent:
-		return e.Message.Case
-	case *state.MessageTaken:
-		return e.Case
-	case *state.Noted:
-		return e.Case
-	}
-	return workitem.CaseID{}
-}
-
 // path names a case relative to the one whose story it is: "" for itself, "print.1.2" for its child, and so on. It
 // reports false for a case that is not part of the story.
 func (s *Story) path(id workitem.CaseID) (string, bool) {
@@ -116,7 +67,7 @@ func (s *Story) path(id workitem.CaseID) (string, bool) {
 
 // Tell returns one line about an event; false if it belongs to another case.
 func (s *Story) Tell(e state.Change, at time.Time) (string, bool) {
-	id := Subject(e)
+	id := state.CaseOf(e)
 	line := s.words(e, at)
 	path, ours := s.path(id)
 	if path != "" {

@@ -14,6 +14,9 @@ type Change interface {
 	of() workitem.CaseID // the case that it happened to
 }
 
+// CaseOf is the case that a change happened to.
+func CaseOf(c Change) workitem.CaseID { return c.of() }
+
 // CaseOpened says that a case was created, with one token in its start condition.
 type CaseOpened struct{ Case *Case }
 

@@ -146,7 +146,7 @@ func Changes(m mask.Mask, told *story.Story, e *store.Entry) (all []record.Chang
 			continue
 		}
 		stored := state.AppendChanges(nil, []state.Change{shown}, told.Tree())
-		all = append(all, record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: story.Subject(c),
+		all = append(all, record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: state.CaseOf(c),
 			Text: text, Event: json.RawMessage(stored[1 : len(stored)-1])})
 	}
 	return all

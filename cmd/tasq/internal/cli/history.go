@@ -89,7 +89,7 @@ func (t *teller) entry(e *store.Entry) error {
 				event = &state.StepOpened{Step: record.WithoutSecret(e.Step)}
 			}
 			stored := state.AppendChanges(nil, []state.Change{event}, t.story.Tree())
-			err := t.a.object(record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: story.Subject(event),
+			err := t.a.object(record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: state.CaseOf(event),
 				Text: line, Event: stored[1 : len(stored)-1]})
 			if err != nil {
 				return err
