@@ -121,7 +121,7 @@ func endItems(name string, after time.Duration, a workitem.Action) Timer {
 
 // Escalate calls do, in a transaction, when an item is still live so long after it became due: to schedule an alarm, to
 // note it in a record, or to ask for an action. Give each escalation of a task its own name. To make another item for
-// somebody else, use a [Timer] of the task, whose [Activation] can.
+// another person, use a [Timer] of the task, whose [Activation] can.
 func Escalate(name string, after time.Duration, do func(context.Context, *Item) error) Timer {
 	return Timer{Name: name, After: after, Item: do}
 }

@@ -68,7 +68,7 @@ func (s *scope) Now() time.Time { return s.now }
 // Actor is who asks for the command that the callback is part of, as workflow.By named it: the callback of an action, the
 // hooks that answer it and all that follows from it in the transaction see the same actor, before anything has changed
 // and after. It is "" if the caller did not say, and in a command of the engine itself: the claim or the result of a
-// job, and a timer that is due. [Cause] tells these apart: a callback that refuses commands without an actor must let
+// job, and a timer that is due. [Cause] distinguishes these: a callback that refuses commands without an actor must let
 // through what no caller asks for.
 //
 //	Complete: func(_ context.Context, it *activities.Item, v Verdict) error {
@@ -86,7 +86,7 @@ func (s *scope) Cause() Cause { return s.fx.Cause() }
 func (s *scope) DB() domain.DB { return s.fx.DB() }
 
 // Schedule has a function of the workflow run in a worker, after the transaction has committed. The job belongs to what
-// the callback was called for (item, activation or case), and is canceled with it; in a callback that tells of an end
+// the callback was called for (item, activation or case), and is canceled with it; in a callback that reports an end
 // it belongs to the case. A negative time is an error.
 func (s *scope) Schedule(n NewJob) (workitem.JobID, error) { return s.fx.OpenJob(s.at, n) }
 

@@ -37,7 +37,7 @@ type Config struct {
 	// Prefix is the path that the handler is mounted at, without a slash at its end: "" or "/tasq". Requests reach the handler with it.
 	Prefix string
 
-	// Access finds the user of a request; an error refuses the request. [ReadOnly] and [Everybody] are values for programs that
+	// Access finds the user of a request; an error refuses the request. [ReadOnly] and [AllowAll] are values for programs that
 	// decide about access before. nil refuses all.
 	Access func(r *http.Request) (User, error)
 
@@ -62,8 +62,8 @@ type Config struct {
 // ReadOnly lets every request read, and none act.
 func ReadOnly(*http.Request) (User, error) { return User{}, nil }
 
-// Everybody lets every request that reaches the handler read and act, without a name.
-func Everybody(*http.Request) (User, error) {
+// AllowAll lets every request that reaches the handler read and act, without a name.
+func AllowAll(*http.Request) (User, error) {
 	return User{May: func(string, string) bool { return true }}, nil
 }
 
@@ -116,7 +116,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 // pageTimeout is how long a page may take.
 const pageTimeout = 5 * time.Second
 
-// sight tells apart the users who see different pages.
+// sight distinguishes the users who see different pages.
 func (c *Config) sight(u *User) string {
 	sight := "look"
 	if u.May != nil {

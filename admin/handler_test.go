@@ -33,7 +33,7 @@ func TestEveryPathUnderEveryPrefix(t *testing.T) {
 	o := newOffice(t, "text")
 	for _, prefix := range []string{"", "/tasq", "/a/b/"} {
 		for name, access := range map[string]func(*http.Request) (admin.User, error){
-			"look": admin.ReadOnly, "act": admin.Everybody, "ann": as("ann"),
+			"look": admin.ReadOnly, "act": admin.AllowAll, "ann": as("ann"),
 		} {
 			h := o.handler(admin.Config{Prefix: prefix, Access: access})
 			before := strings.TrimRight(prefix, "/")

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ended tells a completion handler how a run ended.
+// Ended is how a run ended, for a completion handler.
 type Ended[Out any] struct {
 	Case    activities.CaseInfo
 	State   workflow.RunState // completed, failed or canceled

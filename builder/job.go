@@ -82,7 +82,7 @@ func (r *JobRef[P]) Name() string {
 }
 
 // After has the function run so long after the transaction, which commits it; 0 is at once, and a negative time is an
-// error. The job belongs to what s is, and is canceled when that ends. In a callback that tells of an end it belongs to
+// error. The job belongs to what s is, and is canceled when that ends. In a callback that reports an end it belongs to
 // the case.
 func (r *JobRef[P]) After(s Scheduler, d time.Duration, payload P) (workitem.JobID, error) {
 	return r.schedule(s, d, payload, false)

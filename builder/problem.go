@@ -60,7 +60,7 @@ type Error struct {
 	Net *net.Definition
 }
 
-// Error lists every problem on a line of its own. Below a finding stand, indented, what may mend it and how it is
+// Error lists every problem on a line of its own. Below a finding stand, indented, what may fix it and how it is
 // allowed; warnings come last.
 func (e *Error) Error() string {
 	var b strings.Builder

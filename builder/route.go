@@ -202,7 +202,7 @@ func choose(n *node, out []*flow) Router {
 	}
 }
 
-// routeNotes tells the document how a split chooses.
+// routeNotes records in the document how a split chooses.
 func (d *draft) routeNotes(n *node) []string {
 	out := d.flowsOut(n)
 	switch {

@@ -13,7 +13,7 @@ import (
 
 type workKey struct{}
 
-// WorkFrom tells a Run, or the function of a job, which job it does: its case, its item, the attempt and the fence. It
+// WorkFrom says, within a Run or the function of a job, which job it does: its case, its item, the attempt and the fence. It
 // reports false elsewhere.
 func WorkFrom(ctx context.Context) (*activities.Work, bool) {
 	w, ok := ctx.Value(workKey{}).(*activities.Work)

@@ -57,7 +57,7 @@ func (t *TaskRef[In, Out]) Cancel(
 	return t.act(ctx, e, workflow.CancelItem(item, reason), opts)
 }
 
-// Reset puts a started item back, so that somebody else can start it.
+// Reset puts a started item back, so that another person can start it.
 func (t *TaskRef[In, Out]) Reset(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
 	return t.act(ctx, e, workflow.Act(item, workitem.Reset, nil), opts)
 }

@@ -173,7 +173,7 @@ func problemOf(f verify.Finding, workflow net.Pos) net.Problem {
 	return p
 }
 
-// maxSteps bounds the steps of a run that a problem tells; the finding has them all.
+// maxSteps bounds the steps of a run that a problem shows; the finding has them all.
 const maxSteps = 40
 
 // placesOf lists where the elements of a finding were declared, each place once.

@@ -25,7 +25,7 @@ type Work[In, Out any] struct {
 
 	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another
 	// program. Its error is a failure of the item, which activities answer; see [workitem.FailureOf], [workitem.Fatal],
-	// retry.After and retry.Permanent for what it may say. [WorkFrom] tells it which job it does.
+	// retry.After and retry.Permanent for what it may say. [WorkFrom] says which job it does.
 	Run        func(context.Context, In) (Out, error)
 	Limits     []Need        // what each attempt of Run takes before it begins; see [Limits]
 	RunTimeout time.Duration // bounds one run, which then fails with the code "timeout"; 0 is unbounded

@@ -27,5 +27,5 @@
 // lists every field that is wrong, by its JSON name. [CheckType] finds tags that can't work before any data is there.
 //
 // What was stored is read back without asking the rules ([Restore], and every read of a collection). Rules change,
-// and a record from last year must stay readable, so that it can be mended.
+// and a record from last year must stay readable, so that it can be corrected.
 package domain

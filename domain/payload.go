@@ -33,7 +33,7 @@ func Encode(v any) ([]byte, error) {
 }
 
 // Decode reads JSON that comes from outside, and validates it. It is strict, since the sender of the data can still
-// mend it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
+// correct it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
 // anything that follows the value. The JSON null is T's zero value, and must obey the rules like any other.
 //
 // The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge]. It

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// TypeError says that a type can't be a payload or a record as it is declared. The programmer can mend it; no data can.
+// TypeError says that a type can't be a payload or a record as it is declared. The programmer can correct it; no data can.
 type TypeError struct {
 	Type    string // the Go type, such as "article.Prompt"
 	Field   string // the field in question, by its Go name; "" for the type itself

@@ -38,10 +38,10 @@ func (e *unknownError) at() string {
 	return tail(strings.TrimPrefix(e.path+"."+name, "."), max(maxPath, len(name)))
 }
 
-// maxPath is how much of a path an error's text tells, in bytes. Data from outside may be a thousand objects deep.
+// maxPath is how much of a path an error's text has, in bytes. Data from outside may be a thousand objects deep.
 const maxPath = 80
 
-// tail is the end of a path that is too long, where the name is that its sender has to mend.
+// tail is the end of a path that is too long, where the name is that its sender has to correct.
 func tail(path string, most int) string {
 	if over := len(path) - most; over > 0 {
 		return "..." + strings.ToValidUTF8(path[over:], "")

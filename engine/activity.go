@@ -2,7 +2,7 @@ package engine
 
 import "sync"
 
-// activity counts what is under way: queued commands, jobs that are due or running. It tells when there is nothing left.
+// activity counts what is under way: queued commands, jobs that are due or running. It reports when there is nothing left.
 type activity struct {
 	mu   sync.Mutex
 	n    int

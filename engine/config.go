@@ -32,7 +32,7 @@ type Config struct {
 	// the most; Open refuses more.
 	MaxPayload int
 
-	// Clock tells the time. Default: the system's.
+	// Clock is the source of time. Default: the system's.
 	Clock retry.Clock
 	// Logger takes what an operator should know. Default: slog.Default().
 	Logger *slog.Logger

@@ -24,6 +24,6 @@ func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, e
 // [ErrUnknown], with the code "not-loaded".
 type NotLoadedError = kernel.NotLoadedError
 
-// TokenCase tells which root case a token is for, whether or not the token is good. The error wraps [ErrNotFound] if it
+// TokenCase returns the root case a token is for, whether or not the token is good. The error wraps [ErrNotFound] if it
 // cannot be one.
 func TokenCase(token string) (workitem.CaseID, error) { return command.TokenCase(token) }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Failure tells a policy how an attempt failed. Its fields are the same wherever a policy is asked, in process or
+// Failure is how an attempt failed, for a policy. Its fields are the same wherever a policy is asked, in process or
 // durable, so that a filter works in both places.
 type Failure struct {
 	Attempt int           // the number of the attempt that failed, from 1

@@ -35,7 +35,7 @@ type Call[T any] struct {
 // aren't asked about; the reason may be marked by [Permanent] or [After], like an error. A check that panics refuses.
 type Check[T any] func(Outcome[T]) error
 
-// Outcome tells a [Check] what an attempt has returned. It is the counterpart of [Failure].
+// Outcome is what an attempt has returned, for a [Check]. It is the counterpart of [Failure].
 type Outcome[T any] struct {
 	Value   T
 	Attempt int           // the number of the attempt, from 1: a later one may be judged more mildly

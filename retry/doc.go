@@ -22,7 +22,7 @@
 // That wait is cut to MaxWait, then spread by the jitter, then cut to MaxWait again, so that MaxWait is a promise. A
 // wait too long for a [time.Duration] is the longest one that there is, about 292 years; nothing wraps around.
 //
-// Errors have a say. [Permanent] marks one that no further attempt can mend. [After] carries the delay that a server
+// Errors have a say. [Permanent] marks one that no further attempt can correct. [After] carries the delay that a server
 // asked for, which replaces the computed wait: a server that says "in 90 seconds" has no use for us in 30, so neither
 // MaxWait nor jitter touches it. Only MaxElapsed does: if the delay would cross it, there is no other attempt.
 //

@@ -51,7 +51,7 @@ func (p Policy) limit(d time.Duration) time.Duration {
 }
 
 // spread lets chance change a wait, as the jitter says. The comparisons with d matter for waits of months and more,
-// where a float64 no longer tells one nanosecond from the next.
+// where a float64 no longer distinguishes one nanosecond from the next.
 func (p Policy) spread(d time.Duration) time.Duration {
 	w := float64(d)
 	switch p.Jitter {

@@ -53,7 +53,7 @@ type Journal interface {
 	// Suspend records the steps as Record does, and gives the job up until one of its waiting steps ends, in one
 	// transaction; after true, nothing more is asked of the journal. But if a waiting step, recorded now or before, has
 	// ended (or is due) and Watch has not reported it yet, it does not give the job up: it returns false, with the steps
-	// recorded nevertheless, and Watch tells what has ended, before Suspend returns or after.
+	// recorded nevertheless, and Watch reports what has ended, before Suspend returns or after.
 	Suspend(ctx context.Context, steps ...*workitem.Step) (stored []*workitem.Step, suspended bool, err error)
 
 	// Tx runs f in a transaction that also records the step, done with what f returns, or (after f was undone) failed

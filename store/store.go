@@ -45,7 +45,7 @@ type Opener interface {
 	Open(ctx context.Context, o Options) (Store, error)
 }
 
-// Options are what an engine tells the store that it opens.
+// Options are what an engine gives the store that it opens.
 type Options struct {
 	Now      func() time.Time // the engine's clock; time.Now if nil
 	Logger   *slog.Logger     // where the store reports; discarded if nil
@@ -66,7 +66,7 @@ type Store interface {
 	// Register records definitions, so that other programs can read the cases that run on them.
 	Register(ctx context.Context, defs []*Definition) error
 
-	// Idle tells the store that nothing is queued, which is the time for housekeeping. It must not block for long.
+	// Idle informs the store that nothing is queued, which is the time for housekeeping. It must not block for long.
 	Idle(ctx context.Context) error
 
 	// Close writes what is outstanding and gives the database free.
@@ -257,7 +257,7 @@ type DefinitionCount struct {
 }
 
 // Watcher is a store that other processes can leave commands in. Asking it costs microseconds, so an engine may do so a
-// few times a second while it has nothing else to do; [Tx.Requests] then gets what was left.
+// few times a second while it has nothing else to do; [Inbox.Requests] then gets what was left.
 type Watcher interface {
 	// Changed reports whether requests may have come in since the last call that reported so.
 	Changed(ctx context.Context) (bool, error)

@@ -303,7 +303,7 @@ func (c *Command) String() string {
 	case KindSend:
 		return fmt.Sprintf("event %s to %s", c.Event, c.Case)
 	case KindToken:
-		// The journal must not show the token; its hash tells it from another one of the same case.
+		// The journal must not show the token; its hash distinguishes it from another one of the same case.
 		return fmt.Sprintf("event by token %.8x", sha256.Sum256([]byte(c.Token)))
 	case KindBroadcast:
 		return "broadcast " + c.Event

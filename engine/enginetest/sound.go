@@ -19,7 +19,7 @@ import (
 const soundStates = 1_000_000
 
 // Sound fails the test unless the net of each workflow is sound, and so are those of the workflows that its composite
-// tasks run: every case can complete, completes with nothing left over, and every task can start. The failure tells the
+// tasks run: every case can complete, completes with nothing left over, and every task can start. The failure shows the
 // shortest run that shows what is wrong, in words, and the log has it as a scenario file for tasq script.
 //
 // It asks for more than Build. A net that is not decided fails, though the search is a long one and no clock ends it.
@@ -72,7 +72,7 @@ func sound(t testing.TB, d *workflow.Definition, seen map[*workflow.Definition]b
 	}
 }
 
-// describe tells a finding, where its elements are, the run, and what may mend it.
+// describe describes a finding, where its elements are, the run, and what may fix it.
 func describe(f verify.Finding) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f, f.Text)

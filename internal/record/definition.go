@@ -48,7 +48,7 @@ func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) 
 	return rows, countCases(ctx, r, byPrint)
 }
 
-// countCases counts the cases of each definition. [store.Reader.Counts] is quicker, and counts all those of a workflow
+// countCases counts the cases of each definition. [store.Counter.Counts] is quicker, and counts all those of a workflow
 // together.
 func countCases(ctx context.Context, r store.Counter, byPrint map[string]*Definition) error {
 	counts, err := r.CountsByDefinition(ctx, false)

@@ -161,7 +161,7 @@ func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, 
 }
 
 // ExecContext implements driver.ExecerContext. The context is looked at before and not after the start: an interrupt
-// would undo the transaction of everybody.
+// would undo the transaction that all share.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result,
 	err error) {
 	if err := ctx.Err(); err != nil {

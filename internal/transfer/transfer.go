@@ -22,7 +22,7 @@ var (
 // Progress is how far a copy is, in entries of the journal.
 type Progress struct{ Entries, Of int64 }
 
-// state of a copy, kept as a record of the target until it is done. It is written together with what it tells of.
+// state of a copy, kept as a record of the target until it is done. It is written together with what it describes.
 type position struct {
 	Root    string `json:"root"`    // of the first entry: which source this is a copy of
 	Seq     int64  `json:"seq"`     // position in the source of the last entry that is in the target

@@ -175,7 +175,7 @@ func TestPlainOnly(t *testing.T) {
 			`1: plain-only: net "n": no place is marked in the beginning and 2 places have no input; ` +
 				`only the plain net is read`},
 		{simple + `<arc source="t" target="p"/>`,
-			`1: plain-only: net "n": every place has an output, so it runs for ever; only the plain net is read`},
+			`1: plain-only: net "n": every place has an output, so it never ends; only the plain net is read`},
 		{`<place id="p"><initialMarking><text>1</text></initialMarking></place>`,
 			"2: isolated: place \"p\": no arc begins or ends at it, so nothing that happens there matters\n" +
 				`1: plain-only: net "n": no place is marked in the beginning and 0 places have no input; ` +

@@ -119,7 +119,7 @@ func (c *closer) findEnd() bool {
 		none = none && len(c.p.Transitions[i].Out) > 0
 	}
 	if len(c.ends) == 0 && none {
-		return c.plainOnly(c.g.el, "every place has an output, so it runs for ever")
+		return c.plainOnly(c.g.el, "every place has an output, so it never ends")
 	}
 	return true
 }

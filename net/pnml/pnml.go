@@ -134,7 +134,7 @@ func Decode(r io.Reader, o Options) (*Result, error) {
 
 type decoder struct {
 	file      string
-	workflows xmlread.Namer // names of the nets, so that each can be told from the others
+	workflows xmlread.Namer // names of the nets, so that each can be distinguished from the others
 	result    *Result
 }
 

@@ -35,7 +35,7 @@ func (f *figure) sortLayers() {
 	f.number()
 }
 
-// number tells every vertex its position, and sorts its segments by those of their other ends.
+// number sets the position of every vertex, and sorts its segments by those of their other ends.
 func (f *figure) number() {
 	for _, layer := range f.layers {
 		for i, v := range layer {

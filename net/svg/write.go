@@ -71,7 +71,7 @@ func (f *figure) head(p *pen, width, height int) {
 	p.put(`<g font-family="Helvetica, Arial, 'Liberation Sans', sans-serif" text-anchor="middle" fill="`, inkColor, `">`)
 }
 
-// describe says in words what somebody sees who looks at the picture for a second.
+// describe summarizes the picture in words.
 func (f *figure) describe() string {
 	conditions := 0
 	for c := range f.n.NumConditions() {

@@ -175,7 +175,7 @@ func (b *builder) notePredicate(n, to *rawNode, f rawFlow, place int) {
 		Text: text, Raw: strings.Clone(f.predicate[:min(len(f.predicate), 2<<10)])})
 }
 
-// addFlow adds one flow. YAWL's schema lets a condition flow into another, though no token could ever be told to move
+// addFlow adds one flow. YAWL's schema lets a condition flow into another, though no token could ever move
 // on: a routing task between the two says what must be meant.
 func (b *builder) addFlow(n, to *rawNode, f rawFlow) {
 	from, pos := b.name[n], b.pos(f.line)

@@ -1,5 +1,5 @@
 // Package approval is the recipe for a decision by a person. An employee claims expenses. A small claim is paid at
-// once; a larger one waits for a manager, who approves it, and it is paid, or rejects it, and the employee is told
+// once; a larger one waits for a manager, who approves it, and it is paid, or rejects it, and the employee is notified
 // why.
 //
 // The decision is the output of a work item without Run: the caller that completes the item, from a web page or with the

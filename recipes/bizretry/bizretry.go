@@ -33,7 +33,7 @@ type Receipt struct {
 	Reference string `json:"reference" validate:"required"`
 }
 
-// Letter tells a customer that the bank declined.
+// Letter informs a customer that the bank declined.
 type Letter struct {
 	Customer string `json:"customer" validate:"required"`
 	Attempt  int    `json:"attempt"` // which one was declined; the tone depends on it

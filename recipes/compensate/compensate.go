@@ -4,7 +4,7 @@
 //
 // No transaction spans three companies, so undoing is work like any other, drawn in the net: a failed booking takes
 // the flow to the cancellation of the one before. Its policy lets the task complete although its item failed. A
-// cancellation is tried again for days, since somebody pays for it otherwise; if even that is in vain the case fails,
+// cancellation is tried again for days, since it is paid for otherwise; if even that is in vain the case fails,
 // and a person has to look.
 package compensate
 

@@ -4,7 +4,7 @@
 //
 // While it waits, for the person, for the model's next attempt, or for the time to pass, the function is not in memory:
 // it returns, and is called again from its first line when there is something to go on with; what it did before it is
-// told from its steps. The link holds a token, with which one event can be sent, once, by its holder (see
+// read from its steps. The link holds a token, with which one event can be sent, once, by its holder (see
 // admin.Webhook). One who follows it before the function waits for that is not missed: the event is kept.
 package onboarding
 

@@ -1,6 +1,6 @@
 // Package timeout is the recipe for work with a time limit. A customer asks the support desk a question. If
 // it is not answered in time, a second work item for the same question goes to the supervisors, ahead of their other
-// work; whoever answers first has answered, and the other item is canceled. If nobody has answered when patience
+// work; the first answer counts, and the other item is canceled. If there is no answer when patience
 // ends, both are canceled, and the customer gets an apology.
 //
 // Timers belong to the task: they are jobs in the database, survive a restart, and are canceled with the task.

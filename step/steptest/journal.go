@@ -62,7 +62,7 @@ func (j *Job) drop() {
 	}
 }
 
-// change does something to the job, and tells the run what has ended.
+// change does something to the job, and reports to the run what has ended.
 func (j *Job) change(f func() error) error {
 	j.mu.Lock()
 	err := f()

@@ -65,7 +65,7 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return s.presence.left.Swap(false), nil
 }
 
-// Post leaves a command for the engine that has the database open and waits for its answer; see [store.Tx.Requests] for the
+// Post leaves a command for the engine that has the database open and waits for its answer; see [store.Inbox.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen, or,
 // if the engine was faster, that it did. Post waits as long as the context lets it, also if there is no engine. The error
 // wraps [store.ErrNotFound] if the database has no tables of Tasq's.

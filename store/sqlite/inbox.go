@@ -79,7 +79,7 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return found, nil
 }
 
-// Post leaves a command for the process that owns the file and waits for its answer; see [store.Tx.Requests] for the
+// Post leaves a command for the process that owns the file and waits for its answer; see [store.Inbox.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
 // or, if the owner was faster, that it did. Post waits as long as the context lets it, also if no process owns the file.
 // The error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.

@@ -136,7 +136,7 @@ func fencedStore(a, b *World) {
 	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
 	require.ErrorIs(a.T, err, store.ErrFenced)
 	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
-	require.NoError(a.T, err, "it is told once")
+	require.NoError(a.T, err, "it gets the error once")
 	a.Update(func(b *Batch) { b.Send(id, id, `2`, nil) })
 	require.Contains(a.T, a.taken(store.TakeFilter{}), j.ID, "what it held is free")
 	_, err = b.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})

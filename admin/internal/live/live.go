@@ -1,4 +1,4 @@
-// Package live tells open pages what has changed. However many people look at a page, it is made once for all of them at each change,
+// Package live sends open pages what has changed. However many people look at a page, it is made once for all of them at each change,
 // and each gets the parts that are not as they were.
 package live
 

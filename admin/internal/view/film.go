@@ -78,7 +78,7 @@ func (s *Site) slider(r *Request, c *shown) slider {
 		}
 		return s.Link("/cases/"+id, "tab", tab, "at", strconv.FormatInt(c.entries[n-1].Seq, 10))
 	}
-	d := slider{N: c.film.n, Of: len(c.entries), Past: c.past, Base: s.Link("/cases/" + id), Time: e.At, Command: told(c, e), By: e.By, Ticks: ticks(c.entries)}
+	d := slider{N: c.film.n, Of: len(c.entries), Past: c.past, Base: s.Link("/cases/" + id), Time: e.At, Command: describe(c, e), By: e.By, Ticks: ticks(c.entries)}
 	if d.N > 1 && c.entries[0].Seq < e.Seq {
 		d.Prev = to(d.N - 1)
 	}
@@ -94,8 +94,8 @@ func (s *Site) slider(r *Request, c *shown) slider {
 	return d
 }
 
-// told is the command of an entry, with labels in place of the ids of items that are in memory.
-func told(c *shown, e *store.Entry) string {
+// describe returns the command of an entry, with labels in place of the ids of items that are in memory.
+func describe(c *shown, e *store.Entry) string {
 	fields := strings.Fields(e.Command)
 	for i, word := range fields {
 		if id, err := workitem.ParseID(strings.TrimSuffix(word, ",")); err == nil {

@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign": sign, "iso": iso, "utc": utc, "lower": strings.ToLower, "pretty": pretty, "thousands": thousands,
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// signs are the marks of states: no state is told by its color alone.
+// signs are the marks of states: no state is shown by its color alone.
 var signs = map[string]string{
 	"started": "▶", "running": "▶", "completed": "✓", "done": "✓", "failed": "✕", "canceled": "⊘", "initialized": "○", "enabled": "○",
 	"pending": "○", "waiting": "◔", "disabled": "–", "incident": "!", "retry": "↻", "person": "☺", "worker": "⚙", "delay": "◔", "timer": "◔",

@@ -107,7 +107,7 @@ func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(buf), nil
 }
 
-// TokenCase tells which root case a token is for, whether or not the token is good. The error wraps [store.ErrNotFound] if it
+// TokenCase returns the root case a token is for, whether or not the token is good. The error wraps [store.ErrNotFound] if it
 // cannot be one.
 func TokenCase(token string) (workitem.CaseID, error) {
 	buf, err := base64.RawURLEncoding.DecodeString(token)

@@ -79,7 +79,7 @@ func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Defi
 	case errors.Is(err, kernel.ErrAbandoned), errors.Is(err, store.ErrUndone):
 		return fmt.Errorf("%w: %w", commit.ErrDefer, err)
 	}
-	x.o.Log.Error("a completion handler failed; a job tells it again",
+	x.o.Log.Error("a completion handler failed; a job calls it again",
 		"handler", t.Handler, "workflow", c.Workflow, "case", c.ID, "error", err)
 	if u.Tree.Removed() { // by an earlier handler
 		return fmt.Errorf("%w: %w", errRunGone, err)

@@ -147,7 +147,7 @@ func (w *Writer) othersOf(batch []*Request) []*Request {
 	return kept
 }
 
-// answered gives the outcome of a request to everybody who waits for it.
+// answered gives the outcome of a request to all callers that wait for it.
 func (w *Writer) answered(r *Request) {
 	if r.err == nil {
 		w.publish(r.tx)

@@ -85,7 +85,7 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 	close(r.work)
 	r.renew()
 	return fmt.Errorf("%w: it did not return within %s and was left behind (%w); a callback runs inside a transaction that "+
-		"everybody waits for, so do long work in Run or in a job, and do not call the engine, which waits for it", ErrCallback, r.limit, kernel.ErrAbandoned)
+		"all commands wait for, so do long work in Run or in a job, and do not call the engine, which waits for it", ErrCallback, r.limit, kernel.ErrAbandoned)
 }
 
 // errExited is what became of a callback that did not return, but ended its goroutine.

@@ -12,7 +12,7 @@ import (
 
 // stepCache is what the writer remembers of the steps of the job of a tree that was claimed last. A function that waits for an
 // change a moment later goes on without a query: reading and decoding a thousand steps would hold up the writer, and
-// everybody behind it, for some milliseconds. It is a copy of what the store has, and may be dropped at any time.
+// all requests behind it, for some milliseconds. It is a copy of what the store has, and may be dropped at any time.
 type stepCache struct {
 	job   workitem.JobID
 	seq   int64            // the entry of the tree's journal up to which it has everything; 0 if nothing is remembered

@@ -1,5 +1,5 @@
 // Package commit has the one goroutine that changes cases: the writer. It takes requests from a queue, runs each in a
-// transaction that several share, and tells observers of what is durable.
+// transaction that several share, and reports to observers what is durable.
 //
 //	Submit ─▶ queue ─▶ batch: one transaction of the store ─▶ commit ─▶ observers, outcomes
 //	                     │  each request in a savepoint of its own: it fails alone

@@ -73,7 +73,7 @@ type running struct {
 	fence  int64
 	lease  time.Time
 	cancel func()
-	steps  *journal // tells the run what became of its steps
+	steps  *journal // reports to the run what became of its steps
 }
 
 func (s *scheduler) init(d *Dispatcher) {
@@ -206,7 +206,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 // shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
-// takeUp is add for one job that nothing else tells of.
+// takeUp is add for one job that nothing else reports.
 func (s *scheduler) takeUp(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(nil, j, false)

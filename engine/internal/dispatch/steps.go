@@ -127,7 +127,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	return j.keepAll(o.stored), false, nil
 }
 
-// suspend notes that a suspension begins or has ended, and tells what was held back meanwhile if the run goes on.
+// suspend notes that a suspension begins or has ended, and reports what was held back meanwhile if the run goes on.
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins

@@ -88,7 +88,7 @@ func (p *parser) parse() (*Element, error) {
 	return p.root, nil
 }
 
-// checkBeginning tells a person who gave the wrong kind of file so in its own words.
+// checkBeginning refuses the wrong kind of file with an error that says which kind it is.
 func (p *parser) checkBeginning() error {
 	s := strings.TrimLeft(p.src, " \t\r\n")
 	switch {

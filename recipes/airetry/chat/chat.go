@@ -108,7 +108,7 @@ func (c *Client) Complete(ctx context.Context, prompt string) (Reply, error) {
 	return reply, nil
 }
 
-// request builds the call. Its errors are the caller's to mend, so they say which field is wrong; the address itself is
+// request builds the call. Its errors are the caller's to correct, so they say which field is wrong; the address itself is
 // not repeated, because a password or a key may stand in it.
 func (c *Client) request(ctx context.Context, prompt string) (*http.Request, error) {
 	if c.Model == "" {

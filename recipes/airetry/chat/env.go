@@ -13,7 +13,7 @@ import (
 const (
 	EnvBaseURL = "OPENAI_BASE_URL" // the endpoint; OpenAI's own where only a key is set
 	EnvKey     = "OPENAI_API_KEY"  // the key; may be unset for a local server
-	EnvModel   = "OPENAI_MODEL"    // the model; no default, since no model lives for ever
+	EnvModel   = "OPENAI_MODEL"    // the model; no default, since models are withdrawn
 )
 
 // publicURL is where the inventor of the protocol serves it.
@@ -23,7 +23,7 @@ const publicURL = "https://api.openai.com/v1"
 // with a fake model then; every other error means that the environment is meant to work and does not.
 var ErrNotConfigured = errors.New("no chat endpoint: set " + EnvBaseURL + " or " + EnvKey)
 
-// FromEnv makes a client from the variables [EnvBaseURL], [EnvKey] and [EnvModel]. It asks nobody, so a wrong key shows
+// FromEnv makes a client from the variables [EnvBaseURL], [EnvKey] and [EnvModel]. It sends no request, so a wrong key shows
 // only at the first [Client.Complete]. The error is [ErrNotConfigured] where neither endpoint nor key is set.
 func FromEnv() (*Client, error) {
 	c := &Client{BaseURL: env(EnvBaseURL), Key: env(EnvKey), Model: env(EnvModel)}

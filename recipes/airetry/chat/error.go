@@ -108,7 +108,7 @@ func broken(ctx context.Context, status int, err error) *Error {
 	case tooLarge:
 		e.Code, e.Temporary = CodeTooLarge, false
 	case ctx.Err() == context.Canceled:
-		// Temporary: whoever stops a worker does not want its work to be given up for good.
+		// Temporary: a worker that is stopped has not failed, so its work is tried again.
 		e.Code, e.Err = CodeCanceled, ctx.Err()
 	case ctx.Err() != nil:
 		e.Code, e.Err = CodeTimeout, ctx.Err()
@@ -143,7 +143,7 @@ const codeNoQuota = "insufficient_quota"
 func passing(status int, code string) bool {
 	switch status {
 	case http.StatusTooManyRequests:
-		// The same status for two things: too fast, which passes, and a used-up budget, which only money mends.
+		// The same status for two things: too fast, which passes, and a used-up budget, which no wait restores.
 		return code != codeNoQuota
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
 		return true

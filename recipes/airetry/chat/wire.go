@@ -47,7 +47,7 @@ func decode(status int, body []byte) (Reply, *Error) {
 	}
 	if len(a.Error) > 0 && string(a.Error) != "null" {
 		code, text := complaint(body)
-		// The number is the status of the server behind the gateway. Where there is none, nobody said that it is us.
+		// The number is the status of the server behind the gateway. Where there is none, it is not known whose fault it is.
 		behind, err := strconv.Atoi(code)
 		temporary := err != nil && code != codeNoQuota || passing(behind, code)
 		return Reply{}, &Error{Status: status, Code: code, Message: text, Temporary: temporary}

@@ -16,7 +16,7 @@ const (
 	Healthy    Mode = iota // "ok": the generated text
 	Limited                // "limit": 429 with a Retry-After of Wait, and code "rate_limit_exceeded"
 	Failing                // "error": 500
-	Refusing               // "refuse": 400, which no retry mends
+	Refusing               // "refuse": 400, which no retry corrects
 	Hanging                // "hang": no answer until the client goes; after Wait, 504
 	Slow                   // "slow": the generated text, after Wait
 	Cut                    // "cut": half of a good answer, then the connection is closed

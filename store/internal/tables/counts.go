@@ -2,7 +2,7 @@ package tables
 
 import "github.com/tasq-dev/tasq/store"
 
-// ByDefinition are the statements of [store.Reader.CountsByDefinition] for tables whose names have a prefix. A row is read
+// ByDefinition are the statements of [store.Counter.CountsByDefinition] for tables whose names have a prefix. A row is read
 // with [ReadDefinitionCount].
 func ByDefinition(prefix string, live bool) []string {
 	cases := "SELECT fingerprint, state, '', count(*) FROM " + prefix + "cases"

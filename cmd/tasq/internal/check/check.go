@@ -1,4 +1,4 @@
-// Package check verifies the nets of model files, and tells what it found: to people, as JSON, and as SARIF for the
+// Package check verifies the nets of model files, and reports what it found: to people, as JSON, and as SARIF for the
 // tools that show findings beside the source.
 //
 //	err := check.Run(ctx, check.Files("models.tar.gz"), check.Options{}, func(f *check.File) error { ... })

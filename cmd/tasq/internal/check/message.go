@@ -29,7 +29,7 @@ type Message struct {
 	Code    string
 	Subject string // the element; "" if it is about the whole
 	Text    string // one sentence
-	Fix     string // what may mend it, or ""
+	Fix     string // what may fix it, or ""
 	Net     *Net   // nil if it is about the file
 	Pos     net.Pos
 	Others  []verify.Element // the other parties with their places
@@ -116,7 +116,7 @@ func (n *Net) more() string {
 	return "give it more states with --states, or move a part of the net into a workflow of its own"
 }
 
-// message tells a finding. It stands at the first of its elements whose place is known; that of an improper completion
+// message describes a finding. It stands at the first of its elements whose place is known; that of an improper completion
 // is the end, which says less than what is left over.
 func (n *Net) message(level Level, f *verify.Finding) Message {
 	m := Message{

@@ -153,7 +153,7 @@ func TestSARIFResult(t *testing.T) {
 	}
 	require.JSONEq(t, `{"ruleId": "improper-completion", "ruleIndex": 1, "level": "error",
 		"message": {"text": "a case can complete while work is left over: \"register->damage\"; run: register; police; settle; `+
-		`then settled 1, register->damage 1. To mend it: let the branches meet in an and-join before the end, or let only one of them run `+
+		`then settled 1, register->damage 1. To fix it: let the branches meet in an and-join before the end, or let only one of them run `+
 		`(an xor-split)"},
 		"locations": [{"physicalLocation": `+place("9")+`,
 			"logicalLocations": [{"name": "claims", "fullyQualifiedName": "claims", "kind": "module"}]}],

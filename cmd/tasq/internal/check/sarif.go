@@ -133,7 +133,7 @@ func (s *SARIF) result(m Message) sarifResult {
 		text += "; run: " + m.Finding.Witness.Brief(maxSteps)
 	}
 	if m.Fix != "" {
-		text += ". To mend it: " + m.Fix
+		text += ". To fix it: " + m.Fix
 	}
 	r := sarifResult{
 		RuleID: m.Code, Level: levelOf(m), Message: sarifText{printable.Line(text)}, Locations: []sarifLocation{m.location()},
@@ -204,7 +204,7 @@ func uri(path string) string {
 	return strings.TrimPrefix(u.String(), "./")
 }
 
-// flow tells a run step by step, each at the task's declaration.
+// flow lists a run step by step, each at the task's declaration.
 func flow(m Message) []sarifStep {
 	places := make(map[string]net.Pos)
 	var steps []sarifStep

@@ -11,7 +11,7 @@ import (
 )
 
 // Text writes what was found for people: a line for each message, in the form that editors jump from, below it,
-// indented, the run that shows it and what may mend it, and a summary at the end.
+// indented, the run that shows it and what may fix it, and a summary at the end.
 type Text struct {
 	W       io.Writer
 	Verbose bool // name every net, and what did not come across from its file

@@ -111,7 +111,7 @@ func (v *Verdicts) Add(f *File) bool {
 	return false
 }
 
-// Write tells where the verdicts differ, and counts. It reports whether they agree on every line of the list.
+// Write reports where the verdicts differ, and counts. It reports whether they agree on every line of the list.
 func (v *Verdicts) Write(w io.Writer) (agree bool, err error) {
 	sound, unsound, missing := 0, 0, 0 // those on which both agree, and those that were not checked
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// auditRow is the JSON form of a command that somebody asked for.
+// auditRow is the JSON form of a command with an actor.
 type auditRow struct {
 	Seq     int64           `json:"seq"`
 	At      time.Time       `json:"at"`
@@ -26,7 +26,7 @@ func (a *app) audit() *cobra.Command {
 	var root string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "list who asked for what, newest first",
-		Long: paragraph("List the commands that somebody asked for by name, over all cases, newest first. What the engine does by itself has no " +
+		Long: paragraph("List the commands that name an actor, over all cases, newest first. What the engine does by itself has no " +
 			"actor, and is not listed. tasq history says what a command did to a case, and its reason."),
 		Example: `  tasq audit --by ann --limit 20
   tasq audit --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json`,

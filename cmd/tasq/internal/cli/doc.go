@@ -1,4 +1,4 @@
-// Package cli is the command tasq: it lists what a database holds, tells the history of a case, explains why a task
+// Package cli is the command tasq: it lists what a database holds, prints the history of a case, explains why a task
 // waits, acts on cases and work items, runs scenario files, verifies nets and draws them.
 //
 //	tasq items --state started --task review

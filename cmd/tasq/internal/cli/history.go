@@ -49,7 +49,7 @@ func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, afte
 	if err != nil {
 		return fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	told := teller{a: a, story: story.New(tree, c.ID), begun: c.Created, after: after}
+	lines := historyLines{a: a, story: story.New(tree, c.ID), begun: c.Created, after: after}
 	filter := store.JournalFilter{Root: c.Root, Limit: pageSize}
 	for {
 		entries, err := r.Journal(ctx, filter)
@@ -58,7 +58,7 @@ func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, afte
 		}
 		for _, e := range entries {
 			filter.After = e.Seq
-			if err := told.entry(e); err != nil {
+			if err := lines.entry(e); err != nil {
 				return err
 			}
 		}
@@ -68,15 +68,15 @@ func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, afte
 	}
 }
 
-// teller prints a story.
-type teller struct {
+// historyLines prints the lines of a history.
+type historyLines struct {
 	a     *app
 	story *story.Story
 	begun time.Time
 	after int64
 }
 
-func (t *teller) entry(e *store.Entry) error {
+func (t *historyLines) entry(e *store.Entry) error {
 	var b strings.Builder
 	shown := false
 	for _, event := range e.Changes {
@@ -108,7 +108,7 @@ func (t *teller) entry(e *store.Entry) error {
 }
 
 // asked says which command an entry is.
-func (t *teller) asked(e *store.Entry) string {
+func (t *historyLines) asked(e *store.Entry) string {
 	if e.By != "" {
 		return t.story.Naming(e.Command) + " (by " + e.By + ")"
 	}

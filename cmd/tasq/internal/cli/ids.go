@@ -154,7 +154,7 @@ func ambiguous(kind idKind, word string, found []candidate) error {
 		strings.Join(lines, ""), more)
 }
 
-// shortID is as much of an id as tells it from all others of its kind, by whole parts.
+// shortID is as much of an id as distinguishes it from all others of its kind, by whole parts.
 func shortID[T any](ctx context.Context, r store.Finder, kind idKind, id workitem.Key[T]) (string, error) {
 	if id.IsZero() {
 		return "", nil

@@ -193,7 +193,7 @@ func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, er
 	return code, nil
 }
 
-// gatherAll is like gather for a command that is about everybody: this process must be able to start all that
+// gatherAll is like gather for a command that is about all cases: this process must be able to start all that
 // subscribe.
 func (o *owning) gatherAll(stored []*store.Definition, code []*workflow.Definition) error {
 	if len(stored) == 0 {

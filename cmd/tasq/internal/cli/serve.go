@@ -21,7 +21,7 @@ func (a *app) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve [DATABASE]", Short: "show a database in the browser",
 		Long: paragraph("Show a database in the browser: cases with their nets, what they wait for and their history, work items, jobs, incidents. " +
-			"The address that is printed has a token, which makes a cookie; without it nobody has access. The database is opened for reading, also " +
+			"The address that is printed has a token, which makes a cookie; without it there is no access. The database is opened for reading, also " +
 			"beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
 			"names the database. The pages have a JSON API under /api/v1/."),
 		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User",

@@ -37,11 +37,11 @@ const (
 var (
 	ErrUsage    = errors.New("wrong usage")           // options that cannot be understood, or contradict each other
 	ErrFailed   = errors.New("the case failed")       // after its last attempt, or for good
-	ErrCanceled = errors.New("the case was canceled") // by somebody else, as with tasq case cancel
+	ErrCanceled = errors.New("the case was canceled") // by another process, as with tasq case cancel
 )
 
 // errUnanswered ends a run whose input ended before the review: the case waits, which is no failure.
-var errUnanswered = errors.New("nobody answers the review")
+var errUnanswered = errors.New("there is no answer to the review")
 
 // Options say what the demo does. The zero value runs it unattended, with the default file ([DefaultDB]), prompt and
 // faults.
@@ -61,7 +61,7 @@ type Options struct {
 	// Ask has the draft reviewed by lines of In; otherwise it is approved without being read. At the end of In the review
 	// stays open, and Run says how it is answered elsewhere, and how to go on.
 	Ask bool
-	// In is where the answers of the person are read from. Default: nobody answers.
+	// In is where the answers of the person are read from. Default: there are no answers.
 	In io.Reader
 }
 
@@ -199,10 +199,10 @@ func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
 // needsNew reports whether the prompt is one that no running case has.
 func (d *demo) needsNew(running []workitem.CaseID) bool { return len(running) == 0 || d.Prompt != "" }
 
-// leaveOpen says how a review that nobody answered is answered later.
+// leaveOpen says how a review without an answer is answered later.
 func (d *demo) leaveOpen() {
 	fmt.Fprintf(d.out, `
-Nobody answers here, so the review stays open, and nothing is lost. To answer it:
+There is no answer here, so the review stays open, and nothing is lost. To answer it:
   tasq item start %[2]s -d %[1]s
   tasq item complete %[2]s -d %[1]s --data '{"approved":true}'
 or with --data '{"approved":false,"note":"what to do better"}'. To go on: tasq demo -d %[1]s

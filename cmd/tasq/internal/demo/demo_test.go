@@ -242,7 +242,7 @@ func answer(t *testing.T, o demo.Options, item, verdict string) {
 func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
 	o := options(t)
 	for _, c := range []struct{ yes, input, want string }{
-		{"-yes=false", "", "Nobody answers here"},
+		{"-yes=false", "", "There is no answer here"},
 		{"-yes=false", "n\nWith a cat, please.\ny\n", "rejected: With a cat, please."},
 		{"-yes", "n\n", "review.1.1 by demo: approved"},
 		{"-fast", "n\n", "review.1.1 by demo: approved"}, // nobody is at a terminal, so yes

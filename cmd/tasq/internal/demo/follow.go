@@ -94,7 +94,7 @@ func (d *demo) review(ctx context.Context, s *story) error {
 	it := s.review()
 	switch {
 	case it == nil:
-		d.asked = question{} // somebody may have answered elsewhere
+		d.asked = question{} // another process may have answered
 		return nil
 	case !d.Ask:
 		return d.decide(ctx, it, airetry.Verdict{Approved: true}, "demo")
@@ -165,7 +165,7 @@ func (d *demo) answered(ctx context.Context, s *story, line string, open bool) e
 	return d.decide(ctx, it, v, "you")
 }
 
-// decide starts and completes a review in one transaction. Somebody else may have been faster, with tasq item complete;
+// decide starts and completes a review in one transaction. Another process may have been faster, with tasq item complete;
 // then that counts.
 func (d *demo) decide(ctx context.Context, it *workitem.Item, v airetry.Verdict, by string) error {
 	err := d.engine.Update(ctx, func(tx *engine.Tx) error {

@@ -45,7 +45,7 @@ func (h *hook) url(token string) string {
 	return "http://" + h.listener.Addr().String() + hookPath + token
 }
 
-// close ends the server, and whoever it serves just now.
+// close ends the server, and the requests that it serves.
 func (h *hook) close() {
 	_, _ = h.server.Close(), h.listener.Close() // nothing is left to be done about an error
 }

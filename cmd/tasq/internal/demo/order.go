@@ -103,17 +103,17 @@ func (p *orderPlot) Save(ctx context.Context, db domain.DB, r order.Receipt) err
 func (p *orderPlot) result(s *workitem.Step, about string) string {
 	switch s.Name {
 	case order.StepCharge:
-		return p.told("bank", about, s.Result, "charged, as %s", "charged")
+		return p.answered("bank", about, s.Result, "charged, as %s", "charged")
 	case order.StepConfirm:
-		return p.told("mail server", about, s.Result, "mailed, as %s", "mailed")
+		return p.answered("mail server", about, s.Result, "mailed, as %s", "mailed")
 	case order.StepSave:
 		return "saved"
 	}
 	return ""
 }
 
-// told says what a party has answered, and more if it was called several times.
-func (p *orderPlot) told(party, about string, result json.RawMessage, format, did string) string {
+// answered says what a party has answered, and more if it was called several times.
+func (p *orderPlot) answered(party, about string, result json.RawMessage, format, did string) string {
 	reference, err := domain.Restore[string](result)
 	if err != nil {
 		return string(result)

@@ -44,7 +44,7 @@ type Setting struct {
 	wait   time.Duration                  // for tests: of a retry or a pause. Default: as Fast says
 }
 
-// waits is how long a wait is to last that takes so long if nobody is in a hurry.
+// waits is how long a wait is to last that takes so long without -fast.
 func (s *Setting) waits(d time.Duration) time.Duration {
 	if s.Fast {
 		d = 20 * time.Millisecond
@@ -75,7 +75,7 @@ type plot interface {
 // part is a step as a demo shows it.
 type part struct {
 	step  string
-	party string // who is called by it; "" for nobody outside
+	party string // who is called by it; "" for none
 }
 
 // process is one run of a demo in steps.

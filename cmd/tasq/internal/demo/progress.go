@@ -74,7 +74,7 @@ func (s *progress) event(entry *store.Entry, event state.Change) string {
 	return ""
 }
 
-// opened tells of the next attempt of the task, and of what it need not do again.
+// opened reports the next attempt of the task, and of what it need not do again.
 func (s *progress) opened(entry *store.Entry, it *workitem.Item) string {
 	s.attempt, s.due = it.Attempt, it.Due
 	if it.Predecessor.IsZero() {
@@ -120,12 +120,12 @@ func (s *progress) stepMoved(e *state.StepMoved, at time.Time) string {
 		r.attempts += now.Attempt - before.Attempt
 	}
 	if now.Kind == workitem.StepToken || e.To == workitem.StepCanceled {
-		return "" // what becomes of a token is told by its event
+		return "" // what becomes of a token is reported with its event
 	}
 	return s.line(r, at)
 }
 
-// line tells what has just become of a step.
+// line says what has just become of a step.
 func (s *progress) line(r *row, at time.Time) string {
 	st := r.step
 	name := st.Name

@@ -74,7 +74,7 @@ func (s *story) event(entry *store.Entry, event state.Change) string {
 	return ""
 }
 
-// died tells that a process was killed while it did a job.
+// died reports that a process was killed while it did a job.
 const died = "the process died in the middle of this attempt; it is made again, and not counted"
 
 func (s *story) promptOf(input json.RawMessage) string {
