@@ -174,13 +174,18 @@ func (c *controls) lookLater() {
 	sent := c.e.writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
 		go func() { // the writer does not wait for a view
 			defer c.e.active.add(-1)
-			if err := c.look(c.e.ctx); err != nil && c.e.ctx.Err() == nil {
-				c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
-			}
+			c.lookNow()
 		}()
 	}})
 	if !sent {
 		c.e.active.add(-1)
+	}
+}
+
+// lookNow takes up what is set, by another engine too.
+func (c *controls) lookNow() {
+	if err := c.look(c.e.ctx); err != nil && c.e.ctx.Err() == nil {
+		c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
 	}
 }
 

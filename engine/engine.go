@@ -197,7 +197,7 @@ func (e *Engine) assemble() {
 	e.dispatch = dispatch.New(dispatch.Options{
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
 		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
-		Limits: e.limits, Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
+		Limits: e.limits, Rows: e.store, Fleet: e.isShared(), Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
 		MaxPayload: e.cfg.MaxPayload, Active: e.active.add, Hungry: e.hungry(),
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})

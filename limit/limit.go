@@ -30,6 +30,18 @@ type Limit struct {
 	Share float64       `json:"share,omitempty"`
 	Least int64         `json:"least,omitempty"`
 	Pause time.Duration `json:"pause,omitempty"`
+
+	// InStore has all workers of a store count together, over restarts and in several processes; see [Limit.Shared]. Without it
+	// each process counts by itself, in memory.
+	InStore bool `json:"in_store,omitempty"`
+}
+
+// Shared returns the limit as one that all workers of a store share: those of the processes that have it open, and those before a
+// restart. It is for the functions of an engine, such as builder.Takes(limit.Calls(100, time.Minute).Shared(), 0). A breaker
+// cannot be shared.
+func (l Limit) Shared() Limit {
+	l.InStore = true
+	return l
 }
 
 // Algorithm says how a limit counts. The zero value is SlidingWindow.
@@ -139,6 +151,7 @@ func (l Limit) Validate() error {
 		refuse(l.N/int64(l.Per/20+1) > 0, "N is %d in %v: %v admits up to 50 a microsecond; count in larger units",
 			l.N, l.Per, l.Algorithm)
 	}
+	refuse(l.InStore && l.Algorithm == CircuitBreaker, "a breaker counts in each process: leave InStore out")
 	if l.Algorithm == CircuitBreaker {
 		refuse(!(l.Share > 0 && l.Share <= 1), "Share is %v: use a share above 0 and up to 1", l.Share)
 		refuse(l.Least < 1, "Least is %d: use at least 1 result", l.Least)

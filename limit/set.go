@@ -44,6 +44,10 @@ func validate(limits []Limit) error {
 		if err := l.Validate(); err != nil {
 			errs = append(errs, err)
 		}
+		if l.InStore {
+			errs = append(errs, fmt.Errorf("%w %q: a set counts in its process, and has no store: leave Shared out, or let functions of an "+
+				"engine take of it", ErrInvalid, l.Name))
+		}
 		if slices.ContainsFunc(limits[:i], func(other Limit) bool { return other.Name == l.Name }) {
 			errs = append(errs, fmt.Errorf("%w %q: the set has two limits of that name: rename one", ErrInvalid, l.Name))
 		}

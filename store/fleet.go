@@ -118,6 +118,7 @@ type News struct {
 type Hint struct {
 	Roots []workitem.CaseID // root cases that it changed
 	Free  bool              // it left jobs for others, or it is to be found out whether it did
+	Set   bool              // it changed settings
 }
 
 // Members is a [Reader] of a store that several engines can have open.

@@ -66,6 +66,9 @@ type Store interface {
 	// Register records definitions, so that other programs can read the cases that run on them.
 	Register(ctx context.Context, defs []*Definition) error
 
+	// Limits are the rows of limits that all engines of the store share.
+	Limits
+
 	// Idle informs the store that nothing is queued, which is the time for housekeeping. It must not block for long.
 	Idle(ctx context.Context) error
 

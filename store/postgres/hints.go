@@ -27,6 +27,7 @@ type hints struct {
 	mu    sync.Mutex
 	roots map[workitem.CaseID]struct{}
 	free  bool
+	set   bool // settings have changed
 	over  bool
 	timer *time.Timer // nil if there is nothing to tell
 
@@ -42,7 +43,7 @@ func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
 // committed gathers what a commit did, if there is another engine.
 func (h *hints) committed(tx *transaction) {
-	if h.s.others.Load() == 0 || len(tx.appended) == 0 {
+	if h.s.others.Load() == 0 || len(tx.appended) == 0 && len(tx.settings) == 0 {
 		return
 	}
 	h.mu.Lock()
@@ -51,6 +52,7 @@ func (h *hints) committed(tx *transaction) {
 		h.roots[tx.appended[i].Entry.Root] = struct{}{}
 	}
 	h.free = h.free || len(tx.offered) > 0
+	h.set = h.set || len(tx.settings) > 0
 	if h.timer == nil && !h.over {
 		h.timer = time.AfterFunc(gather, h.tell)
 	}
@@ -59,8 +61,8 @@ func (h *hints) committed(tx *transaction) {
 // tell notifies the others.
 func (h *hints) tell() {
 	h.mu.Lock()
-	roots, free := h.roots, h.free
-	h.roots, h.free, h.timer = make(map[workitem.CaseID]struct{}), false, nil
+	roots, free, set := h.roots, h.free, h.set
+	h.roots, h.free, h.set, h.timer = make(map[workitem.CaseID]struct{}), false, false, nil
 	over := h.over
 	h.mu.Unlock()
 	if over {
@@ -69,6 +71,11 @@ func (h *hints) tell() {
 	_ = h.s.aside(context.Background(), func(c *conn, self int64) error {
 		for _, text := range texts16(roots) {
 			if err := notify(c, self, "c", text); err != nil {
+				return err
+			}
+		}
+		if set {
+			if err := notify(c, self, "s", ""); err != nil {
 				return err
 			}
 		}
@@ -104,7 +111,7 @@ func (h *hints) take(payload string) {
 	if !ok || from == fmt.Sprint(h.s.number.Load()) {
 		return
 	}
-	hint := store.Hint{Free: kind == "f"}
+	hint := store.Hint{Free: kind == "f", Set: kind == "s"}
 	data, _ := base64.RawStdEncoding.DecodeString(text)
 	for ; len(data) >= 16; data = data[16:] {
 		hint.Roots = append(hint.Roots, workitem.CaseID(data[:16]))

@@ -60,6 +60,7 @@ var faultsOfWriting = []fault{
 	{name: "more requests are listed than asked for", rule: "requests", file: true,
 		wrap: inTx(func(tx store.Tx) store.Tx { return asking{Tx: tx, many: true} })},
 	{name: "a setting is forgotten", rule: "settings", wrap: inTx(func(tx store.Tx) store.Tx { return dropping{tx} })},
+	{name: "a limit is forgotten", rule: "limits", wrap: func(s *faulty) store.Store { return &generous{s} }},
 	{name: "a reply to no request is taken", rule: "requests", file: true, wrap: inTx(func(tx store.Tx) store.Tx { return replying{tx} })},
 	{name: "a definition comes twice", rule: "definitions", wrap: inView(func(r store.Reader) store.Reader { return doubling{r} })},
 	{name: "a definition that cannot be compiled is registered", rule: "definitions",
@@ -381,3 +382,14 @@ func (s *once) Close() error {
 type dropping struct{ store.Tx }
 
 func (dropping) Set(context.Context, string, json.RawMessage) error { return nil }
+
+// generous keeps nothing of limits.
+type generous struct{ *faulty }
+
+// WriteLimits implements store.Limits.
+func (s *generous) WriteLimits(_ context.Context, rows []store.LimitRow, _ int64) (written []store.LimitKey, err error) {
+	for _, r := range rows {
+		written = append(written, r.LimitKey)
+	}
+	return written, nil
+}

@@ -53,6 +53,10 @@ type Options[T any] struct {
 	Ready  func(T)            // called with the lock: the job may enter again
 	Wake   func()             // called without the lock when time has made jobs ready
 	Limits []limit.Limit      // each with a name of its own
+
+	// Shared reports whether a limit is one that the store grants; nil if none is. Ask is called with the lock when there are Orders.
+	Shared func(limit.Limit) bool
+	Ask    func()
 }
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
@@ -63,6 +67,7 @@ type Gate[T any] struct {
 	lines  map[lineKey]*line[T]
 	keep   int // how many lines there may be before idle ones are looked for
 	parked map[workitem.JobID]*Ticket[T]
+	needy  map[*line[T]]struct{} // their orders are to be made
 	over   bool
 }
 
@@ -71,7 +76,7 @@ type lineKey struct{ limit, key string }
 // New makes a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)), keep: leastLines,
-		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID]*Ticket[T])}
+		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID]*Ticket[T]), needy: make(map[*line[T]]struct{})}
 	for i := range o.Limits {
 		l := o.Limits[i]
 		g.limits[l.Name] = &l
@@ -90,7 +95,7 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
-		if l.ahead(g, t) || l.def.Wait(&l.state, now, t.Parts[i].N) > 0 {
+		if l.ahead(g, t) || l.wait(now, t.Parts[i].N) > 0 {
 			g.park(l, t, now)
 			return false
 		}
@@ -103,7 +108,7 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
 	for i := range t.Parts {
-		if l := g.lineOf(&t.Parts[i]); len(l.list) > 0 || l.def.Wait(&l.state, now, t.Parts[i].N) > 0 {
+		if l := g.lineOf(&t.Parts[i]); len(l.list) > 0 || l.wait(now, t.Parts[i].N) > 0 {
 			return false
 		}
 	}
@@ -115,38 +120,46 @@ func (g *Gate[T]) take(t *Ticket[T], now int64) {
 	t.grants = make([]limit.Grant, len(t.Parts))
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
-		t.grants[i] = l.def.Take(&l.state, now, t.Parts[i].N)
+		t.grants[i] = l.take(now, t.Parts[i].N)
 		l.held++
 	}
 }
 
-// Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now.
-func (g *Gate[T]) Begin(t *Ticket[T]) {
+// Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now. It reports false
+// if that is too late for what a store has granted: then the job has to be admitted anew.
+func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	if t.grants == nil {
-		return
+		return true
 	}
 	now := g.now()
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
-		if l.def.Algorithm != limit.SlidingWindow {
+		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.grants[i].Mark {
+			return false
+		}
+	}
+	for i := range t.Parts {
+		l := g.lineOf(&t.Parts[i])
+		if l.share != nil || l.def.Algorithm != limit.SlidingWindow {
 			continue
 		}
 		l.def.Commit(&l.state, &t.grants[i], now, 0)
 		t.grants[i] = l.def.Take(&l.state, now, t.Parts[i].N)
 	}
+	return true
 }
 
 // Release gives back what the job holds. A failure is for breakers.
 func (g *Gate[T]) Release(t *Ticket[T], failed bool) {
-	g.end(t, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
+	g.end(t, false, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
 }
 
 // Undo gives back what the job took, also of rates: nothing was done with it.
 func (g *Gate[T]) Undo(t *Ticket[T]) {
-	g.end(t, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(&l.state, grant, now) })
+	g.end(t, true, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(&l.state, grant, now) })
 }
 
-func (g *Gate[T]) end(t *Ticket[T], give func(*line[T], limit.Grant, int64)) {
+func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant, int64)) {
 	if t.grants == nil {
 		return
 	}
@@ -154,8 +167,12 @@ func (g *Gate[T]) end(t *Ticket[T], give func(*line[T], limit.Grant, int64)) {
 	t.grants = nil
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
-		give(l, grants[i], now)
 		l.held--
+		if l.share == nil {
+			give(l, grants[i], now)
+		} else if l.share.give(l.def.Algorithm == limit.Slots, grants[i], now, unused); l.share.dirty {
+			g.ask(l)
+		}
 		g.advance(l, now)
 	}
 }
@@ -176,8 +193,12 @@ func (g *Gate[T]) Stop() {
 	for _, l := range g.lines {
 		l.disarm()
 		l.list = nil
+		if l.share != nil && l.share.stop != nil {
+			l.share.stop()
+		}
 	}
 	clear(g.parked)
+	clear(g.needy)
 	g.over = true
 }
 
@@ -200,7 +221,9 @@ func (g *Gate[T]) Change(to limit.Limit) bool {
 	now := g.now()
 	for _, l := range g.lines {
 		if l.def == def {
-			l.disarm()
+			if l.disarm(); l.share != nil {
+				l.share.next = 0
+			}
 			g.advance(l, now)
 		}
 	}

@@ -13,6 +13,8 @@ type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
 	state  limit.State
+	share  *share       // instead of the state, of a limit that engines share
+	wanted int64        // how much all who wait need
 	held   int          // tickets that have taken of it
 	list   []*Ticket[T] // a heap by Options.Before
 	before func(a, b *T) bool
@@ -60,6 +62,9 @@ func (g *Gate[T]) lineOf(p *Part) *line[T] {
 	if l == nil {
 		g.forgetIdle()
 		l = &line[T]{def: g.limits[p.Limit], at: at, before: g.o.Before}
+		if g.o.Shared != nil && g.o.Shared(*l.def) {
+			l.share = new(share)
+		}
 		g.lines[at] = l
 	}
 	return l
@@ -76,7 +81,7 @@ func (g *Gate[T]) forgetIdle() {
 	}
 	now := g.now()
 	for at, l := range g.lines {
-		if l.held == 0 && len(l.list) == 0 && l.def.Idle(&l.state, now) {
+		if l.held == 0 && len(l.list) == 0 && l.share.idle() && l.def.Idle(&l.state, now) {
 			l.disarm()
 			delete(g.lines, at)
 		}
@@ -89,8 +94,9 @@ func (g *Gate[T]) park(l *line[T], t *Ticket[T], now int64) {
 	t.line = l
 	g.parked[t.Job] = t
 	heap.Push(l, t)
+	l.wanted += l.amount(t)
 	if l.list[0] == t {
-		g.arm(l, now, l.def.Wait(&l.state, now, l.amount(t)))
+		g.waits(l, now, l.wait(now, l.amount(t)))
 	}
 	for i := range t.Parts {
 		if other := g.lineOf(&t.Parts[i]); other != l && len(other.list) > 0 {
@@ -111,6 +117,7 @@ func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 
 func (g *Gate[T]) remove(t *Ticket[T]) {
 	heap.Remove(t.line, t.index)
+	t.line.wanted -= t.line.amount(t)
 	if g.parked[t.Job] == t {
 		delete(g.parked, t.Job)
 	}
@@ -124,19 +131,56 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 		l.disarm()
 		return
 	}
-	free := l.state.Clone()
+	free := l.copy()
 	for len(l.list) > 0 {
 		first := l.list[0]
 		n := l.amount(first)
-		if wait := l.def.Wait(&free, now, n); wait > 0 {
-			g.arm(l, now, wait)
+		if wait := free.wait(now, n); wait > 0 {
+			g.waits(l, now, wait)
 			return
 		}
-		l.def.Take(&free, now, n)
+		free.take(now, n)
 		g.remove(first)
 		g.o.Ready(first.Value)
 	}
 	l.disarm()
+}
+
+// wait is how long it takes until the line has room for n.
+func (l *line[T]) wait(now, n int64) time.Duration {
+	if l.share == nil {
+		return l.def.Wait(&l.state, now, n)
+	}
+	if n <= l.share.room(now) {
+		return 0
+	}
+	return l.share.wait(now)
+}
+
+func (l *line[T]) take(now, n int64) limit.Grant {
+	if l.share == nil {
+		return l.def.Take(&l.state, now, n)
+	}
+	return l.share.take(l.def.Algorithm == limit.Slots, n)
+}
+
+// copy is a line to try on what has room.
+func (l *line[T]) copy() *line[T] {
+	c := &line[T]{def: l.def, state: l.state.Clone()}
+	if l.share != nil {
+		share := *l.share
+		c.share = &share
+	}
+	return c
+}
+
+// waits has the first of a line wait for the time given, or for the store.
+func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
+	if l.share != nil {
+		g.short(l, now)
+		return
+	}
+	g.arm(l, now, wait)
 }
 
 // arm sets the timer of a line.

@@ -27,7 +27,7 @@ func (g *Gate[T]) Why(job workitem.JobID) []Wait {
 	for i := range t.Parts {
 		p := &t.Parts[i]
 		l := g.lineOf(p)
-		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.def.Wait(&l.state, now, p.N)}, Key: p.Key}
+		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.wait(now, p.N)}, Key: p.Key}
 		if t.line == l {
 			w.Ahead = l.aheadOf(t)
 		}
@@ -70,17 +70,27 @@ func (g *Gate[T]) Usage() []Usage {
 	for at, l := range g.lines {
 		u := all[at.limit]
 		u.Keys++
-		u.Used += l.def.Used(&l.state, now)
+		u.Used += l.used(now)
 		u.Waiting += len(l.list)
 		least := int64(1)
 		if len(l.list) > 0 {
 			least = l.amount(l.list[0])
 		}
-		u.Next = max(u.Next, l.def.Wait(&l.state, now, least))
+		if l.share == nil || len(l.list) > 0 {
+			u.Next = max(u.Next, l.wait(now, least))
+		}
 	}
 	var list []Usage
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[name])
 	}
 	return list
+}
+
+// used is how much of the limit is taken: by all engines, if they share it.
+func (l *line[T]) used(now int64) int64 {
+	if l.share != nil {
+		return l.share.taken
+	}
+	return l.def.Used(&l.state, now)
 }

@@ -99,7 +99,10 @@ func (c *claim) do() {
 	defer c.free()
 	defer c.steps.end()
 	d, w := c.d, c.work
-	d.sched.begins(c.ticket)
+	if !d.sched.begins(c.ticket) {
+		d.release(c.job, c.root, w.Fence)
+		return
+	}
 	c.outcome = failed // unless it returns
 	returned := false
 	defer func() {

@@ -41,6 +41,8 @@ type Options struct {
 	Retrier     fault.Retrier
 
 	Limits     []limit.Limit  // that functions take of, each with a name of its own
+	Rows       store.Limits   // where engines share limits
+	Fleet      bool           // there may be other engines
 	Queues     map[string]int // how many jobs of a queue run at a time, where it differs from Workers
 	Workers    int
 	Steps      int // how many functions of steps run at a time; 0 and less: no bound

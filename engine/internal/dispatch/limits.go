@@ -27,7 +27,9 @@ func (s *scheduler) initLimits() {
 			s.isReady(n)
 			s.readied = true
 		},
+		Shared: s.isShared, Ask: s.ask,
 	})
+	s.started = s.d.o.Clock.Now()
 }
 
 // enter takes what a job needs, or has it wait for that. The lock is held.
@@ -63,14 +65,14 @@ func (s *scheduler) leave(t *ticket, how outcome) {
 	}
 }
 
-// begins notes that the function of an admitted job is called now.
-func (s *scheduler) begins(t *ticket) {
+// begins notes that the function of an admitted job is called now; false if it was admitted too long ago.
+func (s *scheduler) begins(t *ticket) bool {
 	if t == nil {
-		return
+		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gate.Begin(t)
+	return s.gate.Begin(t)
 }
 
 // ticketOf is what a job needs of limits; nil if it needs none. The lock is held.

@@ -43,6 +43,8 @@ type scheduler struct {
 	next     []entry          // memory for what a turn hands out
 	gate     *admission.Gate[entry]
 	paused   map[string]bool // queues of which no job begins
+	started  time.Time       // by its monotonic reading, the time of limits that a store without a clock keeps
+	asking   bool            // an exchange about limits is under way
 	readied  bool            // the gate has put jobs back into their queues since a turn looked at them
 }
 

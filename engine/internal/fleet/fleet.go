@@ -58,6 +58,8 @@ type Options struct {
 	Forget func(roots []workitem.CaseID)
 	// Moved is called when another engine may have committed something.
 	Moved func()
+	// Set is called when another engine may have changed settings.
+	Set func()
 	// Died is called when other engines have died.
 	Died func()
 
@@ -193,6 +195,9 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 	if len(hint.Roots) > 0 {
 		m.o.Moved()
 	}
+	if hint.Set {
+		m.o.Set()
+	}
 	if hint.Free {
 		m.setFree(true)
 		m.report(m.take(ctx))
@@ -265,6 +270,9 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	}
 	if moved {
 		m.o.Moved()
+	}
+	if news.Others > 0 {
+		m.o.Set() // a hint may have been lost
 	}
 	if news.Died > 0 {
 		m.o.Died()

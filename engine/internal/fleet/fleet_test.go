@@ -113,7 +113,7 @@ func run(t *testing.T, w *world, f func(m *fleet.Member)) {
 			Store: w, Work: w, Awaited: func() []workitem.CaseID { return nil },
 			Refresh: func(root workitem.CaseID) { w.locked(func() { w.refreshed = append(w.refreshed, root) }) },
 			Forget:  func(roots []workitem.CaseID) { w.locked(func() { w.forgotten = append(w.forgotten, roots...) }) },
-			Moved:   func() { w.locked(func() { w.moved++ }) }, Died: func() { w.locked(func() { w.died++ }) },
+			Moved:   func() { w.locked(func() { w.moved++ }) }, Set: func() {}, Died: func() { w.locked(func() { w.died++ }) },
 			Report: func(err error) { w.locked(func() { w.reports = append(w.reports, err) }) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, m.Join(ctx))

@@ -252,6 +252,17 @@ CREATE TABLE settings (
     value text NOT NULL
 );
 
+-- What engines share of limits; until says when a row says no more than none.
+CREATE TABLE limits (
+    name    text COLLATE "C" NOT NULL,
+    key     text COLLATE "C" NOT NULL,
+    state   text NOT NULL,
+    until   bigint NOT NULL,
+    version bigint NOT NULL,
+    PRIMARY KEY (name, key)
+);
+CREATE INDEX limits_until ON limits (until);
+
 -- The table of all collections of package domain.
 CREATE TABLE records (
     collection text COLLATE "C" NOT NULL,

@@ -43,3 +43,14 @@ END;
 CREATE TRIGGER cases_unlabeled AFTER DELETE ON cases WHEN OLD.labels IS NOT NULL BEGIN
     DELETE FROM case_labels WHERE (name, value, case_id) IN (SELECT key, value, OLD.id FROM json_each(OLD.labels));
 END;
+
+-- What engines share of limits; until says when a row says no more than none.
+CREATE TABLE limits (
+    name    TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    state   TEXT NOT NULL,
+    until   INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (name, key)
+) WITHOUT ROWID;
+CREATE INDEX limits_until ON limits (until);

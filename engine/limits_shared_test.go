@@ -1,0 +1,141 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// A rate that is kept in the store is not exceeded over restarts, however the engine ends.
+func TestASharedRateHoldsOverARestart(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		var c callLog
+		f := builder.MustFunc("f", busyFor(&c, time.Millisecond), builder.Limits(builder.Takes(limit.Calls(10, time.Minute).Shared(), 0)))
+		synctest.Test(t, func(t *testing.T) {
+			path := sqlite.File(t.TempDir() + "/limits.db")
+			cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}
+			var runs []builder.Run[int]
+			begin := time.Now()
+			for i := range 4 {
+				e, err := cfg.Open(t.Context(), path, f)
+				require.NoError(t, err)
+				<-time.After(3 * time.Millisecond)
+				if i == 0 {
+					runs = startAll(t, e, f, numbers(35)...)
+				}
+				if i == 3 {
+					endAll(t, e, runs)
+					require.NoError(t, integrity.Check(t.Context(), e))
+					require.NoError(t, e.Close())
+					continue
+				}
+				<-time.After(25*time.Second + time.Duration(i)*777*time.Millisecond)
+				if kill {
+					require.NoError(t, e.Kill())
+				} else {
+					require.NoError(t, e.Close())
+				}
+			}
+			require.Equal(t, 10, c.most(time.Minute))
+			require.GreaterOrEqual(t, len(c.at), 35)
+			require.Less(t, time.Since(begin), 4*time.Minute+10*time.Second)
+		})
+	}
+}
+
+// A job that waits for a shared rate says so, holds no worker, and goes on at once when the limit is raised.
+func TestAJobThatWaitsForASharedRate(t *testing.T) {
+	var c, free callLog
+	f := builder.MustFunc("f", busyFor(&c, time.Second), builder.Limits(builder.Takes(limit.Calls(1, time.Hour).Shared(), 0)))
+	other := builder.MustFunc("other", busyFor(&free, time.Second))
+	inBubble(t, engine.Config{Workers: 1}, func(t *testing.T, e *engine.Engine) {
+		runs := startAll(t, e, f, numbers(3)...)
+		<-time.After(10 * time.Second)
+		answer, err := e.Why(t.Context(), runs[1].ID)
+		require.NoError(t, err)
+		require.Contains(t, answer.String(), "waits for 1 of rate calls, free in 1h1m")
+		endAll(t, e, startAll(t, e, other, 1))
+		_, err = e.Do(t.Context(), workflow.SetLimit("calls", 3))
+		require.NoError(t, err)
+		begin := time.Now()
+		endAll(t, e, runs)
+		require.Less(t, time.Since(begin), 5*time.Second)
+	}, f, other)
+}
+
+// Engines of one database share slots and rates: a checker reads what ran when.
+func TestEnginesShareLimits(t *testing.T) {
+	f := newFleet(t)
+	var c callLog
+	w := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", busyFor(&c, 5*time.Millisecond), builder.Limits(
+			builder.Takes(limit.Calls(20, time.Second).Shared(), 0), builder.Takes(limit.Resource("slots", 3).Shared(), 0)))
+	}
+	a, b := w(), w()
+	first, second := f.open(engine.Config{Workers: 8}, a), f.open(engine.Config{Workers: 8}, b)
+	runs, more := startAll(t, first, a, numbers(20)...), startAll(t, second, b, numbers(20)...)
+	endAll(t, first, slices.Concat(runs, more))
+	require.Len(t, c.at, 40)
+	require.LessOrEqual(t, c.most(time.Second), 20)
+	require.LessOrEqual(t, c.peak, 3)
+}
+
+// The slots of an engine that died come back.
+func TestSlotsOfADeadEngineComeBack(t *testing.T) {
+	f := newFleet(t)
+	began := make(chan string, 10)
+	w := func(name string) *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", func(ctx context.Context, n int) (int, error) {
+			began <- name
+			if name == "dies" {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return n, nil
+		}, builder.Limits(builder.Takes(limit.Resource("slots", 1).Shared(), 0)))
+	}
+	dies, lives := w("dies"), w("lives")
+	a := f.open(engine.Config{}, dies)
+	startAll(t, a, dies, 1)
+	require.Equal(t, "dies", <-began)
+	b := f.open(engine.Config{}, lives)
+	runs := startAll(t, b, lives, 2)
+	require.Eventually(t, func() bool {
+		answer, err := b.Why(t.Context(), runs[0].ID)
+		require.NoError(t, err)
+		return strings.Contains(answer.String(), "waits for 1 of slots slots")
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Empty(t, began)
+	require.NoError(t, a.Kill())
+	endAll(t, b, runs)
+}
+
+// What is set of a limit or a queue by one engine holds for the others.
+func TestEnginesLearnWhatIsSet(t *testing.T) {
+	f := newFleet(t)
+	w := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", echo, builder.Limits(builder.Takes(limit.Calls(10, time.Second), 0)))
+	}
+	one, two := w(), w()
+	a, b := f.open(engine.Config{}, one), f.open(engine.Config{}, two)
+	_, err := a.Do(t.Context(), workflow.SetLimit("calls", 3))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		r, err := b.Do(t.Context(), workflow.Limits())
+		require.NoError(t, err)
+		return r.Limits[0].Limit.N == 3
+	}, 30*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// Rows of limits are read by one statement and written by another, which leaves those that have changed between. So no engine keeps a
+// lock while it thinks.
+
+// ReadLimits implements [store.Limits].
+func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view store.LimitView, err error) {
+	found := make(map[store.LimitKey]store.LimitRow, len(keys))
+	names, of := columnsOf(keys)
+	err = s.aside(ctx, func(c *conn, self int64) error {
+		view = store.LimitView{Self: self}
+		at, _, err := c.number("SELECT " + now)
+		if err != nil {
+			return err
+		}
+		view.Now = at * 1000
+		if err := c.each("SELECT id FROM @.processes WHERE state = 'live'", nil, func(r *tables.Row) error {
+			view.Live = append(view.Live, r.Number())
+			return r.Err
+		}); err != nil {
+			return err
+		}
+		return c.each("SELECT name, key, state, until, version FROM @.limits JOIN unnest($1::text[], $2::text[]) AS u(name, key) "+
+			"USING (name, key)", []any{names, of}, func(r *tables.Row) error {
+			row := store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
+			found[row.LimitKey] = row
+			return r.Err
+		})
+	})
+	for _, key := range keys {
+		row := found[key]
+		row.LimitKey = key
+		view.Rows = append(view.Rows, row)
+	}
+	return view, err
+}
+
+func columnsOf(keys []store.LimitKey) (names, of []string) {
+	for _, key := range keys {
+		names, of = append(names, key.Limit), append(of, key.Key)
+	}
+	return names, of
+}
+
+// writeLimits writes the rows that are as they were read. It locks in the order of the keys, so engines do not wait for each other in a
+// circle.
+const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) " +
+	"AS u(name, key, old, state, until)), " +
+	"k AS MATERIALIZED (SELECT l.name, l.key FROM @.limits l JOIN u ON l.name = u.name AND l.key = u.key AND l.version = u.old " +
+	"ORDER BY l.name, l.key FOR UPDATE OF l), " +
+	"w AS (UPDATE @.limits l SET version = u.old + 1, state = u.state, until = u.until FROM k JOIN u USING (name, key) " +
+	"WHERE l.name = k.name AND l.key = k.key RETURNING l.name, l.key), " +
+	"i AS (INSERT INTO @.limits (name, key, version, state, until) SELECT name, key, $6, state, until FROM u WHERE old = 0 " +
+	"ORDER BY name, key ON CONFLICT DO NOTHING RETURNING name, key) " +
+	"SELECT name, key FROM w UNION ALL SELECT name, key FROM i"
+
+// WriteLimits implements [store.Limits]. The first version of a row is the time, so a row that was removed and made anew is not
+// taken for the one that was read.
+func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64) (written []store.LimitKey, err error) {
+	rows = slices.SortedFunc(slices.Values(rows), func(a, b store.LimitRow) int {
+		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Key, b.Key))
+	})
+	var names, of, states []string
+	var old, until []int64
+	for _, r := range rows {
+		names, of, states = append(names, r.Limit), append(of, r.Key), append(states, string(r.State))
+		old, until = append(old, r.Version), append(until, r.Until)
+	}
+	err = s.aside(ctx, func(c *conn, _ int64) error {
+		if err := c.each(writeLimits, []any{names, of, old, states, until, at}, func(r *tables.Row) error {
+			written = append(written, store.LimitKey{Limit: r.Text(), Key: r.Text()})
+			return r.Err
+		}); err != nil {
+			return err
+		}
+		_, err := c.run("DELETE FROM @.limits WHERE (name, key) IN (SELECT name, key FROM @.limits WHERE until < $1 "+
+			"ORDER BY name, key LIMIT 1000 FOR UPDATE SKIP LOCKED)", at)
+		return err
+	})
+	return written, err
+}

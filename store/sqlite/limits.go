@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+)
+
+// self is the number of the engine, which is the only one.
+const self = 1
+
+// ReadLimits implements [store.Limits].
+func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.LimitView, error) {
+	view := store.LimitView{Self: self, Live: []int64{self}}
+	err := s.beside(ctx, func() error {
+		for _, key := range keys {
+			row := store.LimitRow{LimitKey: key}
+			err := s.w.each("SELECT state, until, version FROM limits WHERE name = ? AND key = ?", []driver.Value{key.Limit, key.Key},
+				func(r *tables.Row) error {
+					row.State, row.Until, row.Version = r.JSON(), r.Number(), r.Number()
+					return r.Err
+				})
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		return nil
+	})
+	return view, err
+}
+
+// WriteLimits implements [store.Limits]. No other engine writes, so all are written.
+func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int64) (written []store.LimitKey, err error) {
+	err = s.Update(ctx, func(store.Tx) error {
+		for _, row := range rows {
+			if err := s.w.run("INSERT INTO limits (name, key, state, until, version) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name, key) "+
+				"DO UPDATE SET state = excluded.state, until = excluded.until, version = excluded.version",
+				row.Limit, row.Key, string(row.State), row.Until, row.Version+1); err != nil {
+				return explain(s.path, err)
+			}
+			written = append(written, row.LimitKey)
+		}
+		return explain(s.path, s.w.run("DELETE FROM limits WHERE until < ?", now))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return written, nil
+}
+
+// beside runs f with the connection of the writer, while no update runs.
+func (s *Store) beside(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := s.present(); err != nil {
+		return err
+	}
+	return explain(s.path, f())
+}
