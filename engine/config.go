@@ -16,6 +16,16 @@ type Config struct {
 	// Workers is the number for queues that are not listed. Default: 32; negative: none, so that no job runs here.
 	Workers int
 
+	// MaxPending bounds how many jobs of a queue wait to begin, due or not, in this engine. [Engine.Do] refuses to start a case that
+	// would add one to a full queue, with an error that is [ErrFull]; what goes on by itself and what Update does is not refused.
+	// Default: no bound.
+	MaxPending map[string]int
+	// WaitWhenFull has Do wait until the queue has room, or its context ends, instead of refusing.
+	WaitWhenFull bool
+	// Aging is how long a job waits in its queue until it is as urgent as a fresh one of the next higher priority, so that low
+	// priorities are served in the end. Default: none, and a higher priority always goes first.
+	Aging time.Duration
+
 	// Steps is how many functions of [step.Do] run at a time in this engine, over all its jobs and their branches. One that
 	// has to wait for its turn does not begin, and its Timeout does not run. Default: 128; negative: no bound.
 	Steps int

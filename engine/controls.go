@@ -129,6 +129,9 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
+	case workflow.KindQueues:
+		result.Queues = c.e.dispatch.Queues()
+		return result, true, nil
 	case workflow.KindPause:
 		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, map[string]bool{"paused": true})
 		c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true))

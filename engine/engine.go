@@ -38,6 +38,7 @@ var (
 	ErrNotFound   = store.ErrNotFound      // no such case, item, task or job
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
 	ErrBadRoute   = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
+	ErrFull       = workflow.ErrFull       // a queue has as many jobs that wait to begin as it may have
 	ErrRunaway    = kernel.ErrRunaway      // the command does not come to an end
 	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to none
 	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
@@ -197,7 +198,7 @@ func (e *Engine) assemble() {
 	e.dispatch = dispatch.New(dispatch.Options{
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
 		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
-		Limits: e.limits, Rows: e.store, Fleet: e.isShared(), Queues: e.cfg.Queues, Workers: e.cfg.Workers, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
+		Limits: e.limits, Rows: e.store, Fleet: e.isShared(), Queues: e.cfg.Queues, Workers: e.cfg.Workers, MaxPending: e.cfg.MaxPending, Aging: e.cfg.Aging, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
 		MaxPayload: e.cfg.MaxPayload, Active: e.active.add, Hungry: e.hungry(),
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})

@@ -28,6 +28,7 @@ var codes = []struct {
 	{"bad-command", workflow.ErrBadCommand},
 	{"bad-route", ErrBadRoute},
 	{"runaway", ErrRunaway},
+	{"full", ErrFull},
 	{"not-failed", workflow.ErrNotFailed},
 	{"suspended", workflow.ErrSuspended},
 	{"dead-end", workflow.ErrDeadEnd},

@@ -80,6 +80,7 @@ var forms = map[Kind]form{
 	KindSkip:     {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindSetLimit: {[]*field{limitField}, []*field{numberField}},
 	KindLimits:   {nil, nil},
+	KindQueues:   {nil, nil},
 	KindPause:    {nil, []*field{queueField}},
 	KindUnpause:  {nil, []*field{queueField}},
 }

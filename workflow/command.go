@@ -42,6 +42,7 @@ const (
 	KindGiveUp    Kind = "give-up"      // fail the task, and the case, of Item, which is an incident
 	KindSetLimit  Kind = "set-limit"    // set the number of Limit to N
 	KindLimits    Kind = "limits"       // list the limits
+	KindQueues    Kind = "queues"       // list the queues
 	KindPause     Kind = "pause-queue"  // have no job of Queue begin
 	KindUnpause   Kind = "resume-queue" // have the jobs of Queue begin again
 	KindSkip      Kind = "skip"         // complete Item with Payload as its output, without its work
@@ -108,6 +109,7 @@ type Result struct {
 	Count int             `json:"count,omitzero"` // how many a broadcast reached
 
 	Limits []LimitInfo `json:"limits,omitempty"` // that were listed
+	Queues []QueueInfo `json:"queues,omitempty"` // that were listed
 }
 
 // Start starts a case of a workflow. The result has its id.

@@ -19,5 +19,6 @@ var (
 	ErrBadRoute   = errors.New("bad route") // a split was sent nowhere, or where it has no flow
 	ErrRunaway    = errors.New("the command does not come to an end")
 	ErrKeyReused  = errors.New("the idempotency key was used for another command")
-	ErrBadCommand = errors.New("bad command") // a field is missing, or not one of its kind
+	ErrFull       = errors.New("the queue is full") // see FullError
+	ErrBadCommand = errors.New("bad command")       // a field is missing, or not one of its kind
 )

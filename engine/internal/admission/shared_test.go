@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/workitem"
@@ -203,7 +204,7 @@ func (f *fleet) check() {
 // in the end every job of those that live is done.
 func TestRandomHistoriesOfSharedLimits(t *testing.T) {
 	algorithms := []limit.Algorithm{limit.SlidingWindow, limit.GCRA, limit.TokenBucket, limit.FixedWindow, limit.LeakyBucket}
-	for seed := range 100 {
+	for seed := range testsize.Pick(10, 40, 2000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
 		f := &fleet{t: t, r: r, clock: virtual.NewClock(), rows: make(map[string][]byte), limits: []limit.Limit{
 			limit.Resource("slots", 1+r.Int64N(3)).Shared(),

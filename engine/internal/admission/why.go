@@ -38,6 +38,13 @@ func (g *Gate[T]) Why(job workitem.JobID) []Wait {
 	return waits
 }
 
+// Each calls f with what waits, in any order.
+func (g *Gate[T]) Each(f func(*T)) {
+	for _, t := range g.parked {
+		f(&t.Value)
+	}
+}
+
 func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
 	for _, other := range l.list {
 		if l.before(&other.Value, &t.Value) {

@@ -137,7 +137,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	s.d.o.Active(1)
 	s.reserved[j.ID] = struct{}{}
 	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
-		ticket: t}, true
+		urgent: s.d.urgency(j), ticket: t}, true
 }
 
 // unreserve gives a worker back whose job does not begin.

@@ -42,10 +42,11 @@ type scheduler struct {
 	others   bool             // there are other engines
 	next     []entry          // memory for what a turn hands out
 	gate     *admission.Gate[entry]
-	paused   map[string]bool // queues of which no job begins
-	started  time.Time       // by its monotonic reading, the time of limits that a store without a clock keeps
-	asking   bool            // an exchange about limits is under way
-	readied  bool            // the gate has put jobs back into their queues since a turn looked at them
+	paused   map[string]bool              // queues of which no job begins
+	started  time.Time                    // by its monotonic reading, the time of limits that a store without a clock keeps
+	asking   bool                         // an exchange about limits is under way
+	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
+	readied  bool                         // the gate has put jobs back into their queues since a turn looked at them
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -63,6 +64,7 @@ type entry struct {
 	root     workitem.CaseID
 	queue    *jobQueue // nil for what the writer does itself
 	priority int32
+	urgent   int64   // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
 	cautious bool    // claim it durably before it runs: it may have ended a process before, or the claim failed
 	faults   uint8   // how often in a row the store failed as it was to begin
 	unread   bool    // what it needs of limits is not known
@@ -86,6 +88,9 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
 	s.reserved = make(map[workitem.JobID]struct{})
+	if len(d.o.MaxPending) > 0 {
+		s.counted = make(map[workitem.JobID]*jobQueue)
+	}
 	s.initLimits()
 }
 
@@ -117,16 +122,6 @@ func (s *scheduler) stop() {
 	s.stopRetries()
 }
 
-// queueOf finds or makes a queue.
-func (s *scheduler) queueOf(name string) *jobQueue {
-	q := s.queues[name]
-	if q == nil {
-		q = &jobQueue{name: name, limit: s.d.LimitOf(name)}
-		s.queues[name] = q
-	}
-	return q
-}
-
 // committed takes up what a command did to jobs.
 func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	changed := false
@@ -141,6 +136,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
 			s.parked.drop(tree.Root, e.Job)
+			s.begunOrGone(e.Job)
 			s.woken(e.Job)
 			s.gate.Leave(e.Job)
 			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
@@ -191,6 +187,8 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 		if n.queue.limit <= 0 {
 			return false
 		}
+		n.urgent = s.d.urgency(j)
+		s.counts(j, n.queue)
 		if c != nil {
 			n.ticket = s.ticketOf(c, j)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,6 +90,49 @@ func (a *app) limit() *cobra.Command {
 		return a.send(ctx, o, q, fmt.Sprintf("limit %s is set to %d", args[0], n))
 	})
 	cmd.AddCommand(set)
+	return cmd
+}
+
+func (a *app) queues() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "queues", Short: "list the queues of jobs, with what runs and waits",
+		Long: paragraph("List the queues of jobs: how many run at a time, how many run and wait now, since when the oldest waits. The program that " +
+			"runs them says it; if none does, nothing runs."),
+		Example: "  tasq queues",
+		Args:    exactly(),
+	}
+	q.patience(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+		q.command.Kind = workflow.KindQueues
+		result, err := o.do(ctx, q)
+		if err != nil || q.left() {
+			return err
+		}
+		if a.output == "json" {
+			for _, l := range result.Queues {
+				if err := a.object(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		t := a.table("QUEUE", "WORKERS", "RUNNING", "WAITING", "AT MOST", "OLDEST", "STATE")
+		for _, l := range result.Queues {
+			most, oldest, state := "-", "-", "open"
+			if l.MaxPending > 0 {
+				most = strconv.Itoa(l.MaxPending)
+			}
+			if !l.Oldest.IsZero() {
+				oldest = l.Oldest.Format(time.RFC3339)
+			}
+			if l.Paused {
+				state = "paused"
+			}
+			t.add(strconv.Quote(l.Queue), strconv.Itoa(l.Workers), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), most, oldest, state)
+		}
+		return t.flush()
+	})
 	return cmd
 }
 
