@@ -40,6 +40,14 @@ func (s *none) Register(context.Context, []*store.Definition) error { return nil
 func (s *none) Idle(context.Context) error                          { return nil }
 func (s *none) Close() error                                        { return nil }
 
+func (s *none) ReadLimits(context.Context, []store.LimitKey) (store.LimitView, error) {
+	return store.LimitView{}, errNone
+}
+
+func (s *none) WriteLimits(context.Context, []store.LimitRow, int64) ([]store.LimitKey, error) {
+	return nil, errNone
+}
+
 type noneTx struct{ s *none }
 
 func (t noneTx) Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error) {
@@ -68,6 +76,9 @@ func (noneTx) Answered(context.Context, string) (*store.Entry, error) {
 }
 func (noneTx) Savepoint(_ context.Context, f func() error) error { return f() }
 func (noneTx) DB() domain.DB                                     { return nil }
+func (noneTx) KeyHolders(context.Context, string, string) ([]workitem.CaseID, error) {
+	return nil, nil
+}
 func (noneTx) Requests(context.Context, int64, int) ([]store.Request, error) {
 	return nil, nil
 }
