@@ -59,12 +59,12 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 
 // Each route is in the table, and does what the table says: nothing without access, no change without the right to it.
 func TestRightsOfEveryRoute(t *testing.T) {
-	o := newOffice(t, "text")
-	rights := o.rights(t)
-	for _, pattern := range admin.Patterns(o.Engine.Engine, admin.Config{}) {
+	first := newOffice(t, "text")
+	rights := first.rights(t)
+	for _, pattern := range admin.Patterns(first.Engine.Engine, admin.Config{}) {
 		require.Contains(t, rights, pattern, "a new route needs a row in the table of rights")
 	}
-	require.Len(t, rights, len(admin.Patterns(o.Engine.Engine, admin.Config{})), "the table has routes that are not there")
+	require.Len(t, rights, len(admin.Patterns(first.Engine.Engine, admin.Config{})), "the table has routes that are not there")
 	may := func(right string) func(*http.Request) (admin.User, error) {
 		return func(*http.Request) (admin.User, error) {
 			return admin.User{Name: "eve", May: func(kind, _ string) bool { return kind == right }}, nil
@@ -72,6 +72,11 @@ func TestRightsOfEveryRoute(t *testing.T) {
 	}
 	refuse := func(*http.Request) (admin.User, error) { return admin.User{}, errors.New("signed out") }
 	for pattern, row := range rights {
+		o := first
+		if row.right != look { // what one row does must not be why another one is refused
+			o = newOffice(t, "text")
+			row = o.rights(t)[pattern]
+		}
 		code := func(access func(*http.Request) (admin.User, error)) int {
 			method, _, _ := strings.Cut(pattern, " ")
 			r := httptest.NewRequest(method, row.example, strings.NewReader(row.body))

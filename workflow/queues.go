@@ -7,10 +7,10 @@ import (
 
 // QueueInfo is how a queue of jobs stands in the engine that was asked.
 type QueueInfo struct {
-	Queue      string    `json:"queue"`                // "" is the default one
-	Workers    int       `json:"workers"`              // how many jobs it runs at a time
-	Running    int       `json:"running"`              // jobs with a worker
-	Waiting    int       `json:"waiting"`              // jobs that are due and have not begun: for a worker, a limit, or the end of the pause
+	Queue      string    `json:"queue"`                 // "" is the default one
+	Workers    int       `json:"workers"`               // how many jobs it runs at a time
+	Running    int       `json:"running"`               // jobs with a worker
+	Waiting    int       `json:"waiting"`               // jobs that are due and have not begun: for a worker, a limit, or the end of the pause
 	MaxPending int       `json:"max_pending,omitempty"` // how many jobs wait when starts are refused; 0 without a bound
 	Paused     bool      `json:"paused,omitempty"`
 	Oldest     time.Time `json:"oldest,omitzero"` // since when the first of them is due
