@@ -193,6 +193,12 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	}
 	wrong := post(h, "/bulk", append([]string{"confirm", "3"}, fields[2:]...)...)
 	require.Equal(t, http.StatusUnprocessableEntity, wrong.Code)
+	notThese := o.handler(admin.Config{Access: func(*http.Request) (admin.User, error) {
+		return admin.User{Name: "eve", May: func(_, target string) bool { return target == "" }}, nil
+	}})
+	refused := post(notThese, "/bulk", fields...)
+	require.Equal(t, http.StatusForbidden, refused.Code)
+	require.Contains(t, refused.Body.String(), "You may not do this to all of them")
 	w := post(h, "/bulk", fields...)
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	o.Drain()
