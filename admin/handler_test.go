@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -202,4 +203,21 @@ func TestTheAuditPageByPage(t *testing.T) {
 		slices.Sort(all)
 		require.Len(t, slices.Compact(all), want, query)
 	}
+}
+
+// The doctor reports live cases whose definition the program does not have.
+func TestTheDoctorMissesADefinition(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	require.Contains(t, get(h, "/doctor").Body.String(), "each live case has its own in this program")
+	var without []engine.Workflow
+	for _, w := range workflows(t, "text") {
+		if w.Untyped().Name != "order" {
+			without = append(without, w)
+		}
+	}
+	o.Crash(append(without, o.bulk)...)
+	page := get(o.handler(admin.Config{Access: admin.ReadOnly}), "/doctor").Body.String()
+	require.Contains(t, page, "workflow order")
+	require.Contains(t, page, "1 live case of a definition that this program does not have")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -165,6 +166,9 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	} else {
 		add("incidents", "bad", counted(open, "incident")+" open")
 	}
+	if err := s.definitions(r, add); err != nil {
+		return nil, err
+	}
 	s.ownWork(add)
 	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
@@ -172,11 +176,35 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
+// definitions reports the live cases whose definition the engine was not opened with, so that nothing of them happens. A process
+// that only reads has no definitions.
+func (s *Site) definitions(r *Request, add func(name, word, found string)) error {
+	here := s.Backend.Here()
+	if here.Definition == nil {
+		add("definitions", "pending", "known to the program that owns the database")
+		return nil
+	}
+	list, err := why.ReadUnserved(r, r.R, here)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		add("definitions", "good", "each live case has its own in this program")
+	}
+	for _, u := range list {
+		name := "workflow " + u.Workflow
+		if u.Version != "" {
+			name += " " + u.Version
+		}
+		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that this program does not have; start a program with it too")
+	}
+	return nil
+}
+
 // ownWork reports what is late in the engine itself. A database that is only read does not say.
 func (s *Site) ownWork(add func(name, word, found string)) {
 	b, ok := s.Backend.(source.Inspector)
 	if !ok {
-		add("definitions", "pending", "known to the program that owns the database")
 		return
 	}
 	for _, o := range b.Overdue() {
