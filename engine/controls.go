@@ -151,6 +151,9 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
 	names := slices.Sorted(maps.Keys(c.at))
 	c.mu.Unlock()
 	if !ok {
+		if len(names) == 0 {
+			return fmt.Errorf("limit %q: no workflow of this database has limits: %w", name, ErrNotFound)
+		}
 		return fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, names, ErrNotFound)
 	}
 	known.N = &n

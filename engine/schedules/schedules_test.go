@@ -25,6 +25,7 @@ type ran struct {
 	mu    sync.Mutex
 	ticks []time.Time
 	hold  chan struct{} // a call waits until it can take from it; nil lets them all through
+	ended chan struct{} // has one for each call that was canceled while it waited
 }
 
 func (r *ran) f(ctx context.Context, _ string) (string, error) {
@@ -37,6 +38,7 @@ func (r *ran) f(ctx context.Context, _ string) (string, error) {
 		select {
 		case <-r.hold:
 		case <-ctx.Done():
+			r.ended <- struct{}{}
 			return "", ctx.Err()
 		}
 	}
@@ -157,7 +159,7 @@ func TestOverlaps(t *testing.T) {
 		s := hourly("digest")
 		s.Overlap = o
 		b := newBench(t, s)
-		b.calls.hold = make(chan struct{}, 10)
+		b.calls.hold, b.calls.ended = make(chan struct{}, 10), make(chan struct{}, 10)
 		b.Clock().Set(at(1, 0))
 		b.settle(1)
 		return b
@@ -187,6 +189,7 @@ func TestOverlaps(t *testing.T) {
 		old := b.info("digest").Latest.Case
 		b.Clock().Set(at(2, 0))
 		b.settle(2)
+		<-b.calls.ended // or it could be the one that goes on
 		b.calls.hold <- struct{}{}
 		b.Drain()
 		require.Equal(t, []time.Time{at(2, 0)}, b.calls.take())

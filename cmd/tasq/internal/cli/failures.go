@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -128,11 +129,7 @@ func (a *app) stats() *cobra.Command {
 					}
 					continue
 				}
-				name := q.Queue
-				if name == "" {
-					name = "(default)"
-				}
-				t.add(name, number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
+				t.add(queueName(q.Queue), number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
 					printable.Duration(now().Sub(q.Oldest)))
 			}
 			if len(queues) == 0 {
@@ -143,3 +140,6 @@ func (a *app) stats() *cobra.Command {
 	})
 	return cmd
 }
+
+// queueName is the name of a queue in a table, in which the default one has none.
+func queueName(name string) string { return cmp.Or(name, "(default)") }

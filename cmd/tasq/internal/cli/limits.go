@@ -37,6 +37,10 @@ func (a *app) limits() *cobra.Command {
 			}
 			return nil
 		}
+		if len(result.Limits) == 0 {
+			a.remark("no limits")
+			return nil
+		}
 		t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
 		for _, l := range result.Limits {
 			t.add(l.Limit.Name, kindOfLimit(l.Limit), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
@@ -117,6 +121,10 @@ func (a *app) queues() *cobra.Command {
 			}
 			return nil
 		}
+		if len(result.Queues) == 0 {
+			a.remark("no queues: nothing waits, runs or is paused")
+			return nil
+		}
 		t := a.table("QUEUE", "WORKERS", "RUNNING", "WAITING", "AT MOST", "OLDEST", "STATE")
 		for _, l := range result.Queues {
 			most, oldest, state := "-", "-", "open"
@@ -129,7 +137,7 @@ func (a *app) queues() *cobra.Command {
 			if l.Paused {
 				state = "paused"
 			}
-			t.add(strconv.Quote(l.Queue), strconv.Itoa(l.Workers), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), most, oldest, state)
+			t.add(queueName(l.Queue), strconv.Itoa(l.Workers), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), most, oldest, state)
 		}
 		return t.flush()
 	})

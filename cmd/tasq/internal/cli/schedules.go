@@ -64,6 +64,10 @@ func (a *app) listSchedules(ctx context.Context, r store.Reader, list []*schedul
 	if a.output == "json" {
 		return nil
 	}
+	if len(list) == 0 {
+		a.remark("no schedules")
+		return nil
+	}
 	return t.flush()
 }
 
