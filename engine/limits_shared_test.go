@@ -72,23 +72,32 @@ func TestAJobThatWaitsForASharedRate(t *testing.T) {
 	}, f, other)
 }
 
-// Engines of one database share slots and rates. What begins when is noted by functions, which a busy machine delays; so the rate is
-// looked at over the whole time, and each window of it by the tests of admission.
-func TestEnginesShareLimits(t *testing.T) {
+// Engines of one database share rates. What begins when is noted by functions, which a busy machine delays; so the rate is looked at over
+// the whole time, and each window of it by the tests of admission.
+func TestEnginesShareARate(t *testing.T) {
+	begin := time.Now()
+	sharedBy(t, time.Millisecond, 30, limit.Calls(20, time.Second))
+	require.GreaterOrEqual(t, time.Since(begin), 2*time.Second, "20 in the first second, and in each of the others")
+}
+
+// Engines of one database share slots.
+func TestEnginesShareSlots(t *testing.T) {
+	require.LessOrEqual(t, sharedBy(t, 50*time.Millisecond, 15, limit.Resource("slots", 3)).peak, 3)
+}
+
+// sharedBy runs a function that takes the limit and some time on two engines, so many times on each.
+func sharedBy(t *testing.T, busy time.Duration, runs int, l limit.Limit) *callLog {
 	f := newFleet(t)
-	var c callLog
+	c := new(callLog)
 	w := func() *builder.FuncRef[int, int] {
-		return builder.MustFunc("f", busyFor(&c, 5*time.Millisecond), builder.Limits(
-			builder.Takes(limit.Calls(20, time.Second).Shared(), 0), builder.Takes(limit.Resource("slots", 3).Shared(), 0)))
+		return builder.MustFunc("f", busyFor(c, busy), builder.Limits(builder.Takes(l.Shared(), 0)))
 	}
 	a, b := w(), w()
 	first, second := f.open(engine.Config{Workers: 8}, a), f.open(engine.Config{Workers: 8}, b)
-	begin := time.Now()
-	runs, more := startAll(t, first, a, numbers(30)...), startAll(t, second, b, numbers(30)...)
-	endAll(t, first, slices.Concat(runs, more))
-	require.Len(t, c.at, 60)
-	require.GreaterOrEqual(t, time.Since(begin), 2*time.Second, "20 in the first second, and in each of the others")
-	require.LessOrEqual(t, c.peak, 3)
+	all := slices.Concat(startAll(t, first, a, numbers(runs)...), startAll(t, second, b, numbers(runs)...))
+	endAll(t, first, all)
+	require.Len(t, c.at, 2*runs)
+	return c
 }
 
 // The slots of an engine that died come back.
