@@ -220,7 +220,7 @@ func (b *rivalNet) state(n *Net) (Marking, Bits) {
 // Where regions name and-joins of several private inputs, every rung gives the answer of plain enumeration too. In many
 // of these cases another rule for such members would give another answer. The nightly form tries 40,000 nets, and enumerates further.
 func TestOrJoinRivalsAgainstEnumeration(t *testing.T) {
-	nets := testsize.Pick(300, 1000, 40_000)
+	nets := testsize.Pick(1000, 1000, 40_000)
 	enumerated = testsize.Pick(200, 200, 2000)
 	tally := map[string]int{}
 	for seed := range uint64(nets) {

@@ -239,7 +239,7 @@ func (g *grower) compile() *net.Net {
 
 // rounds is how many random nets a test tries: 20,000 in the nightly form.
 func rounds() int {
-	return testsize.Pick(200, 400, 20_000)
+	return testsize.Pick(400, 400, 20_000)
 }
 
 func codesOf(rep verify.Report) []string {
