@@ -184,7 +184,7 @@ func randomFaults(seed uint64) func(string) pgproxy.Fault {
 	}
 }
 
-// A caller is told the truth: a command whose connection was lost has happened if it succeeded, and has not if it failed.
+// The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not if it failed.
 func TestALostReplyIsNoLie(t *testing.T) {
 	f := newFleet(t)
 	p, dsn := pgproxy.New(t, f.dsn)

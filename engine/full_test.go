@@ -40,7 +40,7 @@ func TestAFullQueueRefusesStarts(t *testing.T) {
 	}, f)
 }
 
-// An engine that is told to wait has the caller wait for room, as long as its context lasts.
+// An engine with WaitWhenFull has the caller wait for room, as long as its context lasts.
 func TestAFullQueueHasStartsWait(t *testing.T) {
 	var c callLog
 	f := builder.MustFunc("f", busyFor(&c, time.Second))

@@ -145,7 +145,7 @@ func TestAUniqueKeyIsHeldByOneCase(t *testing.T) {
 	taken(err, third.Case)
 }
 
-// Two cases of one transaction are told apart, too, and what failed in it gives its key free.
+// Two cases of one transaction are distinguished, too, and what failed in it gives its key free.
 func TestAUniqueKeyWithinATransaction(t *testing.T) {
 	w, _ := parcels(t)
 	e := enginetest.Open(t, sqlite.File(filepath.Join(t.TempDir(), "db")), engine.Config{}, w)

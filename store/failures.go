@@ -31,7 +31,7 @@ type FailureFilter struct {
 	Max      int       // at most so many failed items are looked at, the newest first; 0 is MaxFailures
 }
 
-// MaxFailures is how many failed items [Failures] looks at unless it is told otherwise.
+// MaxFailures is how many failed items [Failures] looks at by default.
 const MaxFailures = 100_000
 
 // Failures groups the work items that failed for good, those that no later attempt has replaced, by workflow, task and code: the largest group

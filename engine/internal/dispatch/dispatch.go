@@ -46,7 +46,7 @@ type Options struct {
 	Queues     map[string]int // how many jobs of a queue run at a time, where it differs from Workers
 	Workers    int
 	MaxPending map[string]int // how many jobs of a queue wait to begin when starts are refused; no bound for one that is not listed
-	Aging      time.Duration  // how long a job waits until it is as urgent as a fresh one of the next priority; 0 is for ever
+	Aging      time.Duration  // how long a job waits until it is as urgent as a fresh one of the next priority; 0 is never
 	Steps      int            // how many functions of steps run at a time; 0 and less: no bound
 	Lease      time.Duration
 	Owner      string // names the engine in its claims
