@@ -89,7 +89,7 @@ type Tx interface {
 	Answered(ctx context.Context, key string) (*Entry, error)
 
 	// KeyHolders lists the root cases of a workflow that hold a business key, see [state.Case.HoldsKey]: there is one at most, unless
-	// the journal was made otherwise. Until the transaction has ended, no transaction of another engine is told of the same key.
+	// the journal was made otherwise. Until the transaction has ended, no transaction of another engine gets an answer for the same key.
 	KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error)
 
 	// Savepoint runs f and undoes alone what f did to the database, if f returns an error. The error wraps ErrUndone,

@@ -3,8 +3,10 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -76,4 +78,28 @@ type LimitInfo struct {
 	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
 	Waiting int           `json:"waiting"`        // jobs that wait for it
 	Next    time.Duration `json:"next"`           // how long until there is more of it; limit.Unknown if time alone gives none
+}
+
+// Kind says for people how the limit counts: "slots", "breaker", or a period and an algorithm, as in "in 1m, sliding window".
+func (l LimitInfo) Kind() string {
+	switch l.Limit.Algorithm {
+	case limit.Slots:
+		return "slots"
+	case limit.CircuitBreaker:
+		return "breaker"
+	}
+	return fmt.Sprintf("in %s, %s", printable.Duration(l.Limit.Per), strings.ReplaceAll(l.Limit.Algorithm.String(), "-", " "))
+}
+
+// NextFree says for people when there is more of the limit: "now", "in 1.4s", "on release" if time alone gives none, or "paused".
+func (l LimitInfo) NextFree() string {
+	switch {
+	case l.Limit.N == 0:
+		return "paused"
+	case l.Next == limit.Unknown:
+		return "on release"
+	case l.Next <= 0:
+		return "now"
+	}
+	return "in " + printable.Took(l.Next)
 }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -101,7 +99,7 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
 			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
 		}
-		t.row("", text(l.Limit.Name), text(kindOfLimit(l.Limit)), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(nextFree(l)), do)
+		t.row("", text(l.Limit.Name), text(l.Kind()), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(l.NextFree()), do)
 	}
 	return t, nil
 }
@@ -112,28 +110,4 @@ func meter(l workflow.LimitInfo) Cell {
 		return text("")
 	}
 	return Cell{Kind: "meter", Text: fmt.Sprint(min(100, 100*l.Used/l.Limit.N)), Title: fmt.Sprintf("%d of %d in use", l.Used, l.Limit.N)}
-}
-
-// kindOfLimit says in a word or two how a limit counts.
-func kindOfLimit(l limit.Limit) string {
-	switch l.Algorithm {
-	case limit.Slots:
-		return "slots"
-	case limit.CircuitBreaker:
-		return "breaker"
-	}
-	return fmt.Sprintf("in %s, %s", printable.Duration(l.Per), strings.ReplaceAll(l.Algorithm.String(), "-", " "))
-}
-
-// nextFree says when there is more of a limit.
-func nextFree(l workflow.LimitInfo) string {
-	switch {
-	case l.Limit.N == 0:
-		return "paused"
-	case l.Next == limit.Unknown:
-		return "on release"
-	case l.Next <= 0:
-		return "now"
-	}
-	return "in " + printable.Took(l.Next)
 }

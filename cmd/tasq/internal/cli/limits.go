@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -43,35 +41,12 @@ func (a *app) limits() *cobra.Command {
 		}
 		t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
 		for _, l := range result.Limits {
-			t.add(l.Limit.Name, kindOfLimit(l.Limit), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
-				strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), nextFree(l))
+			t.add(l.Limit.Name, l.Kind(), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
+				strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree())
 		}
 		return t.flush()
 	})
 	return cmd
-}
-
-// kindOfLimit says in a word or two how a limit counts.
-func kindOfLimit(l limit.Limit) string {
-	switch l.Algorithm {
-	case limit.Slots:
-		return "slots"
-	case limit.CircuitBreaker:
-		return "breaker"
-	}
-	return fmt.Sprintf("in %s (%s)", printable.Duration(l.Per), l.Algorithm)
-}
-
-func nextFree(l workflow.LimitInfo) string {
-	switch {
-	case l.Limit.N == 0:
-		return "paused"
-	case l.Next == limit.Unknown:
-		return "on release"
-	case l.Next <= 0:
-		return "now"
-	}
-	return printable.Duration(l.Next)
 }
 
 func (a *app) limit() *cobra.Command {
