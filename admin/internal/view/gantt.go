@@ -48,7 +48,7 @@ func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 			anchor = "end"
 		}
 		fmt.Fprintf(&b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, at, high, at, anchor,
-			(whole * time.Duration(i) / parts).Round(grain(whole)))
+			axisMark(whole, i, parts))
 	}
 	for i, it := range items {
 		bar(&b, it, 24+chartRow*i, x, end)
@@ -57,9 +57,16 @@ func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 	return template.HTML(b.String()) // #nosec: all texts are escaped
 }
 
+// axisMark is the time of a mark after so many parts of the whole.
+func axisMark(whole time.Duration, i, parts int) time.Duration {
+	return (whole * time.Duration(i) / time.Duration(parts)).Round(grain(whole))
+}
+
 // grain is how exactly the marks of a chart are written.
 func grain(whole time.Duration) time.Duration {
 	switch {
+	case whole < 20*time.Millisecond:
+		return 100 * time.Microsecond
 	case whole < time.Second:
 		return time.Millisecond
 	case whole < time.Minute:
