@@ -23,10 +23,14 @@ import (
 // A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
 // limits by their settings, so that tasq can set them in a file that no program has open.
+//
+// A reading that began before a command is older than what the command set, so it is dropped: the command has its own reading follow.
 type controls struct {
-	e  *Engine
-	mu sync.Mutex
-	at map[string]limitSetting // by name of the limit
+	e         *Engine
+	mu        sync.Mutex
+	at        map[string]limitSetting // by name of the limit
+	changes   int                     // the commands that changed something
+	uncertain int                     // those of them that may not have been committed
 }
 
 type limitSetting struct {
@@ -76,6 +80,9 @@ func set(ctx context.Context, tx store.Tx, name string, value any) error {
 
 // look takes up what is set.
 func (c *controls) look(ctx context.Context) error {
+	c.mu.Lock()
+	began := c.changes
+	c.mu.Unlock()
 	var all []store.Setting
 	err := c.e.store.View(ctx, func(r store.Reader) (err error) {
 		all, err = r.Settings(ctx)
@@ -98,27 +105,23 @@ func (c *controls) look(ctx context.Context) error {
 		}
 	}
 	c.mu.Lock()
-	c.at = at
-	c.mu.Unlock()
-	c.apply(paused)
+	defer c.mu.Unlock()
+	if c.changes == began && c.uncertain == 0 {
+		c.at = at
+		c.apply(paused)
+	}
 	return nil
 }
 
-// apply has the dispatcher go by what is set. Before it is made, nothing runs.
+// apply has the dispatcher go by what is set. Before it is made, nothing runs. The lock is held.
 func (c *controls) apply(paused map[string]bool) {
 	if c.e.dispatch == nil {
 		return
 	}
-	for _, s := range c.all() {
+	for _, s := range c.at {
 		c.e.dispatch.SetLimit(s.current())
 	}
 	c.e.dispatch.SetPaused(paused)
-}
-
-func (c *controls) all() []limitSetting {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.at))
 }
 
 // Control implements command.Controls.
@@ -134,14 +137,13 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 		return result, true, nil
 	case workflow.KindPause:
 		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, map[string]bool{"paused": true})
-		c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true))
+		c.change(func() { c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true)) })
 	case workflow.KindUnpause:
 		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
-		c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, false))
+		c.change(func() { c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, false)) })
 	default:
 		return result, false, nil
 	}
-	c.lookLater()
 	return result, true, err
 }
 
@@ -166,24 +168,31 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
 	if err := set(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.at[name] = known
-	c.mu.Unlock()
-	c.e.dispatch.SetLimit(known.current())
-	c.lookLater()
+	c.change(func() {
+		c.at[name] = known
+		c.e.dispatch.SetLimit(known.current())
+	})
 	return nil
 }
 
-// lookLater has the engine look at the settings behind the request that is under way.
-func (c *controls) lookLater() {
+// change has the engine go by what the request under way sets, and look at the settings behind it.
+func (c *controls) change(do func()) {
+	c.mu.Lock()
+	c.changes++
+	c.uncertain++
+	do()
+	c.mu.Unlock()
 	c.e.active.add(1)
 	sent := c.e.writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
+		c.mu.Lock()
+		c.uncertain--
+		c.mu.Unlock()
 		go func() { // the writer does not wait for a view
 			defer c.e.active.add(-1)
 			c.lookNow()
 		}()
 	}})
-	if !sent {
+	if !sent { // the engine closes
 		c.e.active.add(-1)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -34,7 +35,7 @@ func TestALimitIsChangedAtRunTimeAndRemembered(t *testing.T) {
 	require.NoError(t, err)
 	runs := startAll(t, e, f, numbers(10)...)
 	are := func(n int32) {
-		require.Eventually(t, func() bool { return running.Load() == n }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return running.Load() == n }, time.Minute, time.Millisecond)
 	}
 	are(2)
 	_, err = e.Do(ctx, workflow.SetLimit("db", 5))
@@ -52,7 +53,7 @@ func TestALimitIsChangedAtRunTimeAndRemembered(t *testing.T) {
 		result, err = e.Do(ctx, workflow.Limits())
 		list = result.Limits
 		return err == nil && list[0].Used == 0
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, []workflow.LimitInfo{{Limit: limit.Limit{Name: "db", N: 0, Algorithm: limit.Slots, Each: 1}, Defined: 2, Keys: 1,
 		Waiting: 5, Next: limit.Unknown}}, list)
 	answer, err := e.Why(ctx, runs[9].ID)
@@ -111,6 +112,86 @@ func TestAQueueIsPausedAndResumed(t *testing.T) {
 	require.NoError(t, err)
 	endAll(t, e, runs)
 	require.EqualValues(t, 4, calls.Load())
+	require.NoError(t, integrity.Check(ctx, e))
+	require.NoError(t, e.Close())
+}
+
+// slowSettings is a store whose first reading of the settings after it is armed is answered late.
+type slowSettings struct {
+	store.Store
+	file    store.Opener
+	armed   atomic.Int32  // the readings of settings that are looked for
+	late    chan struct{} // the first has what it answers
+	release chan struct{} // closed as the second has
+}
+
+// Open implements store.Opener.
+func (s *slowSettings) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	opened, err := s.file.Open(ctx, o)
+	s.Store = opened
+	return s, err
+}
+
+// View implements store.Store.
+func (s *slowSettings) View(ctx context.Context, f func(store.Reader) error) error {
+	if s.armed.Load() == 0 {
+		return s.Store.View(ctx, f)
+	}
+	read := &settingsReader{}
+	err := s.Store.View(ctx, func(r store.Reader) error {
+		read.Reader = r
+		return f(read)
+	})
+	if !read.settings {
+		return err
+	}
+	switch s.armed.Add(-1) {
+	case 1:
+		close(s.late)
+		<-s.release
+	case 0:
+		close(s.release)
+	}
+	return err
+}
+
+type settingsReader struct {
+	store.Reader
+	settings bool
+}
+
+// Settings implements store.Reader.
+func (r *settingsReader) Settings(ctx context.Context) ([]store.Setting, error) {
+	r.settings = true
+	return r.Reader.Settings(ctx)
+}
+
+// A reading of the settings that began before a command does not undo what the command set.
+func TestAPauseOutlivesALateReadingOfTheSettings(t *testing.T) {
+	ctx := t.Context()
+	var calls atomic.Int32
+	f := builder.MustFunc("f", func(context.Context, int) (int, error) { return int(calls.Add(1)), nil },
+		builder.Limits(builder.Takes(limit.Resource("db", 2), 0)))
+	file := &slowSettings{file: sqlite.File(t.TempDir() + "/late.db"), late: make(chan struct{}), release: make(chan struct{})}
+	e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, file, f)
+	require.NoError(t, err)
+	file.armed.Store(2)
+	_, err = e.Do(ctx, workflow.SetLimit("db", 5))
+	require.NoError(t, err)
+	<-file.late
+	_, err = e.Do(ctx, workflow.SetLimit("db", 0))
+	require.NoError(t, err)
+	<-file.release
+	require.NoError(t, e.Drain(ctx)) // until both readings have ended
+	runs := startAll(t, e, f, 1)
+	result, err := e.Do(ctx, workflow.Limits())
+	require.NoError(t, err)
+	require.Zero(t, result.Limits[0].Limit.N)
+	require.NoError(t, e.Drain(ctx))
+	require.Zero(t, calls.Load())
+	_, err = e.Do(ctx, workflow.SetLimit("db", 1))
+	require.NoError(t, err)
+	endAll(t, e, runs)
 	require.NoError(t, integrity.Check(ctx, e))
 	require.NoError(t, e.Close())
 }

@@ -256,7 +256,7 @@ func TestAfterACrashEveryCaseGoesOn(t *testing.T) {
 	e := enginetest.New(t, a)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil })) // the claim is durable by now
 	e.Crash()
 	close(hang)

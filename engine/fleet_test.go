@@ -111,7 +111,7 @@ func TestEnginesShareTheWork(t *testing.T) {
 		})
 		engines = append(engines, f.open(engine.Config{Workers: 2}, w))
 	}
-	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'") == 3 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'") == 3 }, time.Minute, 10*time.Millisecond)
 	const n = 150
 	ids := make([]workitem.CaseID, n)
 	var starts sync.WaitGroup
@@ -166,7 +166,7 @@ func TestEnginesLearnFromOneAnother(t *testing.T) {
 	select {
 	case who := <-canceled:
 		require.Equal(t, "a", who)
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the worker of another engine did not learn that its case was canceled")
 	}
 	require.Equal(t, "canceled: late", ends(t, c, id))

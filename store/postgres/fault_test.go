@@ -146,7 +146,7 @@ func TestAnEngineWhosePlaceWasTakenStops(t *testing.T) {
 	next.Update(func(b *storetest.Batch) { b.Start(`2`) })
 	require.ErrorIs(t, step(w, id, false), store.ErrUnavailable)
 	p.Open()
-	require.Eventually(t, func() bool { return errors.Is(step(w, id, false), store.ErrLost) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(step(w, id, false), store.ErrLost) }, time.Minute, 10*time.Millisecond)
 	next.Update(func(b *storetest.Batch) { b.Start(`3`) })
 	next.Check()
 }

@@ -472,7 +472,7 @@ func TestTheAgeOfTheWindowBoundsWhatOthersMiss(t *testing.T) {
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for n := 0; n == 0; {
 		require.NoError(t, db.QueryRowContext(ctx, "SELECT count(*) FROM cases").Scan(&n))

@@ -323,7 +323,7 @@ func begin(ts *testscript.TestScript, _ bool, args []string) {
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		_, err := os.Stat(ts.MkAbs(args[0]))
 		if (err == nil) != neg {

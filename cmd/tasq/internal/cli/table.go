@@ -98,7 +98,7 @@ const tableWidth = 100 // no line is longer
 // states to be read.
 var leastWidth = map[string]int{
 	"NAME": 10, "OF": 10, "KIND": 10, "STEP": 10, "AS": 10, "WORKFLOW": 8, "TASK": 8, "QUEUE": 6, "OWNER": 6, "BY": 6, "FOR": 6,
-	"VERSION": 7, "FAILURE": 12, "RESULT": 12, "VALUE": 12, "ALLOWS": 12,
+	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12,
 }
 
 // fit makes columns narrower until a line has room: the last one first, which is for messages, and then the widest.
