@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -119,4 +121,37 @@ func TestOnlyTheGuiltyFail(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, f.sql("SELECT count(*) FROM mine"))
+}
+
+// A transaction that began first commits last. Who follows all cases meets both entries, in the order of their positions.
+func TestAWatchOfAllCasesMissesNoLateCommit(t *testing.T) {
+	f := newFleet(t)
+	w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	a := f.open(engine.Config{Workers: -1}, w)
+	b := f.open(engine.Config{Workers: -1}, w)
+	ctx, stop := context.WithCancel(t.Context())
+	seen := make(chan *store.Entry, 10)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for e, err := range a.Watch(ctx, workitem.CaseID{}, 0) {
+			if err != nil {
+				return
+			}
+			seen <- e
+		}
+	}()
+	var early, late workitem.CaseID
+	require.NoError(t, b.Update(t.Context(), func(tx *engine.Tx) error {
+		if _, err := tx.DB().ExecContext(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
+			return err
+		}
+		early = startOn(t, a, "double", `1`) // commits while this transaction is under way
+		result, err := tx.Do(t.Context(), workflow.Start("double", json.RawMessage(`2`)))
+		late = result.Case
+		return err
+	}))
+	require.Equal(t, []workitem.CaseID{late, early}, []workitem.CaseID{(<-seen).Root, (<-seen).Root})
+	stop()
+	<-watched
 }

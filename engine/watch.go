@@ -62,7 +62,7 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 			return
 		}
 		for entry, err := range e.notifier.Follow(ctx, root, after, func(after int64) iter.Seq2[*store.Entry, error] {
-			return store.AllEntries(ctx, e, store.JournalFilter{Root: root, After: after})
+			return store.AllEntries(ctx, e, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()})
 		}) {
 			if !yield(entry, err) || err != nil {
 				return

@@ -96,6 +96,11 @@ type JournalFilter struct {
 	Until int64             // up to this position; 0 is no bound
 	By    string            // asked for by this actor; "" selects all
 	Desc  bool              // newest first
+
+	// Settled leaves out the entries before which others may still appear: those of transactions that are under way. Who follows the
+	// journal of all cases by position reads so, or it goes past what another engine commits later. The entries of one root case
+	// appear in their order anyhow.
+	Settled bool
 }
 
 // StepFilter selects steps; a zero field selects all.

@@ -107,6 +107,7 @@ type Standing struct {
 type News struct {
 	Changed []workitem.CaseID // of the roots of the Standing
 	Head    int64             // position of the last entry of the journal
+	Settled bool              // no entry will appear before it any more; see JournalFilter
 	Free    bool              // there are jobs that no engine holds
 	Died    int               // how many engines were found dead
 	Others  int               // how many other engines are live

@@ -28,6 +28,9 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Plain("j.actor <> ''") // as the partial index says it
 		w.Add("j.actor = ?", f.By)
 	}
+	if f.Settled {
+		w.Plain("j.seq < " + horizon)
+	}
 	order := "j.seq"
 	switch {
 	case !f.Root.IsZero():

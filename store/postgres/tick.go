@@ -168,8 +168,15 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	}
 	news.Others, news.Next = len(others.all)-news.Died, pace
 	s.others.Store(int64(news.Others))
-	if news.Head, _, err = c.number("SELECT max(seq) FROM @.journal"); err != nil {
+	err = c.each("SELECT h.seq, h.seq < "+horizon+" FROM (SELECT COALESCE(max(seq), 0) AS seq FROM @.journal) h", nil, func(r *tables.Row) error {
+		news.Head, news.Settled = r.Number(), r.Flag()
+		return r.Err
+	})
+	if err != nil {
 		return news, live, err
+	}
+	if !news.Settled {
+		news.Next = busyPace // those who follow the journal wait for it
 	}
 	if _, news.Free, err = c.number("SELECT 1 FROM @.jobs WHERE holder = 0 AND " + liveJob + " LIMIT 1"); err != nil {
 		return news, live, err

@@ -21,7 +21,7 @@ func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.Cas
 	}
 	return func(yield func(*store.Entry, error) bool) {
 		for ctx.Err() == nil {
-			for e, err := range store.AllEntries(ctx, b, store.JournalFilter{Root: root, After: after}) {
+			for e, err := range store.AllEntries(ctx, b, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()}) {
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -43,10 +43,10 @@ func Sleep(ctx context.Context, clock retry.Clock, d time.Duration) {
 	}
 }
 
-// Latest is the position of the last entry of the journal; 0 if it is empty.
+// Latest is the position of the last entry of the journal that no other can appear before; 0 if it is empty.
 func Latest(ctx context.Context, v store.Viewer) (last int64, err error) {
 	err = v.View(ctx, func(r store.Reader) error {
-		found, err := r.Journal(ctx, store.JournalFilter{Desc: true, Limit: 1})
+		found, err := r.Journal(ctx, store.JournalFilter{Desc: true, Limit: 1, Settled: true})
 		if len(found) > 0 {
 			last = found[0].Seq
 		}

@@ -79,9 +79,11 @@ type Member struct {
 	seen   map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
 	asked  map[workitem.CaseID]bool  // they are being refreshed
 	free   bool                      // there may be jobs to take
-	head   int64
 	others int
 	skewed bool
+
+	head      int64 // of the journal, as of the last exchange
+	unsettled bool  // entries before the head could still appear then
 }
 
 // New makes a member that does nothing yet.
@@ -257,8 +259,8 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	}
 	m.o.Work.Others(news.Others > 0)
 	m.mu.Lock()
-	moved := news.Head != m.head && m.head != 0
-	m.head, m.others, m.free = news.Head, news.Others, news.Free
+	moved := (news.Head != m.head || m.unsettled) && m.head != 0
+	m.head, m.unsettled, m.others, m.free = news.Head, !news.Settled, news.Others, news.Free
 	skewed := news.Skew.Abs() > maxSkew && news.Others > 0 && !m.skewed
 	m.skewed = m.skewed || skewed
 	m.mu.Unlock()
