@@ -118,7 +118,7 @@ func TestRightsToAct(t *testing.T) {
 		require.NotContains(t, get(h, "/cases/"+o.claim.String()).Body.String(), "/act?", name)
 		require.Equal(t, http.StatusForbidden, get(h, "/act?kind=cancel&case="+o.claim.String()).Code, name)
 		require.Equal(t, http.StatusForbidden, post(h, "/act", "kind", "cancel", "case", o.claim.String(), "key", "k").Code, name)
-		require.Equal(t, http.StatusForbidden, post(h, "/bulk", "kind", "retry", "key", "k", "confirm", "1").Code, name)
+		require.Equal(t, http.StatusForbidden, post(h, "/bulk", "kind", "retry", "once", "k", "confirm", "1").Code, name)
 		w := command(h, `{"kind":"cancel","case":"`+o.claim.String()+`"}`)
 		require.Equal(t, http.StatusForbidden, w.Code, name)
 		require.Contains(t, w.Body.String(), `"code":"not-allowed"`)

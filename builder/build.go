@@ -64,6 +64,9 @@ func (d *draft) build() (*workflow.Definition, error) {
 	def.Sweep, def.Keep = d.sweep, d.keep
 	def.Identity, def.UniqueKey = d.identityOf(), d.uniqueKey
 	var notes []Note
+	if def.DeadLetter = d.deadLetter; def.DeadLetter != nil {
+		notes = append(notes, Note{Text: "dead letter: " + def.DeadLetter.Name})
+	}
 	for _, i := range d.identity {
 		notes = append(notes, Note{Text: "identity: " + i.String()})
 	}

@@ -47,6 +47,8 @@ type draft struct {
 	sweep    bool          // cases that have ended are removed
 	keep     time.Duration // how long after their end
 
+	deadLetter *workflow.Definition // of which a case that fails starts one; nil for none
+
 	identity  []identifier // by what cases are found
 	uniqueKey bool
 

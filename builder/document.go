@@ -213,6 +213,7 @@ func caseCode(d *workflow.Definition) []string {
 	c.add("accept", d.Accept != nil)
 	c.add("output", d.Output != nil)
 	c.add("identity", d.Identity != nil)
+	c.add("deadLetter", d.DeadLetter != nil)
 	c.add("onInitialized", h.OnInitialized != nil)
 	c.add("onStarted", h.OnStarted != nil)
 	c.add("onCompleted", h.OnCompleted != nil)
@@ -228,6 +229,7 @@ func taskCode(t *workflow.Task) []string {
 	c.add("cases", t.Cases != nil)
 	c.add("accept", t.Accept != nil)
 	c.add("run", t.Run != nil)
+	c.add("deadLetter", t.DeadLetter != nil)
 	for a := workitem.Initialize; a <= workitem.Reset; a++ {
 		c.add(a.String(), t.Actions[a] != nil)
 	}

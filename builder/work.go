@@ -33,7 +33,9 @@ type Work[In, Out any] struct {
 	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
 	// does not try again.
 	Retry retry.Policy
-	Auto  bool // every item starts and completes by itself, in the transaction that made it
+	// DeadLetter is the workflow of which an item that is given up starts a case, see [DeadLetter]; nil for none.
+	DeadLetter Startable[workflow.Letter]
+	Auto       bool // every item starts and completes by itself, in the transaction that made it
 
 	// Actions run in the transaction, before the item moves; an error rolls the command back.
 	Initialize func(context.Context, *activities.Item, In) error
@@ -88,6 +90,10 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 		n.task.Run = runnerOf(w.Run)
 	}
 	n.task.Limits = usesOf(w.Limits)
+	if w.DeadLetter != nil {
+		n.task.DeadLetter = b.d.letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
+		n.notes = append(n.notes, "dead letter: "+lettersOf(n.task.DeadLetter))
+	}
 	b.d.checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
 	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
 	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)

@@ -192,7 +192,7 @@ func (e *Engine) assemble() {
 		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.cfg.Random, root) },
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},
-		RootEnded: e.commands.RootEnded, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
+		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
 		Recovered: func() { e.dispatch.TryAgain() },
 	})
 	e.dispatch = dispatch.New(dispatch.Options{

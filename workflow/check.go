@@ -75,6 +75,7 @@ var forms = map[Kind]form{
 	KindMove:     {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
 	KindSuspend:  {[]*field{caseField}, []*field{workflowField, reasonField}},
 	KindResume:   {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
+	KindRedrive:  {[]*field{caseField}, []*field{workflowField, reasonField}},
 	KindRetry:    {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
 	KindGiveUp:   {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
 	KindSkip:     {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},

@@ -45,6 +45,7 @@ const (
 	KindQueues    Kind = "queues"       // list the queues
 	KindPause     Kind = "pause-queue"  // have no job of Queue begin
 	KindUnpause   Kind = "resume-queue" // have the jobs of Queue begin again
+	KindRedrive   Kind = "redrive"      // start the original of the dead letter Case again
 	KindSkip      Kind = "skip"         // complete Item with Payload as its output, without its work
 )
 
@@ -300,7 +301,7 @@ func (c *Command) String() string {
 		return fmt.Sprintf("item %s %s", c.Kind, c.Item)
 	case KindMove:
 		return fmt.Sprintf("case move %s from %s to %s", c.Case, c.From, c.To)
-	case KindCancel, KindRemove, KindSuspend, KindResume:
+	case KindCancel, KindRemove, KindSuspend, KindResume, KindRedrive:
 		return fmt.Sprintf("case %s %s", c.Kind, c.Case)
 	case KindSend:
 		return fmt.Sprintf("event %s to %s", c.Event, c.Case)

@@ -34,6 +34,8 @@ type Definition struct {
 	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
 
+	DeadLetter *Definition // of which a root case that fails starts a case, see [Letter]; nil for none
+
 	Handlers map[string]*Handler // what can be called at the end of a case, by name
 	Sweep    bool                // a root case that has ended is removed with all that it had, and not kept
 	Keep     time.Duration       // how long after its end; 0 is at once, when the handlers were called
@@ -73,6 +75,8 @@ type Task struct {
 	Retry retry.Policy
 	// Limits are what each attempt of Run takes before it begins.
 	Limits []Use
+	// DeadLetter is the workflow of which an item that is given up starts a case, see [Letter]; nil for none.
+	DeadLetter *Definition
 	// Function describes Run to filters and logs; without a name it has that of the task.
 	Function activities.Function
 }

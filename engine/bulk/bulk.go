@@ -33,7 +33,7 @@ const MaxTargets = 100_000
 
 // Action is what is done to each target.
 type Action struct {
-	Kind    workflow.Kind   `json:"kind"`              // resume or cancel, of cases; retry, skip or give-up, of work items
+	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, of cases; retry, skip or give-up, of work items
 	Payload json.RawMessage `json:"payload,omitempty"` // another input of a retry or resume, the output of a skip; nil if none
 	Reason  string          `json:"reason,omitempty"`  // for the history
 	Actor   string          `json:"actor,omitempty"`   // who asks
@@ -103,22 +103,22 @@ func check(a Action, targets []string) error {
 		return fmt.Errorf("%d targets are too many for one action: give at most %d", len(targets), MaxTargets)
 	}
 	for _, target := range targets {
-		if _, err := a.command(target, ""); err != nil {
+		if _, err := a.Command(target, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// command is that of one target.
-func (a *Action) command(target, key string) (workflow.Command, error) {
+// Command is that of one target, with an idempotency key; "" is none.
+func (a *Action) Command(target, key string) (workflow.Command, error) {
 	id, err := workitem.ParseID(target)
 	if err != nil {
 		return workflow.Command{}, fmt.Errorf("target %q: %w", target, err)
 	}
 	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload}
 	switch a.Kind {
-	case workflow.KindResume, workflow.KindCancel:
+	case workflow.KindResume, workflow.KindCancel, workflow.KindRedrive:
 		c.Case = workitem.CaseID(id)
 	default:
 		c.Item = id
@@ -149,7 +149,7 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	w, _ := builder.WorkFrom(ctx)
 	for _, target := range in.Targets {
 		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
-			c, err := in.command(target, fmt.Sprintf("%s %s %s", Name, w.Case.ID, target))
+			c, err := in.Command(target, fmt.Sprintf("%s %s %s", Name, w.Case.ID, target))
 			if err == nil {
 				_, err = b.doer.Do(ctx, c)
 			}
@@ -230,6 +230,20 @@ func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string
 		if code == "" || c.Failure != nil && c.Failure.Code == code {
 			targets = append(targets, c.ID.String())
 		}
+	}
+	return targets, nil
+}
+
+// Letters lists the dead letters that go on, as targets of a redrive: those of a workflow, or of all for "", whose failure has a code, or
+// any for "". The filter may say more.
+func Letters(ctx context.Context, v store.Viewer, f store.CaseFilter, workflowName, code string) ([]string, error) {
+	f.RootOnly, f.States, f.Labels = true, []state.CaseState{state.CaseStarted}, workflow.LetterLabels(workflowName, code)
+	var targets []string
+	for c, err := range store.AllCases(ctx, v, f) {
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, c.ID.String())
 	}
 	return targets, nil
 }

@@ -194,7 +194,8 @@ func (e *Noted) of() workitem.CaseID         { return e.Case }
 
 // The codes of [Noted].
 const (
-	NoteUndecided = "or-join-undecided" // an or-join waits because its search ran out of its budget
-	NoteIncident  = "incident"          // a job was given up, a person should look
-	NoteReason    = "reason"            // why the actor asked for the command
+	NoteUndecided  = "or-join-undecided" // an or-join waits because its search ran out of its budget
+	NoteIncident   = "incident"          // a job was given up, a person should look
+	NoteReason     = "reason"            // why the actor asked for the command
+	NoteDeadLetter = "dead-letter"       // it was given up, and which case its dead letter is
 )

@@ -50,6 +50,8 @@ var actions = map[string]action{
 		about: "The case goes on where it was: what was done stays done, and what failed is tried again.", fields: []field{inputField, reasonField}},
 	"restart": {kind: workflow.KindRestart, target: "case", title: "Start the case again", do: "Start it again",
 		about: "A fresh case begins with the same input. Steps that were done are taken over."},
+	"redrive": {kind: workflow.KindRedrive, target: "case", title: "Start what was given up again", do: "Start it again", shows: true,
+		about: "The original of the dead letter begins again, and the letter ends.", fields: []field{reasonField}},
 	"remove": {kind: workflow.KindRemove, target: "case", title: "Remove the case", do: "Remove it for good", danger: true,
 		about:  "The case is removed with all that it had: items, jobs, steps, events and its history. This cannot be undone.",
 		fields: []field{{Name: "confirm", Label: "Type the last four characters of its id", Required: true}}},

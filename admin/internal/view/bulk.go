@@ -29,18 +29,18 @@ type selection struct {
 
 // ofCases reports whether an action is on cases; otherwise it is on the items of incidents.
 func ofCases(kind workflow.Kind) bool {
-	return kind == workflow.KindResume || kind == workflow.KindCancel
+	return kind == workflow.KindResume || kind == workflow.KindCancel || kind == workflow.KindRedrive
 }
 
 // bulkNames are the parameters of the filters.
-var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer"}
+var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label"}
 
 // choose finds the targets. until is the newest id that counts, "" for all.
 func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selection, error) {
 	v := url.Values{}
 	for _, name := range bulkNames {
 		if r.Form.Get(name) != "" {
-			v.Set(name, r.Form.Get(name))
+			v[name] = r.Form[name]
 		}
 	}
 	if ofCases(kind) {
@@ -96,7 +96,7 @@ func (sel *selection) check() error {
 // bulkForm answers with the form of an action on many things.
 func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 	r.Form = r.URL.Query()
-	r.Form.Set("key", newKey())
+	r.Form.Set("once", newKey())
 	s.showBulk(w, r, http.StatusOK, nil)
 }
 
@@ -104,7 +104,7 @@ func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
 	switch a.kind {
-	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindCancel:
+	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindCancel, workflow.KindRedrive:
 	default:
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false
@@ -139,9 +139,9 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	p := actPage{Title: a.do + ": " + counted(len(sel.Targets), sel.What), Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: a.do + " " + n,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: sel.What + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It goes on if the program is restarted. What comes later does not count."}
-	for _, name := range append([]string{"kind", "key"}, bulkNames...) {
-		if r.Form.Get(name) != "" {
-			p.Hidden = append(p.Hidden, Link{Text: name, Href: r.Form.Get(name)})
+	for _, name := range append([]string{"kind", "once"}, bulkNames...) {
+		for _, value := range r.Form[name] {
+			p.Hidden = append(p.Hidden, Link{Text: name, Href: value})
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
@@ -206,6 +206,6 @@ func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target st
 }
 
 func (s *Site) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
-	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, workflow.Key(r.Form.Get("key")), workflow.By(a.Actor))
+	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, workflow.Key(r.Form.Get("once")), workflow.By(a.Actor))
 	return run.ID, err
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store/state"
@@ -30,6 +31,9 @@ func (s *Site) actLink(word, param, id string) string { return s.Link("/act", "k
 func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 	id := c.ID.String()
 	root := c.Parent.IsZero()
+	if c.Labels[workflow.LabelLetter] != "" {
+		all = s.button(r, all, "Start the original again…", "redrive", id)
+	}
 	switch {
 	case !c.State.Final():
 		all = s.button(r, all, "Send event…", "send", id)
@@ -137,13 +141,19 @@ func (s *Site) listButtons(r *Request) (all []Link) {
 		return nil
 	}
 	query := []string{"workflow", r.Form.Get("workflow"), "fingerprint", r.Form.Get("fingerprint"), "older", r.Form.Get("older"), "newer", r.Form.Get("newer"),
-		"state", r.Form.Get("state")}
+		"state", r.Form.Get("state"), "key", r.Form.Get("key")}
+	for _, label := range r.Form["label"] {
+		query = append(query, "label", label)
+	}
 	switch r.Form.Get("state") {
 	case "failed":
 		if r.User.Allowed(string(workflow.KindResume), "") {
 			all = append(all, Link{Text: "Resume all that match…", Href: s.Link("/bulk", append(query, "kind", "resume")...)})
 		}
 	case "started":
+		if slices.Contains(r.Form["label"], workflow.LabelLetter+"=yes") && r.User.Allowed(string(workflow.KindRedrive), "") {
+			all = append(all, Link{Text: "Start all originals again…", Href: s.Link("/bulk", append(query, "kind", "redrive")...)})
+		}
 		if r.User.Allowed(string(workflow.KindCancel), "") {
 			all = append(all, Link{Text: "Cancel all that match…", Danger: true, Href: s.Link("/bulk", append(query, "kind", "cancel")...)})
 		}

@@ -111,6 +111,8 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.move(tx, c, o)
 	case workflow.KindResume:
 		return x.resume(tx, c, o)
+	case workflow.KindRedrive:
+		return x.redrive(tx, c, o)
 	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		return x.repairItem(tx, c, o)
 	}

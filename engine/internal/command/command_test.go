@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 	writer := commit.New(commit.Options{
 		Store: s, Definitions: definitions, IDs: ids, Now: time.Now, Faults: fault.NewLog(log, time.Now),
 		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(zeros{}, root) },
-		CallbackTimeout: time.Minute, CacheCases: 10, RootEnded: x.RootEnded,
+		CallbackTimeout: time.Minute, CacheCases: 10, RootEnded: x.RootEnded, GivenUp: x.GivenUp,
 		Active: func(int) {}, Lost: func(err error) error { return err }, Closed: func() error { return commit.ErrClosed },
 		Recovered: func() {},
 	})

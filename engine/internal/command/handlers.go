@@ -29,6 +29,11 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 		return err
 	}
 	d := x.o.Definitions.Definition(c.Fingerprint)
+	if root := u.Tree.Case(u.Tree.Root); root.State == state.CaseFailed && d.DeadLetter != nil {
+		if err := x.caseLetter(tx, u, root, d.DeadLetter); err != nil {
+			return err
+		}
+	}
 	var now []workflow.HandlerCall
 	for _, t := range o.OnComplete {
 		if !t.Includes(c.State) {

@@ -158,6 +158,9 @@ func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) err
 	} else {
 		u.entry.Changes = append(u.entry.Changes, m.Changes()...)
 	}
+	if err == nil && len(m.GivenUp()) > 0 {
+		err = tx.w.o.GivenUp(tx, u, m.GivenUp())
+	}
 	if err != nil || !endsRoot(u.Tree.Root, m.Changes()) {
 		return err
 	}

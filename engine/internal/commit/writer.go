@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -42,6 +43,8 @@ type Options struct {
 
 	// RootEnded is called in the transaction when a command has ended a root case.
 	RootEnded func(tx *Tx, u *TreeWrite) error
+	// GivenUp is called in the transaction when a command has given up work items that leave a dead letter.
+	GivenUp func(tx *Tx, u *TreeWrite, items []kernel.GivenUp) error
 	// Active counts requests that are under way: +1 as one is queued, -1 when its outcome is known.
 	Active func(int)
 	// Lost sees every error of the store, and returns what callers get instead: [ErrClosed] if the database was taken away.

@@ -127,6 +127,11 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 			continue
 		}
 		t, _ := c.Net.TaskByName(it.Task)
+		spec, err := m.spec(c, t)
+		if err != nil {
+			return err
+		}
+		m.giveUpItem(c, spec, it, j.Failure)
 		m.then(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
 		return m.run(0)
 	}

@@ -34,6 +34,9 @@ func (m *Machine) judge(
 		}
 		o.Tally = m.tally(c, t, generation)
 		verdict, err := m.decide(c, t, spec.Policy, o)
+		if it := o.Item; err == nil && o.State == workitem.Failed && it != nil && it.Successor.IsZero() && verdict != workitem.HoldTask {
+			m.giveUpItem(c, spec, it, failure)
+		}
 		switch {
 		case err != nil:
 			return err

@@ -32,7 +32,7 @@ type Registry struct {
 	byName        map[string]*workflow.Definition // the last one given of each name
 }
 
-// New takes the workflows that an engine is opened with, and those that their composite tasks run. Two that are built apart
+// New takes the workflows that an engine is opened with, those that their composite tasks run, and those of their dead letters. Two that are built apart
 // under one name and version are refused: cases of the one would run the code of the other, now or when the engine is opened
 // next. Only of a child that two workflows have built alike, the first one serves for both. Warnings of verification are
 // logged.
@@ -64,7 +64,13 @@ func (r *Registry) add(d *workflow.Definition) error {
 	r.byFingerprint[d.Fingerprint] = d
 	r.byName[d.Name] = d
 	r.warn(d)
+	if err := r.add(d.DeadLetter); err != nil {
+		return err
+	}
 	for i := range d.Tasks {
+		if err := r.add(d.Tasks[i].DeadLetter); err != nil {
+			return err
+		}
 		for _, child := range d.Tasks[i].Of {
 			if err := r.add(child); err != nil {
 				return err

@@ -13,7 +13,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // incident is the command "incident".
@@ -79,7 +78,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		case len(targets) == 0:
 			return a.say("there is no incident that matches")
 		}
-		return a.allIncidents(ctx, q, targets)
+		return a.many(ctx, q, targets, "incident")
 	})
 	return cmd
 }
@@ -103,8 +102,8 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	})
 }
 
-// allIncidents acts on every target: as the owner of the database by a durable action, and otherwise by a command each.
-func (a *app) allIncidents(ctx context.Context, q *asking, targets []string) error {
+// many acts on every target: as the owner of the database by a durable action, and otherwise by a command each. what names one.
+func (a *app) many(ctx context.Context, q *asking, targets []string, what string) error {
 	if err := q.complete(); err != nil {
 		return err
 	}
@@ -112,18 +111,18 @@ func (a *app) allIncidents(ctx context.Context, q *asking, targets []string) err
 	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
 	result, err := o.bulk(ctx, action, targets)
 	if errors.Is(err, store.ErrOwned) {
-		result, err = o.each(ctx, q, targets)
+		result, err = o.each(ctx, q, action, targets)
 	}
 	if err != nil {
 		return err
 	}
 	for _, r := range result.Refused {
-		a.remark("work item %s: %s", r.Target, r.Error)
+		a.remark("%s: %s", r.Target, r.Error)
 	}
 	if a.output == "json" {
 		err = a.object(result)
 	} else {
-		err = a.say("%s done, %d refused", printable.Plural(result.Done, "incident"), len(result.Refused))
+		err = a.say("%s done, %d refused", printable.Plural(result.Done, what), len(result.Refused))
 	}
 	if err == nil && len(result.Refused) > 0 {
 		err = &exitError{ExitRefused, errors.New("")}
@@ -165,10 +164,10 @@ func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string)
 }
 
 // each leaves a command for each target with the process that owns the database.
-func (o *owning) each(ctx context.Context, q *asking, targets []string) (result bulk.Result, err error) {
+func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
 	for _, target := range targets {
-		c := q.command
-		if c.Item, err = workitem.ParseID(target); err != nil {
+		c, err := action.Command(target, "")
+		if err != nil {
 			return result, err
 		}
 		command, err := json.Marshal(c)

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
+	var up atomic.Bool
+	charge := builder.MustFunc("charge", func(_ context.Context, n int) (int, error) {
+		if up.Load() {
+			return n, nil
+		}
+		return 0, &workitem.Failure{Code: "no-funds"}
+	}, builder.DeadLetter(builder.MustLetters("letters")), builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	db := filepath.Join(t.TempDir(), "s.db")
+	e, err := engine.Open(t.Context(), sqlite.File(db), charge)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for n := range 4 {
+		_, err := charge.Run(t.Context(), e, n)
+		require.NoError(t, err)
+	}
+	require.NoError(t, e.Drain(t.Context()))
+	up.Store(true)
+	must := func(args ...string) string {
+		t.Helper()
+		code, out, errs := tasq(t, db, args...)
+		require.Zero(t, code, errs)
+		return out
+	}
+
+	letters := strings.Fields(must("cases", "--label", "dead-letter-of=charge", "-o", "csv"))
+	require.Len(t, letters, 5)
+	one, _, _ := strings.Cut(letters[1], ",")
+	require.Contains(t, must("redrive", one, "--reason", "the account is filled", "--by", "ann"), "of charge goes on")
+	require.Contains(t, must("history", one), "the account is filled")
+	require.Contains(t, must("redrive", "--of", "charge"), "3 dead letters would be acted on")
+	require.Contains(t, must("redrive", "--code", "other"), "0 dead letters")
+	require.Contains(t, must("redrive", "--of", "charge", "--code", "no-funds", "--all", "--by", "ann"), "3 dead letters done, 0 refused")
+	require.Contains(t, must("redrive", "--all"), "there is no dead letter that matches")
+	require.NoError(t, e.Drain(t.Context()))
+	require.Equal(t, 5, strings.Count(must("cases", "--workflow", "charge", "--state", "completed"), "\n"), "four and the title")
+
+	id, err := charge.Start(t.Context(), e, 1)
+	require.NoError(t, err)
+	code, _, errs := tasq(t, db, "redrive", id.String())
+	require.Equal(t, ExitNotFound, code)
+	require.Contains(t, errs, workflow.LabelLetter)
+}

@@ -1,0 +1,145 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// CodeRedriven is that of the reason for which the case of a dead letter is canceled.
+const CodeRedriven = "redriven"
+
+// GivenUp starts the dead letters of work items that were given up.
+func (x *Executor) GivenUp(tx *commit.Tx, u *commit.TreeWrite, items []kernel.GivenUp) error {
+	for _, g := range items {
+		it := g.Attempts[len(g.Attempts)-1]
+		l := letterOf(tx, u.Tree.Case(it.Case), g.Attempts)
+		l.Item, l.Input, l.Failure = it.ID, it.Input, g.Failure
+		if err := x.startLetter(tx, u, l, g.To); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// caseLetter starts the dead letter of a root case that has failed.
+func (x *Executor) caseLetter(tx *commit.Tx, u *commit.TreeWrite, c *state.Case, to *workflow.Definition) error {
+	var last *workitem.Item
+	for it := range c.Items.All() {
+		if it.State == workitem.Failed && it.Successor.IsZero() {
+			last = it
+		}
+	}
+	l := letterOf(tx, c, kernel.Attempts(c, last))
+	l.Input, l.Failure = c.Input, c.Failure
+	return x.startLetter(tx, u, l, to)
+}
+
+// letterOf begins a letter with what is known of a case, and of the attempts at what failed.
+func letterOf(tx *commit.Tx, c *state.Case, attempts []*workitem.Item) workflow.Letter {
+	l := workflow.Letter{Workflow: c.Workflow, Case: c.ID, At: tx.Now(), BusinessKey: c.Key, Labels: c.Labels, Priority: c.Priority,
+		Options: c.Options}
+	for _, it := range attempts {
+		l.Task = it.Task
+		l.Attempts = append(l.Attempts, workflow.LetterAttempt{Item: it.ID, Attempt: it.Attempt, Failure: it.Failure, Started: it.Started,
+			Ended: it.Ended})
+	}
+	return l
+}
+
+// startLetter starts the case of a letter, and notes it with the original.
+func (x *Executor) startLetter(tx *commit.Tx, u *commit.TreeWrite, l workflow.Letter, to *workflow.Definition) error {
+	input, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("dead letter of case %s (%s): %w", l.Case, l.Workflow, err)
+	}
+	code := ""
+	if l.Failure != nil {
+		code = l.Failure.Code
+	}
+	fresh := &state.Case{Priority: l.Priority, Labels: workflow.LetterLabels(l.Workflow, code)}
+	start := workflow.Start(to.Name, input)
+	result, err := x.begin(tx, fresh, to, &start, commit.Operation{Command: start.String()}, nil)
+	if err != nil {
+		return fmt.Errorf("dead letter of case %s (%s): %w", l.Case, l.Workflow, err)
+	}
+	text := fmt.Sprintf("it is given up; its dead letter is case %s of %s", result.Case, to.Name)
+	return tx.Run(u, "", func(m *kernel.Machine) error { return m.DeadLetter(l.Case, l.Task, text) })
+}
+
+// redrive starts the original of a dead letter again.
+func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	var none workflow.Result
+	u, err := x.openRoot(tx, c)
+	if err != nil {
+		return none, err
+	}
+	at := u.Tree.Case(c.Case)
+	l, err := workflow.LetterOf(kernel.Info(at))
+	if err != nil {
+		return none, err
+	}
+	result, err := x.redriven(tx, l, c)
+	if err != nil {
+		return none, fmt.Errorf("redrive the dead letter of %s: %w", l.Workflow, err)
+	}
+	if !at.State.Final() {
+		reason := &workitem.Failure{Code: CodeRedriven, Message: fmt.Sprintf("case %s goes on", result.Case)}
+		if c.Reason != nil {
+			reason.Message += ": " + c.Reason.String()
+		}
+		unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
+		if _, err = tx.On(u, unkeyed, result, func(m *kernel.Machine) error { return m.Cancel(c.Case, reason) }); err != nil {
+			return none, err
+		}
+	}
+	return result, tx.Remember(u, o, result)
+}
+
+// redriven has the original of a letter begin again: as it was left if it is there, and otherwise with what the letter has.
+func (x *Executor) redriven(tx *commit.Tx, l workflow.Letter, c *workflow.Command) (workflow.Result, error) {
+	again := workflow.Command{Actor: c.Actor}
+	root, err := tx.RootOfCase(l.Case)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && l.Item.IsZero():
+		again.Kind, again.Workflow, again.Payload = workflow.KindStart, l.Workflow, l.Input
+		return x.startAgain(tx, l, &again, operationOf(&again))
+	case err != nil:
+		return workflow.Result{}, fmt.Errorf("case %s, in which it failed: %w", l.Case, err)
+	case !l.Item.IsZero():
+		again.Kind, again.Item, again.Reason = workflow.KindRetry, l.Item, c.Reason
+		return x.repairItem(tx, &again, operationOf(&again))
+	}
+	u, err := tx.Open(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	again.Case = l.Case
+	if old := u.Tree.Case(l.Case); OneJob(old) && old.State.Final() {
+		again.Kind = workflow.KindRestart
+		return x.restart(tx, &again, operationOf(&again))
+	}
+	again.Kind, again.Reason = workflow.KindResume, c.Reason
+	return x.resume(tx, &again, operationOf(&again))
+}
+
+func (x *Executor) startAgain(tx *commit.Tx, l workflow.Letter, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	d, err := x.definition(c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	fresh := &state.Case{Priority: l.Priority, Key: l.BusinessKey, Labels: l.Labels, Options: l.Options}
+	return x.begin(tx, fresh, d, c, o, nil)
+}
+
+// operationOf is that of a command which another one brings about.
+func operationOf(c *workflow.Command) commit.Operation {
+	return commit.Operation{Command: c.String(), Actor: c.Actor}
+}

@@ -1,0 +1,79 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Letter is a dead letter: what was given up, with its history. It is the input of a case of the workflow that the definition of what
+// failed names, see builder.DeadLetter. That case is there if, and only if, the failure is durable. [Redrive] starts the original
+// again.
+type Letter struct {
+	Workflow string            `json:"workflow"`          // of the original
+	Case     workitem.CaseID   `json:"case"`              // the original, or the case of the original work item
+	Item     workitem.ID       `json:"item,omitzero"`     // the original; zero if that is the whole case
+	Task     string            `json:"task,omitempty"`    // whose work failed; "" if it is not known
+	Input    json.RawMessage   `json:"input,omitempty"`   // of the original
+	Failure  *workitem.Failure `json:"failure,omitempty"` // the last one; nil if it has no words
+	At       time.Time         `json:"at"`                // when it was given up
+
+	// Attempts are those of the work that failed, the oldest first, the last [MaxLetterAttempts] of them.
+	Attempts []LetterAttempt `json:"attempts,omitempty"`
+
+	// What the original case was started with beside its input.
+	BusinessKey string            `json:"businessKey,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Priority    int               `json:"priority,omitempty"`
+	Options     json.RawMessage   `json:"options,omitempty"`
+}
+
+// LetterAttempt is one attempt at what was given up.
+type LetterAttempt struct {
+	Item    workitem.ID       `json:"item"`
+	Attempt int               `json:"attempt"` // from 1
+	Failure *workitem.Failure `json:"failure,omitempty"`
+	Started time.Time         `json:"started,omitzero"`
+	Ended   time.Time         `json:"ended,omitzero"`
+}
+
+// MaxLetterAttempts bounds the attempts that a letter lists.
+const MaxLetterAttempts = 20
+
+// The labels of the case of a dead letter.
+const (
+	LabelLetter     = "dead-letter"      // always "yes"
+	LabelLetterOf   = "dead-letter-of"   // the workflow of the original
+	LabelLetterCode = "dead-letter-code" // the code of the failure; not there if that is no label
+)
+
+// LetterLabels are the values that the labels of a letter of a workflow with that code of its failure have. With "" any has.
+func LetterLabels(workflow, code string) map[string]string {
+	all := map[string]string{LabelLetter: "yes", LabelLetterOf: workflow, LabelLetterCode: code}
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" || len(value) > MaxKey })
+	return all
+}
+
+// LetterOf reads the letter that a case is. The error wraps [ErrNotFound] if the case is none.
+func LetterOf(c activities.CaseInfo) (Letter, error) {
+	var l Letter
+	if c.Labels[LabelLetter] == "" {
+		return l, fmt.Errorf("dead letter: case %s of %s is %w as one; tasq cases --label %s=yes lists them", c.ID, c.Workflow,
+			ErrNotFound, LabelLetter)
+	}
+	if err := json.Unmarshal(c.Input, &l); err != nil {
+		return l, fmt.Errorf("the dead letter of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
+	}
+	return l, nil
+}
+
+// Redrive starts the original of a dead letter again: a work item is tried again (see [Retry]), a run of one task is restarted (see
+// [Restart]), a case of several is resumed where it failed (see [Resume]). An original that was removed is started anew with what
+// the letter has. The case of the letter is canceled if it goes on still. The result has the case that goes on, and the work item.
+func Redrive(letter workitem.CaseID, opts ...Option) Command {
+	return With(Command{Kind: KindRedrive, Case: letter}, opts...)
+}
