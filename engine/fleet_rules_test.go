@@ -155,3 +155,55 @@ func TestAWatchOfAllCasesMissesNoLateCommit(t *testing.T) {
 	stop()
 	<-watched
 }
+
+// The user's SQL of two engines locks rows in opposite orders. The server ends one transaction, whose Update fails as a conflict, or is
+// repeated if it may be; the other one happens.
+func TestUpdatesInADeadlock(t *testing.T) {
+	for name, opts := range map[string][]engine.UpdateOption{"once": nil, "repeatable": {engine.Repeatable()}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			f.sql(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''100ms''', current_database()); END $$`)
+			w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+			engines := [2]*engine.Engine{f.open(engine.Config{}, w), f.open(engine.Config{}, w)}
+			f.sql("CREATE TABLE mine (n int PRIMARY KEY, added int)")
+			f.sql("INSERT INTO mine VALUES (0, 0), (1, 0)")
+			var all, first sync.WaitGroup
+			first.Add(2)
+			var errs [2]error
+			var started [2]workitem.CaseID
+			for i, e := range engines {
+				all.Go(func() {
+					arrive := sync.OnceFunc(first.Done)
+					errs[i] = e.Update(t.Context(), func(tx *engine.Tx) error {
+						r, err := tx.Do(t.Context(), workflow.Start("double", []byte(`1`)))
+						if err != nil {
+							return err
+						}
+						started[i] = r.Case
+						for k := range 2 {
+							if _, err := tx.DB().ExecContext(t.Context(), "UPDATE mine SET added = added + 1 WHERE n = $1", (i+k)%2); err != nil {
+								return err
+							}
+							arrive()
+							first.Wait() // each has locked one row
+						}
+						return nil
+					}, opts...)
+				})
+			}
+			all.Wait()
+			happened := 0
+			for i, err := range errs {
+				if err == nil {
+					happened++
+					require.Equal(t, "completed: 2", ends(t, engines[1-i], started[i]))
+					continue
+				}
+				require.ErrorIs(t, err, store.ErrConflict)
+			}
+			require.Equal(t, 1+len(opts), happened)
+			require.Equal(t, 2*happened, f.sql("SELECT sum(added)::int FROM mine"))
+			require.Equal(t, happened, f.sql("SELECT count(*) FROM tasq.cases"))
+		})
+	}
+}

@@ -51,7 +51,7 @@ type updateOptions struct{ repeatable bool }
 
 // Repeatable says that the function of an Update may be called more than once: what an earlier call did in the transaction is
 // undone by then. So the transaction is shared with other requests, which saves a sync each; and it is done again, instead of
-// failing, if SQL of another request undoes it, or another engine was faster. A function whose variables of its caller only
+// failing, if SQL of another request undoes it, another engine was faster, or its own SQL met a deadlock or a serialization failure. A function whose variables of its caller only
 // hold results of the last call is repeatable; one that counts its calls, or sends a mail, is not.
 func Repeatable() UpdateOption { return func(o *updateOptions) { o.repeatable = true } }
 

@@ -150,10 +150,11 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 }
 
 // What sessions have beyond the role's and the database's own settings. A statement of the writer must not wait without end,
-// and a process that hangs within a transaction must not keep its locks.
+// and a process that hangs within a transaction must not keep its locks. The wait for a lock is longer than the server's
+// deadlock_timeout (1 s): the server ends one of two transactions that wait for each other, and a shorter wait would end both.
 const (
 	readerSettings = "SET default_transaction_read_only = on"
-	writerSettings = "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '1s'; SET statement_timeout = '30s'; " +
+	writerSettings = "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '2s'; SET statement_timeout = '30s'; " +
 		"SET idle_in_transaction_session_timeout = '5min'"
 )
 

@@ -50,7 +50,11 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	for len(batch) > 0 {
 		switch {
 		case undone(batch):
-			batch, err = w.othersOf(batch), nil
+			var victim *Request
+			if batch, victim = w.othersOf(batch); victim != nil {
+				apart = append(apart, victim)
+			}
+			err = nil
 		case isStale(err):
 			var locks []*Request
 			batch, locks = w.staleOf(batch, err)
@@ -127,10 +131,12 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	return batch, err
 }
 
-// othersOf answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again.
-func (w *Writer) othersOf(batch []*Request) []*Request {
+// othersOf answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again. The
+// last one is the victim, and is to be done again apart, if the store chose it to end a deadlock with another program: the other
+// side has what both waited for, so a second run meets no deadlock with it.
+func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
-	failed, kept := batch[last], make([]*Request, 0, last)
+	failed := batch[last]
 	for _, r := range batch[:last] {
 		w.trees.forget(r.tx)
 		r.endExtension(store.ErrUndone)
@@ -141,10 +147,15 @@ func (w *Writer) othersOf(batch []*Request) []*Request {
 		}
 	}
 	if failed.deferHandlers() {
-		return append(kept, failed)
+		return append(kept, failed), nil
+	}
+	if failed.tries++; errors.Is(failed.err, store.ErrConflict) && !failed.Once && failed.tries < maxTries {
+		failed.endExtension(failed.err)
+		failed.err, failed.apart = nil, true
+		return kept, failed
 	}
 	w.answered(failed)
-	return kept
+	return kept, nil
 }
 
 // answered gives the outcome of a request to all callers that wait for it.
