@@ -56,6 +56,9 @@ type Work struct {
 	Run     int              // how often this very job was tried; 1 for the first
 	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
 	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease
+	Queue   string           // "" is the default queue
+	Due     time.Time        // since when it could have begun
+	Trace   string           // of the command that started the root case, see workflow.Trace; "" is none
 }
 
 // CaseHooks answer changes of a case. A nil hook answers nothing.

@@ -42,6 +42,9 @@ type Config struct {
 	// the most; Open refuses more.
 	MaxPayload int
 
+	// Wrap surrounds commands, jobs and steps, the first outermost. Default: nothing.
+	Wrap []Middleware
+
 	// Clock is the source of time. Default: the system's.
 	Clock retry.Clock
 	// Logger takes what an operator should know. Default: slog.Default().

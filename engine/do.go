@@ -20,6 +20,10 @@ import (
 //
 // A start that would add a job to a full queue is refused with [ErrFull], or waits; see [Config].
 func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	return e.wrap.command(ctx, c, e.do)
+}
+
+func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 	if c.Kind == workflow.KindStart && len(e.cfg.MaxPending) > 0 {
 		return e.startIfRoom(ctx, &c)
 	}

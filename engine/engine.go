@@ -61,6 +61,7 @@ type Workflow interface {
 // due, notify wakes callers, retention removes, mailbox takes commands of other processes.
 type Engine struct {
 	cfg         Config
+	wrap        Middleware // all of Config.Wrap
 	store       store.Store
 	log         *slog.Logger
 	ids         *workitem.Generator
@@ -111,7 +112,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,
+	e := &Engine{cfg: cfg, wrap: wrapped(cfg.Wrap), log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,
 		closing: make(chan struct{})}
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
@@ -199,7 +200,7 @@ func (e *Engine) assemble() {
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,
 		Log: e.log, Faults: e.faults, Retrier: e.retrier(),
 		Limits: e.limits, Rows: e.store, Fleet: e.isShared(), Queues: e.cfg.Queues, Workers: e.cfg.Workers, MaxPending: e.cfg.MaxPending, Aging: e.cfg.Aging, Steps: e.cfg.Steps, Lease: e.cfg.Lease, Owner: e.cfg.Owner,
-		MaxPayload: e.cfg.MaxPayload, Active: e.active.add, Hungry: e.hungry(),
+		MaxPayload: e.cfg.MaxPayload, Active: e.active.add, Hungry: e.hungry(), AroundJob: e.wrap.Job, AroundStep: e.wrap.Step,
 		CallHandler: e.commands.CallDue, CheckPayload: e.commands.CheckPayload,
 	})
 	e.writer.Extend(e.dispatch)

@@ -52,7 +52,16 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 	if stays, err := x.stays(ctx, left); stays || err != nil {
 		return func() error { return nil }, err
 	}
-	done, err := x.e.writer.Ask(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return x.e.serve(tx, left) }})
+	c, bad := workflow.Decode(left.Command)
+	if x.e.wrap.Command == nil || bad != nil {
+		return x.ask(ctx, &served{left: left, command: c, err: bad})
+	}
+	return x.wrapped(ctx, left, c)
+}
+
+// ask queues a command that was left; wait returns once it is executed and answered.
+func (x executor) ask(ctx context.Context, s *served) (wait func() error, err error) {
+	done, err := x.e.writer.Ask(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return x.e.serve(tx, s) }})
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +71,41 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 			return nil
 		}
 		if errors.Is(err, store.ErrUndone) && !fault.Is(err) {
-			err = x.e.refuseAlone(ctx, left, err)
+			s.refused = err
+			err = x.e.refuseAlone(ctx, s.left, err)
 		}
 		return err
 	}, nil
+}
+
+// wrapped is like ask within the engine's middleware, which runs in a goroutine of its own: the commands that were left are queued in
+// their order all the same.
+func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
+	queued, over := make(chan error, 1), make(chan error, 1)
+	go func() {
+		var fault error // of the store
+		asked := false
+		_, refused := x.e.wrap.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+			s := &served{left: left, command: c}
+			wait, err := x.ask(ctx, s)
+			asked = true
+			queued <- err
+			if err == nil {
+				err = wait()
+			}
+			fault = err
+			return s.result, errors.Join(err, s.refused)
+		})
+		if !asked { // the middleware refused it
+			queued <- nil
+			fault = x.e.refuseAlone(ctx, left, refused)
+		}
+		over <- fault
+	}()
+	if err := <-queued; err != nil {
+		return nil, err
+	}
+	return func() error { return <-over }, nil
 }
 
 // stays reports whether a command is to stay because it starts a workflow that this engine was not opened with, but that the
@@ -103,10 +143,21 @@ func (e *Engine) refuse(tx *commit.Tx, left store.Request, cause error) error {
 // errAnswered undoes a command that another engine has executed meanwhile.
 var errAnswered = errors.New("another engine has answered the command")
 
+// served is a command that was left, and what became of it.
+type served struct {
+	left    store.Request
+	command workflow.Command
+	err     error // why it is no command; nil if it is one
+
+	result  workflow.Result
+	refused error // why it did not happen; nil if it did
+}
+
 // serve executes a command that was left, and records the answer in the same transaction: so it is executed once, whatever fails. A
 // command that is refused undoes itself alone. One that only another program can execute is refused too, or stays if it is to.
-func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
-	c, err := workflow.Decode(left.Command)
+func (e *Engine) serve(tx *commit.Tx, s *served) error {
+	left, c, err := s.left, s.command, s.err
+	s.result, s.refused = workflow.Result{}, nil
 	if err == nil {
 		var lacks *NotLoadedError
 		err = e.commands.NotLoaded(tx, &c)
@@ -120,6 +171,7 @@ func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
 		err = tx.Store().Savepoint(tx.Context(), func() error {
 			done, err := e.commands.Execute(tx, &c)
 			if err == nil {
+				s.result = done
 				result, err = json.Marshal(done)
 			}
 			return err
@@ -130,6 +182,7 @@ func (e *Engine) serve(tx *commit.Tx, left store.Request) error {
 	}
 	if err != nil {
 		tx.Rollback()
+		s.refused = err
 		return e.refuse(tx, left, err)
 	}
 	if err := tx.Store().Reply(tx.Context(), left.ID, store.Answer{Result: result}); !errors.Is(err, ErrNotFound) || e.fleet == nil {

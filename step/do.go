@@ -159,7 +159,14 @@ func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw js
 		ctx, cancel = context.WithTimeout(ctx, c.opts.timeout)
 		defer cancel()
 	}
-	raw, err = fn(ctx)
+	if around := c.run.info.Around; around != nil {
+		err = around(ctx, c.ask.Name, func(ctx context.Context) error {
+			raw, err = fn(ctx)
+			return err
+		})
+	} else {
+		raw, err = fn(ctx)
+	}
 	return raw, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded), err
 }
 

@@ -31,6 +31,10 @@ type Info struct {
 	// channel while it runs. Default: nil, which is no bound.
 	Slots chan struct{}
 
+	// Around surrounds each call of the function of a [Do] or a [Tx] with the name of the step; next calls it. Default: nil, which
+	// surrounds nothing.
+	Around func(ctx context.Context, name string, next func(context.Context) error) error
+
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
 	MaxResult int
 }

@@ -130,9 +130,12 @@ func (c *Command) checkTexts() error {
 	if len(c.Event) > MaxEventName {
 		return fmt.Errorf("%w: the name of an event has at most %d bytes, and this one has %d", ErrBadCommand, MaxEventName, len(c.Event))
 	}
+	if len(c.Trace) > MaxTrace {
+		return fmt.Errorf("%w: the context of a trace has at most %d bytes, and this one has %d", ErrBadCommand, MaxTrace, len(c.Trace))
+	}
 	texts := []struct{ what, text string }{
 		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
-		{"queue", c.Queue}, {"limit", c.Limit}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor},
+		{"queue", c.Queue}, {"limit", c.Limit}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor}, {"context of the trace", c.Trace},
 	}
 	if c.Reason != nil {
 		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},

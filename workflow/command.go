@@ -94,6 +94,7 @@ type Command struct {
 
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
 	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
+	Trace string `json:"trace,omitempty"` // of which trace the command is a part, see [Trace]; "" is none
 
 	// WaitForOwner lets a command that is left for another process wait for one that has the workflow. Otherwise a process that
 	// does not have it refuses the command.
@@ -276,10 +277,10 @@ func (c *Command) Due(now time.Time) (time.Time, error) {
 }
 
 // Hash identifies what a command asks for: commands that ask for the same have the same hash. The idempotency key, the actor,
-// the version of the workflow, and when a case begins do not count: a program that asks again may say them otherwise.
+// the trace, the version of the workflow, and when a case begins do not count: a program that asks again may say them otherwise.
 func (c *Command) Hash() (string, error) {
 	asked := *c
-	asked.Key, asked.Actor, asked.Fingerprint, asked.WaitForOwner = "", "", "", false
+	asked.Key, asked.Actor, asked.Trace, asked.Fingerprint, asked.WaitForOwner = "", "", "", "", false
 	asked.After, asked.At = 0, time.Time{}
 	raw, err := json.Marshal(&asked)
 	if err != nil {

@@ -45,6 +45,14 @@ func Key(key string) Option { return set(func(c *Command) { c.Key = key }) }
 // By names who asks, for the history, and for callbacks.
 func By(name string) Option { return set(func(c *Command) { c.Actor = name }) }
 
+// Trace makes a command a part of a distributed trace: text is the context of the caller's span, such as the header traceparent of
+// W3C Trace Context. A case that the command starts keeps it, so that all jobs of the case are a part of the trace, see
+// activities.Work. It has at most [MaxTrace] bytes. Module observe sets it.
+func Trace(text string) Option { return set(func(c *Command) { c.Trace = text }) }
+
+// MaxTrace bounds the context of a trace, in bytes.
+const MaxTrace = 512
+
 // Route chooses where the task's split goes, by the names of the tasks or conditions it flows to, if the action
 // completes the task.
 func Route(targets ...string) Option {

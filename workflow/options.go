@@ -19,6 +19,7 @@ type Options struct {
 	OnComplete []HandlerCall   `json:"onComplete,omitempty"` // the handlers of its end, in this order
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 	Tick       *Tick           `json:"tick,omitempty"`       // of the schedule that starts the run; nil if none does
+	Trace      string          `json:"trace,omitempty"`      // of the command that starts the run, see Command.Trace
 }
 
 // HandlerCall says that a completion handler is called at the end of a run.
@@ -49,7 +50,7 @@ func (o Options) Encode() (json.RawMessage, error) {
 }
 
 func (o *Options) isZero() bool {
-	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == ""
 }
 
 // OptionsOf reads the options of a case.

@@ -160,7 +160,9 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
 	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
-	if fresh.Options, err = c.Options.Encode(); err == nil {
+	options := c.Options
+	options.Trace = c.Trace
+	if fresh.Options, err = options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 		if !slices.Contains(x.o.Definitions.Named(name).Topics, c.Event) {
 			continue
 		}
-		start := workflow.Start(name, c.Payload)
+		start := workflow.Start(name, c.Payload, workflow.Trace(c.Trace))
 		started, err := x.start(tx, &start, commit.Operation{Command: start.String(), Actor: o.Actor})
 		if err != nil {
 			return result, fmt.Errorf("broadcast %q: %w", c.Event, err)

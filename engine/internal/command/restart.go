@@ -39,7 +39,7 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
-	options, err := optionsAgain(old)
+	options, err := optionsAgain(old, c.Trace)
 	if err != nil {
 		return none, err
 	}
@@ -47,13 +47,16 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return x.begin(tx, fresh, d, &again, o, steps)
 }
 
-// optionsAgain are the options of a fresh run: those of the old one, and which work it goes on with.
-func optionsAgain(old *state.Case) (json.RawMessage, error) {
+// optionsAgain are the options of a fresh run: those of the old one, which work it goes on with, and the trace of the restart.
+func optionsAgain(old *state.Case, trace string) (json.RawMessage, error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
-	if err != nil || !OneJob(old) || !o.Work.IsZero() {
+	if err != nil {
 		return old.Options, err
 	}
-	o.Work = kernel.FirstItem(old)
+	o.Trace = trace
+	if OneJob(old) && o.Work.IsZero() {
+		o.Work = kernel.FirstItem(old)
+	}
 	return o.Encode()
 }
 

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/alarm"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
@@ -51,6 +52,10 @@ type Options struct {
 	Lease      time.Duration
 	Owner      string // names the engine in its claims
 	MaxPayload int
+
+	// AroundJob and AroundStep surround the functions of jobs and of their steps; nil if nothing does.
+	AroundJob  func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
+	AroundStep func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
 	// Hungry is called when a queue has a worker free and no work; nil if there are no other engines to take work from.
 	Hungry func()

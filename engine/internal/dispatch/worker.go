@@ -41,16 +41,36 @@ func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work) step.I
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}
+	if around := d.o.AroundStep; around != nil {
+		info.Around = func(ctx context.Context, name string, next func(context.Context) error) error {
+			return around(ctx, w, name, next)
+		}
+	}
 	return info
 }
 
-// call calls the function behind a job. Panics and overruns are failures like any other.
+// call calls the function behind a job, and what surrounds it. Panics and overruns are failures like any other.
 func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = retry.NewPanicError(p)
 		}
 	}()
+	if d.o.AroundJob == nil {
+		return d.function(ctx, def, w)
+	}
+	err = d.o.AroundJob(ctx, w, func(ctx context.Context) (err error) {
+		output, err = d.function(ctx, def, w)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return output, nil
+}
+
+// function calls the function behind a job.
+func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	if w.Name != "" {
 		call := def.Calls[w.Name]
 		if call == nil {

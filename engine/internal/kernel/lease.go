@@ -93,7 +93,7 @@ func (m *Machine) mayClaim(j *state.Job) error {
 // whose job was suspended once, has attempt 3 and run 1, as a suspended run gives its attempt back.
 func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
-		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created}
+		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created, Queue: j.Queue, Due: j.Due}
 	if it != nil {
 		w.Attempt, w.First, w.Began = it.Attempt, first(c, it), it.Created
 		if oldest := c.Item(w.First); oldest != nil {
@@ -106,9 +106,23 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	if err := restarted(c, w); err != nil {
 		return nil, err
 	}
-	var err error
+	err := m.traced(w)
+	if err != nil {
+		return nil, err
+	}
 	w.Steps, err = m.recalled(c, j, it)
 	return w, err
+}
+
+// traced gives a job the trace that its root case was started in.
+func (m *Machine) traced(w *activities.Work) error {
+	root := m.tree.Case(m.tree.Root)
+	if root == nil || len(root.Options) == 0 {
+		return nil
+	}
+	o, err := workflow.OptionsOf(Info(root))
+	w.Trace = o.Trace
+	return err
 }
 
 // first finds the attempt that an item goes back to. Items of an activation stay in memory until the task is enabled again,

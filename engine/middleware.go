@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Middleware surrounds what an engine does, to measure it, to trace it, to add to its context or to refuse it; see [Config]. Each
+// function calls next once, or returns an error, and may be called by several goroutines at a time. A nil function surrounds
+// nothing. The zero value does nothing.
+type Middleware struct {
+	// Command surrounds a command of [Engine.Do] and of the typed handles, and one that another process left in the store. next executes
+	// the command that it is given, and returns when it is durable or refused. Commands within [Engine.Update] are a part of its
+	// transaction, and are not surrounded.
+	Command func(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error)
+
+	// Job surrounds each call of the function of a job. next calls it, with the context it is given, and returns its error; one
+	// that is step.ErrSuspended says that the function is called again once one of its steps has ended. An error in the
+	// place of nil fails the attempt. The failure of the function stays one, and may be wrapped.
+	Job func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
+
+	// Step is like Job for the function of a step, of the given name. That of step.Tx is called within a transaction, so what
+	// surrounds it does not take long.
+	Step func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
+}
+
+// Commander executes a command.
+type Commander func(ctx context.Context, c workflow.Command) (workflow.Result, error)
+
+// errNotCalled is the error of what a middleware should have done.
+var errNotCalled = errors.New("a middleware of Config.Wrap returned nil and did not call next: call it, or return an error")
+
+// wrapped is the middleware of an engine as one; its functions are nil if nothing surrounds.
+func wrapped(all []Middleware) (m Middleware) {
+	for i := len(all) - 1; i >= 0; i-- {
+		m = all[i].around(m)
+	}
+	return m
+}
+
+// around is the middleware that surrounds another one.
+func (m Middleware) around(inner Middleware) Middleware {
+	all := inner
+	if m.Command != nil {
+		all.Command = func(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error) {
+			return m.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+				return inner.command(ctx, c, next)
+			})
+		}
+	}
+	if m.Job != nil {
+		all.Job = func(ctx context.Context, w *activities.Work, next func(context.Context) error) error {
+			return surround(ctx, next, func(ctx context.Context, next func(context.Context) error) error {
+				return m.Job(ctx, w, func(ctx context.Context) error {
+					if inner.Job == nil {
+						return next(ctx)
+					}
+					return inner.Job(ctx, w, next)
+				})
+			})
+		}
+	}
+	if m.Step != nil {
+		all.Step = func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error {
+			return surround(ctx, next, func(ctx context.Context, next func(context.Context) error) error {
+				return m.Step(ctx, w, name, func(ctx context.Context) error {
+					if inner.Step == nil {
+						return next(ctx)
+					}
+					return inner.Step(ctx, w, name, next)
+				})
+			})
+		}
+	}
+	return all
+}
+
+// command executes a command within the middleware.
+func (m Middleware) command(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error) {
+	if m.Command == nil {
+		return next(ctx, c)
+	}
+	var done workflow.Result
+	err := surround(ctx, func(ctx context.Context) (err error) {
+		done, err = next(ctx, c)
+		return err
+	}, func(ctx context.Context, next func(context.Context) error) error {
+		result, err := m.Command(ctx, c, func(ctx context.Context, changed workflow.Command) (workflow.Result, error) {
+			c = changed
+			err := next(ctx)
+			return done, err
+		})
+		done = result
+		return err
+	})
+	return done, err
+}
+
+// surround calls next within a middleware, which cannot hide that next failed or was not called.
+func surround(ctx context.Context, next func(context.Context) error, middleware func(context.Context, func(context.Context) error) error) error {
+	var failed error
+	called := false
+	err := middleware(ctx, func(ctx context.Context) error {
+		called, failed = true, next(ctx)
+		return failed
+	})
+	switch {
+	case err != nil:
+		return err
+	case !called:
+		return errNotCalled
+	}
+	return failed
+}
