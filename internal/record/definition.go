@@ -48,18 +48,42 @@ func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) 
 	return rows, countCases(ctx, r, byPrint)
 }
 
-// countCases counts the cases of each definition. [store.Counter.Counts] is quicker, and counts all those of a workflow
-// together.
+// countCases counts the cases of each definition. Those of a workflow that has one definition are counted at any time, so they cost
+// nothing; only the cases of a workflow with several have to be looked at.
 func countCases(ctx context.Context, r store.Counter, byPrint map[string]*Definition) error {
-	counts, err := r.CountsByDefinition(ctx, false)
+	only, several := make(map[string]*Definition), false
+	for _, d := range byPrint {
+		if _, known := only[d.Workflow]; known {
+			only[d.Workflow], several = nil, true
+			continue
+		}
+		only[d.Workflow] = d
+	}
+	counts, err := r.Counts(ctx)
+	if err != nil {
+		return err
+	}
 	for _, c := range counts {
-		switch d := byPrint[c.Fingerprint]; {
-		case d == nil || c.State == "":
-		case c.State == state.CaseStarted.String():
-			d.Live += c.N
-		default:
-			d.Ended += c.N
+		if d := only[c.Workflow]; d != nil && c.What == "case" {
+			d.add(c.State, c.N)
+		}
+	}
+	if !several {
+		return nil
+	}
+	each, err := r.CountsByDefinition(ctx, false)
+	for _, c := range each {
+		if d := byPrint[c.Fingerprint]; d != nil && c.State != "" && only[d.Workflow] == nil {
+			d.add(c.State, c.N)
 		}
 	}
 	return err
+}
+
+func (d *Definition) add(caseState string, n int64) {
+	if caseState == state.CaseStarted.String() {
+		d.Live += n
+	} else {
+		d.Ended += n
+	}
 }

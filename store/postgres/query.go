@@ -110,6 +110,9 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
 	}
+	if f.Attempt > 1 {
+		w.Plain("i.attempt > 1") // as the partial index says it
+	}
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", f.Attempt)
 	}

@@ -136,6 +136,7 @@ CREATE TABLE work_items (
 CREATE INDEX work_items_id ON work_items (id);
 CREATE INDEX work_items_live ON work_items (queue, (-priority), id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_failed ON work_items (id) WHERE state = 'failed';
+CREATE INDEX work_items_retried ON work_items (id) WHERE attempt > 1;
 CREATE INDEX work_items_code ON work_items (substring(failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"'), id) WHERE failure IS NOT NULL;
 CREATE INDEX work_items_task_live ON work_items (task, id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_task_failed ON work_items (task, id) WHERE state = 'failed';

@@ -24,6 +24,7 @@ CREATE INDEX cases_code ON cases (failure ->> '$.code', id) WHERE failure IS NOT
 CREATE INDEX work_items_code ON work_items (failure ->> '$.code', id) WHERE failure IS NOT NULL;
 CREATE INDEX work_items_task_live ON work_items (task, id) WHERE state IN ('initialized', 'started');
 CREATE INDEX work_items_task_failed ON work_items (task, id) WHERE state = 'failed';
+CREATE INDEX work_items_retried ON work_items (id) WHERE attempt > 1;
 CREATE INDEX journal_actor ON journal (actor, seq) WHERE actor <> '';
 
 -- By what a case is found: its business key, and its labels. The triggers keep the table of labels as an index of the column.
