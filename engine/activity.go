@@ -2,6 +2,13 @@ package engine
 
 import "sync"
 
+// Drain needs to know that nothing is under way at one moment. A counter that is read cannot say so, since one part may hand over to
+// another between two reads; so a part that hands something over counts it first for the other, and then ends its own count:
+//
+//	a job ends:   add(+1) for its result, which is a command      n = 2
+//	              add(-1) for the job                              n = 1
+//	              the command is committed, and makes a job due: add(+1), add(-1)
+
 // activity counts what is under way: queued commands, jobs that are due or running. It reports when there is nothing left.
 type activity struct {
 	mu   sync.Mutex

@@ -25,6 +25,9 @@ type PreviewTree struct {
 	Changes []state.Change
 }
 
+// A dry run is the command itself, in a transaction that is undone, and not a simulation of it: so callbacks, guards and the user's
+// constraints answer as they would. What it cannot show is what the outside would do: jobs that it would open are not executed.
+
 // DryRun says what a command would do, and does nothing: it runs in a transaction that is undone, with the callbacks, whose SQL is undone
 // too. The ids of what it would create are not those that it will get. The error is the one that the command would have.
 func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err error) {

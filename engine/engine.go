@@ -139,6 +139,17 @@ func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, 
 	return registry.New(log, all)
 }
 
+// The order in which an engine opens. Each line needs those above it, and nothing runs before the last three:
+//
+//	CheckDrift, Register    a program with other definitions is refused before it has written anything
+//	resumeIDs               ids rise above what is stored, also if the clock went back since
+//	assemble                the parts; no goroutine yet
+//	topics, controls        what the writer and the dispatcher consult is read from the store
+//	writer.Start            commands can be committed: those of the engine's own come next
+//	recoverJobs             jobs of a process that died are pending again; in a fleet, those that no engine holds are taken
+//	reportUnserved          live cases of definitions that are missing here are logged
+//	dispatch, cleaner, fleet, mailbox    from here on, things happen by themselves
+
 // prepare checks definitions, takes jobs back from a process that died, and starts the engine's goroutines.
 func (e *Engine) prepare(ctx context.Context) error {
 	if err := e.definitions.CheckDrift(ctx, e.store); err != nil {
@@ -176,6 +187,14 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.startMailbox()
 	return nil
 }
+
+// How the parts are connected. The writer is the only one that changes cases; the others hand it requests, and learn of each commit
+// as its observers, after it is durable:
+//
+//	Do, Update ─▶ command ─▶ writer ─▶ store
+//	jobs, timers ─▶ dispatch ──┘ │
+//	mailbox, cleaner, fleet ─────┘ Committed ─▶ dispatch (jobs to do), notifier (callers that wait),
+//	                                           topics (who waits for one), cleaner (cases to remove), fleet (what is known)
 
 // assemble makes the parts of the engine. Those that learn of commits are observers of the writer.
 func (e *Engine) assemble() {
@@ -309,6 +328,9 @@ func (e *Engine) Close() error {
 	return err
 }
 
+// closeOnce stops what makes work before what does it: no job is claimed and no case is removed any more; then the jobs that run end,
+// and their results are commands that the writer still takes; then the writer ends, after what is queued; then those who wait get
+// ErrClosed. The store is closed last, so none of them meets a closed one.
 func (e *Engine) closeOnce() error {
 	e.dispatch.Stop()
 	e.cleaner.Stop()

@@ -17,6 +17,13 @@ func (e *Engine) isShared() bool {
 	return ok && f.Shared()
 }
 
+// What the member of a fleet and this engine want of each other:
+//
+//	fleet needs to know     Awaited, Work.Roots    which root cases have callers or running jobs here
+//	fleet learned           Refresh, Forget        another engine changed a root case: read it anew, or drop it from memory
+//	                        Moved, Set, Died       entries of the journal, settings, or an engine that is gone
+//	fleet took over         Work.Adopt             jobs that are this engine's from now on
+
 // joinFleet makes the engine a member of those that have the store open, if there can be others.
 func (e *Engine) joinFleet() {
 	if !e.isShared() {

@@ -13,6 +13,17 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
+// The way of a command that another process, such as tasq, leaves for the engine:
+//
+//	other process                     store               engine
+//	writes the request ─────────────▶ inbox
+//	                                  inbox ────────────▶ mailbox.Poller takes it
+//	                                  answer, inbox ◀──── one commit: what it does, its answer, and its end as a request
+//	reads the answer ◀─────────────── answer
+//
+// As the three are one commit, a command is executed once, however often either side dies: if the engine dies before the commit, the
+// request is still there, and after it, the answer is.
+
 // startMailbox executes the commands that other processes leave in the store; there are none in a store without a store.Watcher.
 // [Engine.Drain] waits for those that were left before the engine was opened.
 func (e *Engine) startMailbox() {

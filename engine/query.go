@@ -12,6 +12,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// Reads do not go through the writer: they see what is committed, from a connection of their own, and delay no command. What was
+// acknowledged before the call is there, as a command is acknowledged after its commit. A caller that must see more than is
+// committed, as within an Update, uses the Tx that it was given.
+
 // View runs f on one consistent state of everything that was acknowledged before the call. f must not call the engine, which
 // may have to wait for the view to end.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {

@@ -12,6 +12,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// Errors cross processes as words, as their Go values cannot. The owner of a database turns the error of a command into its word
+// with [Code]; the process that asked makes a RemoteError of it, in which errors.Is finds the same kind:
+//
+//	engine: fmt.Errorf("case %s %w", id, ErrInactive)   ─▶  "not-active", text  ─▶  RemoteError, errors.Is(err, ErrInactive)
+//
+// The order matters where one error is of several kinds: the word that says most comes first.
+
 // codes are the words for kinds of error, for programs: what [Code] returns and a [RemoteError] carries. The first that
 // fits counts.
 var codes = []struct {

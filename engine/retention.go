@@ -14,6 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// The cleaner decides what is removed and when; this file gives it the engine. It finds cases by a view, and removes them by requests
+// of the writer, so that a removal and a command on the same case are ordered, and an observer learns of both.
+
 // newCleaner returns the cleaner of an engine's store.
 func (e *Engine) newCleaner() *retention.Cleaner {
 	return retention.New(retention.Options{

@@ -72,6 +72,18 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 	return info, nil
 }
 
+// The state of a run that goes on follows from its soonest job, the first row that applies:
+//
+//	a job runs                                     running
+//	the case is suspended                          suspended
+//	no job at all                                  waiting, for a person or an event
+//	suspended at a step, until an event or a time  waiting, Next is its time if it has one
+//	due now                                        pending: for a worker, a limit or a paused queue
+//	due later, and nothing of it was tried yet     scheduled
+//	due later                                      waiting, for the next attempt
+//
+// Stuck is decided apart, as it takes a pass through the whole tree (see stuckBy).
+
 // runInfo says where a root case stands.
 func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	info := workflow.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}

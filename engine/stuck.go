@@ -10,6 +10,14 @@ import (
 // An incident keeps what depends on it until a person decides. If nothing else is left to do of its case, the run is stuck: it
 // does not end without that person, so a wait for its result ends and says so.
 
+// Three cases of one incident of task a, beside a task b:
+//
+//	b has a pending job, a timer, a wait      not stuck: it may end the case, or cancel a
+//	b has an item that a person can start     not stuck: that person can
+//	b is done                                 stuck: only a decision over a moves the case
+//
+// An undecided or-join alone makes no run stuck: it is looked at again after each change, and by the doctor.
+
 // stuckBy finds the first incident of a run of which nothing else is under way; nil if there is none.
 func (e *Engine) stuckBy(tx *commit.Tx, id workitem.CaseID) (first *state.Job) {
 	u, err := tx.OpenCase(id)

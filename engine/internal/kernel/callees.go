@@ -9,6 +9,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// A step that runs a child case and the child are two records that refer to each other, as either may end first:
+//
+//	job of the parent        step                    child case
+//	runs, records the step   waiting, Child: id      Caller: the job's id
+//	suspends                 waiting                 started
+//	                         done ◀───────────────── completed    calleeEnded wakes the job
+//	gives the branch up      canceled ─────────────▶ canceled     stepMoved, endSteps: a teardown from above
+//
+// The child belongs to the tree of its parent, so all this is one commit.
+
 // openCallee starts the child case of a step. The step is recorded first, with the id of its case: the case may end within
 // this command, and has to find the step that waits for it.
 func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step) (*workitem.Step, error) {

@@ -15,6 +15,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// The life of a case. The hooks in parentheses are those of its definition; the parent's composite task answers each move as
+// the move of one of its items (childMoved):
+//
+//	createCase ─▶ started (onInitialized)
+//	firstTasks    the tasks behind the start condition are tried
+//	begin         the first work item or child case starts (onStarted); the cases above begin before it
+//	endCheck      the end condition is marked: endCase(completed)
+//	endCase       marks it as ending; tasks that are active are dropped, in the order of their definition
+//	closeCase     final state, output; its jobs are canceled (onCompleted, onFailed, onCanceled)
+//	childMoved    the parent's hook answers, and its policy judges, unless the end came from above
+//
+// A started case need not have begun: one whose first work waits for a person has not. Who lists the cases that cost somebody time
+// asks for those that have begun.
+
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
 func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	begin, err := m.createCase(c, d, input)

@@ -34,6 +34,10 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	return m.run(0)
 }
 
+// A caller and a callback that ask for the same action are treated differently when the item has moved on in between. The caller
+// gets a *workitem.TransitionError, since it decided by what it saw. What a callback asks for is done after other callbacks have
+// answered, and is dropped if it no longer applies (see askedAct).
+
 // OpenItem creates one more work item in an active task. A composite or routing task has none, whatever its state: the
 // error wraps [ErrNotFound], as for a name that is no task at all.
 func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {

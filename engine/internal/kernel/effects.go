@@ -20,6 +20,13 @@ func (m *Machine) effects() activities.Effects { return (*effects)(m) }
 // answered.
 type effects Machine
 
+// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate says whose
+// turn it is:
+//
+//	kernel ──Out──▶ callback runs ──In──▶ an effect: the kernel's code ──Out──▶ callback runs ──In──▶ kernel
+//	                      │ overruns its time
+//	                      └──▶ abandoned: the gate is locked; In returns an error from now on, to that callback alone
+
 func (e *effects) m() *Machine { return (*Machine)(e) }
 
 // Actor implements activities.Effects.

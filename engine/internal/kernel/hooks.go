@@ -10,6 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// What answers a change, in this order. Each is a step of the agenda, so the tree that it sees is that of its own turn:
+//
+//	action's callback   Work.Start, Complete, Fail ...   before the change; it may refuse it
+//	itemHook            ItemHooks, of the work item      after the change
+//	changeHook          OnWorkItemStateChanged           after the item's own hook; it may open a fresh item
+//	taskHook            TaskHooks, of the activation     as the task is enabled, started, completed, failed, canceled
+//	caseHook            CaseHooks                        as the case is opened, begins, and has ended
+//
+// None of them runs with the tree locked: package activities gives them the effects of this command only (see effects).
+
 func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))

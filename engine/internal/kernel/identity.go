@@ -29,6 +29,10 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	return m.mayHold(c)
 }
 
+// A unique key is looked up twice. Here the holder is found among the cases that are committed and those of this transaction, which
+// gives an error with its id. Two engines that start a case with one key at once both find no holder; the store's unique index then
+// refuses the second commit, which runs again and meets the first case here.
+
 // mayHold refuses a case whose unique key another one holds.
 func (m *Machine) mayHold(c *state.Case) error {
 	if !c.Unique {

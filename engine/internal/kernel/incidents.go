@@ -13,6 +13,17 @@ import (
 // What needs a person is a job of the kind [state.JobIncident], which no engine does: it belongs to the work that waits, so it
 // ends with it, and is listed, counted and filtered as every job is.
 
+// What opens an incident, and what ends it. It also ends when the activation that it belongs to ends, as every job does:
+//
+//	name         opened when                                     resolved when
+//	attempts     the policy holds a failed item's task open      the item is retried, skipped or given up
+//	case         the same for a child case                       the child is resumed, or given up
+//	crash        a job took its process down MaxCrashes times    the item is retried or skipped
+//	result       the process refuses every result of a job       the item is retried or skipped
+//	timer        a timer failed MaxTries times                   a person acts on what it was for
+//	function     a scheduled function failed for good            a person acts on what it was for
+//	undecided    the search of an or-join ran out of budget      a later look decides it
+
 // ofChild is the input of an incident that is about a child case.
 type ofChild struct {
 	Case workitem.CaseID `json:"case"`

@@ -178,6 +178,16 @@ const (
 	nothing          // nor that
 )
 
+// A worked case: the work of an item fails, and its task answers by opening a second attempt. The agenda does, in this order:
+//
+//	Work.Fail                         may refuse the failure
+//	item a.1.1 failed                 its jobs are canceled
+//	ItemHooks.OnFailed
+//	OnWorkItemStateChanged            opens a.1.2 in place of a.1.1, at once: initialized, its job due after the backoff
+//	judgeItem(a.1.1)                  a.1.1 has a successor, so it does not count; a.1.2 is live: the task goes on
+//
+// Had the policy judged before the hook, the task would have failed before the second attempt was there.
+
 // askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens. A caller's action
 // is refused then, because the caller decided by what it saw; a callback asked before the others had answered, and an error
 // would undo a command that did nothing wrong.

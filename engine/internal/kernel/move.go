@@ -67,6 +67,16 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	return m.canEnd(id)
 }
 
+// Where the tokens of a name are, and what taking them does:
+//
+//	condition, marked     one token of it               tasks that it enabled are withdrawn
+//	task, enabled         those that its join would     it is withdrawn
+//	                      consume
+//	task, started         none: they are consumed       it is canceled, with its items or child cases
+//	task, otherwise       none                          refused
+//
+// So a move from a started task is the only one that loses work, and the dry run of the command says which.
+
 // takenFrom finds the tokens of a condition or a task, and what has to be canceled for that.
 func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []step, error) {
 	if p, ok := c.Net.ConditionByName(from); ok {

@@ -10,6 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// The repairs of a work item. Nothing is rewritten: what has ended stays in the journal as it ended, and a fresh item takes its place,
+// so the history shows the failure, who decided, and what came of it.
+//
+//	item is                               Retry                           Skip
+//	live, waits for its next attempt      the attempt is due now          completed with the output
+//	live, its job was given up            failed; a fresh one             completed with the output
+//	failed, its case goes on              a fresh one                     a fresh one, which completes
+//	failed or canceled with its case      the case is resumed, with one   the same; the fresh one completes
+//	replaced already, or completed        refused (ErrNotFailed)          refused
+
 // Because notes why the actor asked for a command on a case. A nil reason is not noted.
 func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
 	if reason == nil || m.tree.Case(id) == nil {

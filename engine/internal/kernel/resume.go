@@ -20,6 +20,16 @@ import (
 //   - activations that were only enabled: their tokens are where they were, so they are enabled anew;
 //   - cases below that failed, or were canceled then: they are resumed likewise.
 
+// A worked case. Tasks b and c run side by side, and d is enabled, when the only item of b fails for good:
+//
+//	             before the failure     after it                  after the resume
+//	b            started, item b.1.1    failed; b.1.1 failed      started; b.1.2 takes the place of b.1.1
+//	c            started, item c.1.1    canceled; c.1.1 lost      started; c.1.2 takes the place of c.1.1
+//	d            enabled                disabled; its token stays enabled, in a new activation
+//	case         started                failed                    started
+//
+// An item of c that a person had canceled before the failure does not come back: its reason is not [lost].
+
 // lost is the reason of what is canceled because its case fails.
 var lost = &workitem.Failure{Code: workitem.CodeCaseFailed, Message: "its case failed"}
 

@@ -174,6 +174,14 @@ func (m *Machine) Suspend(
 	return stored, err == nil, err
 }
 
+// Suspend and wake meet in either order, and no wait is lost:
+//
+//	the step ends before the commit of Suspend     allWait finds that it has ended: not suspended
+//	the step ends after it                         the job waits; wake makes it pending
+//
+// Both are commands on one tree, which are committed one after the other, so there is no third order. A time that is due needs no
+// wake: the job waits with the earliest of its steps' times as its own, and is claimed then.
+
 // allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
 // does not wait for.
 //

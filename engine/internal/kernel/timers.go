@@ -149,6 +149,14 @@ const MaxTries = 10
 // Backoff is how long the engine waits after such a failure.
 var Backoff = retry.Policy{Attempts: MaxTries, Initial: time.Second, MaxWait: time.Minute}
 
+// What becomes of a timeout whose callbacks refuse it, with the waits of [Backoff]:
+//
+//	try 1       the item fails with all its callbacks; Work.Fail returns an error: the command is undone
+//	tries 2-9   the same, 1 s, 2 s, 4 s ... 1 min later
+//	try 10      endAnyway: the item fails without the refusing callbacks, and an incident notes it
+//
+// A case is so held up for minutes by a broken callback, and never without end.
+
 // PutOff lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
 // maxAttempts such failures in all it is given up. What a timer was to fail or to cancel then ends without the callbacks
 // that refuse it, as far as the caller insists: otherwise the case would wait for what never comes.
