@@ -89,7 +89,9 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // eval evaluates an expression of the page.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	require.NoError(b.t, err, expression)
 	return v
 }

@@ -9,5 +9,5 @@ import (
 
 // Patterns lists the routes of a handler, for the table of rights.
 func Patterns(b Backend, c Config) []string {
-	return slices.Sorted(maps.Keys(routes(b, &c, view.New(view.Site{Backend: b}))))
+	return slices.Sorted(maps.Keys(routes(b, &c, view.New(&view.Site{Backend: b}))))
 }

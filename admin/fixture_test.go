@@ -195,7 +195,7 @@ func (o *office) paths(t testing.TB) []string {
 		job = j.ID.String()
 	}
 	c := "/cases/" + o.claim.String()
-	return []string{"/", "/workflows", "/workflows/claim", "/cases", "/cases?state=started&workflow=claim&older=0s", c, c + "?tab=steps", c + "?tab=jobs",
+	return []string{"/", "/workflows", "/workflows/claim", "/workflows/claim?heat=failures", "/workflows/claim?heat=time", "/cases", "/cases?state=started&workflow=claim&older=0s", c, c + "?tab=steps", c + "?tab=jobs",
 		c + "?tab=events", c + "?tab=history", c + "?tab=data", c + "?tab=children", c + "?entry=4", c + "?entry=4&tab=history", "/cases/" + o.bill.String(),
 		"/cases/" + o.order.String() + "?tab=steps", "/cases/" + o.order.String() + "?tab=events", "/cases/" + o.failed.String(), "/items",
 		"/items?queue=&state=failed", "/items/" + item, "/jobs", "/jobs/" + job, "/steps", "/events", "/incidents", "/doctor", "/audit", "/search?q=cla",

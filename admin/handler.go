@@ -82,7 +82,7 @@ func Handler(b Backend, c Config) http.Handler {
 		c.Logger = slog.Default()
 	}
 	c.Prefix = strings.TrimRight(c.Prefix, "/")
-	site := view.New(view.Site{Backend: b, Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
+	site := view.New(&view.Site{Backend: b, Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
 	mux := http.NewServeMux()
 	for pattern, h := range routes(b, &c, site) {
 		mux.Handle(pattern, h)

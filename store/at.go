@@ -30,25 +30,7 @@ func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tre
 		if err != nil {
 			return err
 		}
-		f := JournalFilter{Root: root}
-		for {
-			entries, err := r.Journal(ctx, f)
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				if m.passed(e) {
-					return nil
-				}
-				if err := replay(tree, e); err != nil {
-					return err
-				}
-				f.After = e.Seq
-			}
-			if len(entries) < DefaultLimit {
-				return nil
-			}
-		}
+		return Replay(ctx, r, root, tree, m, nil)
 	})
 	if err == nil && tree.Case(id) == nil {
 		err = fmt.Errorf("it was not there at that moment: %w", ErrNotFound)
@@ -59,8 +41,43 @@ func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tre
 	return tree, nil
 }
 
-// replay applies an entry of the journal to a tree.
-func replay(tree *state.Tree, e *Entry) error {
+// replayPage is how many entries a replay reads at a time. A store may have to walk the whole history for each page.
+const replayPage = 20_000
+
+// Replay brings a tree forward: it applies the entries of the journal of a root case that follow what the tree has, up to a moment. An empty
+// tree begins with the first entry. each, if it is not nil, is called with every entry that was applied; an error of it ends the replay.
+func Replay(ctx context.Context, r Reader, root workitem.CaseID, tree *state.Tree, m Moment, each func(*Entry) error) error {
+	f := JournalFilter{Root: root, Until: m.Seq, Limit: replayPage}
+	if c := tree.Case(root); c != nil {
+		f.After = c.LastSeq
+	}
+	for {
+		entries, err := r.Journal(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if m.passed(e) {
+				return nil
+			}
+			if err := apply(tree, e); err != nil {
+				return err
+			}
+			if each != nil {
+				if err := each(e); err != nil {
+					return err
+				}
+			}
+			f.After = e.Seq
+		}
+		if len(entries) < f.Limit {
+			return nil
+		}
+	}
+}
+
+// apply applies an entry of the journal to a tree.
+func apply(tree *state.Tree, e *Entry) error {
 	tree.Begin()
 	for _, c := range e.Changes {
 		if err := tree.Apply(c); err != nil {

@@ -52,7 +52,7 @@ var layers = map[string]int{
 	"engine": 9, "cmd/tasq/internal/database": 9,
 
 	"admin/internal/query": 6, "admin/internal/mask": 7, "admin/internal/access": 6, "admin/internal/source": 10, "admin/internal/api": 11, "admin/internal/live": 11,
-	"admin/internal/view": 12, "admin": 13, "engine/runs": 10, "internal/scenario": 10, "internal/transfer": 10,
+	"admin/internal/past": 6, "admin/internal/view": 12, "admin": 13, "engine/runs": 10, "internal/scenario": 10, "internal/transfer": 10,
 
 	"engine/enginetest": 11, "cmd/tasq/internal/serve": 14, "cmd/tasq/internal/demo": 15, "cmd/tasq/internal/model": 11,
 

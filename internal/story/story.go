@@ -50,6 +50,16 @@ func (s *Story) Know(tree *state.Tree) {
 	})
 }
 
+// KnowItem gives the story an item that was there before its first change.
+func (s *Story) KnowItem(it *workitem.Item) { s.items[it.ID] = it }
+
+// KnowJob gives the story a job that was there before its first change. How the job stood then is not known.
+func (s *Story) KnowJob(j *state.Job) {
+	then := *j
+	then.State = state.JobPending
+	s.jobs[j.ID] = &then
+}
+
 // path names a case relative to the one whose story it is: "" for itself, "print.1.2" for its child, and so on. It
 // reports false for a case that is not part of the story.
 func (s *Story) path(id workitem.CaseID) (string, bool) {

@@ -9,18 +9,22 @@ import (
 )
 
 // Journal implements [store.Reader]. The entries of root cases are found by walking their chains from the newest. A
-// chain that does not lead back is damaged, and is not followed without end.
+// chain that does not lead back is damaged, and is not followed without end. An upper bound that is an entry of the chain itself is
+// where the walk begins, so that a page costs what it has, however far back it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	roots := f.Roots
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
 	}
-	w, order, above := newConditions(), "", f.After
+	w, order, above, from := newConditions(), "", f.After, f.Until
 	if f.Desc {
 		order, above = " DESC", 0
 	}
 	if f.Desc && f.After > 0 {
 		w.Add("j.seq < ?", f.After)
+		if from == 0 || f.After < from {
+			from = f.After
+		}
 	}
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
@@ -29,23 +33,23 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Plain("j.actor <> ''") // as the partial index says it
 		w.Add("j.actor = ?", f.By)
 	}
-	query, from := "", "journal j"
-	if roots == nil {
-		w.Add("j.seq > ?", above)
-	} else {
+	query, entries := "", "journal j"
+	w.Add("j.seq > ?", above)
+	if roots != nil {
 		// A chain is followed from its newest entry, so a limit ends it early if the newest are wanted first.
-		query = "WITH RECURSIVE chain(seq) AS (SELECT last_seq FROM cases WHERE id IN " + bound + " AND last_seq > ? " +
+		query = "WITH RECURSIVE chain(seq) AS (SELECT COALESCE((SELECT s.seq FROM journal s WHERE s.seq = ? AND s.root = cases.id), last_seq) " +
+			"FROM cases WHERE id IN " + bound + " AND last_seq > ? " +
 			"UNION ALL SELECT p.prev FROM chain CROSS JOIN journal p ON p.seq = chain.seq WHERE p.prev > ? AND p.prev < p.seq " +
 			"ORDER BY 1 DESC) "
-		from = "chain CROSS JOIN journal j ON j.seq = chain.seq"
-		w.Args = append([]any{idList(roots), above, above}, w.Args...)
+		entries = "chain CROSS JOIN journal j ON j.seq = chain.seq"
+		w.Args = append([]any{from, idList(roots), above, above}, w.Args...)
 	}
-	// The rows are chosen by their positions alone: to sort them with all that they hold would be slow.
-	query += "SELECT " + entryColumns + " FROM journal j WHERE j.seq IN (SELECT j.seq FROM " + from + w.Where()
-	if roots == nil || !f.Desc {
-		query += " ORDER BY j.seq" + order
+	if roots != nil && f.Desc { // the chain leads to the newest first; what limits it from outside of this statement would not end it early
+		query += "SELECT " + entryColumns + " FROM " + entries + w.Where() + w.Limit(f.Limit)
+	} else { // the rows are chosen by their positions alone: to sort them with all that they hold would be slow
+		query += "SELECT " + entryColumns + " FROM journal j WHERE j.seq IN (SELECT j.seq FROM " + entries + w.Where() +
+			" ORDER BY j.seq" + order + w.Limit(f.Limit) + ") ORDER BY j.seq" + order
 	}
-	query += w.Limit(f.Limit) + ") ORDER BY j.seq" + order
 	rows, err := readEntries(r.c, query, w.Args...)
 	if err != nil {
 		return nil, err

@@ -166,6 +166,18 @@ func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
 	return nil, nil
 }
 
+// Snapshot returns the cases of the tree as they are, the root first, for [NewTree]. Trees that are made of it go on independently of this
+// one and of one another, also at the same time. It must not be called within a command.
+func (t *Tree) Snapshot() []*Case {
+	all := make([]*Case, 0, t.Len())
+	for c := range t.all() {
+		n := *c
+		n.Children = slices.Clip(c.Children) // the one thing that is appended to in place
+		all = append(all, &n)
+	}
+	return all
+}
+
 // Ended reports whether the root case has ended, so that nothing of the tree can change again.
 func (t *Tree) Ended() bool {
 	return t.root != nil && t.root.State.Final()

@@ -167,6 +167,10 @@ func jobFilter(w *World) {
 
 func journalFilter(w *World) {
 	w.history()
+	longest := slices.MaxFunc(w.Want.Roots, func(a, b workitem.CaseID) int { return len(w.entriesOf(a)) - len(w.entriesOf(b)) })
+	chain := w.entriesOf(longest)
+	middle := chain[len(chain)/2].Seq
+	require.Greater(w.T, len(chain), 6)
 	w.View(func(ctx context.Context, r store.Reader) {
 		for _, f := range []store.JournalFilter{
 			{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
@@ -178,6 +182,9 @@ func journalFilter(w *World) {
 			{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
 			{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
 			{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
+			{Root: longest, Until: middle}, {Root: longest, Until: middle, Desc: true, Limit: 2}, {Root: longest, Until: middle - 1, Desc: true},
+			{Root: longest, After: middle, Desc: true, Limit: 2}, {Root: longest, After: middle, Limit: 2},
+			{Root: longest, After: middle, Until: chain[len(chain)/2-1].Seq, Desc: true}, {Root: longest, After: chain[1].Seq, Until: middle}, {Root: longest, After: middle, Until: middle},
 		} {
 			var want []int64
 			all := slices.Clone(w.Want.Entries)
@@ -204,6 +211,16 @@ func journalFilter(w *World) {
 			require.Equal(w.T, want, got, "%+v", f)
 		}
 	})
+}
+
+// entriesOf are the entries of a root case, oldest first.
+func (w *World) entriesOf(root workitem.CaseID) (all []*store.Entry) {
+	for _, e := range w.Want.Entries {
+		if e.Root == root {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 func stepFilter(w *World) {

@@ -11,6 +11,6 @@ func TestAssetsAreSmall(t *testing.T) {
 	for _, name := range []string{"style.css", "script.js"} {
 		data, err := assetFiles.ReadFile("assets/" + name)
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(data), 12_000, name)
+		require.LessOrEqual(t, len(data), 12<<10, name)
 	}
 }

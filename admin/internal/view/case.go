@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -24,26 +22,25 @@ type caseHead struct {
 	Meta    []Cell
 	Buttons []Link
 	Failure string
-	Past    *past
+	Past    *former
 }
 
 type badge struct{ Class, Text string }
 
-// past says that a past state is shown.
-type past struct {
-	N, Of int
+// former says that a past state is shown.
+type former struct {
+	Place string
 	Time  time.Time
 	Now   string
 }
 
 // shown is a case as it is, or was at an entry of its history.
 type shown struct {
-	c       *state.Case
-	tree    *state.Tree
-	film    *film
-	past    bool
-	answer  *why.Answer
-	entries []*store.Entry
+	c      *state.Case
+	tree   *state.Tree
+	film   *film
+	past   bool
+	answer *why.Answer
 }
 
 // oneCase is the page of a case.
@@ -68,30 +65,19 @@ func (s *Site) oneCase(r *Request) (*Page, error) {
 	return p, err
 }
 
-// show reads a case and its history, and rebuilds the state that is asked for.
+// show reads a case and a part of its history, and rebuilds the state that is asked for.
 func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	root, err := r.R.Root(r, id)
 	if err != nil {
 		return nil, err
 	}
-	c := &shown{}
-	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{Root: root}) {
-		if err != nil {
-			return nil, err
-		}
-		c.entries = append(c.entries, e)
-	}
-	q := query.Of(r.Form, r.Now)
-	seq, entry := q.Moment().Seq, int(min(q.Number("entry"), int64(len(c.entries))))
-	if err := q.Err(); err != nil {
+	f, err := readFilm(r, root)
+	if err != nil {
 		return nil, err
 	}
-	if entry > 0 && entry < len(c.entries) {
-		seq = c.entries[entry-1].Seq
-	}
-	c.past = seq > 0 && len(c.entries) > 0 && seq < c.entries[len(c.entries)-1].Seq
+	c := &shown{film: f, past: f.past()}
 	if c.past {
-		c.tree, err = store.At(r, oneView{r.R}, id, store.Moment{Seq: seq})
+		c.tree, err = s.past.At(r, r.R, id, f.at().Seq)
 	} else {
 		c.tree, err = r.R.Tree(r, root)
 	}
@@ -99,7 +85,6 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 		return nil, err
 	}
 	c.c = c.tree.Case(id)
-	c.film = newFilm(c.entries, seq)
 	c.answer, err = s.explain(r, c)
 	return c, err
 }
@@ -134,7 +119,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
 	}
 	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
-	if by := c.entries[0].By; by != "" {
+	if by := c.film.entries[0].By; by != "" && c.film.earlier == nil {
 		h.Meta = append(h.Meta, labeled("by", text(by)))
 	}
 	if !c.c.Ended.IsZero() {
@@ -146,7 +131,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	h.Failure = failureText(c.c.Failure)
 	if c.past {
 		e := c.film.at()
-		h.Past = &past{N: c.film.n, Of: len(c.entries), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
+		h.Past = &former{Place: c.film.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
 		return h
 	}
 	h.Buttons = s.caseButtons(r, c.c)

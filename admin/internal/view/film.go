@@ -3,32 +3,110 @@ package view
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// film is the history of a tree, entry by entry, and which of them is shown.
+// filmPart is how many entries of a history a page reads, and its slider leads through. Longer histories are shown in parts.
+const filmPart = 500
+
+// film is a part of the history of a tree, entry by entry, and which of them is shown.
 type film struct {
-	entries []*store.Entry
-	n       int // the entry that is shown, from 1
+	entries []*store.Entry // oldest first
+	n       int            // the entry that is shown, from 1
+	earlier *store.Entry   // the one before the part; nil if the part begins with the first
+	later   *store.Entry   // the one after the part; nil if the part ends with the newest
 }
 
-func newFilm(entries []*store.Entry, seq int64) *film {
-	f := &film{entries: entries, n: len(entries)}
-	if seq > 0 {
+// whole reports whether the part is all of the history, so that its entries can be numbered.
+func (f *film) whole() bool { return f.earlier == nil && f.later == nil }
+
+// past reports whether the entry that is shown is not the newest.
+func (f *film) past() bool { return f.n < len(f.entries) || f.later != nil }
+
+// readFilm reads the part of a history that a request is about: the newest one, that which ends with the entry that the request names as part, or
+// the one around the position that it asks for.
+func readFilm(r *Request, root workitem.CaseID) (*film, error) {
+	q := query.Of(r.Form, r.Now)
+	seq, n, part := q.Moment().Seq, q.Number("entry"), q.Number("part")
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	f, err := newestFilm(r, root, part)
+	if err == nil && part == 0 && seq > 0 && f.earlier != nil && seq < f.entries[0].Seq {
+		f, err = filmAround(r, root, seq)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(f.entries) == 0:
+		return nil, fmt.Errorf("case %s: no entry of its journal up to position %d: %w", root, part, store.ErrNotFound)
+	case n > 0:
+		f.n = int(min(n, int64(len(f.entries))))
+	case seq > 0:
 		f.n = 1
-		for i, e := range entries {
+		for i, e := range f.entries {
 			if e.Seq <= seq {
 				f.n = i + 1
 			}
 		}
 	}
-	return f
+	return f, nil
+}
+
+// newestFilm is the part that ends with the newest entry, or with the one at a position.
+func newestFilm(r *Request, root workitem.CaseID, until int64) (*film, error) {
+	entries, err := r.R.Journal(r, store.JournalFilter{Root: root, Desc: true, Until: until, Limit: filmPart + 1})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(entries)
+	f := &film{entries: entries}
+	if len(entries) > filmPart {
+		f.earlier, f.entries = entries[0], entries[1:]
+	}
+	f.n = len(f.entries)
+	if until > 0 {
+		f.later, err = next(r, root, until)
+	}
+	return f, err
+}
+
+// filmAround is the part in whose middle a position is.
+func filmAround(r *Request, root workitem.CaseID, seq int64) (*film, error) {
+	f, err := newestFilm(r, root, seq)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.R.Journal(r, store.JournalFilter{Root: root, After: seq, Limit: filmPart/2 + 1})
+	if err != nil {
+		return nil, err
+	}
+	f.later = nil
+	if len(after) > filmPart/2 {
+		after, f.later = after[:filmPart/2], after[filmPart/2]
+	}
+	if over := len(f.entries) + len(after) - filmPart; over > 0 {
+		f.earlier, f.entries = f.entries[over-1], f.entries[over:]
+	}
+	f.entries = slices.Concat(f.entries, after)
+	return f, nil
+}
+
+// next is the entry of a history after a position; nil if there is none.
+func next(r *Request, root workitem.CaseID, seq int64) (*store.Entry, error) {
+	found, err := r.R.Journal(r, store.JournalFilter{Root: root, After: seq, Limit: 1})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
 }
 
 func (f *film) at() *store.Entry { return f.entries[f.n-1] }
@@ -60,48 +138,87 @@ func failing(e *store.Entry) bool {
 
 // slider leads through the history.
 type slider struct {
-	N, Of            int
-	Past             bool
-	Prev, Next, Fail string
-	Base             string
-	Ticks            template.HTML
-	Time             time.Time
-	Command, By      string
+	N, Of                  int
+	Place                  string // which entry is shown, in words
+	Prev, Next             string
+	Fail, NextFail         string
+	Part                   int64 // the last entry of the part; 0 if the part is the whole history
+	Earlier, Later, Newest string
+	Tab                    string
+	Ticks                  template.HTML
+	Time                   time.Time
+	Command, By            string
 }
 
 func (s *Site) slider(r *Request, c *shown) slider {
-	e := c.film.at()
+	f := c.film
+	e, last := f.at(), len(f.entries)
 	id, tab := c.c.ID.String(), r.Form.Get("tab")
-	to := func(n int) string {
-		if n == len(c.entries) {
+	to := func(e *store.Entry) string {
+		switch {
+		case e == nil:
+			return ""
+		case f.later == nil && e == f.entries[last-1]:
 			return s.Link("/cases/"+id, "tab", tab)
 		}
-		return s.Link("/cases/"+id, "tab", tab, "at", strconv.FormatInt(c.entries[n-1].Seq, 10))
+		return s.Link("/cases/"+id, "tab", tab, "at", strconv.FormatInt(e.Seq, 10))
 	}
-	d := slider{N: c.film.n, Of: len(c.entries), Past: c.past, Base: s.Link("/cases/" + id), Time: e.At, Command: describe(c, e), By: e.By, Ticks: ticks(c.entries)}
-	if d.N > 1 && c.entries[0].Seq < e.Seq {
-		d.Prev = to(d.N - 1)
+	d := slider{N: f.n, Of: last, Place: f.place(), Tab: tab, Time: e.At, Command: describe(r, c, e), By: e.By, Ticks: ticks(f.entries)}
+	d.Prev, d.Next, d.Fail, d.NextFail = to(f.earlier), to(f.later), "", ""
+	if f.n > 1 {
+		d.Prev = to(f.entries[f.n-2])
 	}
-	if d.N < d.Of {
-		d.Next = to(d.N + 1)
+	if f.n < last {
+		d.Next = to(f.entries[f.n])
 	}
-	for n := d.N - 1; n > 0; n-- {
-		if failing(c.entries[n-1]) {
-			d.Fail = to(n)
-			break
+	if i := lastFailing(f.entries[:f.n-1]); i >= 0 {
+		d.Fail = to(f.entries[i])
+	}
+	if i := slices.IndexFunc(f.entries[f.n:], failing); i >= 0 {
+		d.NextFail = to(f.entries[f.n+i])
+	}
+	if !f.whole() {
+		d.Part, d.Earlier, d.Later = f.entries[last-1].Seq, to(f.earlier), to(f.later)
+		if f.later != nil {
+			d.Newest = s.Link("/cases/"+id, "tab", tab)
 		}
 	}
 	return d
 }
 
-// describe returns the command of an entry, with labels in place of the ids of items that are in memory.
-func describe(c *shown, e *store.Entry) string {
+func lastFailing(entries []*store.Entry) int {
+	for i := range slices.Backward(entries) {
+		if failing(entries[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// place says which entry is shown. Those of a long history have no number: it is not counted.
+func (f *film) place() string {
+	words := fmt.Sprintf("entry %d of %d", f.n, len(f.entries))
+	if !f.whole() {
+		words = fmt.Sprintf("entry %d of a part of %d", f.n, len(f.entries))
+	}
+	if !f.past() {
+		return "now · " + words
+	}
+	return words
+}
+
+// describe returns the command of an entry, with labels in place of the ids of items.
+func describe(r *Request, c *shown, e *store.Entry) string {
 	fields := strings.Fields(e.Command)
 	for i, word := range fields {
-		if id, err := workitem.ParseID(strings.TrimSuffix(word, ",")); err == nil {
-			if _, it := c.tree.Item(id); it != nil {
-				fields[i] = it.Label()
-			}
+		id, err := workitem.ParseID(strings.TrimSuffix(word, ","))
+		if err != nil {
+			continue
+		}
+		if _, it := c.tree.Item(id); it != nil {
+			fields[i] = it.Label()
+		} else if it, err := findItem(r, id); err == nil {
+			fields[i] = it.Label()
 		}
 	}
 	return strings.Join(fields, " ")

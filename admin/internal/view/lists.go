@@ -1,11 +1,13 @@
 package view
 
 import (
+	"fmt"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
+	"slices"
 )
 
 var (
@@ -23,7 +25,8 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.tabs("state", caseWords, counter(counts, "case", r.Form.Get("workflow")))
+	count := counter(counts, "case", r.Form.Get("workflow"))
+	l.tabs("state", caseWords, count)
 	names, err := workflowNames(r)
 	if err != nil {
 		return nil, err
@@ -35,6 +38,9 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	err = rows(l, q, func(p store.Page) (_ []*state.Case, err error) {
 		if f.Root, f.ID, err = query.Within(r, r.R, of); err != nil {
 			return nil, err
+		}
+		if none(f.States, count) {
+			return nil, nil
 		}
 		f.Page = p
 		return r.R.Cases(r, f)
@@ -50,6 +56,14 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		return nil
 	})
 	return l.page("There are no cases yet. One appears here as a program starts it:", "tasq case start WORKFLOW --input '{}'"), err
+}
+
+// none reports whether the counts say that nothing is in the states that are asked for, which a query may find out by looking through all.
+func none[S fmt.Stringer](states []S, count func(word string) (int64, bool)) bool {
+	return len(states) > 0 && !slices.ContainsFunc(states, func(s S) bool {
+		n, _ := count(s.String())
+		return n > 0
+	})
 }
 
 func version(v string) string {
@@ -95,7 +109,8 @@ func (s *Site) items(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.tabs("state", itemWords, itemCounter(counts, r.Form.Get("workflow"), r.Form.Get("task")))
+	count := itemCounter(counts, r.Form.Get("workflow"), r.Form.Get("task"))
+	l.tabs("state", itemWords, count)
 	names, err := workflowNames(r)
 	if err != nil {
 		return nil, err
@@ -108,6 +123,13 @@ func (s *Site) items(r *Request) (*Page, error) {
 		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
 			return nil, err
 		}
+		states := f.States
+		if f.Task != "" && len(states) == 0 {
+			states = itemStates
+		}
+		if none(states, count) {
+			return nil, nil
+		}
 		f.Page = p
 		return r.R.Items(r, f)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
@@ -116,6 +138,9 @@ func (s *Site) items(r *Request) (*Page, error) {
 	})
 	return l.page("There are no work items yet. They appear as tasks of cases are enabled.", ""), err
 }
+
+// itemStates are all states of work items.
+var itemStates = []workitem.State{workitem.Initialized, workitem.Started, workitem.Completed, workitem.Failed, workitem.Canceled}
 
 func itemCounter(counts []store.Count, workflow, task string) func(string) (int64, bool) {
 	return func(word string) (n int64, known bool) {

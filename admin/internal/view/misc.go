@@ -267,20 +267,26 @@ const auditWindow = 5000
 
 // named lists the newest entries that have a name, below a position or, for 0, from the end; reached is where to go on, 0 at the beginning.
 func named(r *Request, by string, before int64) (found []*store.Entry, reached int64, err error) {
-	looked, last := 0, int64(0)
-	for e, err := range store.AllEntries(r, oneView{r.R}, store.JournalFilter{Desc: true, After: before, By: by}) {
+	f := store.JournalFilter{Desc: true, After: before, By: by, Limit: 2 * pageSize}
+	for looked := 0; looked < auditWindow; looked += f.Limit {
+		entries, err := r.R.Journal(r, f)
 		if err != nil {
 			return nil, 0, err
 		}
-		if len(found) == pageSize || looked == auditWindow {
-			return found, last, nil
+		for _, e := range entries {
+			if len(found) == pageSize {
+				return found, f.After, nil
+			}
+			f.After = e.Seq
+			if e.By != "" {
+				found = append(found, e)
+			}
 		}
-		looked, last = looked+1, e.Seq
-		if e.By != "" {
-			found = append(found, e)
+		if len(entries) < f.Limit {
+			return found, 0, nil
 		}
 	}
-	return found, 0, nil
+	return found, f.After, nil
 }
 
 // search jumps to the thing of an id, or lists what fits a word.
@@ -372,7 +378,7 @@ func (s *Site) help(*Request) (*Page, error) {
 		Keys: []Link{{Text: "/", Href: "search"}, {Text: "g o", Href: "overview"}, {Text: "g w", Href: "workflows"}, {Text: "g c", Href: "cases"},
 			{Text: "g i", Href: "items"}, {Text: "g j", Href: "jobs"}, {Text: "g e", Href: "events"}, {Text: "g x", Href: "incidents"}, {Text: "g s", Href: "schedules"}, {Text: "g l", Href: "limits"}, {Text: "g d", Href: "doctor"},
 			{Text: "g a", Href: "audit"}, {Text: "j k", Href: "next and previous row"}, {Text: "Enter", Href: "open the row"},
-			{Text: "[ ]", Href: "one entry back and on in the history of a case"}, {Text: "p", Href: "pause and go on with live changes"},
+			{Text: "[ ]", Href: "one entry back and on in the history of a case"}, {Text: ", .", Href: "to the failure before and the next one"}, {Text: "p", Href: "pause and go on with live changes"},
 			{Text: "t", Href: "light or dark"}, {Text: "?", Href: "this page"}, {Text: "Esc", Href: "close"}},
 		Signs: []Link{{Text: "initialized", Href: "waits to be started"}, {Text: "started", Href: "is under way"}, {Text: "completed", Href: "has ended well"},
 			{Text: "failed", Href: "has ended with a failure"}, {Text: "canceled", Href: "was ended before"}, {Text: "retry", Href: "another attempt follows"},

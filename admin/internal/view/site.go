@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/past"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
@@ -24,6 +25,7 @@ type Site struct {
 	Log     *slog.Logger
 	Timeout time.Duration // of one page
 	views   chan struct{} // bounds the views at a time
+	past    past.Memory   // of the cases whose histories are looked at
 	assets  assets
 }
 
@@ -31,13 +33,13 @@ type Site struct {
 const maxViews = 4
 
 // New completes a site.
-func New(s Site) *Site {
+func New(s *Site) *Site {
 	s.views = make(chan struct{}, maxViews)
 	s.assets = loadAssets()
 	if s.Timeout == 0 {
 		s.Timeout = 10 * time.Second
 	}
-	return &s
+	return s
 }
 
 // Page is what a request is answered with.

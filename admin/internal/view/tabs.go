@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // tabNames are the parts of a case, in their order.
@@ -29,7 +30,10 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 		l := Link{Text: name, Href: s.Link("/cases/"+id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
 		switch name {
 		case "history":
-			l.Count = thousands(int64(len(c.entries)))
+			l.Count = thousands(int64(len(c.film.entries)))
+			if !c.film.whole() {
+				l.Count += "+"
+			}
 		case "children":
 			l.Count = thousands(int64(len(c.c.Children)))
 		}
@@ -48,7 +52,9 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	case "events":
 		more, err = s.eventTab(r, c)
 	case "history":
-		more = []Part{{ID: "tab", Template: "history", Data: s.history(r, c)}}
+		var data historyPart
+		data, err = s.history(r, c)
+		more = []Part{{ID: "tab", Template: "history", Data: data}}
 	case "data":
 		m := r.Mask.Case(c.c)
 		more = []Part{{ID: "tab", Template: "data", Data: payloads(payloadPart{"Input", m.Input}, payloadPart{"Output", m.Output},
@@ -64,13 +70,16 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"},
 		Empty: &Empty{Text: "The case has no work items."}}
 	var items []*store.ItemRow
-	if c.past {
-		for it := range c.c.Items.All() {
+	switch {
+	case c.past, !c.film.whole(): // all items of a long history are not looked through for the newest
+		for _, it := range slices.Backward(c.c.Items.Slice()) {
 			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
 		}
-		slices.Reverse(items)
-		t.Note = "Those of each task's latest activation then."
-	} else {
+		t.Note = "Those of each task's latest activation."
+		if !c.past {
+			t.Pager = &Pager{Text: thousands(int64(min(len(items), maxRows))) + " shown", Next: s.Link("/items", "case", c.c.ID.String())}
+		}
+	default:
 		found, err := r.R.Items(r, store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
 		if err != nil {
 			return nil, err
@@ -144,7 +153,7 @@ type historyPart struct {
 }
 
 type historyEntry struct {
-	N           int
+	N           int64 // its number, or, in a history that is not counted, its position
 	Seq         int64
 	At          time.Time
 	Command, By string
@@ -153,13 +162,18 @@ type historyEntry struct {
 	Lines       []string
 }
 
-func (s *Site) history(r *Request, c *shown) historyPart {
+func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	var p historyPart
 	st := story.New(c.tree, c.c.ID)
-	upTo := c.film.n
-	for n, e := range c.entries[:upTo] {
-		h := historyEntry{N: n + 1, Seq: e.Seq, At: e.At, By: e.By, Person: e.By != "",
-			Href: s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))}
+	entries := c.film.entries[:c.film.n]
+	if err := recall(r, st, entries); err != nil {
+		return p, err
+	}
+	for n, e := range entries {
+		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, By: e.By, Person: e.By != "", Href: s.historyLink(c, e)}
+		if !c.film.whole() {
+			h.N = e.Seq
+		}
 		for _, change := range e.Changes {
 			if line, ours := st.Tell(r.Mask.Change(change), e.At); ours {
 				h.Lines = append(h.Lines, printable.Line(line))
@@ -171,9 +185,58 @@ func (s *Site) history(r *Request, c *shown) historyPart {
 		}
 	}
 	slices.Reverse(p.Entries)
+	before := c.film.earlier
 	if len(p.Entries) > maxRows {
-		p.Entries = p.Entries[:maxRows]
-		p.Note = fmt.Sprintf("The newest %d entries are shown. Earlier ones are shown with the slider, and by tasq history.", maxRows)
+		i := slices.IndexFunc(entries, func(e *store.Entry) bool { return e.Seq == p.Entries[maxRows].Seq })
+		before, p.Entries = entries[i], p.Entries[:maxRows]
 	}
-	return p
+	if before != nil {
+		p.Pager = &Pager{Text: fmt.Sprintf("%d entries are shown", len(p.Entries)), Next: s.historyLink(c, before)}
+	}
+	return p, nil
+}
+
+// historyLink leads to the history up to an entry.
+func (s *Site) historyLink(c *shown, e *store.Entry) string {
+	return s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))
+}
+
+// recall finds the items and jobs that entries name and that were created before them.
+func recall(r *Request, st *story.Story, entries []*store.Entry) error {
+	known := make(map[[16]byte]bool)
+	for _, e := range entries {
+		for _, change := range e.Changes {
+			switch change := change.(type) {
+			case *state.ItemOpened:
+				known[change.Item.ID] = true
+			case *state.JobOpened:
+				known[change.Job.ID] = true
+			case *state.ItemMoved:
+				if known[change.Item] {
+					continue
+				}
+				known[change.Item] = true
+				found, err := r.R.Items(r, store.ItemFilter{ID: change.Item, Page: store.Page{Limit: 1}})
+				if err != nil {
+					return err
+				}
+				for _, it := range found {
+					st.KnowItem(it.Item)
+				}
+			case *state.JobMoved:
+				if known[change.Job] {
+					continue
+				}
+				known[change.Job] = true
+				found, err := r.R.Jobs(r, store.JobFilter{ID: change.Job, Page: store.Page{Limit: 1}})
+				if err != nil {
+					return err
+				}
+				for _, j := range found {
+					st.KnowJob(j)
+				}
+			}
+		}
+	}
+	return nil
 }

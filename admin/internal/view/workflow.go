@@ -1,16 +1,19 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // escapePath makes a name a part of a path.
@@ -24,20 +27,98 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := record.Definitions(r, r.R, defs)
+	defs = slices.Clone(defs)
+	slices.SortStableFunc(defs, func(a, b *store.Definition) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), b.Created.Compare(a.Created))
+	})
+	live, err := readLive(r, defs)
 	if err != nil {
 		return nil, err
 	}
 	l := s.listing(r, "/workflows", "Workflows", "workflow", "version", "tasks", "code", "running", "ended", "registered", "definition")
-	for _, d := range rows {
-		code := "no"
+	for i, d := range defs {
+		code, ended := "no", text("")
 		if d.Code {
 			code = "yes"
 		}
-		l.table.row("", link(d.Workflow, s.definitionLink(d.Workflow, d.Fingerprint)), text(d.Version), number(int64(len(d.Tasks))), text(code),
-			number(d.Live), number(d.Ended), at(d.Registered), muted(d.Fingerprint[:min(len(d.Fingerprint), 12)]))
+		if i == 0 || defs[i-1].Name != d.Name { // the cases that have ended are counted by workflow
+			ended = number(live.ended(d.Name))
+		}
+		l.table.row("", link(d.Name, s.definitionLink(d.Name, d.Fingerprint)), text(d.Version), number(int64(len(d.Net.Tasks))), text(code),
+			number(live.cases[d.Fingerprint]), ended, at(d.Created), muted(d.Fingerprint[:min(len(d.Fingerprint), 12)]))
+	}
+	if len(live.several) > 0 {
+		l.table.Note = "Cases that have ended are counted for all versions of a workflow together, in the row of the newest."
 	}
 	return l.page("There are no workflows yet. They appear as a program opens an engine with them. To see some:", "tasq demo -serve"), nil
+}
+
+// liveCounts are the numbers of live cases and items by definition.
+type liveCounts struct {
+	counts  []store.Count
+	cases   map[string]int64            // by fingerprint
+	items   map[string]map[string]int64 // by fingerprint and task
+	several []string                    // workflows with more than one definition
+}
+
+// readLive counts what is live of definitions: all of each workflow. The cases of a workflow that has one definition are counted already; only
+// those of others have to be looked at.
+func readLive(r *Request, defs []*store.Definition) (*liveCounts, error) {
+	counts, err := r.R.Counts(r)
+	l := &liveCounts{counts: counts, cases: make(map[string]int64), items: make(map[string]map[string]int64)}
+	byName := make(map[string][]*store.Definition)
+	for _, d := range defs {
+		l.items[d.Fingerprint] = make(map[string]int64)
+		byName[d.Name] = append(byName[d.Name], d)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if len(byName[name]) > 1 {
+			l.several = append(l.several, name)
+		}
+	}
+	for _, c := range counts {
+		if of := byName[c.Workflow]; len(of) == 1 {
+			l.add(of[0].Fingerprint, c.What, c.Task, c.State, c.N)
+		}
+	}
+	if err != nil || len(l.several) == 0 {
+		return l, err
+	}
+	exact, err := r.R.CountsByDefinition(r, true)
+	for _, c := range exact {
+		of := slices.IndexFunc(defs, func(d *store.Definition) bool { return d.Fingerprint == c.Fingerprint })
+		if of < 0 || len(byName[defs[of].Name]) == 1 {
+			continue
+		}
+		what := "case"
+		if c.Task != "" {
+			what = "item"
+		}
+		l.add(c.Fingerprint, what, c.Task, state.CaseStarted.String(), c.N)
+	}
+	return l, err
+}
+
+// add counts what is live of a definition.
+func (l *liveCounts) add(print, what, task, word string, n int64) {
+	live := word == workitem.Initialized.String() || word == workitem.Started.String() // a case that goes on is started, too
+	switch {
+	case !live:
+	case what == "case":
+		l.cases[print] += n
+	case what == "item":
+		l.items[print][task] += n
+	}
+}
+
+// ended is how many cases of a workflow have ended.
+func (l *liveCounts) ended(name string) (n int64) {
+	for _, c := range l.counts {
+		if c.What == "case" && c.Workflow == name && c.State != state.CaseStarted.String() {
+			n += c.N
+		}
+	}
+	return n
 }
 
 func (s *Site) definitionLink(name, fingerprint string) string {
@@ -64,32 +145,21 @@ func (s *Site) workflow(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := r.R.CountsByDefinition(r, true)
+	counts, err := readLive(r, defs)
 	if err != nil {
 		return nil, err
 	}
-	live := make(map[string]int64)
-	var running int64
-	for _, c := range counts {
-		switch {
-		case c.Fingerprint != d.Fingerprint:
-		case c.Task != "":
-			live[c.Task] += c.N
-		default:
-			running += c.N
-		}
-	}
-	picture, err := s.netOf(n, d.Name, live)
+	h, err := readHeat(r, n, d, counts)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := s.taskTable(r, n, d, live)
+	picture, err := s.netOf(r, n, d, h)
 	if err != nil {
 		return nil, err
 	}
 	p := &Page{Title: name, Nav: "Workflows", Live: true, Parts: []Part{
-		{ID: "head", Template: "workflowhead", Data: s.flowHead(r, d, defs, running)},
-		{ID: "net", Template: "netpart", Data: picture}, {ID: "tasks", Template: "tablepart", Data: tasks}}}
+		{ID: "head", Template: "workflowhead", Data: s.flowHead(r, d, defs, counts.cases[d.Fingerprint])},
+		{ID: "net", Template: "netpart", Data: picture}, {ID: "tasks", Template: "tablepart", Data: s.taskTable(n, d, h)}}}
 	return p, nil
 }
 
@@ -124,54 +194,10 @@ func labeled(label string, c Cell) Cell {
 	return c
 }
 
-type netPart struct {
-	SVG  template.HTML
-	Heat string
-}
-
 // draw makes a picture for a page. It is the one place where HTML is not made by a template: net/svg escapes all texts.
 func draw(n *net.Net, o svg.Options) (template.HTML, error) {
 	o.Steady, o.NoStyle, o.NoLegend, o.Width = true, true, true, -1
 	var b strings.Builder
 	err := svg.Draw(&b, n, o)
 	return template.HTML(b.String()), err // #nosec: see above
-}
-
-// netOf draws a net with the number of live items at each task.
-func (s *Site) netOf(n *net.Net, name string, live map[string]int64) (netPart, error) {
-	marks := make(map[string]svg.Mark)
-	for _, task := range n.TaskNames() {
-		m := svg.Mark{Href: s.Link("/items", "workflow", name, "task", task)}
-		if k := live[task]; k > 0 {
-			m.Badge, m.Class, m.Title = thousands(k), "t-open", fmt.Sprintf("%s: %d live work items", task, k)
-		}
-		marks[task] = m
-	}
-	picture, err := draw(n, svg.Options{Marks: marks})
-	return netPart{SVG: picture, Heat: "The numbers are live work items of running cases. A task leads to its items."}, err
-}
-
-// taskTable has a line for each task, with numbers over all versions.
-func (s *Site) taskTable(r *Request, n *net.Net, d *store.Definition, live map[string]int64) (*Table, error) {
-	counts, err := r.R.Counts(r)
-	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "waiting", "started", "completed", "failed", "canceled"},
-		Note: "The states count the items of all versions of the workflow."}
-	for _, name := range n.TaskNames() {
-		id, _ := n.TaskByName(name)
-		kind := "task"
-		switch n.Task(id).Kind {
-		case net.Routing:
-			kind = "routing"
-		case net.Composite:
-			kind = "composite"
-		}
-		count := itemCounter(counts, d.Name, name)
-		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(live[name])}
-		for _, word := range itemWords {
-			k, _ := count(word)
-			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
-		}
-		t.row("", cells...)
-	}
-	return t, err
 }

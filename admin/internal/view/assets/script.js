@@ -58,15 +58,15 @@
     if (asked !== null || wanted === null) return;
     asked = wanted; wanted = null;
     const u = new URL(location.href);
-    const last = $("entry") && asked === $("entry").max;
-    u.searchParams.delete("at"); u.searchParams.delete("entry");
-    if (!last) u.searchParams.set("entry", asked);
+    const slider = $("entry"), part = slider && slider.form.elements.part, last = slider && asked === slider.max && !slider.dataset.later;
+    for (const p of ["at", "entry", "part"]) u.searchParams.delete(p);
+    if (!last) { u.searchParams.set("entry", asked); if (part) u.searchParams.set("part", part.value); }
     try {
       const r = await fetch(u, { headers: { Accept: "application/json" } });
       if (r.ok) { past = !last; swap(await r.json()); history.replaceState(null, "", u); const s = $("entry"); if (s && wanted === null) s.focus({ preventScroll: true }); }
     } finally { asked = null; if (wanted !== null) show(); }
   }
-  let past = /[?&](at|entry)=/.test(location.search);
+  let past = /[?&](at|entry|part)=/.test(location.search);
 
   // Live: one stream, closed while the page is not seen or paused.
   let stream = null, paused = false;
@@ -105,7 +105,7 @@
   }
   function step(rel) { const a = document.querySelector('.slider a[rel="' + rel + '"]'); if (a) a.click(); }
   const keys = { "/": () => $("q").focus(), "?": () => go("help"), t: theme, p: pause, j: () => move(1), k: () => move(-1),
-    Enter: () => { const a = document.querySelector("tr.at a"); if (a) a.click(); }, "[": () => step("prev"), "]": () => step("next") };
+    Enter: () => { const a = document.querySelector("tr.at a"); if (a) a.click(); }, "[": () => step("prev"), "]": () => step("next"), ",": () => step("fail"), ".": () => step("nextfail") };
   const go = to => { location.href = document.body.dataset.home + to; };
   function key(e) {
     if (e.key === "Escape") { document.querySelectorAll("details[open]").forEach(d => { d.open = false; }); document.activeElement.blur(); return; }

@@ -1,0 +1,53 @@
+package admin_test
+
+import (
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// classOf is the class of a task in the picture of a page.
+func classOf(body, task string) string {
+	found := regexp.MustCompile(`<g class="([^"]*)"[^>]*data-name="` + task + `"`).FindStringSubmatch(body)
+	if found == nil {
+		return "there is no such task"
+	}
+	return found[1]
+}
+
+// The net of a workflow shows what is live, what fails and what takes long, and the table has the same in numbers.
+func TestHeatOfAWorkflow(t *testing.T) {
+	o := newOffice(t, "text")
+	item := o.Item(o.claim, "assess.1.2")
+	o.Advance(90 * time.Minute)
+	_, err := o.Do(t.Context(), workflow.Act(item.ID, workitem.Complete, []byte(`{}`)))
+	require.NoError(t, err)
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	page := func(query string) string {
+		w := get(h, "/workflows/claim"+query)
+		require.Equal(t, http.StatusOK, w.Code)
+		return w.Body.String()
+	}
+	live := page("")
+	require.Contains(t, classOf(live, "withdraw"), "heat4", "it has a live item, as much as any task")
+	require.NotContains(t, classOf(live, "police"), "heat")
+	require.Contains(t, live, "live work items of running cases")
+
+	failures := page("?heat=failures")
+	require.Contains(t, classOf(failures, "fraud"), "heat")
+	require.NotContains(t, classOf(failures, "withdraw"), "heat")
+
+	times := page("?heat=time")
+	require.NotContains(t, classOf(times, "withdraw"), "heat", "none of its items has completed")
+	require.Contains(t, classOf(times, "register"), "heat1")
+	require.Contains(t, times, printable.Took(90*time.Minute), "the table has the time of the item that took long")
+	require.Equal(t, classOf(live, "withdraw"), classOf(page("?heat=nothing"), "withdraw"), "what is not known is as nothing")
+}

@@ -1,0 +1,123 @@
+// Package past rebuilds former states of cases, and remembers some on the way, so that the state one entry further costs little.
+package past
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What bounds the memory.
+const (
+	maxRoots = 8      // histories that somebody looks at
+	maxMarks = 64     // remembered states of one
+	maxCases = 20_000 // cases of all remembered states of one
+	apart    = 250    // entries between two remembered states; twice as many each time there are too many states
+)
+
+// Memory remembers states of the histories that were looked at last. The zero value is ready for use; it is safe for concurrent use.
+type Memory struct {
+	mu    sync.Mutex
+	roots []*history // the one that was looked at last is the last
+}
+
+// history is what is remembered of one root case. A journal only grows, so a state never becomes wrong.
+type history struct {
+	root  workitem.CaseID
+	apart int    // entries from one to the next
+	marks []mark // by position
+	cases int
+}
+
+// mark is the state after an entry.
+type mark struct {
+	seq   int64
+	cases []*state.Case // nothing in them is changed
+}
+
+// At returns the tree of a case after the entry at a position, as [store.At] does. The tree is the caller's.
+func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq int64) (*state.Tree, error) {
+	root, err := r.Root(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	tree := state.NewTree(m.before(root, seq)...)
+	since := 0
+	err = store.Replay(ctx, r, root, tree, store.Moment{Seq: seq}, func(e *store.Entry) error {
+		if since++; since >= apart && m.keep(root, e.Seq, since, tree) {
+			since = 0
+		}
+		return ctx.Err()
+	})
+	if err == nil && tree.Case(id) == nil {
+		err = fmt.Errorf("it was not there at that moment: %w", store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", id, err)
+	}
+	return tree, nil
+}
+
+// before is the last remembered state up to a position; nil if there is none.
+func (m *Memory) before(root workitem.CaseID, seq int64) []*state.Case {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.history(root)
+	for _, at := range slices.Backward(h.marks) {
+		if at.seq <= seq {
+			return at.cases
+		}
+	}
+	return nil
+}
+
+// keep remembers a state that lies so many entries after the one before it, if that is enough.
+func (m *Memory) keep(root workitem.CaseID, seq int64, since int, tree *state.Tree) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.history(root)
+	i, there := slices.BinarySearchFunc(h.marks, seq, func(at mark, seq int64) int { return cmp.Compare(at.seq, seq) })
+	if since < h.apart || there || tree.Len() > maxCases/4 {
+		return false
+	}
+	h.marks = slices.Insert(h.marks, i, mark{seq, tree.Snapshot()})
+	h.cases += tree.Len()
+	if len(h.marks) > maxMarks || h.cases > maxCases {
+		h.thin()
+	}
+	return true
+}
+
+// thin forgets every other state.
+func (h *history) thin() {
+	var kept []mark
+	h.apart, h.cases = 2*h.apart, 0
+	for i, at := range h.marks {
+		if i%2 == 1 {
+			kept = append(kept, at)
+			h.cases += len(at.cases)
+		}
+	}
+	h.marks = kept
+}
+
+// history finds or begins what is remembered of a root case, and forgets the one that was looked at longest ago.
+func (m *Memory) history(root workitem.CaseID) *history {
+	i := slices.IndexFunc(m.roots, func(h *history) bool { return h.root == root })
+	h := &history{root: root, apart: apart}
+	if i >= 0 {
+		h = m.roots[i]
+		m.roots = slices.Delete(m.roots, i, i+1)
+	}
+	m.roots = append(m.roots, h)
+	if len(m.roots) > maxRoots {
+		m.roots = slices.Delete(m.roots, 0, 1)
+	}
+	return h
+}

@@ -1,0 +1,169 @@
+package view
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/svg"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// measures are what the heat of a net can show, the first without being asked for.
+var measures = []string{"live", "failures", "time"}
+
+// sampled is how many of the newest work items durations are computed of.
+const sampled = 1000
+
+// heat is what is known of the tasks of a net.
+type heat struct {
+	by     string // one of measures
+	counts []store.Count
+	tasks  map[string]*taskHeat
+}
+
+type taskHeat struct {
+	live, failed int64
+	oldest       time.Time       // of the live items
+	took         []time.Duration // of the newest that completed, the shortest first
+}
+
+// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long those of the newest work items took that
+// have completed. What it reads is bounded by the number of tasks, however many items there are.
+func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*heat, error) {
+	h := &heat{by: r.Form.Get("heat"), counts: live.counts, tasks: make(map[string]*taskHeat)}
+	if !slices.Contains(measures, h.by) {
+		h.by = measures[0]
+	}
+	for _, name := range n.TaskNames() {
+		t := &taskHeat{live: live.items[d.Fingerprint][name]}
+		t.failed, _ = itemCounter(live.counts, d.Name, name)("failed")
+		h.tasks[name] = t
+		if t.live == 0 {
+			continue
+		}
+		oldest, err := r.R.Items(r, store.ItemFilter{Workflow: d.Name, Task: name, States: []workitem.State{workitem.Initialized, workitem.Started},
+			Page: store.Page{Limit: 1}})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range oldest {
+			t.oldest = it.Created
+		}
+	}
+	return h, h.readTimes(r, d.Name)
+}
+
+func (h *heat) readTimes(r *Request, flow string) error {
+	newest, err := r.R.Items(r, store.ItemFilter{Page: store.Page{Limit: sampled, Desc: true}})
+	for _, it := range newest {
+		if t := h.tasks[it.Task]; t != nil && it.Workflow == flow && it.State == workitem.Completed && !it.Started.IsZero() {
+			t.took = append(t.took, it.Ended.Sub(it.Started))
+		}
+	}
+	for _, t := range h.tasks {
+		slices.Sort(t.took)
+	}
+	return err
+}
+
+// quantile is the duration that so many percent of the items did not exceed; 0 without items.
+func (t *taskHeat) quantile(percent int) time.Duration {
+	if len(t.took) == 0 {
+		return 0
+	}
+	return t.took[(len(t.took)*percent+99)/100-1]
+}
+
+// value is what the color of a task is of, and the text of its badge; the badge is empty where there is nothing to show.
+func (h *heat) value(task string) (v float64, badge string) {
+	t := h.tasks[task]
+	switch {
+	case h.by == "failures" && t.failed > 0:
+		return float64(t.failed), thousands(t.failed)
+	case h.by == "time" && len(t.took) > 0:
+		return t.quantile(50).Seconds(), printable.Took(t.quantile(50))
+	case h.by == "live" && t.live > 0:
+		return float64(t.live), thousands(t.live)
+	}
+	return 0, ""
+}
+
+// shades is how many colors heat has.
+const shades = 4
+
+// netPart is a net with the heat of its tasks.
+type netPart struct {
+	SVG     template.HTML
+	Choices []Link
+	Note    string
+}
+
+// heatNotes say what the colors and numbers are.
+var heatNotes = map[string]string{
+	"live":     "The numbers are live work items of running cases.",
+	"failures": "The numbers are work items that have failed, also those that were tried again, of all versions of the workflow.",
+	"time": fmt.Sprintf("The times are those in which half of the items completed, from their start, among the newest %s work items of the database.",
+		thousands(sampled)),
+}
+
+// netOf draws a net with the heat of its tasks: the darkest is the task with the most.
+func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netPart, error) {
+	p := netPart{Note: heatNotes[h.by] + " The darker a task, the more. A task leads to its items."}
+	for _, by := range measures {
+		p.Choices = append(p.Choices, Link{Text: by, Current: by == h.by, Href: s.Link("/workflows/"+escapePath(d.Name), "fingerprint", r.Form.Get("fingerprint"), "heat", by)})
+	}
+	most := 0.0
+	for _, task := range n.TaskNames() {
+		v, _ := h.value(task)
+		most = max(most, v)
+	}
+	marks := make(map[string]svg.Mark)
+	for _, task := range n.TaskNames() {
+		m := svg.Mark{Href: s.Link("/items", "workflow", d.Name, "task", task)}
+		if v, badge := h.value(task); badge != "" {
+			shade := 1
+			if most > 0 {
+				shade = 1 + int(v/most*(shades-1)+0.5)
+			}
+			m.Badge, m.Class, m.Title = badge, fmt.Sprintf("heat%d", shade), task+": "+badge+" "+heatWords[h.by]
+		}
+		marks[task] = m
+	}
+	var err error
+	p.SVG, err = draw(n, svg.Options{Marks: marks})
+	return p, err
+}
+
+// heatWords follow a number of a task.
+var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "time": "for half of the items"}
+
+// taskTable has a line for each task.
+func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
+	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
+		"took p50", "took p95"}, Note: fmt.Sprintf("The states count the items of all versions of the workflow. The times are of the newest %s work items of the database.",
+		thousands(sampled))}
+	for _, name := range n.TaskNames() {
+		id, _ := n.TaskByName(name)
+		kind := map[net.Kind]string{net.Atomic: "task", net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind]
+		count, about := itemCounter(h.counts, d.Name, name), h.tasks[name]
+		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(about.live), at(about.oldest)}
+		for _, word := range itemWords {
+			k, _ := count(word)
+			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
+		}
+		for _, percent := range []int{50, 95} {
+			c := text("")
+			if len(about.took) > 0 {
+				c = Cell{Kind: "text", Text: printable.Took(about.quantile(percent)), Num: true}
+			}
+			cells = append(cells, c)
+		}
+		t.row("", cells...)
+	}
+	return t
+}

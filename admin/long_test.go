@@ -1,0 +1,172 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// round is a workflow whose task follows itself, so that a case can have any number of entries.
+const round = `
+workflow round
+  start begin
+  end over
+  task work join=xor split=xor
+  flow begin -> work
+  flow work -> work, over
+`
+
+// newRound is an engine with a case that has so many entries of its journal.
+func newRound(t *testing.T, entries int) (*enginetest.Engine, workitem.CaseID) {
+	t.Helper()
+	parsed, err := scenario.ParseNotation(net.Pos{}, round)
+	require.NoError(t, err)
+	defs, problems, err := scenario.Compile(parsed, nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	var flows []engine.Workflow
+	for _, d := range defs {
+		flows = append(flows, d)
+	}
+	e := enginetest.New(t, flows...)
+	started, err := e.Do(t.Context(), workflow.Start("round", []byte(`{}`)))
+	require.NoError(t, err)
+	for n := 1; n < entries; n++ {
+		require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error { return oneEntry(tx, started.Case, n) }))
+	}
+	return e, started.Case
+}
+
+// oneEntry starts or completes the item of the case; the n-th by a user of that number.
+func oneEntry(tx *engine.Tx, id workitem.CaseID, n int) error {
+	c, err := tx.Case(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	for it := range c.Items.All() {
+		act := workflow.Act(it.ID, workitem.Start, nil, workflow.By(fmt.Sprint("user-", n)))
+		if it.State == workitem.Started {
+			act = workflow.Act(it.ID, workitem.Complete, []byte(`{}`), workflow.Route("work"), workflow.By(fmt.Sprint("user-", n)))
+		}
+		if !it.State.Final() {
+			_, err = tx.Do(context.Background(), act)
+			return err
+		}
+	}
+	return fmt.Errorf("case %s has no open item", id)
+}
+
+// counting is an engine whose readers count the entries of the journal that they return.
+type counting struct {
+	*engine.Engine
+	entries int
+}
+
+func (c *counting) View(ctx context.Context, f func(store.Reader) error) error {
+	return c.Engine.View(ctx, func(r store.Reader) error { return f(countingReader{r, c}) })
+}
+
+type countingReader struct {
+	store.Reader
+	c *counting
+}
+
+func (r countingReader) Journal(ctx context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	entries, err := r.Reader.Journal(ctx, f)
+	r.c.entries += len(entries)
+	return entries, err
+}
+
+// The page of a case reads a part of a long history; each entry of it can be reached, and its state is that of the replay.
+func TestALongHistoryIsShownInParts(t *testing.T) {
+	e, id := newRound(t, 1300)
+	b := &counting{Engine: e.Engine}
+	h := admin.Handler(b, admin.Config{Access: admin.ReadOnly})
+	page := func(query string) string {
+		b.entries = 0
+		w := get(h, "/cases/"+id.String()+query)
+		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+		return w.Body.String()
+	}
+	link := func(body, label string) string {
+		found := regexp.MustCompile(`href="/cases/[^"?]*([^"]*)"[^>]* aria-label="` + label + `"`).FindStringSubmatch(body)
+		require.NotNil(t, found, "no link %q", label)
+		return strings.ReplaceAll(found[1], "&amp;", "&")
+	}
+	for _, tab := range []string{"", "?tab=history"} {
+		body := page(tab)
+		require.Contains(t, body, "now · entry 500 of a part of 500")
+		require.LessOrEqual(t, b.entries, 600, "the page reads more than a part")
+		require.Contains(t, body, "500&#43;")
+	}
+	require.Contains(t, page("?tab=history"), "user-1299")
+	require.NotContains(t, page(""), "to now")
+
+	earlier := page(link(page(""), "Earlier part of the history"))
+	require.Contains(t, earlier, "entry 250 of a part of 500")
+	require.Contains(t, earlier, "user-799", "the entry before the newest 500")
+	require.Contains(t, earlier, "to now")
+	before := page(link(earlier, "One entry back"))
+	require.Contains(t, before, "user-798")
+	require.LessOrEqual(t, b.entries, 1400, "the state was replayed from the beginning again")
+	require.Contains(t, page(link(before, "One entry on")), "user-799")
+
+	entries := journal(t, e, id)
+	pinned := fmt.Sprintf("?entry=3&part=%d", entries[599].Seq) // what the slider asks for without a script
+	require.Contains(t, page(pinned), "user-102")
+	require.Contains(t, page("?at="+fmt.Sprint(entries[0].Seq)), "entry 1 of a part of")
+	other, err := e.Do(t.Context(), workflow.Start("round", []byte(`{}`)))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, get(h, "/cases/"+other.Case.String()+"?part=5&entry=1").Code, "that was before the case")
+
+	// The pages of the history lead through all of it, and name items that were created before the part.
+	seen, next := 0, "?tab=history"
+	for next != "" {
+		body := page(next)
+		seen += strings.Count(body, `class="seq"`)
+		require.NotRegexp(t, `item [0-9a-f]{8}-`, body[strings.Index(body, `class="history"`):])
+		found := regexp.MustCompile(`rel="next" href="/cases/[^"?]*([^"]*)">more`).FindStringSubmatch(body)
+		next = ""
+		if found != nil {
+			next = strings.ReplaceAll(found[1], "&amp;", "&")
+		}
+	}
+	require.Equal(t, 1300, seen)
+}
+
+// A past state is the same whatever was looked at before.
+func TestAPastStateIsThatOfTheReplay(t *testing.T) {
+	e, id := newRound(t, 700)
+	h := admin.Handler(e.Engine, admin.Config{Access: admin.ReadOnly})
+	entries := journal(t, e, id)
+	for _, n := range []int{690, 20, 255, 251, 250, 249, 510, 500, 400, 690} {
+		tree, err := store.At(t.Context(), e, id, store.Moment{Seq: entries[n].Seq})
+		require.NoError(t, err)
+		for it := range tree.Case(id).Items.All() {
+			require.Contains(t, get(h, fmt.Sprintf("/cases/%s?at=%d", id, entries[n].Seq)).Body.String(), it.Label(), "after entry %d", n)
+		}
+	}
+}
+
+func journal(t *testing.T, e *enginetest.Engine, root workitem.CaseID) (all []*store.Entry) {
+	t.Helper()
+	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: root}) {
+		require.NoError(t, err)
+		all = append(all, entry)
+	}
+	return all
+}
