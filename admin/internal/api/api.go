@@ -52,6 +52,7 @@ func (a *API) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/incidents":          a.incidents,
 		"GET /api/v1/definitions":        a.definitions,
 		"GET /api/v1/counts":             a.counts,
+		"GET /api/v1/stats":              a.stats,
 		"GET /api/v1/queues":             a.queues,
 		"GET /api/v1/limits":             a.limits,
 		"GET /api/v1/schedules":          a.schedules,

@@ -116,6 +116,11 @@ func (q *Query) Incidents() store.IncidentFilter {
 		Before: q.ago("older")}
 }
 
+// Rates reads a filter of what ended.
+func (q *Query) Rates() store.RateFilter {
+	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.ago("older"), Since: q.ago("newer"), Hourly: q.Flag("hourly")}
+}
+
 // Journal reads a filter of the journal.
 func (q *Query) Journal() store.JournalFilter {
 	return store.JournalFilter{After: q.Number("after"), Limit: int(min(q.Number("limit"), MaxLimit))}

@@ -96,50 +96,5 @@ func (a *app) listFailures(groups []store.FailureGroup) error {
 	return t.flush()
 }
 
-// backlogRow is the JSON form of the backlog of a queue.
-type backlogRow struct {
-	Queue   string    `json:"queue"`
-	Items   int       `json:"items"`
-	Started int       `json:"started"`
-	Jobs    int       `json:"jobs"`
-	Running int       `json:"running"`
-	Oldest  time.Time `json:"oldest"`
-}
-
-func (a *app) stats() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "stats", Short: "count what waits in each queue",
-		Long: paragraph("Count the live work items and jobs of each queue, how many of them are started or running, and how old the oldest is. " +
-			"tasq cases, items and jobs --counts have the counts by workflow, task and state."),
-		Example: `  tasq stats
-  tasq stats -o csv`,
-		Args: exactly(),
-	}
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
-		return a.view(ctx, func(r store.Reader) error {
-			queues, err := store.Backlog(ctx, oneView{r})
-			if err != nil {
-				return err
-			}
-			t := a.table("QUEUE", "ITEMS", "STARTED", "JOBS", "RUNNING", "OLDEST")
-			for _, q := range queues {
-				if a.output == "json" {
-					if err := a.object(backlogRow(q)); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(queueName(q.Queue), number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
-					printable.Duration(now().Sub(q.Oldest)))
-			}
-			if len(queues) == 0 {
-				a.remark("nothing waits in a queue")
-			}
-			return t.flush()
-		})
-	})
-	return cmd
-}
-
 // queueName is the name of a queue in a table, in which the default one has none.
 func queueName(name string) string { return cmp.Or(name, "(default)") }

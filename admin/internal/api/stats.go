@@ -1,0 +1,37 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// rates is the answer of stats.
+type rates struct {
+	Rows []record.Rate `json:"rows"`
+	All  bool          `json:"all"` // false if there were more items than were looked at
+}
+
+// stats answers how many work items ended and how long they took, by task and hour.
+func (a *API) stats(w http.ResponseWriter, r *http.Request) {
+	q, ok := a.begin(w, r, "workflow task older newer hourly")
+	f := q.Rates()
+	if !ok || !check(w, q) {
+		return
+	}
+	out := rates{Rows: []record.Rate{}}
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		found, all, err := store.Rates(r.Context(), OneView{v}, f)
+		for _, rate := range found {
+			out.Rows = append(out.Rows, record.OfRate(rate))
+		}
+		out.All = all
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, out)
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// backlogRow is the JSON form of the backlog of a queue.
+type backlogRow struct {
+	Queue   string    `json:"queue"`
+	Items   int       `json:"items"`
+	Started int       `json:"started"`
+	Jobs    int       `json:"jobs"`
+	Running int       `json:"running"`
+	Oldest  time.Time `json:"oldest"`
+}
+
+// statsBy are the words of --by.
+var statsBy = []string{"queue", "task", "hour"}
+
+func (a *app) stats() *cobra.Command {
+	var f store.RateFilter
+	var older age
+	newer := age(24 * time.Hour)
+	by := "queue"
+	cmd := &cobra.Command{
+		Use: "stats", Short: "count what waits in each queue, and what ended, by task and hour",
+		Long: paragraph("Count the live work items and jobs of each queue, how many of them are started or running, and how old the oldest is. " +
+			"With --by task or --by hour, count the work items that completed and failed, with the durations that half of the " +
+			"completed ones and 95 of 100 did not exceed, from their start to their end: of the items created within a day, or as --newer says. " +
+			"tasq cases, items and jobs --counts have the counts by workflow, task and state."),
+		Example: `  tasq stats
+  tasq stats --by hour --task review --newer 7d -o csv`,
+		Args: exactly(),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&by, "by", by, "count by `part`: queue (what waits), task, hour (what ended)")
+	flags.StringVar(&f.Workflow, "workflow", "", "what ended of the workflow with this `name`")
+	flags.StringVar(&f.Task, "task", "", "what ended of the task with this `name`")
+	flags.Var(&older, "older", "what ended of items created at least so long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "what ended of items created not longer ago than this")
+	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+		if !slices.Contains(statsBy, by) {
+			return usagef("--by %q: %s", by, hint(by, statsBy))
+		}
+		f.Before, f.Since, f.Hourly = older.before(now()), newer.before(now()), by == "hour"
+		return a.view(ctx, func(r store.Reader) error {
+			if by != "queue" {
+				return a.rates(ctx, r, f)
+			}
+			queues, err := store.Backlog(ctx, oneView{r})
+			if err != nil {
+				return err
+			}
+			t := a.table("QUEUE", "ITEMS", "STARTED", "JOBS", "RUNNING", "OLDEST")
+			for _, q := range queues {
+				if a.output == "json" {
+					if err := a.object(backlogRow(q)); err != nil {
+						return err
+					}
+					continue
+				}
+				t.add(queueName(q.Queue), number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
+					printable.Duration(now().Sub(q.Oldest)))
+			}
+			if len(queues) == 0 {
+				a.remark("nothing waits in a queue")
+			}
+			return t.flush()
+		})
+	})
+	return cmd
+}
+
+func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) error {
+	if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
+		return err
+	}
+	rates, all, err := store.Rates(ctx, oneView{r}, f)
+	if err != nil {
+		return err
+	}
+	if !all {
+		a.remark("only the newest %d items were looked at, so what ended before is missing; use --newer, --workflow or --task", store.MaxRated)
+	}
+	heads := []string{"WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95"}
+	if !f.Hourly {
+		heads = slices.Delete(heads, 2, 3)
+	}
+	t := a.table(heads...)
+	for _, rate := range rates {
+		if a.output == "json" {
+			if err := a.object(record.OfRate(rate)); err != nil {
+				return err
+			}
+			continue
+		}
+		row := []string{rate.Workflow, rate.Task, rate.Hour.Format(time.RFC3339), number(int64(rate.Done)), number(int64(rate.Failed)),
+			lasted(rate.P50), lasted(rate.P95)}
+		if !f.Hourly {
+			row = slices.Delete(row, 2, 3)
+		}
+		t.add(row...)
+	}
+	if len(rates) == 0 {
+		a.remark("nothing ended")
+		return nil
+	}
+	return t.flush()
+}
+
+// lasted is a duration in a table, with milliseconds where it is short.
+func lasted(d time.Duration) string {
+	if d < time.Minute {
+		return d.Round(time.Millisecond).String()
+	}
+	return printable.Duration(d)
+}
