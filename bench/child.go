@@ -69,6 +69,7 @@ type bench struct {
 	quick, verbose     bool
 	length             time.Duration
 	results            map[string]map[string]sample // by step, then by metric
+	noServer           error                        // why the steps that need a server were left out
 	others             sample                       // share of the machine that others used, run by run
 	absent             []string                     // archives without which some steps were left out
 }

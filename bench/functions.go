@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	tasqstep "github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -46,7 +47,9 @@ type tasq struct {
 	action *builder.FuncRef[errand, receipt]
 }
 
-func newTasq(dir string, s script) (durable, error) {
+func newTasq(dir string, s script) (durable, error) { return tasqIn(file(dir), s) }
+
+func tasqIn(o store.Opener, s script) (durable, error) {
 	names := stepNames(s.steps)
 	one := func(context.Context) (receipt, error) { return aReceipt, nil }
 	t := &tasq{action: builder.MustFunc("function", func(ctx context.Context, e errand) (receipt, error) {
@@ -66,7 +69,7 @@ func newTasq(dir string, s script) (durable, error) {
 		return aReceipt, nil
 	})}
 	var err error
-	t.Engine, err = open(file(dir), 64, t.action)
+	t.Engine, err = open(o, 64, t.action)
 	return t, err
 }
 

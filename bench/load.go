@@ -76,6 +76,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // usage is what the process has used so far.
 type usage struct {
 	cpu   time.Duration
+	all   time.Duration // of all processes of the machine
 	syncs int64
 }
 
@@ -84,13 +85,15 @@ func used() usage {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return usage{}
 	}
-	return usage{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), syncs: files.syncs.Load()}
+	return usage{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), all: machineBusy(), syncs: files.syncs.Load()}
 }
 
-// since adds what was used since an earlier moment, for each of n items: CPU in microseconds, and syncs.
+// since adds what was used since an earlier moment, for each of n items: CPU of this process and of all others in microseconds, and
+// syncs.
 func (m metrics) since(before usage, n float64) metrics {
 	now := used()
 	m["cpu"] = float64(now.cpu-before.cpu) / float64(time.Microsecond) / n
+	m["rest"] = float64(now.all-before.all-(now.cpu-before.cpu)) / float64(time.Microsecond) / n
 	m["syncs"] = float64(now.syncs-before.syncs) / n
 	return m
 }

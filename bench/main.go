@@ -105,6 +105,9 @@ func (b *bench) all(want *regexp.Regexp, rounds int) error {
 
 // has reports whether what the step needs is here, and notes for the report if it is not.
 func (b *bench) has(s step) bool {
+	if s.server && !b.hasServer() {
+		return false
+	}
 	if s.needs == "" {
 		return true
 	}

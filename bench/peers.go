@@ -90,6 +90,11 @@ func newRiverOf(dir string, work func(context.Context, *sql.DB, *river.Job[erran
 	if err != nil {
 		return nil, err
 	}
+	return riverPeer(client, db.Close), nil
+}
+
+// riverPeer is a client of River as a peer; shut closes its database.
+func riverPeer[Tx any](client *river.Client[Tx], shut func() error) *peer {
 	return &peer{
 		put: func(e errand) error {
 			_, err := client.Insert(noTimeout, e, nil)
@@ -115,8 +120,8 @@ func newRiverOf(dir string, work func(context.Context, *sql.DB, *river.Job[erran
 				}
 			}
 		},
-		stop: func() error { return errors.Join(client.Stop(noTimeout), db.Close()) },
-	}, nil
+		stop: func() error { return errors.Join(client.Stop(noTimeout), shut()) },
+	}
 }
 
 // newBacklite uses one connection, with which it is three times as fast on SQLite as with several, and 64 workers.
@@ -186,8 +191,8 @@ func jobsOf(r job, callers int, open newPeer) (metrics, error) {
 
 // drain inserts n jobs in batches of 500 before River's workers start, and measures the whole cycle, up to the commit
 // of the last job's end. It is what a queue is best at, since nobody waits for a single job.
-func drain(r job, n int) (metrics, error) {
-	p, err := newRiver(r.dir, func(errand) {})
+func drain(r job, n int, open newPeer) (metrics, error) {
+	p, err := open(r.dir, func(errand) {})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,11 @@ func newDBOS(dir string, s script) (durable, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := dbos.NewContext(noTimeout, dbos.Config{AppName: "bench", SQLiteSystemDB: db, Logger: quiet})
+	return dbosIn(dbos.Config{AppName: "bench", SQLiteSystemDB: db, Logger: quiet}, s)
+}
+
+func dbosIn(cfg dbos.Config, s script) (durable, error) {
+	ctx, err := dbos.NewContext(noTimeout, cfg)
 	if err != nil {
 		return nil, err
 	}

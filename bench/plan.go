@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -16,6 +17,15 @@ type job struct {
 	span    span
 	rest    time.Duration // how long idling is watched
 	verbose bool          // it tells more on standard error
+	dsn     string        // of an empty database on a server; "" measures in a file
+}
+
+// store is where Tasq keeps what is measured. The options are for a file.
+func (r job) store(opts ...sqlite.Option) store.Opener {
+	if r.dsn != "" {
+		return postgres.Open(r.dsn)
+	}
+	return file(r.dir, opts...)
 }
 
 // pick chooses by the size of the run.
@@ -72,6 +82,7 @@ type step struct {
 	name   string
 	shared string // folder that outlives the run; "" gets a fresh one each time
 	needs  string // archive of models without which it is left out
+	server bool   // it needs a PostgreSQL server, without which it is left out
 	once   bool   // in the first round only: a matter of size, or too long
 	rare   bool   // of a quick run, in the first round only
 	long   bool   // not in a quick run
@@ -80,7 +91,7 @@ type step struct {
 }
 
 // steps are all measurements, in the order of a round.
-var steps = slices.Concat(rateSteps, functionSteps(), sizeSteps, crowdSteps(), verifySteps())
+var steps = slices.Concat(rateSteps, functionSteps(), sizeSteps, crowdSteps(), verifySteps(), postgresSteps())
 
 // rateSteps are closed loops: they are what the rounds are for.
 var rateSteps = []step{
@@ -96,7 +107,7 @@ var rateSteps = []step{
 	{name: "tasq-64-hands", run: func(r job) (metrics, error) { return hands(r, 64) }},
 	{name: "raw-64", run: func(r job) (metrics, error) { return raw(r, 64) }},
 	{name: "river-64", run: func(r job) (metrics, error) { return jobsOf(r, 64, newRiver) }},
-	{name: "river-drain", run: func(r job) (metrics, error) { return drain(r, r.pick(2_000, 10_000)) }},
+	{name: "river-drain", run: func(r job) (metrics, error) { return drain(r, r.pick(2_000, 10_000), newRiver) }},
 	{name: "backlite-64", run: func(r job) (metrics, error) { return jobsOf(r, 64, newBacklite) }},
 	{name: "three-1", run: func(r job) (metrics, error) { return cases(r, 1, threeTasks) }},
 	{name: "three-64", run: func(r job) (metrics, error) { return cases(r, 64, threeTasks) }},

@@ -143,7 +143,7 @@ func queueSteps() []step {
 
 // drainTasq is what drain is for River: the whole cycle of n jobs, which are enqueued in batches.
 func drainTasq(r job, n int) (metrics, error) {
-	e, err := open(file(r.dir), 64, errandAction)
+	e, err := open(r.store(), 64, errandAction)
 	if err != nil {
 		return nil, err
 	}

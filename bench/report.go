@@ -49,6 +49,10 @@ func (b *bench) report(w io.Writer, h header) {
 		fmt.Fprintf(w, "Left out for want of models: %s; for each, %v.\n", strings.Join(b.absent, ", "), modeltest.ErrAbsent)
 	}
 
+	if b.noServer != nil {
+		fmt.Fprintf(w, "Left out for want of a server: what is measured on PostgreSQL; %v.\n", b.noServer)
+	}
+
 	cost := []column{{"cpu", "CPU us"}, {"syncs", "syncs"}}
 	b.table(w, "One-task case, one caller: from Start to completed, told when durable", []line{
 		{"tasq-1", "Tasq", tree, full}, {"tasq-1-normal", "Tasq", tree, normal}, {"raw-1", "raw program", sqlite, full},
@@ -89,6 +93,7 @@ func (b *bench) report(w io.Writer, h header) {
 	b.table(w, "Idle with 100 sleeping cases, a minute", []line{{"idle", "Tasq", tree, full}},
 		[]column{{"queries", "queries"}, {"looks", "looks at data_version"}, {"files", "file reads, writes, syncs"},
 			{"cpu", "CPU ms"}})
+	b.postgresTables(w)
 	b.verifyTables(w, r)
 	b.ratios(w)
 	b.targets(w, r)

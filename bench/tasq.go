@@ -77,7 +77,7 @@ func file(dir string, opts ...sqlite.Option) store.Opener {
 
 // cases is the closed loop: each caller starts a case and waits until it has completed, which is durable by then.
 func cases(r job, callers int, w *builder.Workflow[order], opts ...sqlite.Option) (metrics, error) {
-	e, err := open(file(r.dir, opts...), 64, w)
+	e, err := open(r.store(opts...), 64, w)
 	if err != nil {
 		return nil, err
 	}

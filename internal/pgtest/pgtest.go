@@ -75,6 +75,9 @@ func Database(t T) string {
 // call, and ends with the process. The error wraps [ErrNone] if there is none to start.
 func Server() (string, error) { return server() }
 
+// Durable is like [Server] for measurements: the commits of the server that it starts are on the disk.
+func Durable() (string, error) { return durable() }
+
 // Cluster is a server of a test's own. Get one from [Restartable].
 type Cluster struct {
 	DSN             string // names a database of it, as a role that may do everything
@@ -93,7 +96,12 @@ func (c *Cluster) Restart(immediate bool) error {
 func required() bool { return os.Getenv("CI") == "true" || os.Getenv(EnvRequire) != "" }
 
 // server returns the connection string of the server of this process, which it starts once.
-var server = sync.OnceValues(func() (string, error) {
+var server = sync.OnceValues(func() (string, error) { return find(false) })
+
+var durable = sync.OnceValues(func() (string, error) { return find(true) })
+
+// find finds a server that runs, or starts one.
+func find(durable bool) (string, error) {
 	switch dsn := os.Getenv(EnvServer); dsn {
 	case "":
 	case "none":
@@ -105,8 +113,8 @@ var server = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return start(bin)
-})
+	return start(bin, durable)
+}
 
 // withDatabase is a connection string with another database.
 func withDatabase(dsn, name string) (string, error) {

@@ -12,6 +12,6 @@ func Restartable(t T) *Cluster {
 }
 
 // start is for systems with a shell.
-func start(string) (string, error) {
+func start(string, bool) (string, error) {
 	return "", fmt.Errorf("%w (on this system tests do not start one)", ErrNone)
 }

@@ -29,7 +29,7 @@ import (
 // Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
 // does not say so fails here. What a test has written need not survive a power failure.
 //
-// The fourth argument "again" has a server that ended started again.
+// The fourth argument "again" has a server that ended started again. The fifth says whether commits are written to the disk.
 const keeper = `
 trap "" PIPE
 exec 3<&0
@@ -37,8 +37,8 @@ exec 3<&0
 	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale=C >"$2/log" 2>&1 </dev/null
 watch=
 while :; do
-	"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
-		-c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
+	"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync="$5" \
+		-c full_page_writes="$5" -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
 	server=$!
 	echo $server >"$2/pid.new"
 	mv "$2/pid.new" "$2/pid"
@@ -59,9 +59,13 @@ rm -rf "$2"
 // attempts is how often a server is started: the port that was free may be taken when the server wants it.
 const attempts = 5
 
-// start starts a server of the programs in a folder, and returns its connection string.
-func start(bin string) (dsn string, err error) {
-	c, err := startCluster(bin, "once")
+// start starts a server of the programs in a folder, whose commits are on the disk or not, and returns its connection string.
+func start(bin string, durable bool) (dsn string, err error) {
+	fsync := "off"
+	if durable {
+		fsync = "on"
+	}
+	c, err := startCluster(bin, "once", fsync)
 	if err != nil {
 		return "", err
 	}
@@ -76,16 +80,16 @@ type cluster struct {
 }
 
 // startCluster starts a server, "once", or "again" whenever it has ended.
-func startCluster(bin, often string) (c *cluster, err error) {
+func startCluster(bin, often, fsync string) (c *cluster, err error) {
 	for range attempts {
-		if c, err = tryStart(bin, often); err == nil {
+		if c, err = tryStart(bin, often, fsync); err == nil {
 			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("start PostgreSQL of %s: %w", bin, err)
 }
 
-func tryStart(bin, often string) (*cluster, error) {
+func tryStart(bin, often, fsync string) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "tasq-postgres-*")
 	if err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func tryStart(bin, often string) (*cluster, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	var said bytes.Buffer
-	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port), often)
+	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port), often, fsync)
 	cmd.Dir, cmd.Stderr, cmd.WaitDelay = dir, &said, time.Second
 	// An interrupt at the terminal is for the test process; the end of that is what ends the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
@@ -166,7 +170,7 @@ func Restartable(t T) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(bin, "again")
+	c, err := startCluster(bin, "again", "off")
 	if err != nil {
 		t.Fatal(err)
 	}
