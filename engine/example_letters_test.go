@@ -12,6 +12,29 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+func Example_theSameAgain() {
+	ctx := context.Background()
+	sent := 0
+	digest := builder.MustFunc("digest", func(_ context.Context, customer string) (string, error) {
+		sent++
+		return "to " + customer, nil
+	})
+	e := example(ctx, digest)
+	defer e.Close()
+	for range 3 {
+		run, err := digest.Run(ctx, e, "ada", workflow.BusinessKey("ada"), workflow.OncePer(workflow.Day, "Europe/Berlin"),
+			workflow.IfTaken(workflow.Return))
+		if err != nil {
+			panic(err)
+		}
+		if _, err := run.Result(ctx, e); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println("fewer than three:", sent < 3)
+	// Output: fewer than three: true
+}
+
 func Example_deadLetters() {
 	ctx, bank := context.Background(), &bank{fails: 1}
 	letters := builder.MustLetters("letters")

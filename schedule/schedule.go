@@ -93,7 +93,7 @@ func (s Schedule) Compile() (*Timetable, error) {
 	refuse(int(s.Overlap) >= len(overlapNames), "Overlap is %v: use one of the constants", s.Overlap)
 	refuse(int(s.CatchUp) >= len(catchUpNames), "CatchUp is %v: use one of the constants", s.CatchUp)
 	var err error
-	t.zone, err = location(s.Zone)
+	t.zone, err = Location(s.Zone)
 	refuse(err != nil, "%v", err)
 	if s.Cron != "" {
 		c, err := parseCron(s.Cron)
@@ -108,8 +108,9 @@ func (s Schedule) Compile() (*Timetable, error) {
 	return t, nil
 }
 
-// location finds a zone by its name. The machine's own zone is none, since processes on other machines would differ.
-func location(name string) (*time.Location, error) {
+// Location finds a zone of the tz database by its name; "" is UTC. The machine's own zone, Local, is none, since processes on other machines
+// would differ.
+func Location(name string) (*time.Location, error) {
 	if name == "Local" {
 		return time.UTC, fmt.Errorf("zone Local differs between machines: use a name such as Europe/Berlin")
 	}

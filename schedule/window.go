@@ -25,7 +25,7 @@ func ParseWindow(text, zone string) (Window, error) {
 	fail := func(format string, args ...any) (Window, error) {
 		return Window{}, fmt.Errorf("%w: window %q: %s", ErrInvalid, text, fmt.Sprintf(format, args...))
 	}
-	loc, err := location(zone)
+	loc, err := Location(zone)
 	if err != nil {
 		return fail("%v", err)
 	}

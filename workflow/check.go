@@ -49,9 +49,12 @@ var (
 	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
 	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
 
+	takenField = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" }}
+	perField   = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
+
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField, businessField, labelsField}
+		optionsField, businessField, labelsField, takenField, perField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -59,7 +62,7 @@ type form struct{ needs, takes []*field }
 
 var forms = map[Kind]form{
 	KindStart: {[]*field{workflowField},
-		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField}},
+		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField, takenField, perField}},
 	KindAct: {[]*field{itemField, actionField},
 		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindAddItem: {[]*field{caseField, taskField},
@@ -123,7 +126,7 @@ func (c *Command) Check() error {
 			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
 		}
 	}
-	return errors.Join(c.checkTexts(), c.checkAction(), Identity{c.BusinessKey, c.Labels}.Check())
+	return errors.Join(c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())
 }
 
 func (c *Command) checkTexts() error {
@@ -135,7 +138,7 @@ func (c *Command) checkTexts() error {
 	}
 	texts := []struct{ what, text string }{
 		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
-		{"queue", c.Queue}, {"limit", c.Limit}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor}, {"context of the trace", c.Trace},
+		{"queue", c.Queue}, {"limit", c.Limit}, {"zone", c.Zone}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor}, {"context of the trace", c.Trace},
 	}
 	if c.Reason != nil {
 		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},

@@ -92,6 +92,10 @@ type Command struct {
 	BusinessKey string            `json:"businessKey,omitempty"` // of a start: in place of the definition's; "" leaves it to that
 	Labels      map[string]string `json:"labels,omitempty"`      // of a start: in place of the definition's of the same names
 
+	IfTaken Taken  `json:"ifTaken,omitempty"` // of a start: what it does if its business key is taken
+	Per     Period `json:"per,omitempty"`     // of a start: each of these has a case with the business key, see OncePer
+	Zone    string `json:"zone,omitempty"`    // of Per; "" is UTC
+
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
 	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
 	Trace string `json:"trace,omitempty"` // of which trace the command is a part, see [Trace]; "" is none
@@ -109,6 +113,7 @@ type Result struct {
 	Case  workitem.CaseID `json:"case,omitzero"`  // that was started, or that the command was about
 	Item  workitem.ID     `json:"item,omitzero"`  // that was added, or acted on
 	Count int             `json:"count,omitzero"` // how many a broadcast reached
+	Found bool            `json:"found,omitzero"` // the start did nothing: the case held its business key, see [Return]
 
 	Limits []LimitInfo `json:"limits,omitempty"` // that were listed
 	Queues []QueueInfo `json:"queues,omitempty"` // that were listed

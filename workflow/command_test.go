@@ -104,6 +104,7 @@ func TestFieldsOfOtherKindsAreRefused(t *testing.T) {
 		"From":        func(c *workflow.Command) { c.From = "p" }, "To": func(c *workflow.Command) { c.To = "p" },
 		"Force": func(c *workflow.Command) { c.Force = true },
 		"Limit": func(c *workflow.Command) { c.Limit = "l" }, "N": func(c *workflow.Command) { c.N = 1 },
+		"IfTaken": func(c *workflow.Command) { c.IfTaken = workflow.Return }, "OncePer": func(c *workflow.Command) { c.Per = workflow.Day },
 		"OnComplete or Retry": func(c *workflow.Command) { c.Options.Retry = []byte("1") },
 	}
 	refused := 0
@@ -120,7 +121,7 @@ func TestFieldsOfOtherKindsAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("%s command takes no %s; leave it out", c.Kind, name))
 		}
 	}
-	require.Equal(t, 420, refused, "no kind takes another field than before")
+	require.Equal(t, 466, refused, "no kind takes another field than before")
 }
 
 func TestWhatACommandNeeds(t *testing.T) {

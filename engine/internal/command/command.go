@@ -168,7 +168,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	return x.begin(tx, fresh, d, c, o, nil)
+	return x.beginOrFind(tx, fresh, d, c, o)
 }
 
 // begin starts a root case. The case given holds what it is to have beyond its input; the steps are those of a case that it
@@ -180,11 +180,18 @@ func (x *Executor) begin(
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
+	wish, err := c.KeyWish(due)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
+	}
 	fresh.ID = x.o.IDs.NewCaseID(tx.Now())
 	tree := state.NewTree()
 	tree.Root = fresh.ID
 	result := workflow.Result{Case: fresh.ID}
-	return tx.On(tx.Create(tree), o, result, func(m *kernel.Machine) error { return m.Start(fresh, d, c.Payload, due, steps) })
+	return tx.On(tx.Create(tree), o, result, func(m *kernel.Machine) error {
+		m.Wish(wish)
+		return m.Start(fresh, d, c.Payload, due, steps)
+	})
 }
 
 func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {

@@ -43,7 +43,8 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
-	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID, Key: old.Key, Labels: old.Labels}
+	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID, Key: old.Key, Labels: old.Labels,
+		Unique: old.Unique}
 	return x.begin(tx, fresh, d, &again, o, steps)
 }
 

@@ -25,15 +25,29 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	if err := id.Check(); err != nil {
 		return err
 	}
-	c.Key, c.Labels, c.Unique = id.Key, id.Labels, d.UniqueKey && id.Key != "" && c.Parent.IsZero()
+	c.Key, c.Labels = id.Key, id.Labels
+	if !c.Parent.IsZero() {
+		return nil
+	}
+	if m.wish.Unique && c.Key == "" {
+		return fmt.Errorf("%w: IfTaken and OncePer need a business key, and the case has none", workflow.ErrBadCommand)
+	}
+	if m.wish.Window != "" {
+		c.Key += " " + m.wish.Window
+		if err := (workflow.Identity{Key: c.Key}).Check(); err != nil {
+			return err
+		}
+	}
+	c.Unique = c.Key != "" && (d.UniqueKey || m.wish.Unique || c.Unique)
 	return m.mayHold(c)
 }
 
-// A unique key is looked up twice. Here the holder is found among the cases that are committed and those of this transaction, which
-// gives an error with its id. Two engines that start a case with one key at once both find no holder; the store's unique index then
-// refuses the second commit, which runs again and meets the first case here.
+// Wish says what the start that follows asks of the business key of its case.
+func (m *Machine) Wish(w workflow.Wish) { m.wish = w }
 
-// mayHold refuses a case whose unique key another one holds.
+// mayHold refuses a case whose unique key another one holds: one that is committed, or one of this transaction. Where engines share a
+// database, the look-up locks the key until the transaction ends. So of two that start a case with one key at once, one waits, and then
+// meets the case of the other.
 func (m *Machine) mayHold(c *state.Case) error {
 	if !c.Unique {
 		return nil

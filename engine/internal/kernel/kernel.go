@@ -128,6 +128,7 @@ type Machine struct {
 	ending  map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
 	choice  *choice
 	child   workitem.CaseID  // whose end is judged
+	wish    workflow.Wish    // for the business key of the root case that the command starts
 	dead    []GivenUp        // work items that are not tried again
 	copied  []*workitem.Step // that the first run of an item takes over
 	steps   int

@@ -41,6 +41,10 @@ func (a *app) caseStart() *cobra.Command {
 		"`number` of its jobs and work items where their task gives none; higher goes first")
 	cmd.Flags().StringVar(&q.command.BusinessKey, "business-key", "", "`key` that the case is found by, in place of what its workflow makes of "+
 		"the input")
+	cmd.Flags().StringVar((*string)(&q.command.IfTaken), "if-taken", "", "what to do if a case holds the business key: refuse, return (start nothing, and "+
+		"print its id), replace (cancel it if it has not begun), supersede (cancel it if it goes on)")
+	cmd.Flags().StringVar((*string)(&q.command.Per), "once-per", "", "one case with the business key for each calendar `period`: hour, day, week, month")
+	cmd.Flags().StringVar(&q.command.Zone, "zone", "", "time zone of --once-per, such as `Europe/Berlin` (default UTC)")
 	cmd.Flags().Var((*labels)(&q.command.Labels), "label", "label that the case is found by, as `name=value`; may be given several times")
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")

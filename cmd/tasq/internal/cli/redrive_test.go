@@ -60,3 +60,32 @@ func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
 	require.Equal(t, ExitNotFound, code)
 	require.Contains(t, errs, workflow.LabelLetter)
 }
+
+func TestTheSameAgainByCommand(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	f := builder.MustFunc("nap", func(_ context.Context, s string) (string, error) { return s, nil })
+	e, err := engine.Open(t.Context(), sqlite.File(db), f)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	start := func(more ...string) (int, string, string) {
+		return tasq(t, db, append([]string{"case", "start", "nap", "--data", `"a"`, "--business-key", "ada", "--after", "20d"}, more...)...)
+	}
+	code, first, errs := start("--if-taken", "refuse")
+	require.Zero(t, code, errs)
+	code, same, errs := start("--if-taken", "return")
+	require.Zero(t, code, errs)
+	require.Equal(t, first, same)
+	code, _, errs = start("--if-taken", "refuse")
+	require.Equal(t, ExitRefused, code, errs)
+	code, second, errs := start("--if-taken", "replace")
+	require.Zero(t, code, errs)
+	require.NotEqual(t, first, second)
+	code, daily, errs := start("--once-per", "month", "--zone", "Europe/Berlin")
+	require.Zero(t, code, errs)
+	code, again, errs := start("--once-per", "month", "--zone", "Europe/Berlin", "--if-taken", "return")
+	require.Zero(t, code, errs)
+	require.Equal(t, daily, again)
+	code, _, errs = start("--if-taken", "juggle")
+	require.NotZero(t, code, errs)
+	require.Contains(t, errs, "refuse")
+}

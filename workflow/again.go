@@ -1,0 +1,101 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/schedule"
+)
+
+// Taken says what a start does if another root case of the workflow holds its business key. "" is [Refuse], if the workflow has
+// builder.UniqueKey, and otherwise nothing: the key is not unique then.
+type Taken string
+
+// What a start does if its business key is taken. With each of them the key of the case that it starts is unique, as
+// builder.UniqueKey has it: it is held while the case goes on, and once it has completed.
+const (
+	Refuse    Taken = "refuse"    // the error is a [*KeyTakenError]
+	Return    Taken = "return"    // nothing is started; the result has the case that holds the key, and says so
+	Replace   Taken = "replace"   // a case of which nothing has begun is canceled, and this one starts; another one refuses it
+	Supersede Taken = "supersede" // a case that goes on is canceled, and this one starts; one that has completed refuses it
+)
+
+// Period is a part of the calendar.
+type Period string
+
+// The periods. Each begins when clocks of its zone show its beginning.
+const (
+	Hour  Period = "hour"
+	Day   Period = "day"
+	Week  Period = "week" // from Monday on
+	Month Period = "month"
+)
+
+var (
+	takens  = []Taken{Refuse, Return, Replace, Supersede}
+	periods = []Period{Hour, Day, Week, Month}
+)
+
+// IfTaken says what the start of a case does if another one holds its business key. Two starts at once, by whatever engines, are
+// decided one after the other.
+func IfTaken(t Taken) Option { return set(func(c *Command) { c.IfTaken = t }) }
+
+// OncePer has a business key be taken by one case for each period of the calendar of a zone ("" is UTC): that in which the case
+// begins. The period becomes a part of the key: "ada 2030-01-31 Europe/Berlin". Without [IfTaken] a further start is refused.
+func OncePer(p Period, zone string) Option {
+	return set(func(c *Command) { c.Per, c.Zone = p, zone })
+}
+
+// asksUnique reports whether a start wants its key to be unique.
+func (c *Command) asksUnique() bool { return c.IfTaken != "" || c.Per != "" }
+
+// Wish is what a start asks of its business key.
+type Wish struct {
+	Unique bool
+	Window string // a part of the key; "" for none
+}
+
+// KeyWish is what a start asks of its business key, of a case that begins at a time.
+func (c *Command) KeyWish(begins time.Time) (Wish, error) {
+	w := Wish{Unique: c.asksUnique()}
+	if c.Per == "" {
+		return w, nil
+	}
+	zone, err := schedule.Location(c.Zone)
+	if err != nil {
+		return w, fmt.Errorf("%w: OncePer: %w", ErrBadCommand, err)
+	}
+	w.Window = c.Per.of(begins.In(zone))
+	if c.Zone != "" {
+		w.Window += " " + c.Zone
+	}
+	return w, nil
+}
+
+// of is the period of a time, in its zone.
+func (p Period) of(t time.Time) string {
+	switch p {
+	case Hour:
+		return t.Format("2006-01-02T15-0700")
+	case Week:
+		year, week := t.ISOWeek()
+		return fmt.Sprintf("%d-W%02d", year, week)
+	case Month:
+		return t.Format("2006-01")
+	}
+	return t.Format(time.DateOnly)
+}
+
+func (c *Command) checkAgain() error {
+	switch {
+	case c.IfTaken != "" && !slices.Contains(takens, c.IfTaken):
+		return fmt.Errorf("%w: IfTaken is %q, and none of %q", ErrBadCommand, c.IfTaken, takens)
+	case c.Per != "" && !slices.Contains(periods, c.Per):
+		return fmt.Errorf("%w: OncePer is %q, and none of %q", ErrBadCommand, c.Per, periods)
+	case c.Zone != "" && c.Per == "":
+		return fmt.Errorf("%w: a zone is for OncePer; give both", ErrBadCommand)
+	}
+	_, err := c.KeyWish(time.Time{})
+	return err
+}
