@@ -155,6 +155,38 @@ func TestMaskedPayloads(t *testing.T) {
 	require.Greater(t, masked, 20)
 }
 
+// Business keys and labels are masked as payloads are, in pages and answers, also where a function of the program returns no text.
+func TestMaskedKeysAndLabels(t *testing.T) {
+	o := newOffice(t, "text")
+	started, err := o.Do(t.Context(), workflow.Start("bill", nil, workflow.BusinessKey("C-4711"), workflow.Label("customer", "ada"), workflow.Label("region", "north")))
+	require.NoError(t, err)
+	show := func(_ admin.User, kind, name string, raw json.RawMessage) json.RawMessage {
+		switch {
+		case kind == "key" && name == "bill" && string(raw) == `"C-4711"`:
+			return json.RawMessage(`"C-****"`)
+		case kind == "label" && name == "customer":
+			return json.RawMessage(`{"hidden":true}`)
+		}
+		return raw
+	}
+	id := started.Case.String()
+	plain, masked := o.handler(admin.Config{Access: admin.ReadOnly}), o.handler(admin.Config{Access: admin.ReadOnly, Show: show})
+	for _, path := range []string{"/cases/" + id, "/cases/" + id + "?tab=history", "/api/v1/cases/" + id, "/api/v1/cases?key=C-4711", "/api/v1/cases/" + id + "/history",
+		"/api/v1/cases?workflow=bill&format=csv"} {
+		body := get(plain, path).Body.String()
+		for _, text := range []string{"C-4711", "ada", "north"} {
+			require.Contains(t, body, text, path)
+		}
+		body = strings.ReplaceAll(get(masked, path).Body.String(), "key=C-4711", "")
+		require.NotContains(t, body, "C-4711", path)
+		require.NotContains(t, body, "ada\"", path)
+		require.NotContains(t, body, "=ada", path)
+		require.Contains(t, body, "C-****", path)
+		require.Contains(t, body, "hidden", path)
+		require.Contains(t, body, "north", path)
+	}
+}
+
 // The pages of what is not there, and of what cannot be understood, say so.
 func TestPagesOfErrors(t *testing.T) {
 	h := newOffice(t, "text").handler(admin.Config{Access: admin.ReadOnly})

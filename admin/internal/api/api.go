@@ -93,18 +93,13 @@ type page[O any] struct {
 	Next string `json:"next,omitempty"` // the cursor of the page that follows; "" if there is none
 }
 
-// wantsLines reports whether a request asks for one object a line, without end.
-func wantsLines(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")
-}
-
-// list answers with a page of rows, or with all rows, one a line. read gets pages that are one row longer than what is shown.
+// list answers with a page of rows, or with all rows in the form that is asked for. read gets pages that are one row longer than what is shown.
 func list[T, O any](
 	a *API, w http.ResponseWriter, r *http.Request, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
 	object func(T) O,
 ) {
-	if wantsLines(r) {
-		lines(a, w, r, p, read, id, object)
+	if f := formOf[O](r); f != nil {
+		download(a, w, r, f, p, read, id, object)
 		return
 	}
 	out := page[O]{Rows: []O{}}
@@ -128,13 +123,13 @@ func list[T, O any](
 	answer(w, http.StatusOK, out)
 }
 
-// lines writes all rows, page by page, each in a view of its own.
-func lines[T, O any](
-	a *API, w http.ResponseWriter, r *http.Request, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
+// download writes all rows, page by page, each in a view of its own.
+func download[T, O any](
+	a *API, w http.ResponseWriter, r *http.Request, f *form, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
 	object func(T) O,
 ) {
 	p.Limit = query.MaxLimit
-	encoder, begun := json.NewEncoder(w), false
+	var write rowWrite
 	for {
 		var found []T
 		err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
@@ -142,23 +137,24 @@ func lines[T, O any](
 			return err
 		})
 		if err != nil {
-			if begun {
+			if write != nil {
 				panic(http.ErrAbortHandler) // the client sees that the answer is cut off
 			}
 			Problem(w, err)
 			return
 		}
-		if !begun {
-			begun = true
-			w.Header().Set("Content-Type", "application/x-ndjson")
-			w.Header().Set("Content-Disposition", "attachment")
+		if write == nil {
+			w.Header().Set("Content-Type", f.kind)
+			w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+			write = f.rows(w)
 		}
 		for _, t := range found {
-			if encoder.Encode(object(t)) != nil {
+			if write(object(t)) != nil {
 				return // the client is gone
 			}
 		}
 		if len(found) < p.Limit {
+			_ = write(nil) // a client that is gone needs nothing
 			return
 		}
 		p.After = id(found[len(found)-1])
@@ -180,7 +176,7 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 	return true
 }
 
-const paging = " cursor limit newest"
+const paging = " cursor limit newest format"
 
 func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 	q, ok := a.begin(w, r, "case workflow fingerprint state root-only key label older newer"+paging)

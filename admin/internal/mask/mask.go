@@ -3,6 +3,7 @@ package mask
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/why"
@@ -12,7 +13,8 @@ import (
 )
 
 // Mask returns what is shown of a payload: kind is "case", "item", "job", "step" or "event", and name that of the workflow, task,
-// function, step or event. A nil Mask shows all. Token texts are never shown.
+// function, step or event. A business key is of the kind "key" with the name of its workflow, and a label of the kind "label" with its own
+// name; both are texts in JSON. A nil Mask shows all. Token texts are never shown.
 type Mask func(kind, name string, raw json.RawMessage) json.RawMessage
 
 func (m Mask) of(kind, name string, raw json.RawMessage) json.RawMessage {
@@ -20,6 +22,19 @@ func (m Mask) of(kind, name string, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return m(kind, name, raw)
+}
+
+// text is what is shown of a text: what is not a text in its place is shown as JSON.
+func (m Mask) text(kind, name, value string) string {
+	raw, err := json.Marshal(value)
+	if value == "" || err != nil {
+		return value
+	}
+	raw = m(kind, name, raw)
+	if json.Unmarshal(raw, &value) != nil {
+		return string(raw)
+	}
+	return value
 }
 
 func (m Mask) failure(kind, name string, f *workitem.Failure) *workitem.Failure {
@@ -44,6 +59,10 @@ func (m Mask) Case(c *state.Case) *state.Case {
 	shown := *c
 	shown.Input, shown.Output = m.of("case", c.Workflow, c.Input), m.of("case", c.Workflow, c.Output)
 	shown.Options, shown.Failure = m.of("case", c.Workflow, c.Options), m.failure("case", c.Workflow, c.Failure)
+	shown.Key, shown.Labels = m.text("key", c.Workflow, c.Key), maps.Clone(c.Labels)
+	for name, value := range c.Labels {
+		shown.Labels[name] = m.text("label", name, value)
+	}
 	return &shown
 }
 

@@ -2,11 +2,13 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -117,6 +119,13 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	h.Badges = badges(c.answer)
 	if c.c.Suspended != nil {
 		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
+	}
+	identity := r.Mask.Case(c.c)
+	if identity.Key != "" {
+		h.Meta = append(h.Meta, labeled("key", text(printable.Line(identity.Key))))
+	}
+	for _, name := range slices.Sorted(maps.Keys(identity.Labels)) {
+		h.Meta = append(h.Meta, labeled(name, text(printable.Line(identity.Labels[name]))))
 	}
 	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
 	if by := c.film.entries[0].By; by != "" && c.film.earlier == nil {

@@ -19,7 +19,11 @@ type head struct {
 	Buttons []Link
 	Tabs    []Link
 	Filter  *filter
+	CSV     string // where all rows that match can be downloaded; "" if they cannot
 }
+
+// downloads are the lists that the API has by the same path and filters.
+var downloads = []string{"/cases", "/items", "/jobs", "/steps", "/events"}
 
 // filter shows the filters that are set, each as a link that drops it, and a form for others.
 type filter struct {
@@ -112,6 +116,10 @@ func (l *listing) page(empty, command string) *Page {
 			e = &Empty{Text: "Nothing matches " + set + ".", Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
 		}
 		l.table.Empty = e
+	}
+	if slices.Contains(downloads, l.path) && len(l.table.Rows) > 0 {
+		u := url.URL{Path: l.s.Prefix + "/api/v1" + l.path, RawQuery: strings.TrimPrefix(l.with("format", "csv"), l.s.Prefix+l.path+"?")}
+		l.head.CSV = u.String()
 	}
 	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: []Part{
 		{ID: "head", Template: "list", Data: l.head}, {ID: "rows", Template: "tablepart", Data: l.table}}}
