@@ -158,7 +158,7 @@ func TestMaskedPayloads(t *testing.T) {
 // Business keys and labels are masked as payloads are, in pages and answers, also where a function of the program returns no text.
 func TestMaskedKeysAndLabels(t *testing.T) {
 	o := newOffice(t, "text")
-	started, err := o.Do(t.Context(), workflow.Start("bill", nil, workflow.BusinessKey("C-4711"), workflow.Label("customer", "ada"), workflow.Label("region", "north")))
+	started, err := o.Do(t.Context(), workflow.Start("bill", nil, workflow.BusinessKey("C-4711"), workflow.Label("customer", "lovelace"), workflow.Label("region", "north")))
 	require.NoError(t, err)
 	show := func(_ admin.User, kind, name string, raw json.RawMessage) json.RawMessage {
 		switch {
@@ -174,13 +174,12 @@ func TestMaskedKeysAndLabels(t *testing.T) {
 	for _, path := range []string{"/cases/" + id, "/cases/" + id + "?tab=history", "/api/v1/cases/" + id, "/api/v1/cases?key=C-4711", "/api/v1/cases/" + id + "/history",
 		"/api/v1/cases?workflow=bill&format=csv"} {
 		body := get(plain, path).Body.String()
-		for _, text := range []string{"C-4711", "ada", "north"} {
+		for _, text := range []string{"C-4711", "lovelace", "north"} {
 			require.Contains(t, body, text, path)
 		}
 		body = strings.ReplaceAll(get(masked, path).Body.String(), "key=C-4711", "")
 		require.NotContains(t, body, "C-4711", path)
-		require.NotContains(t, body, "ada\"", path)
-		require.NotContains(t, body, "=ada", path)
+		require.NotContains(t, body, "lovelace", path)
 		require.Contains(t, body, "C-****", path)
 		require.Contains(t, body, "hidden", path)
 		require.Contains(t, body, "north", path)
