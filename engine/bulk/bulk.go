@@ -118,7 +118,7 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	}
 	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload}
 	switch a.Kind {
-	case workflow.KindResume, workflow.KindCancel, workflow.KindRedrive:
+	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 		c.Case = workitem.CaseID(id)
 	default:
 		c.Item = id
@@ -228,6 +228,22 @@ func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string
 			return nil, err
 		}
 		if code == "" || c.Failure != nil && c.Failure.Code == code {
+			targets = append(targets, c.ID.String())
+		}
+	}
+	return targets, nil
+}
+
+// Live lists the root cases that go on and are suspended, as targets of a resume, or that are not, as targets of a suspension. Cases
+// that are actions of this package are left out.
+func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended bool) ([]string, error) {
+	f.RootOnly, f.States, f.Suspended = true, []state.CaseState{state.CaseStarted}, suspended
+	var targets []string
+	for c, err := range store.AllCases(ctx, v, f) {
+		if err != nil {
+			return nil, err
+		}
+		if (c.Suspended != nil) == suspended && c.Workflow != Name {
 			targets = append(targets, c.ID.String())
 		}
 	}

@@ -150,3 +150,33 @@ func TestAnActionThatCannotBeIsRefused(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// The cases of a workflow are suspended and resumed together. The action is not one of them, though it goes on.
+func TestTheCasesOfAWorkflowAreSuspendedTogether(t *testing.T) {
+	o, repairs := newOrders(t, workitem.Incident(workitem.Default())), bulk.New(engine.Code)
+	e := enginetest.New(t, o, repairs)
+	repairs.Serve(e)
+	startOrders(t, e, o, 5)
+	act := func(kind workflow.Kind, suspended bool) bulk.Result {
+		t.Helper()
+		targets, err := bulk.Live(t.Context(), e, store.CaseFilter{}, suspended)
+		require.NoError(t, err)
+		run, err := repairs.Start(t.Context(), e, bulk.Action{Kind: kind, Reason: "the supplier is down"}, targets)
+		require.NoError(t, err)
+		again, err := bulk.Live(t.Context(), e, store.CaseFilter{Workflow: bulk.Name}, false)
+		require.NoError(t, err)
+		require.Empty(t, again)
+		e.Drain()
+		result, err := run.Result(t.Context(), e)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, bulk.Result{Done: 5}, act(workflow.KindSuspend, false))
+	held, err := bulk.Live(t.Context(), e, store.CaseFilter{Workflow: "order"}, true)
+	require.NoError(t, err)
+	require.Len(t, held, 5)
+	require.Equal(t, bulk.Result{Done: 5}, act(workflow.KindResume, true))
+	held, err = bulk.Live(t.Context(), e, store.CaseFilter{}, true)
+	require.NoError(t, err)
+	require.Empty(t, held)
+}

@@ -32,9 +32,11 @@ func (a *app) caseSuspend() *cobra.Command {
 	cmd.Short = "have nothing of a case begin until it is resumed"
 	cmd.Long = paragraph("Have nothing of a case and its child cases begin: jobs and timers that become due wait, and no work item can be " +
 		"started. What is under way may end. Events that are sent are kept. tasq case resume has the case go on: what became due " +
-		"meanwhile acts then.")
-	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"`
+		"meanwhile acts then. " + manySay + " A case that is started later is not suspended.")
+	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"
+  tasq case suspend --workflow order --all --reason "the supplier is down"`
 	q.reasoned(cmd)
+	a.manyCases(cmd, q, workflow.KindSuspend)
 	return cmd
 }
 
@@ -43,10 +45,13 @@ func (a *app) caseResume() *cobra.Command {
 	cmd.Short = "have a suspended case go on, or a failed one where it failed"
 	cmd.Long = paragraph("Have a case go on. One that is suspended begins what is due. One that failed goes on where it failed: each work " +
 		"item that failed, or that was canceled because of the failure, has a fresh one in its place; what was done stays done. If the case " +
-		"failed the cases above it, they go on too. The data are another input for the one work item that failed.")
+		"failed the cases above it, they go on too. The data are another input for the one work item that failed. " + manySay)
 	cmd.Example = `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
-  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'`
+  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'
+  tasq case resume --code supplier-down --workflow order --all --reason "the supplier is back"
+  tasq case resume --suspended --workflow order --all`
 	q.repairing(cmd, "input of the fresh work item")
+	a.manyCases(cmd, q, workflow.KindResume)
 	return cmd
 }
 

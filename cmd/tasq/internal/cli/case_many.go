@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// manySay is what the help says of a command that manyCases extends.
+const manySay = "Without a CASE those that the flags select are counted, and nothing is done; with --all, each gets a command of its own: a " +
+	"refused one is reported and keeps no other back."
+
+// manyCases lets a command that repairs one case act on all that flags select, when it is given none.
+func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
+	var f store.CaseFilter
+	var older, newer age
+	all, suspended := false, kind == workflow.KindSuspend
+	cmd.Use = string(kind) + " [CASE]"
+	cmd.Args = cobra.MaximumNArgs(1)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Workflow, "workflow", "", "without a CASE: only those of the workflow with this `name`")
+	flags.StringVar(&f.Key, "business-key", "", "without a CASE: only those with this business `key`")
+	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be given several times")
+	flags.Var(&older, "older", "without a CASE: only those started at least so long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "without a CASE: only those started not longer ago than this")
+	flags.BoolVar(&all, "all", false, "act on all that match")
+	if kind == workflow.KindResume {
+		flags.StringVar(&f.Code, "code", "", "without a CASE: only those that failed with this `code`")
+		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, in place of those that failed")
+	}
+	one := cmd.RunE
+	many := a.run(func(ctx context.Context, _ []string) error {
+		q.command.Kind = kind
+		f.Before, f.Since = older.before(now()), newer.before(now())
+		var targets []string
+		err := a.view(ctx, func(r store.Reader) (err error) {
+			if err := (&listing{a: a, workflow: f.Workflow}).known(ctx, r); err != nil {
+				return err
+			}
+			if suspended {
+				targets, err = bulk.Live(ctx, oneView{r}, f, kind == workflow.KindResume)
+			} else {
+				targets, err = bulk.Failed(ctx, oneView{r}, f, f.Code)
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case !all || q.dryRun:
+			return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), "case"))
+		case len(targets) == 0:
+			return a.say("there is no case that matches")
+		}
+		return a.many(ctx, q, targets, "case")
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return many(cmd, args)
+		}
+		return one(cmd, args)
+	}
+}
