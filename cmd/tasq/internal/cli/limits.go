@@ -136,7 +136,10 @@ func (a *app) queue() *cobra.Command {
 		q.acting(sub)
 		sub.RunE = a.run(func(ctx context.Context, args []string) error {
 			q.command.Kind, q.command.Queue = c.kind, args[0]
-			return a.send(ctx, o, q, fmt.Sprintf("queue %q %s", args[0], c.done))
+			if err := a.send(ctx, o, q, fmt.Sprintf("queue %q %s", args[0], c.done)); err != nil || q.left() {
+				return err
+			}
+			return a.noteQueue(ctx, args[0])
 		})
 		cmd.AddCommand(sub)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
@@ -15,7 +16,9 @@ import (
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // tasq runs the command on a database.
@@ -106,6 +109,68 @@ func TestARunWaitsForTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, run.State.Final())
 	require.NoError(t, e.Close())
+}
+
+// The ticks of a period are begun once, in whatever way they are asked for, by the program or for it.
+func TestAPeriodIsBackfilledByCommand(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	e := scheduleProgram(t, db, engine.Config{})
+	fill := func(from, to string) (int, string) {
+		code, _, errs := tasq(t, db, "schedule", "backfill", "morning", "--from", from, "--to", to, "--by", "ann", "--reason", "the digest was empty")
+		return code, errs
+	}
+	code, errs := fill("2024-01-30T00:00:00+01:00", "2024-02-02T00:00:00+01:00")
+	require.Zero(t, code, errs)
+	code, errs = fill("2024-01-31T00:00:00+01:00", "2024-02-03T00:00:00+01:00")
+	require.Zero(t, code, errs, "two of them are there")
+	digests := func() (ticks []string) {
+		require.NoError(t, e.Drain(t.Context()))
+		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "digest"}) {
+			require.NoError(t, err)
+			var o workflow.Options
+			require.NoError(t, json.Unmarshal(c.Options, &o))
+			ticks = append(ticks, o.Tick.At.UTC().Format(time.RFC3339))
+		}
+		return ticks
+	}
+	want := []string{"2024-01-30T07:00:00Z", "2024-01-31T07:00:00Z", "2024-02-01T07:00:00Z", "2024-02-02T07:00:00Z"}
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Subset(c, digests(), want) }, time.Minute, time.Millisecond)
+	require.NoError(t, e.Close())
+
+	code, errs = fill("2024-03-01T00:00:00+01:00", "2024-03-02T00:00:00+01:00")
+	require.Zero(t, code, errs, "no program is there")
+	e = scheduleProgram(t, db, engine.Config{})
+	want = append(want, "2024-03-01T07:00:00Z")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Subset(c, digests(), want) }, time.Minute, time.Millisecond)
+	counted := make(map[string]int)
+	for _, tick := range digests() {
+		counted[tick]++
+		require.Equal(t, 1, counted[tick], tick)
+	}
+	code, errs = fill("yesterday", "2024-03-02T00:00:00+01:00")
+	require.Equal(t, ExitUsage, code, errs)
+	require.Contains(t, errs, "--from and --to are times such as")
+	require.NoError(t, e.Close())
+}
+
+// A queue that no workflow names can be paused, and the command says that none does.
+func TestAQueueThatNoWorkflowNames(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	f := builder.MustFunc("send", func(_ context.Context, s string) (string, error) { return s, nil }, builder.OnQueue("mails"))
+	e, err := engine.Open(t.Context(), sqlite.File(db), f)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for queue, hint := range map[string]string{"mails": "", "": "", "mail": `no workflow of the database names a queue "mail"; did you mean "mails"?`} {
+		for _, do := range []string{"pause", "resume"} {
+			code, _, errs := tasq(t, db, "queue", do, queue)
+			require.Zero(t, code, errs)
+			if hint == "" {
+				require.Empty(t, errs)
+				continue
+			}
+			require.Contains(t, errs, hint)
+		}
+	}
 }
 
 func TestDoctorNamesOverdueSchedules(t *testing.T) {
