@@ -162,7 +162,7 @@ func TestAPastStateIsThatOfTheReplay(t *testing.T) {
 	}
 }
 
-func journal(t *testing.T, e *enginetest.Engine, root workitem.CaseID) (all []*store.Entry) {
+func journal(t testing.TB, e *enginetest.Engine, root workitem.CaseID) (all []*store.Entry) {
 	t.Helper()
 	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{Root: root}) {
 		require.NoError(t, err)
