@@ -111,9 +111,9 @@ var heatNotes = map[string]string{
 		thousands(sampled)),
 }
 
-// netOf draws a net with the heat of its tasks: the darkest is the task with the most.
+// netOf draws a net with the heat of its tasks: the task with the most has the strongest color.
 func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netPart, error) {
-	p := netPart{Note: heatNotes[h.by] + " The darker a task, the more. A task leads to its items."}
+	p := netPart{Note: heatNotes[h.by] + " The stronger its color, the more a task has. A task leads to its items."}
 	for _, by := range measures {
 		p.Choices = append(p.Choices, Link{Text: by, Current: by == h.by, Href: s.Link("/workflows/"+escapePath(d.Name), "fingerprint", r.Form.Get("fingerprint"), "heat", by)})
 	}
