@@ -15,6 +15,7 @@ import (
 const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo order [flags]
        tasq demo onboarding [flags]
+       tasq demo incident [flags]
        tasq demo fleet [-d postgres://...]
 
 Demos, each on a database that it leaves to be explored. Stop one at
@@ -28,6 +29,9 @@ any moment, also by kill -9, and the same command goes on.
                         the customer is charged once.
   tasq demo onboarding  A function that sends a mail, waits for the answer,
                         asks a model that is busy, and sleeps.
+  tasq demo incident    A supplier is down, and forty purchases fail alike.
+                        One is skipped, one goes on a step earlier, and one
+                        command has the others tried again.
   tasq demo fleet       Three processes on one PostgreSQL server, of which one
                         is killed. It leaves nothing behind.
 
@@ -70,6 +74,8 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 			return commandOrder(ctx, out, args[1:], s)
 		case "onboarding":
 			return commandOnboarding(ctx, out, args[1:], s)
+		case "incident":
+			return commandIncident(ctx, out, args[1:], s)
 		case "fleet":
 			return commandFleet(ctx, out, args[1:])
 		}
@@ -90,6 +96,27 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	o.Ask = !yes
 	o.Prompt = strings.Join(f.Args(), " ")
 	return Run(ctx, out, o)
+}
+
+const usageOfIncident = `Usage: tasq demo incident [flags]
+
+A supplier is down: forty purchases fail alike, and wait as incidents. One is
+skipped with an output, one goes on a step earlier, and one command has the
+others tried again once the supplier is back. The history shows who and why.
+
+Flags:
+`
+
+func commandIncident(ctx context.Context, out io.Writer, args []string, s Setting) error {
+	o := IncidentOptions{Setting: s}
+	f := flags("tasq demo incident", DefaultIncidentDB, &o.Setting)
+	if helped, err := parse(f, out, usageOfIncident, args); helped || err != nil {
+		return err
+	}
+	if err := noPrompt(f); err != nil {
+		return err
+	}
+	return RunIncident(ctx, out, o)
 }
 
 const usageOfFleet = `Usage: tasq demo fleet [flags]

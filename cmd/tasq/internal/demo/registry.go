@@ -43,6 +43,7 @@ func Registry() ([]engine.Workflow, error) {
 	add(loop.New(bureau{}, 90, 5))
 	add(nested.New())
 	add(onboarding.New(absent{}, onboarding.Times{Verify: DefaultTimeout}))
+	add(newPurchasing(absent{}, time.Second))
 	add(order.New(absent{}, retry.Exponential(orderAttempts, time.Second)))
 	add(timeout.New(timeout.Office, missing[timeout.Question, struct{}]))
 	if err := errors.Join(problems...); err != nil {
@@ -72,6 +73,14 @@ func (absent) Save(context.Context, domain.DB, order.Receipt) error { return err
 func (absent) Welcome(context.Context, onboarding.Letter) error { return errMissing }
 
 func (absent) Generate(context.Context, onboarding.Person) (string, error) { return "", errMissing }
+
+func (absent) price(ctx context.Context, p purchase) (price, error) {
+	return missing[purchase, price](ctx, p)
+}
+
+func (absent) buy(ctx context.Context, p price) (parcel, error) {
+	return missing[price, parcel](ctx, p)
+}
 
 type office struct{}
 
