@@ -48,16 +48,34 @@ func newBrowser(t *testing.T) *browser {
 		require.Empty(t, os.Getenv("TASQ_BROWSER"), "TASQ_BROWSER is set, and there is no Chromium")
 		t.Skip("there is no Chromium on this machine: install the package chromium")
 	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	b := &browser{t: t, ctx: ctx}
-	b.do(chromedp.Navigate("about:blank"))
-	require.NoError(t, chromedp.Listen(ctx, b.listen))
-	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	var b *browser
+	var err error
+	for range 3 { // on a busy machine the browser sometimes does not answer at all as it starts
+		if b, err = startBrowser(t, path); err == nil {
+			return b
+		}
+	}
 	require.NoError(t, err)
 	return b
+}
+
+// startBrowser starts Chromium, which ends with the test.
+func startBrowser(t *testing.T, path string) (*browser, error) {
+	ctx, end := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun)
+	t.Cleanup(end)
+	ctx, cancel := chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	// The browser ends with the context of the call that starts it, so that call cannot have a bound of its own.
+	defer time.AfterFunc(time.Minute, end).Stop()
+	b := &browser{t: t, ctx: ctx}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		return nil, err
+	}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		return nil, err
+	}
+	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	return b, err
 }
 
 // listen notes errors of scripts, violations of the security policy, and dialogs, which hostile text would open.
@@ -80,9 +98,6 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
 	defer cancel()
-	if chromedp.FromContext(b.ctx).Target == nil {
-		ctx = b.ctx // the first call starts the browser, which ends with its context
-	}
 	require.NoError(b.t, chromedp.Do(ctx, steps...))
 }
 
@@ -111,7 +126,9 @@ func (b *browser) until(expression string) {
 
 func (b *browser) look(theme string, width int64) {
 	b.t.Helper()
-	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
+	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
 		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 	require.NoError(b.t, err)
 	b.do(chromedp.EmulateViewport(width, 900))

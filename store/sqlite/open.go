@@ -95,7 +95,7 @@ func (f file) Open(ctx context.Context, o store.Options) (store.Store, error) {
 }
 
 func newStore(path string, set settings, o store.Options) *Store {
-	s := &Store{path: path, set: set, now: o.Now, log: o.Logger, nets: new(tables.Nets), window: newWindow(), version: -1}
+	s := &Store{mu: newMutex(), path: path, set: set, now: o.Now, log: o.Logger, nets: new(tables.Nets), window: newWindow(), version: -1}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +29,8 @@ type Store struct {
 
 	readOnly bool
 
-	mu      sync.Mutex // guards the writer and all below
-	w       *conn      // nil for a reader of a file
+	mu      mutex // guards the writer and all below
+	w       *conn // nil for a reader of a file
 	rows    *rowWriter
 	seq     int64 // journal position of the newest command
 	window  window

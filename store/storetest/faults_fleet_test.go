@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -60,10 +61,21 @@ type sharing struct {
 	store.Fleet
 	dsn     string
 	tx      func(sharedTx) store.Tx
+	view    func(store.Reader) store.Reader
 	outcome func(error) error
 	take    func([]*state.Job) []*state.Job
 	tick    func(store.News, error) (store.News, error)
 	close   func(store.Store) error
+}
+
+// View implements store.Store.
+func (s *sharing) View(ctx context.Context, f func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error {
+		if s.view != nil {
+			r = s.view(r)
+		}
+		return f(r)
+	})
 }
 
 // Take implements store.Fleet.
@@ -210,6 +222,16 @@ var fleetFaults = []struct {
 				j.State = state.JobPending
 			}
 			return jobs
+		}
+	}},
+	{"shows entries before which others appear", "settled", func(s *sharing) {
+		field, _ := reflect.TypeFor[store.JournalFilter]().FieldByName("Settled")
+		s.view = ignoring("JournalFilter", field.Index...)
+	}},
+	{"says that no entry can appear", "settled", func(s *sharing) {
+		s.tick = func(n store.News, err error) (store.News, error) {
+			n.Settled = true
+			return n, err
 		}
 	}},
 	{"does not name what has changed", "news", func(s *sharing) {

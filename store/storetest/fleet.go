@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,7 @@ var fleetRules = []fleetRule{
 		"and nothing of it happens.", expected},
 	{"refused-is-checked", "So does one that only expects a tree to be the newest, whatever else it appends.", refusedIsChecked},
 	{"late", "A position that another store gave later in the same tree makes an Update stale, so positions rise in every tree.", late},
+	{"settled", "A journal that is read as Settled has no entry before which one of a transaction under way can appear, and News say so.", settled},
 	{"keys-race", "Of two stores that use one idempotency key at once, one is stale, and finds the answer of the other.", keysRace},
 	{"lock", "While a root case is locked, no other store commits to it, and what was loaded since stays the newest.", lock},
 	{"removed", "A root case that another store has removed is stale, and is not found again.", removedElsewhere},
@@ -181,6 +183,39 @@ func late(a, b *World) {
 	})
 	requireStale(a, err, id)
 	agree(a, b)
+}
+
+func settled(a, b *World) {
+	two(a, b)
+	positions := func() (all []int64) {
+		b.View(func(ctx context.Context, r store.Reader) {
+			entries, err := r.Journal(ctx, store.JournalFilter{Settled: true})
+			require.NoError(b.T, err)
+			for _, e := range entries {
+				all = append(all, e.Seq)
+			}
+		})
+		return all
+	}
+	var early, late int64
+	a.Update(func(mine *Batch) {
+		mine.Start(`3`)
+		early = mine.entries[0].Seq
+		b.Update(func(other *Batch) {
+			other.Start(`4`)
+			late = other.entries[0].Seq
+		})
+		require.Less(b.T, early, late)
+		require.NotContains(b.T, positions(), late, "an entry can appear before it")
+		news, err := b.fleet().Tick(context.Background(), store.Standing{Busy: true, Clock: b.clock})
+		require.NoError(b.T, err)
+		require.False(b.T, news.Settled)
+	})
+	agree(a, b)
+	b.awaitNews(func(n store.News) bool { return n.Settled && n.Head == late })
+	n := len(a.Acknowledged) + len(b.Acknowledged)
+	require.Eventually(b.T, func() bool { return len(positions()) == n }, time.Minute, 100*time.Millisecond)
+	require.Equal(b.T, []int64{early, late}, positions()[n-2:])
 }
 
 func keysRace(a, b *World) {

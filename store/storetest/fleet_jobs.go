@@ -88,7 +88,7 @@ func (w *World) awaitNews(done func(store.News) bool) {
 		news, err := w.fleet().Tick(context.Background(), store.Standing{Busy: true, Clock: w.clock})
 		require.NoError(w.T, err)
 		return done(news)
-	}, 20*time.Second, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 }
 
 func adoptDead(a, b *World) {

@@ -116,6 +116,7 @@ func (h *Hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		last, err := source.Latest(ctx, h.b)
 		if err == nil {
+			h.changed() // what was committed before, and after the pages were made
 			for _, err := range source.Follow(ctx, h.b, h.clock, workitem.CaseID{}, last) {
 				if err != nil {
 					break
