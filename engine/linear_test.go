@@ -115,10 +115,10 @@ func TestCommandsAreLinearizable(t *testing.T) {
 			}
 			require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(itemModel, history, time.Minute))
 
-			// The same history is refused if one look had found one start more.
+			// The same history is refused if one look had found more starts than there were.
 			i := slices.IndexFunc(history, func(o porcupine.Operation) bool { return o.Input.(operation).do == 0 })
 			found := history[i].Output.(observed)
-			found.starts++
+			found.starts += len(history)
 			history[i].Output = found
 			require.Equal(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(itemModel, history, time.Minute))
 		})

@@ -82,7 +82,8 @@ type Member struct {
 	others int
 	skewed bool
 
-	head      int64 // of the journal, as of the last exchange
+	ticked    bool  // there was an exchange with the store
+	head      int64 // of the journal, as of the last one; 0 if it was empty
 	unsettled bool  // entries before the head could still appear then
 }
 
@@ -259,8 +260,8 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	}
 	m.o.Work.Others(news.Others > 0)
 	m.mu.Lock()
-	moved := (news.Head != m.head || m.unsettled) && m.head != 0
-	m.head, m.unsettled, m.others, m.free = news.Head, !news.Settled, news.Others, news.Free
+	moved := m.ticked && (news.Head != m.head || m.unsettled)
+	m.ticked, m.head, m.unsettled, m.others, m.free = true, news.Head, !news.Settled, news.Others, news.Free
 	skewed := news.Skew.Abs() > maxSkew && news.Others > 0 && !m.skewed
 	m.skewed = m.skewed || skewed
 	m.mu.Unlock()

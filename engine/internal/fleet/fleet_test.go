@@ -197,7 +197,7 @@ func TestAFencedEngineTakesAnew(t *testing.T) {
 
 // Root cases that are worked on are refreshed after a hint and after a tick, once at a time; others leave memory.
 func TestWhatOthersChangedIsRefreshed(t *testing.T) {
-	w := &world{news: []store.News{{Next: time.Second, Others: 1}}, roots: []workitem.CaseID{one}}
+	w := &world{news: []store.News{{Next: time.Second, Others: 1, Settled: true}}, roots: []workitem.CaseID{one}}
 	run(t, w, func(m *fleet.Member) {
 		require.True(t, w.others)
 		w.hint(store.Hint{Roots: []workitem.CaseID{one, two}})
@@ -225,5 +225,20 @@ func TestWhatIsNotWatchedIsForgotten(t *testing.T) {
 		require.Empty(t, w.ticks[len(w.ticks)-1].Roots)
 		require.True(t, slices.ContainsFunc(w.ticks, func(s store.Standing) bool { return s.Busy }), "it was busy while it watched one")
 		require.False(t, w.ticks[len(w.ticks)-1].Busy)
+	})
+}
+
+// Those who follow the journal look again when it has grown, also from nothing, and as long as entries may appear before its end.
+func TestWhoFollowsTheJournalLooksAgain(t *testing.T) {
+	every := func(head int64, settled bool) store.News {
+		return store.News{Head: head, Settled: settled, Next: time.Second}
+	}
+	w := &world{news: []store.News{every(0, true), every(0, true), every(5, false), every(5, false), every(5, true), every(5, true)}}
+	run(t, w, func(*fleet.Member) {
+		require.Zero(t, w.moved, "the journal is empty, and stays so")
+		for i, want := range []int{1, 2, 3, 3} { // it grows, is unsettled still, has settled, is as it was
+			w.await(time.Second)
+			require.Equal(t, want, w.moved, "tick %d", i)
+		}
 	})
 }
