@@ -94,7 +94,7 @@ func (x executor) ask(ctx context.Context, s *served) (wait func() error, err er
 func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {
-		var fault error // of the store
+		var failed error // of the store
 		asked := false
 		_, refused := x.e.wrap.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 			s := &served{left: left, command: c}
@@ -104,14 +104,14 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 			if err == nil {
 				err = wait()
 			}
-			fault = err
+			failed = err
 			return s.result, errors.Join(err, s.refused)
 		})
 		if !asked { // the middleware refused it
 			queued <- nil
-			fault = x.e.refuseAlone(ctx, left, refused)
+			failed = x.e.refuseAlone(ctx, left, refused)
 		}
-		over <- fault
+		over <- failed
 	}()
 	if err := <-queued; err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ const (
 
 // horizon is the position before which all entries have appeared: the least that a transaction under way can have. Transactions of
 // other databases of the server count too, since numbers are the server's.
-const horizon = "(SELECT COALESCE((SELECT value FROM @.meta WHERE name = 'base'), 0) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20))"
+const horizon = "(SELECT COALESCE((SELECT value FROM @.meta WHERE name = 'base'), 0) + " +
+	"(pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20))" // xactBits
 
 const currentXact = "SELECT pg_current_xact_id()::text::bigint"
 

@@ -10,7 +10,7 @@ func newMutex() mutex { return make(mutex, 1) }
 // Lock waits for the lock.
 func (m mutex) Lock() { m <- struct{}{} }
 
-// TryLock takes the lock if nobody has it, and reports whether it did.
+// TryLock takes the lock if it is free, and reports whether it did.
 func (m mutex) TryLock() bool {
 	select {
 	case m <- struct{}{}:

@@ -12,10 +12,10 @@ import (
 
 // Three ways to reach a function that waits:
 //
-//	            addressed to        kept if nobody waits      reaches
+//	            addressed to        kept if none waits        reaches
 //	event       a case              yes, in its mailbox       the step that has waited longest
 //	topic       a name              no                        every step that waits now, in all cases
-//	token       whoever has it      as its event is           the case whose job made it, once
+//	token       its text            as its event is           the case whose job made it, once
 //
 // The mailbox of a case is in the order of sending, and its waits are in the order of their beginning, so the n-th event of a name
 // goes to the n-th wait, whichever comes first.
