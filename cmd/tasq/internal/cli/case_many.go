@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine/bulk"
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -49,17 +48,17 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 			}
 			return err
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !all || q.dryRun:
-			return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), "case"))
-		case len(targets) == 0:
-			return a.say("there is no case that matches")
 		}
-		return a.many(ctx, q, targets, "case")
+		return a.countFirst(ctx, q, all, targets, "case")
 	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = oneOrMany(one, many)
+}
+
+// oneOrMany does the one thing that is given, or many if none is.
+func oneOrMany(one, many func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return many(cmd, args)
 		}

@@ -70,15 +70,10 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 			}
 			return err
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !all || q.dryRun:
-			return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), "incident"))
-		case len(targets) == 0:
-			return a.say("there is no incident that matches")
 		}
-		return a.many(ctx, q, targets, "incident")
+		return a.countFirst(ctx, q, all, targets, "incident")
 	})
 	return cmd
 }
@@ -100,6 +95,17 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 		}
 		return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
 	})
+}
+
+// countFirst says how many targets would be acted on, or, with all, acts on them. what names one.
+func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []string, what string) error {
+	switch {
+	case !all || q.dryRun:
+		return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), what))
+	case len(targets) == 0:
+		return a.say("there is no %s that matches", what)
+	}
+	return a.many(ctx, q, targets, what)
 }
 
 // many acts on every target: as the owner of the database by a durable action, and otherwise by a command each. what names one.
