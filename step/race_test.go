@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -228,4 +229,33 @@ func TestWhoLosesTakesItsBranchesWithIt(t *testing.T) {
 	require.NoError(t, job.Drive(t.Context(), fn).Err)
 	require.Equal(t, workitem.StepCanceled, job.Step("x").State)
 	require.Equal(t, workitem.StepCanceled, job.Step("y").State)
+}
+
+// endsContext is a journal whose engine ends the context of a run before the run learns that it is suspended.
+type endsContext struct {
+	journal
+	cancel func()
+}
+
+func (endsContext) Record(_ context.Context, s ...*workitem.Step) ([]*workitem.Step, error) {
+	return s, nil
+}
+
+func (j endsContext) Suspend(_ context.Context, s ...*workitem.Step) ([]*workitem.Step, bool, error) {
+	j.cancel()
+	synctest.Wait()
+	return s, true, nil
+}
+
+// Each branch that waits returns ErrSuspended once the job is given up, and none the end of its context.
+func TestASuspendedFunctionSeesNoCanceledContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		run := step.NewRun(endsContext{cancel: cancel}, step.Info{})
+		ctx = run.Context(ctx)
+		err := step.All(ctx, awaits(ctx, "e"), sleeps(ctx, "s", time.Hour, 1))
+		require.ErrorIs(t, err, step.ErrSuspended)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.True(t, run.End(err).Suspended)
+	})
 }

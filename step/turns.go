@@ -27,7 +27,7 @@ type turns struct {
 	echoing    int              // branches that run, and got their latest answer from the history
 	waits      int              // branches parked for a step; the other parked ones wait for these
 	moves      int              // changes since the beginning
-	suspending bool             // a branch is in Journal.Suspend
+	suspending chan struct{}    // closed once the Journal.Suspend that a branch is in has answered; nil if none is in it
 	opening    []*workitem.Step // to be recorded by the Suspend that comes next
 	hushed     []chan struct{}  // the gated branches
 	deciding   []int            // of these, the depths of those that choose
@@ -156,6 +156,7 @@ func (r *Run) park(ctx context.Context, b *branch) error {
 	case <-r.done:
 	}
 	r.mu.Lock()
+	r.suspended(b)
 	woken := b.wake == nil
 	if !woken {
 		b.wake = nil
@@ -168,6 +169,18 @@ func (r *Run) park(ctx context.Context, b *branch) error {
 		return ended(r.ctx)
 	}
 	return nil
+}
+
+// suspended waits for the answer of the journal to a suspension that is under way, unless the branch is woken. The engine ends
+// the context of a run as soon as its job is given up, which may be before the answer: a branch that reads the context alone
+// would return "context canceled" where the others return ErrSuspended. The lock is held, but not in between.
+func (r *Run) suspended(b *branch) {
+	for r.turns.suspending != nil && b.wake != nil {
+		answered := r.turns.suspending
+		r.mu.Unlock()
+		<-answered
+		r.mu.Lock()
+	}
 }
 
 // wakeUp lets a parked branch go on. It has its turn from now on, so that no branch suspends the job in between. The
@@ -184,17 +197,17 @@ func (r *Run) wakeUp(b *branch) {
 // idle reports whether no branch has a turn, and claims the duty to suspend the job for that. The lock is held.
 func (r *Run) idle() bool {
 	t := &r.turns
-	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending || r.over != nil || r.ctx.Err() != nil {
+	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending != nil || r.over != nil || r.ctx.Err() != nil {
 		return false
 	}
-	t.suspending = true
+	t.suspending = make(chan struct{})
 	return true
 }
 
 // alone reports whether no other branch has a turn. The lock is held.
 func (r *Run) alone() bool {
 	t := &r.turns
-	return t.count[running]+t.count[gated]+t.count[working] == 1 && !t.suspending
+	return t.count[running]+t.count[gated]+t.count[working] == 1 && t.suspending == nil
 }
 
 // yield unlocks, and suspends the job if no branch has a turn any more.
@@ -211,7 +224,10 @@ func (r *Run) suspend() {
 	t := &r.turns
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer func() { t.suspending = false }()
+	defer func() {
+		close(t.suspending)
+		t.suspending = nil
+	}()
 	for moves := -1; moves != t.moves; {
 		if t.count[running]+t.count[gated]+t.count[working] > 0 || r.over != nil {
 			return
