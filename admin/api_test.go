@@ -124,6 +124,60 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, conform(doc.Components.Schemas, doc.Components.Schemas["Problem"].(object), fault, "problem"))
 }
 
+// The description names the parameters that a path takes, with their words: each is taken, and no other one is.
+func TestTheParametersAreThoseDescribed(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("ann")})
+	type parameter struct {
+		Name, In string
+		Schema   struct {
+			Type, Format string
+			Items        struct{ Enum []string }
+			Enum         []string
+		}
+	}
+	var doc struct {
+		Paths map[string]map[string]struct{ Parameters []parameter }
+	}
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/openapi.json").Body.Bytes(), &doc))
+	valid := func(p parameter) string {
+		switch {
+		case len(p.Schema.Enum)+len(p.Schema.Items.Enum) > 0:
+			return strings.Join(append(p.Schema.Enum, p.Schema.Items.Enum...), ",")
+		case p.Schema.Format == "uuid":
+			return o.order.String()
+		case p.Schema.Type == "integer":
+			return "1"
+		case p.Schema.Type == "boolean":
+			return "true"
+		}
+		return map[string]string{"label": "customer=ada", "older": "1h", "newer": "1h", "due": "1h"}[p.Name]
+	}
+	taken := 0
+	for path, calls := range doc.Paths {
+		if strings.Contains(path, "{") || path == "/api/v1/stream" || calls["get"].Parameters == nil {
+			continue
+		}
+		for _, p := range calls["get"].Parameters {
+			for value := range strings.SplitSeq(valid(p), ",") {
+				at := path + "?" + p.Name + "=" + url.QueryEscape(value)
+				require.Equal(t, http.StatusOK, get(h, at).Code, at)
+				taken++
+			}
+		}
+	}
+	require.Greater(t, taken, 60)
+	for path, calls := range doc.Paths {
+		if _, reads := calls["get"]; !reads {
+			continue
+		}
+		path = strings.NewReplacer("{id}", o.order.String(), "{name}", "none").Replace(path)
+		answer := get(h, path+"?colour=red")
+		require.Equal(t, http.StatusBadRequest, answer.Code, path)
+		require.Contains(t, answer.Body.String(), `"param":"colour"`, path)
+	}
+}
+
 // Cases are selected by business key and labels, with the names that the flags of the command have.
 func TestCasesByKeyAndLabels(t *testing.T) {
 	o := newOffice(t, "text")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
@@ -35,31 +36,52 @@ type API struct {
 	Mask    func(u *access.User) mask.Mask // what a user sees of payloads; nil is all
 }
 
-// Routes are the patterns of the API with their handlers, below the prefix.
-func (a *API) Routes() map[string]http.HandlerFunc {
-	return map[string]http.HandlerFunc{
-		"GET /api/v1/openapi.json":       a.describe,
-		"GET /api/v1/cases":              a.cases,
-		"GET /api/v1/cases/{id}":         a.oneCase,
-		"GET /api/v1/cases/{id}/why":     a.why,
-		"GET /api/v1/cases/{id}/history": a.history,
-		"GET /api/v1/items":              a.items,
-		"GET /api/v1/items/{id}":         a.oneItem,
-		"GET /api/v1/jobs":               a.jobs,
-		"GET /api/v1/jobs/{id}":          a.oneJob,
-		"GET /api/v1/steps":              a.steps,
-		"GET /api/v1/events":             a.events,
-		"GET /api/v1/incidents":          a.incidents,
-		"GET /api/v1/definitions":        a.definitions,
-		"GET /api/v1/counts":             a.counts,
-		"GET /api/v1/stats":              a.stats,
-		"GET /api/v1/queues":             a.queues,
-		"GET /api/v1/limits":             a.limits,
-		"GET /api/v1/schedules":          a.schedules,
-		"GET /api/v1/schedules/{name}":   a.oneSchedule,
-		"POST /api/v1/schedules/{name}":  a.onSchedule,
-		"GET /api/v1/stream":             a.stream,
-		"POST /api/v1/commands":          a.command,
+// Route is what a pattern of the API leads to.
+type Route struct {
+	Summary string   // one sentence for the description
+	Params  []string // the parameters of its query; a request with another one is refused
+	answer  http.HandlerFunc
+}
+
+// ServeHTTP answers a request whose parameters the route knows: a filter that is misspelled would otherwise select all.
+func (t Route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := query.Of(r.URL.Query(), time.Time{})
+	if q.Only(t.Params...); check(w, q) {
+		t.answer(w, r)
+	}
+}
+
+// paging are the parameters of each list beside its filter.
+const paging = " cursor limit newest format"
+
+// Routes are the patterns of the API, below the prefix.
+func (a *API) Routes() map[string]Route {
+	route := func(answer http.HandlerFunc, params, summary string) Route {
+		return Route{Summary: summary, Params: strings.Fields(params), answer: answer}
+	}
+	return map[string]Route{
+		"GET /api/v1/openapi.json":       route(a.describe, "", "This description."),
+		"GET /api/v1/cases":              route(a.cases, "case workflow fingerprint state root-only key label older newer"+paging, "Cases, newest first."),
+		"GET /api/v1/cases/{id}":         route(a.oneCase, "at", "A case, as it is or as it was."),
+		"GET /api/v1/cases/{id}/why":     route(a.why, "", "What a case waits for, and who or what moves it."),
+		"GET /api/v1/cases/{id}/history": route(a.history, "after limit", "The changes of a case, oldest first."),
+		"GET /api/v1/items":              route(a.items, "case workflow task queue state attempt code older newer"+paging, "Work items, newest first."),
+		"GET /api/v1/items/{id}":         route(a.oneItem, "", "A work item."),
+		"GET /api/v1/jobs":               route(a.jobs, "case item workflow task queue state kind due"+paging, "Jobs, newest first."),
+		"GET /api/v1/jobs/{id}":          route(a.oneJob, "", "A job."),
+		"GET /api/v1/steps":              route(a.steps, "case item job kind target state"+paging, "Steps of durable functions, newest first."),
+		"GET /api/v1/events":             route(a.events, "case name unread"+paging, "Events that were sent to cases, newest first."),
+		"GET /api/v1/incidents":          route(a.incidents, "case workflow task kind code older"+paging, "What needs a person, oldest first."),
+		"GET /api/v1/definitions":        route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
+		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
+		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly", "What ended, how much of it failed and how long it took, by task or by hour."),
+		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused."),
+		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
+		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
+		"GET /api/v1/schedules/{name}":   route(a.oneSchedule, "", "A schedule."),
+		"POST /api/v1/schedules/{name}":  route(a.onSchedule, "", "Pause, resume, run, backfill or remove a schedule."),
+		"GET /api/v1/stream":             route(a.stream, "root after", "The entries of the journal as server-sent events, from a position on and without end."),
+		"POST /api/v1/commands":          route(a.command, "", "Execute a command. The user of the request is its actor, whatever the body says."),
 	}
 }
 
@@ -161,13 +183,10 @@ func download[T, O any](
 	}
 }
 
-// begin reads the parameters of a list; false if they cannot be understood, and the request is answered.
-func (a *API) begin(w http.ResponseWriter, r *http.Request, names string) (*query.Query, bool) {
-	q := query.Of(r.URL.Query(), a.Backend.Now())
-	q.Only(strings.Fields(names)...)
-	return q, check(w, q)
-}
+// params reads the parameters of a request.
+func (a *API) params(r *http.Request) *query.Query { return query.Of(r.URL.Query(), a.Backend.Now()) }
 
+// check answers the request, and returns false, if a parameter cannot be understood.
 func check(w http.ResponseWriter, q *query.Query) bool {
 	if err := q.Err(); err != nil {
 		Problem(w, err)
@@ -176,12 +195,10 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 	return true
 }
 
-const paging = " cursor limit newest format"
-
 func (a *API) cases(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case workflow fingerprint state root-only key label older newer"+paging)
+	q := a.params(r)
 	f, of, p := q.Cases(), q.Case(), q.Page(50, true)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)
@@ -195,9 +212,9 @@ func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) items(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case workflow task queue state attempt code older newer"+paging)
+	q := a.params(r)
 	f, of, p := q.Items(), q.Case(), q.Page(50, true)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)
@@ -211,9 +228,9 @@ func (a *API) items(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) jobs(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case item workflow task queue state kind due"+paging)
+	q := a.params(r)
 	f, of, p := q.Jobs(), q.Case(), q.Page(50, true)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)
@@ -227,9 +244,9 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) steps(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case item job kind target state"+paging)
+	q := a.params(r)
 	f, of, p := q.Steps(), q.Case(), q.Page(50, true)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)
@@ -243,9 +260,9 @@ func (a *API) steps(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case name unread"+paging)
+	q := a.params(r)
 	f, of, p := q.Messages(), q.Case(), q.Page(50, true)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)
@@ -259,9 +276,9 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "case workflow task kind code older"+paging)
+	q := a.params(r)
 	f, of, p := q.Incidents(), q.Case(), q.Page(50, false)
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	m := a.mask(r)

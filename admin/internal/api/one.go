@@ -25,9 +25,9 @@ func idOf[T any](w http.ResponseWriter, r *http.Request, id *workitem.Key[T]) bo
 
 func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
 	var id workitem.CaseID
-	q, ok := a.begin(w, r, "at")
+	q := a.params(r)
 	at := q.Moment()
-	if !ok || !check(w, q) || !idOf(w, r, &id) {
+	if !check(w, q) || !idOf(w, r, &id) {
 		return
 	}
 	tree, err := store.TreeOf(r.Context(), a.Backend, id)
@@ -95,9 +95,9 @@ func (a *API) why(w http.ResponseWriter, r *http.Request) {
 // created before the first of them are found in the earlier entries, which are read, too.
 func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	var id workitem.CaseID
-	q, ok := a.begin(w, r, "after limit")
+	q := a.params(r)
 	f := q.Journal()
-	if !ok || !check(w, q) || !idOf(w, r, &id) {
+	if !check(w, q) || !idOf(w, r, &id) {
 		return
 	}
 	if f.Limit == 0 {

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
+	"net/http"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,11 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 var update = flag.Bool("update", false, "write openapi.json anew")
@@ -104,45 +109,105 @@ var answers = map[string]struct {
 	"/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
 }
 
+// params are the parameters of queries, with what they take.
+var params = map[string]struct{ kind, takes string }{
+	"after": {"integer", "a position of the journal; what comes after it is answered"}, "at": {"integer", "a position of the journal: the state there"},
+	"attempt": {"integer", "work items of this attempt, or of a later one"}, "case": {"uuid", "a root case with all below it, or one child case"},
+	"code": {"string", "the code of a failure, or of the reason of a cancellation"}, "cursor": {"uuid", "next of the page before"},
+	"due": {"string", "due within this time from now, as in 0s, 5m or 2h"}, "fingerprint": {"string", "the fingerprint of a definition"},
+	"format": {"string", "csv answers with all rows as comma-separated values; the header Accept with text/csv or application/x-ndjson does, too"},
+	"hourly": {"boolean", "by hour in place of by task"}, "item": {"uuid", "of this work item"}, "job": {"uuid", "of this job"},
+	"key": {"string", "the business key"}, "kind": {"string", "the kind"}, "label": {"label", "name=value; of several, each must hold"},
+	"limit": {"integer", "how many at most"}, "name": {"string", "the name"}, "newer": {"string", "changed at most so long ago, as in 90s, 5m or 3d"},
+	"newest": {"boolean", "the newest first"}, "older": {"string", "changed at least so long ago, as in 90s, 5m or 3d"},
+	"queue": {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
+	"root-only": {"boolean", "no child cases"}, "state": {"state", "a state; of several, separated by commas, one must hold"},
+	"target": {"string", "what a step is about: the workflow it calls, the event or topic it waits for"}, "task": {"string", "the task"},
+	"unread": {"boolean", "only those that no step has taken"}, "workflow": {"string", "the workflow"},
+}
+
+// states are the words of the parameter state.
+var states = map[string][]string{
+	"/api/v1/cases": words(state.ParseCaseState), "/api/v1/items": words(workitem.ParseState), "/api/v1/jobs": words(state.ParseJobState),
+	"/api/v1/steps": words(workitem.ParseStepState),
+}
+
+// kinds are the words of the parameter kind, where there is a list of them.
+var kinds = map[string][]string{"/api/v1/jobs": query.JobKinds, "/api/v1/incidents": query.IncidentKinds}
+
+// words are those of a type of states.
+func words[S interface {
+	~uint8
+	fmt.Stringer
+}](parse func(string) (S, error)) (all []string) {
+	for i := range 20 {
+		if s, err := parse(S(i).String()); err == nil && int(s) == i {
+			all = append(all, s.String())
+		}
+	}
+	return all
+}
+
+func parametersOf(t *testing.T, path string, names []string) (all []object) {
+	for _, name := range names {
+		p, ok := params[name]
+		require.True(t, ok, "%s: the parameter %s is not described", path, name)
+		schema := object{"type": p.kind}
+		switch p.kind {
+		case "uuid":
+			schema = object{"type": "string", "format": "uuid"}
+		case "label":
+			schema = object{"type": "array", "items": object{"type": "string"}}
+		case "state":
+			require.NotEmpty(t, states[path], path)
+			schema = object{"type": "array", "items": object{"type": "string", "enum": states[path]}}
+		}
+		if name == "kind" && kinds[path] != nil {
+			schema["enum"] = kinds[path]
+		}
+		parameter := object{"name": name, "in": "query", "description": p.takes, "schema": schema}
+		if p.kind == "state" {
+			parameter["explode"] = false
+		}
+		all = append(all, parameter)
+	}
+	for _, name := range []string{"id", "name"} {
+		if !strings.Contains(path, "{"+name+"}") {
+			continue
+		}
+		schema := object{"type": "string"}
+		if name == "id" {
+			schema["format"] = "uuid"
+		}
+		all = append(all, object{"name": name, "in": "path", "required": true, "schema": schema})
+	}
+	return all
+}
+
+// bodies are the types of what requests bring along.
+var bodies = map[string]reflect.Type{
+	"/api/v1/commands": reflect.TypeFor[workflow.Command](), "/api/v1/schedules/{name}": reflect.TypeFor[scheduleCommand](),
+}
+
 func document(t *testing.T) []byte {
 	s := &schemas{all: object{}}
 	fault := object{"description": "an error", "content": object{"application/problem+json": object{"schema": s.ref(reflect.TypeFor[problem]())}}}
 	paths := object{}
-	for pattern := range (&API{}).Routes() {
+	for pattern, route := range (&API{}).Routes() {
 		method, path, _ := strings.Cut(pattern, " ")
-		known, ok := answers[path]
-		require.True(t, ok, "%s has no type", path)
-		schema := object{"type": "object"}
-		if known.of != nil {
-			schema = s.of(known.of)
-		}
-		if known.lists {
-			next := object{"type": "string"}
-			if known.of == reflect.TypeFor[record.Change]() {
-				next = object{"type": "integer"}
+		call := object{"summary": route.Summary, "responses": object{"200": s.answerOf(t, path), "default": fault}}
+		parameters := parametersOf(t, path, route.Params)
+		if method == http.MethodPost {
+			parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string"},
+				"description": "the same key and request again have the effect and the answer of the first"})
+			require.NotNil(t, bodies[path], path)
+			call["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(bodies[path])}}}
+			if bodies[path] == reflect.TypeFor[scheduleCommand]() {
+				call["responses"] = object{"200": object{"description": "it is done"}, "default": fault}
 			}
-			schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},
-				"properties": object{"rows": object{"type": "array", "items": schema}, "next": next}}
 		}
-		kind := "application/json"
-		if path == "/api/v1/stream" {
-			kind = "text/event-stream"
-		}
-		call := object{"responses": object{"200": object{"description": "the answer", "content": object{kind: object{"schema": schema}}}, "default": fault}}
-		if method == "POST" {
-			call["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": object{"type": "object",
-				"description": "a command, in the JSON form of workflow.Command"}}}}
-			call["parameters"] = []object{{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string"}}}
-		}
-		if strings.Contains(path, "{id}") {
-			call["parameters"] = []object{{"name": "id", "in": "path", "required": true, "schema": object{"type": "string", "format": "uuid"}}}
-		}
-		if strings.Contains(path, "{name}") {
-			call["parameters"] = []object{{"name": "name", "in": "path", "required": true, "schema": object{"type": "string"}}}
-		}
-		if method == "POST" && path == "/api/v1/schedules/{name}" {
-			call["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(reflect.TypeFor[scheduleCommand]())}}}
-			call["responses"] = object{"200": object{"description": "it is done"}, "default": fault}
+		if parameters != nil {
+			call["parameters"] = parameters
 		}
 		if paths[path] == nil {
 			paths[path] = object{}
@@ -153,6 +218,29 @@ func document(t *testing.T) []byte {
 		"components": object{"schemas": s.all}}, "", " ")
 	require.NoError(t, err)
 	return append(text, '\n')
+}
+
+// answerOf describes what a path answers with.
+func (s *schemas) answerOf(t *testing.T, path string) object {
+	known, ok := answers[path]
+	require.True(t, ok, "%s has no type", path)
+	schema := object{"type": "object"}
+	if known.of != nil {
+		schema = s.of(known.of)
+	}
+	if known.lists {
+		next := object{"type": "string"}
+		if known.of == reflect.TypeFor[record.Change]() {
+			next = object{"type": "integer"}
+		}
+		schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},
+			"properties": object{"rows": object{"type": "array", "items": schema}, "next": next}}
+	}
+	kind := "application/json"
+	if path == "/api/v1/stream" {
+		kind = "text/event-stream"
+	}
+	return object{"description": "the answer", "content": object{kind: object{"schema": schema}}}
 }
 
 // The description is made of the types that the answers are written from, and names every route. go test -update writes it anew.

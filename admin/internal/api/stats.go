@@ -15,9 +15,9 @@ type rates struct {
 
 // stats answers how many work items ended and how long they took, by task and hour.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "workflow task older newer hourly")
+	q := a.params(r)
 	f := q.Rates()
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	out := rates{Rows: []record.Rate{}}

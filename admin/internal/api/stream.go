@@ -25,9 +25,9 @@ type entryRow struct {
 // stream sends the entries of the journal as server-sent events, each with its position as the id, so that a client that lost the
 // connection goes on where it was.
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
-	q, ok := a.begin(w, r, "root after")
+	q := a.params(r)
 	root, after := q.Root(), q.Number("after")
-	if !ok || !check(w, q) {
+	if !check(w, q) {
 		return
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {

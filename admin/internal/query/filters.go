@@ -141,7 +141,11 @@ func (q *Query) word(name string, known []string) string {
 func (q *Query) Only(names ...string) {
 	for name := range q.v {
 		if !slices.Contains(names, name) {
-			q.fail(name, "is not known here; there is %v", names)
+			if len(names) == 0 {
+				q.fail(name, "is not known here: this address takes none")
+				continue
+			}
+			q.fail(name, "is not known here; there is %s", strings.Join(names, ", "))
 		}
 	}
 }
