@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -251,4 +252,28 @@ func TestTheDoctorMissesADefinition(t *testing.T) {
 	page := get(o.handler(admin.Config{Access: admin.ReadOnly}), "/doctor").Body.String()
 	require.Contains(t, page, "workflow order")
 	require.Contains(t, page, "1 live case of a definition that this program does not have")
+}
+
+// Ids of cases, work items and jobs look alike. The address of one with the id of another is not there.
+func TestAnAddressWithTheIDOfAnotherKindIsNotThere(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("ann")})
+	var ids []string
+	for _, path := range o.paths(t) {
+		if kind, id, found := strings.Cut(strings.TrimPrefix(path, "/"), "/"); found && len(id) == 36 && (kind == "items" || kind == "jobs") {
+			ids = append(ids, id)
+		}
+	}
+	require.Len(t, ids, 2)
+	for _, id := range ids {
+		for _, path := range []string{"/cases/%s", "/cases/%s?entry=1", "/cases/%s?tab=history", "/api/v1/cases/%s", "/api/v1/cases/%s?at=1",
+			"/api/v1/cases/%s/why", "/api/v1/cases/%s/history", "/api/v1/cases?case=%s", "/cases?case=%s", "/api/v1/stream?root=%s"} {
+			at := fmt.Sprintf(path, id)
+			require.Equal(t, http.StatusNotFound, get(h, at).Code, at)
+		}
+	}
+	for _, path := range []string{"/items/%s", "/jobs/%s", "/api/v1/items/%s", "/api/v1/jobs/%s"} {
+		at := fmt.Sprintf(path, o.claim)
+		require.Equal(t, http.StatusNotFound, get(h, at).Code, at)
+	}
 }

@@ -76,6 +76,9 @@ func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*state.Tree, err
 		tree, err = r.Tree(ctx, root)
 		return err
 	})
+	if err == nil && tree.Case(id) == nil { // the id of a work item has a root, too
+		err = ErrNotFound
+	}
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", id, err)
 	}

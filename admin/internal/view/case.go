@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -86,7 +87,9 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.c = c.tree.Case(id)
+	if c.c = c.tree.Case(id); c.c == nil { // the id of a work item has a root, too; and a child case begins later than its root
+		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
 	c.answer, err = s.explain(r, c)
 	return c, err
 }

@@ -195,7 +195,8 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	return tx.Create(tree), nil
 }
 
-// OpenCase is like Open, with the id of a root case or one of its descendants.
+// OpenCase is like Open, with the id of a root case or one of its descendants. The error wraps [store.ErrNotFound] for the id of
+// anything else, such as a work item, of which the store knows the root as well.
 func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	for _, u := range tx.writes {
 		if u.Tree.Case(id) != nil {
@@ -206,7 +207,11 @@ func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", id, err)
 	}
-	return tx.Open(root)
+	u, err := tx.Open(root)
+	if err == nil && u.Tree.Case(id) == nil {
+		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	return u, err
 }
 
 // RootOfItem finds the root case of an item.
