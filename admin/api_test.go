@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	stdnet "net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -279,9 +280,12 @@ func soon(t *testing.T, events <-chan string, prefix string) string {
 func (o *office) serve(t *testing.T) string {
 	t.Helper()
 	c := admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock}
-	server := httptest.NewServer(admin.Handler(o.Engine.Engine, c))
+	server := httptest.NewUnstartedServer(admin.Handler(o.Engine.Engine, c))
+	streams, end := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
+	server.Start()
 	t.Cleanup(func() {
-		server.CloseClientConnections() // streams go on until the client leaves
+		end() // a stream goes on until the client leaves, and a browser connects again when it is lost: Close would wait for it
 		server.Close()
 	})
 	return server.URL
