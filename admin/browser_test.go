@@ -2,8 +2,10 @@ package admin_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +16,10 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-var screenshots = flag.Bool("screenshots", false, "write the pictures of the pages into docs/images")
+var (
+	screenshots = flag.Bool("screenshots", false, "write the pictures of the pages into docs/images")
+	pictures    = flag.String("pictures", "", "write pictures of all pages, light and dark, narrow and wide, into this `folder`, to look at them")
+)
 
 // checks are what a page has to be for people who cannot see it, or use the keyboard: names of controls, labels, one heading, contrast.
 const checks = `(() => {
@@ -50,13 +55,7 @@ func TestPagesInABrowser(t *testing.T) {
 	b := newBrowser(t)
 	o := newOffice(t, `Ada <script>alert(1)</script>"><img src=x onerror=alert(2)>`)
 	base := o.serve(t)
-	paths := o.paths(t)
-	paths = append(paths, "/act?kind=cancel&case="+o.claim.String(), "/act?kind=send&case="+o.order.String(), "/bulk?kind=retry&workflow=bill", "/search?q=nothing",
-		"/cases?state=canceled&workflow=claim")
-	for _, path := range paths {
-		if strings.HasPrefix(path, "/api/") || strings.Contains(path, "q=cla") {
-			continue
-		}
+	for _, path := range o.pages(t) {
 		b.visit(base + path)
 		for _, width := range []int64{320, 1280} {
 			b.width(width)
@@ -128,4 +127,31 @@ func TestScreenshots(t *testing.T) {
 		b.until(`document.readyState === "complete"`)
 		require.NoError(t, os.WriteFile(filepath.Join("..", "docs", "images", shot.name+".png"), b.picture(), 0o644))
 	}
+}
+
+// All pages as pictures, to look at them: go test ./admin -run Pictures -pictures DIR.
+func TestPicturesOfAllPages(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("it writes pictures to look at; run with -pictures DIR")
+	}
+	b := newBrowser(t)
+	o := newOfficeOf(t, "ann", "model fraud-2: 429 too many requests")
+	o.Advance(12 * time.Second)
+	plant := newPlant(t)
+	shoot := func(o *office, paths ...string) {
+		base := o.serve(t)
+		for _, path := range paths {
+			name := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(path, "-"), "-")
+			b.visit(base + path)
+			for _, width := range []int64{320, 768, 1280, 1920} {
+				b.width(width)
+				for _, theme := range []string{"light", "dark"} {
+					b.theme(theme)
+					require.NoError(t, os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%d-%s.png", name, width, theme)), b.picture(), 0o644))
+				}
+			}
+		}
+	}
+	shoot(o, o.pages(t)...)
+	shoot(plant, "/schedules", "/schedules/a%2Fb%20100%25", "/limits", "/act?kind=schedule-backfill&schedule=a%2Fb+100%25", "/act?kind=set-limit&limit=calls")
 }

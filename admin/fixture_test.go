@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,5 +204,13 @@ func (o *office) paths(t testing.TB) []string {
 		"/search?q=nothing+of+this", "/help",
 		"/api/v1/openapi.json", "/api/v1/cases", "/api/v1" + c, fmt.Sprintf("/api/v1%s?at=%d", c, third), "/api/v1" + c + "/why", "/api/v1" + c + "/history", "/api/v1/items",
 		"/api/v1/items/" + item, "/api/v1/jobs", "/api/v1/jobs/" + job, "/api/v1/steps", "/api/v1/events", "/api/v1/incidents", "/api/v1/definitions",
-		"/api/v1/counts", "/api/v1/stats?hourly", "/limits", "/schedules", "/api/v1/limits", "/api/v1/queues", "/api/v1/schedules"}
+		"/api/v1/counts", "/api/v1/stats?hourly", "/limits", "/schedules", "/stats", "/stats?newer=30d&workflow=claim", "/stats?task=none", "/api/v1/limits", "/api/v1/queues", "/api/v1/schedules"}
+}
+
+// pages are all pages that a browser opens, also forms and what is not found.
+func (o *office) pages(t testing.TB) []string {
+	t.Helper()
+	elsewhere := func(path string) bool { return strings.HasPrefix(path, "/api/") || strings.Contains(path, "q=cla") }
+	return append(slices.DeleteFunc(o.paths(t), elsewhere), "/act?kind=cancel&case="+o.claim.String(), "/act?kind=send&case="+o.order.String(),
+		"/act?kind=start&workflow=claim", "/bulk?kind=retry&workflow=bill", "/cases?state=canceled&workflow=claim")
 }

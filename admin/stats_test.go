@@ -3,7 +3,10 @@ package admin_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,4 +38,36 @@ func TestTheAPIHasRates(t *testing.T) {
 	require.Equal(t, by[0]["done"], hourly[0]["done"])
 	require.Empty(t, rates("/api/v1/stats?task=none"))
 	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/stats?taks=none").Code)
+}
+
+// The page of statistics has what ended in the period by task and by hour, as a chart and as downloads, and says when nothing did.
+func TestStatisticsOfAPeriod(t *testing.T) {
+	o := newOffice(t, "x")
+	h := o.handler(admin.Config{Access: admin.ReadOnly, Prefix: "/tasq"})
+	page := func(query string) string {
+		w := get(h, "/tasq/stats"+query)
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		return w.Body.String()
+	}
+	today := page("")
+	require.Contains(t, today, `<a href="/tasq/stats?newer=24h" aria-current="true">24h</a>`)
+	require.Contains(t, today, `<a href="/tasq/items?newer=24h&amp;task=register&amp;workflow=claim">register</a>`)
+	require.Contains(t, today, `<a href="/tasq/items?newer=24h&amp;state=failed&amp;task=fraud&amp;workflow=claim">1</a>`)
+	require.Regexp(t, `<rect class="d"[^>]*><title>\d\d \w+ \d\d:00: \d+ done, \d+ failed</title>`, today)
+	require.Contains(t, today, `<th scope="col">hour, UTC</th>`)
+
+	one := page("?workflow=claim&task=register")
+	require.NotContains(t, one, "task=fraud")
+	link := regexp.MustCompile(`href="([^"]*hourly=true[^"]*)" download`).FindStringSubmatch(one)
+	require.NotNil(t, link)
+	rows := strings.Split(get(h, strings.ReplaceAll(link[1], "&amp;", "&")).Body.String(), "\n")
+	require.Equal(t, "workflow,task,hour,done,failed,p50,p95", rows[0])
+	require.Regexp(t, `^claim,register,[^,]+:00:00Z,1,0,`, rows[1])
+	require.Len(t, rows, 3, "one row, and the end of its line")
+
+	o.Advance(30 * time.Hour)
+	require.Contains(t, page(""), "Nothing ended")
+	require.Contains(t, page("?newer=7d"), "task=register")
+	require.Contains(t, page("?newer=30d"), "<title>", "days have bars too")
+	require.Equal(t, http.StatusBadRequest, get(h, "/tasq/stats?newer=soon").Code)
 }

@@ -37,55 +37,84 @@ const MaxRated = 100_000
 // duration that at least so many of the completed items did not exceed. It costs a look at each item of the filter, ended or not, up to
 // the bound; all is false if there were more, and the oldest of them are missing then.
 func Rates(ctx context.Context, v Viewer, f RateFilter) (rates []Rate, all bool, err error) {
+	var groups rateGroups
+	all, err = groups.read(ctx, v, f)
+	if f.Hourly {
+		return groups.hours.rates(), all, err
+	}
+	return groups.tasks.rates(), all, err
+}
+
+// TaskAndHourRates is [Rates] by task, and by task and hour, of one look at the items. Hourly of the filter has no meaning.
+func TaskAndHourRates(ctx context.Context, v Viewer, f RateFilter) (tasks, hours []Rate, all bool, err error) {
+	var groups rateGroups
+	all, err = groups.read(ctx, v, f)
+	return groups.tasks.rates(), groups.hours.rates(), all, err
+}
+
+// rateGroups are the items that ended, by task, and by task and hour.
+type rateGroups struct{ tasks, hours rateGroup }
+
+type rateKey struct {
+	workflow, task string
+	hour           time.Time
+}
+
+type rateGroup map[rateKey]*ended
+
+// ended is what is known of the items of a group.
+type ended struct {
+	failed int
+	took   []time.Duration
+}
+
+// read looks at the items of a filter; false if there are more than its bound.
+func (g *rateGroups) read(ctx context.Context, v Viewer, f RateFilter) (all bool, err error) {
 	most := f.Max
 	if most <= 0 {
 		most = MaxRated
 	}
-	type key struct {
-		workflow, task string
-		hour           time.Time
-	}
-	type group struct {
-		failed int
-		took   []time.Duration
-	}
-	groups := make(map[key]*group)
+	g.tasks, g.hours = make(rateGroup), make(rateGroup)
 	seen := 0
 	items := ItemFilter{Page: Page{Desc: true, Limit: most + 1}, Workflow: f.Workflow, Task: f.Task, Since: f.Since, Before: f.Before}
 	for it, err := range AllItems(ctx, v, items) {
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
 		if seen++; seen > most {
-			break
+			return false, nil
 		}
-		if it.State != workitem.Completed && it.State != workitem.Failed {
-			continue
+		if it.State == workitem.Completed || it.State == workitem.Failed {
+			g.tasks.add(rateKey{it.Workflow, it.Task, time.Time{}}, it.Item)
+			g.hours.add(rateKey{it.Workflow, it.Task, it.Ended.UTC().Truncate(time.Hour)}, it.Item)
 		}
-		k := key{workflow: it.Workflow, task: it.Task}
-		if f.Hourly {
-			k.hour = it.Ended.UTC().Truncate(time.Hour)
-		}
-		g := groups[k]
-		if g == nil {
-			g = new(group)
-			groups[k] = g
-		}
-		if it.State == workitem.Failed {
-			g.failed++
-			continue
-		}
-		g.took = append(g.took, took(it.Item))
 	}
-	for k, g := range groups {
-		slices.Sort(g.took)
-		rates = append(rates, Rate{Workflow: k.workflow, Task: k.task, Hour: k.hour, Done: len(g.took), Failed: g.failed,
-			P50: percentile(g.took, 50), P95: percentile(g.took, 95)})
+	return true, nil
+}
+
+func (g rateGroup) add(k rateKey, it *workitem.Item) {
+	e := g[k]
+	if e == nil {
+		e = new(ended)
+		g[k] = e
+	}
+	if it.State == workitem.Failed {
+		e.failed++
+		return
+	}
+	e.took = append(e.took, took(it))
+}
+
+func (g rateGroup) rates() (rates []Rate) {
+	for k, e := range g {
+		slices.Sort(e.took)
+		rates = append(rates, Rate{Workflow: k.workflow, Task: k.task, Hour: k.hour, Done: len(e.took), Failed: e.failed,
+			P50: percentile(e.took, 50), P95: percentile(e.took, 95)})
 	}
 	slices.SortFunc(rates, func(a, b Rate) int {
 		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Task, b.Task), b.Hour.Compare(a.Hour))
 	})
-	return rates, seen <= most, nil
+	return rates
 }
 
 // took is how long an item took that has completed.

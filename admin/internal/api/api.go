@@ -74,7 +74,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/incidents":          route(a.incidents, "case workflow task kind code older"+paging, "What needs a person, oldest first."),
 		"GET /api/v1/definitions":        route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
-		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly", "What ended, how much of it failed and how long it took, by task or by hour."),
+		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly format", "What ended, how much of it failed and how long it took, by task or by hour."),
 		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused."),
 		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
@@ -166,9 +166,7 @@ func download[T, O any](
 			return
 		}
 		if write == nil {
-			w.Header().Set("Content-Type", f.kind)
-			w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
-			write = f.rows(w)
+			write = f.begin(w)
 		}
 		for _, t := range found {
 			if write(object(t)) != nil {

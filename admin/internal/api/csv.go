@@ -31,6 +31,13 @@ func formOf[O any](r *http.Request) *form {
 	return nil
 }
 
+// begin begins the answer.
+func (f *form) begin(w http.ResponseWriter) rowWrite {
+	w.Header().Set("Content-Type", f.kind)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+	return f.rows(w)
+}
+
 func jsonRows(w io.Writer) rowWrite {
 	encoder := json.NewEncoder(w)
 	return func(row any) error {

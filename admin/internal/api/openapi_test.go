@@ -195,7 +195,7 @@ func document(t *testing.T) []byte {
 	paths := object{}
 	for pattern, route := range (&API{}).Routes() {
 		method, path, _ := strings.Cut(pattern, " ")
-		call := object{"summary": route.Summary, "responses": object{"200": s.answerOf(t, path), "default": fault}}
+		call := object{"summary": route.Summary, "responses": object{"200": s.answerOf(t, path, route.Params), "default": fault}}
 		parameters := parametersOf(t, path, route.Params)
 		if method == http.MethodPost {
 			parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string"},
@@ -221,7 +221,7 @@ func document(t *testing.T) []byte {
 }
 
 // answerOf describes what a path answers with.
-func (s *schemas) answerOf(t *testing.T, path string) object {
+func (s *schemas) answerOf(t *testing.T, path string, names []string) object {
 	known, ok := answers[path]
 	require.True(t, ok, "%s has no type", path)
 	schema := object{"type": "object"}
@@ -240,7 +240,12 @@ func (s *schemas) answerOf(t *testing.T, path string) object {
 	if path == "/api/v1/stream" {
 		kind = "text/event-stream"
 	}
-	return object{"description": "the answer", "content": object{kind: object{"schema": schema}}}
+	content := object{kind: object{"schema": schema}}
+	if slices.Contains(names, "format") {
+		content["text/csv"] = object{"schema": object{"type": "string", "description": "a line of names, and a line for each row"}}
+		content["application/x-ndjson"] = object{"schema": object{"type": "string", "description": "an object for each row, each in a line"}}
+	}
+	return object{"description": "the answer", "content": content}
 }
 
 // The description is made of the types that the answers are written from, and names every route. go test -update writes it anew.

@@ -13,7 +13,8 @@ type rates struct {
 	All  bool          `json:"all"` // false if there were more items than were looked at
 }
 
-// stats answers how many work items ended and how long they took, by task and hour.
+// stats answers how many work items ended and how long they took, by task and hour. What is downloaded does not say whether there were
+// more.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f := q.Rates()
@@ -31,6 +32,16 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		Problem(w, err)
+		return
+	}
+	if f := formOf[record.Rate](r); f != nil {
+		write := f.begin(w)
+		for _, row := range out.Rows {
+			if write(row) != nil {
+				return // the client is gone
+			}
+		}
+		_ = write(nil) // a client that is gone needs nothing
 		return
 	}
 	answer(w, http.StatusOK, out)

@@ -118,6 +118,7 @@ var builds = map[string]build{
 	"/doctor":           (*Site).doctor,
 	"/audit":            (*Site).audit,
 	"/search":           (*Site).search,
+	"/stats":            (*Site).stats,
 	"/help":             (*Site).help,
 	"/limits":           (*Site).limits,
 	"/schedules":        (*Site).schedules,

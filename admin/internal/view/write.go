@@ -130,7 +130,7 @@ func (p *Page) Entries() []Link {
 
 // More are the entries of the navigation that are folded.
 func (p *Page) More() []Link {
-	return p.entries("Steps", "/steps", "Events", "/events", "Limits", "/limits", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
+	return p.entries("Steps", "/steps", "Events", "/events", "Statistics", "/stats", "Limits", "/limits", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
 }
 
 // Folded is the folded entry that is the present one; "" if it is none.

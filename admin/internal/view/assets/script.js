@@ -94,7 +94,7 @@
   }
 
   // Keys.
-  const pages = { o: "", w: "workflows", c: "cases", i: "items", j: "jobs", e: "events", x: "incidents", d: "doctor", a: "audit", s: "schedules", l: "limits" };
+  const pages = { o: "", w: "workflows", c: "cases", i: "items", j: "jobs", e: "events", x: "incidents", d: "doctor", a: "audit", s: "schedules", l: "limits", t: "stats" };
   let before = "", row = -1;
   function move(by) {
     const rows = document.querySelectorAll("main tbody tr");

@@ -1,0 +1,172 @@
+package view
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// periods are those that the page of statistics offers.
+var periods = []string{"1h", "24h", "7d", "30d"}
+
+const (
+	dayPeriod = "24h"  // without another one
+	maxRated  = 10_000 // how many work items a page looks at
+	maxHours  = 200    // how many lines of hours it shows
+)
+
+// stats says how many work items ended, and how long they took, by task and by hour.
+func (s *Site) stats(r *Request) (*Page, error) {
+	if !r.Form.Has("newer") {
+		r.Form.Set("newer", dayPeriod)
+	}
+	l := s.listing(r, "/stats", "Statistics")
+	q := query.Of(r.Form, r.Now)
+	f := q.Rates()
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
+	f.Max = maxRated
+	names, err := workflowNames(r)
+	if err != nil {
+		return nil, err
+	}
+	l.head.About = "What ended of the work items that were created in the period, each attempt of its own. Half of those that completed took no longer than " +
+		"the p50, and 95 of 100 no longer than the p95, from their start to their end. As of " + printable.Time(r.Now) + "; reload to look again."
+	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
+	for _, word := range periods {
+		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
+	}
+	tasks, hours, all, err := store.TaskAndHourRates(r, oneView{r.R}, f)
+	if err != nil {
+		return nil, err
+	}
+	if !all {
+		l.head.About += fmt.Sprintf(" There are more work items than the newest %s that were looked at, so what ended before is missing: choose a shorter period, a workflow or a task.",
+			thousands(maxRated))
+	}
+	p := l.page("", "")
+	p.Live, p.Parts = false, []Part{p.Parts[0]}
+	if len(tasks) == 0 {
+		empty := Table{Empty: &Empty{Text: "Nothing ended of the work items of this period.", Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
+		p.Parts = append(p.Parts, Part{ID: "tasks", Template: "tablepart", Data: empty})
+		return p, nil
+	}
+	p.Parts = append(p.Parts, Part{ID: "chart", Template: "bars", Data: bars(hours, f.Since, r.Now)},
+		Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, tasks, false)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, hours, true)})
+	return p, nil
+}
+
+// ratePart is a table with the address of all its rows.
+type ratePart struct {
+	Table *Table
+	CSV   string
+}
+
+// rateTable has a line for each rate.
+func (s *Site) rateTable(r *Request, rates []store.Rate, hourly bool) ratePart {
+	query := []string{"newer", r.Form.Get("newer"), "workflow", r.Form.Get("workflow"), "task", r.Form.Get("task"), "format", "csv"}
+	t := &Table{ID: "tasks", Title: "By task", Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95"}}
+	if hourly {
+		t.ID, t.Title, query = "hours", "By hour", append(query, "hourly", "true")
+	}
+	for i, rate := range rates {
+		if i == maxHours {
+			t.Note = fmt.Sprintf("and %s more lines; the download has all", thousands(int64(len(rates)-i)))
+			break
+		}
+		hour := text("")
+		if hourly {
+			hour.Text = rate.Hour.Format("2006-01-02 15:04")
+		}
+		of := []string{"workflow", rate.Workflow, "task", rate.Task, "newer", r.Form.Get("newer"), "state"}
+		cells := []Cell{link(rate.Workflow, s.Link("/workflows/"+escapePath(rate.Workflow))), link(rate.Task, s.Link("/items", of[:6]...)), hour,
+			number(int64(rate.Done)), countLink(int64(rate.Failed), s.Link("/items", append(of, "failed")...))}
+		for _, d := range []time.Duration{rate.P50, rate.P95} {
+			c := Cell{Kind: "text", Num: true}
+			if rate.Done > 0 {
+				c.Text = printable.Took(d)
+			}
+			cells = append(cells, c)
+		}
+		t.row("", cells...)
+	}
+	return ratePart{Table: t, CSV: s.Link("/api/v1/stats", query...)}
+}
+
+// Sizes of the chart of what ended, in pixels.
+const (
+	barsWidth = 900
+	barsLeft  = 50
+	barsHigh  = 120
+	mostBars  = 7 * 24
+)
+
+// bars draws how many items completed and failed in each hour from a time until now, or in each day where there are too many hours. The table of the
+// hours has the same.
+func bars(hours []store.Rate, from, now time.Time) template.HTML {
+	unit, layout := time.Hour, "02 Jan 15:04"
+	if from.IsZero() { // the newest hour of each task is the first of it
+		from = now
+		for _, r := range hours {
+			from = earlier(from, r.Hour)
+		}
+	}
+	if now.Sub(from) > mostBars*time.Hour {
+		unit, layout = 24*time.Hour, "02 Jan"
+	}
+	from = from.UTC().Truncate(unit)
+	type bar struct{ done, failed int }
+	all := make([]bar, min(int(now.Sub(from)/unit)+1, 10*366))
+	most := 1
+	for _, r := range hours {
+		i := int(r.Hour.Sub(from) / unit)
+		if i < 0 || i >= len(all) {
+			continue
+		}
+		all[i].done += r.Done
+		all[i].failed += r.Failed
+		most = max(most, all[i].done+all[i].failed)
+	}
+	var b strings.Builder
+	const bottom = barsHigh + 10
+	fmt.Fprintf(&b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="Work items that ended, by %s">`, barsWidth, bottom+24, map[bool]string{true: "hour", false: "day"}[unit == time.Hour])
+	fmt.Fprintf(&b, `<path class="line" d="M%d 10H%d"/><text class="axis" x="%d" y="14" text-anchor="end">%s</text>`, barsLeft, barsWidth, barsLeft-6, thousands(int64(most)))
+	step := float64(barsWidth-barsLeft) / float64(len(all))
+	for i, v := range all {
+		x, wide := barsLeft+step*float64(i), max(step-2, 1)
+		title := fmt.Sprintf("%s: %d done, %d failed", from.Add(time.Duration(i)*unit).Format(layout), v.done, v.failed)
+		good, bad := float64(v.done)/float64(most)*barsHigh, float64(v.failed)/float64(most)*barsHigh
+		rect := func(class string, y, high float64) {
+			if high > 0 {
+				fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, class, x, y, wide, max(high, 1), title)
+			}
+		}
+		rect("d", bottom-good, good)
+		rect("f", bottom-good-bad, bad)
+	}
+	fmt.Fprintf(&b, `<path class="axisline" d="M%d %dH%d"/>`, barsLeft, bottom, barsWidth)
+	for _, mark := range []struct {
+		i      int
+		anchor string
+	}{{0, "start"}, {len(all) / 2, "middle"}, {len(all) - 1, "end"}} {
+		x := barsLeft + step*(float64(mark.i)+map[string]float64{"start": 0, "middle": 0.5, "end": 1}[mark.anchor])
+		if len(all) > 2 || mark.i == 0 && mark.anchor == "start" {
+			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%d" text-anchor="%s">%s</text>`, x, bottom+16, mark.anchor, from.Add(time.Duration(mark.i)*unit).Format(layout))
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) // #nosec: it has numbers and times only
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
