@@ -44,6 +44,7 @@ var codes = []struct {
 	{"definition-changed", ErrDrift},
 	{"not-active", ErrInactive},
 	{"not-ended", ErrUnfinished},
+	{"lease-lost", ErrLeaseLost},
 	{"not-found", ErrNotFound},
 	{"owned", store.ErrOwned},
 	{"older", store.ErrOlder},

@@ -217,6 +217,9 @@ func TestDecodeRemote(t *testing.T) {
 	}
 }
 
+// typeCodes are the codes of errors that are told by their type, or by a code of the process's own.
+var typeCodes = map[string]struct{}{"illegal-transition": {}, "invalid-payload": {}, "no-funds": {}, "error": {}}
+
 func TestCodesAreStable(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -234,7 +237,20 @@ func TestCodesAreStable(t *testing.T) {
 		{engine.ErrCallback, "callback-failed"},
 		{engine.ErrKeyReused, "key-reused"},
 		{engine.ErrTooLarge, "too-large"},
+		{engine.ErrFull, "full"},
+		{engine.ErrUnfinished, "not-ended"},
+		{engine.ErrLeaseLost, "lease-lost"},
+		{workflow.ErrKeyTaken, "key-taken"},
+		{workflow.ErrNotFailed, "not-failed"},
+		{workflow.ErrSuspended, "suspended"},
+		{workflow.ErrDeadEnd, "dead-end"},
+		{workflow.ErrBadCommand, "bad-command"},
 		{store.ErrOwned, "owned"},
+		{store.ErrOlder, "older"},
+		{store.ErrLost, "lost"},
+		{store.ErrUndone, "undone"},
+		{store.ErrConflict, "conflict"},
+		{store.ErrUnavailable, "unavailable"},
 		{store.ErrReadOnly, "read-only"},
 		{store.ErrNewer, "newer"},
 		{store.ErrCorrupt, "corrupt"},
@@ -249,6 +265,9 @@ func TestCodesAreStable(t *testing.T) {
 		require.Equal(t, c.want, engine.Code(fmt.Errorf("wrapped: %w", c.err)))
 		remote := &engine.RemoteError{Code: c.want, Text: c.err.Error()}
 		require.Equal(t, c.want, engine.Code(remote))
+		if _, isType := typeCodes[c.want]; !isType {
+			require.ErrorIs(t, remote, c.err, "the caller in another process finds the same kind")
+		}
 	}
 	require.ErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrNotFound)
 	require.NotErrorIs(t, &engine.RemoteError{Code: "not-found"}, engine.ErrInactive)

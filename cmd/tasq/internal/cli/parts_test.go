@@ -95,7 +95,7 @@ func TestExitCodesOfAnOwner(t *testing.T) {
 	for code, words := range map[int][]string{
 		ExitUsage:    {"invalid-payload", "too-large", "bad-command"},
 		ExitNotFound: {"not-found", "unknown-workflow"},
-		ExitRefused: {"illegal-transition", "not-loaded", "not-active", "not-ended", "bad-route", "runaway", "key-reused",
+		ExitRefused: {"illegal-transition", "not-loaded", "not-active", "not-ended", "lease-lost", "bad-route", "runaway", "key-reused",
 			"callback-failed", "definition-changed", "error", "no-funds"},
 		ExitDatabase: {"commit-failed", "closed", "lost", "owned", "older", "read-only", "newer", "corrupt", "undone", "unavailable"},
 	} {
