@@ -32,6 +32,7 @@ type actPage struct {
 	Do                   string
 	Danger               bool
 	Preview              []string
+	Checks               bool // there is a button that shows the preview
 }
 
 // newKey is an idempotency key: a form that is sent twice does one thing.
@@ -79,6 +80,10 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	}
 	if id := c.Case.String(); a.kind == workflow.KindRemove && r.Form.Get("confirm") != id[len(id)-4:] {
 		s.showForm(w, r, http.StatusUnprocessableEntity, fmt.Errorf("to remove the case, type the last four characters of its id: %s", id[len(id)-4:]))
+		return
+	}
+	if r.Form.Has("check") {
+		s.checkedForm(w, r, &a, c)
 		return
 	}
 	result, err := s.Backend.Do(r.Context(), c)
@@ -155,7 +160,7 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, p *Page) {
 }
 
 // showForm answers with the form of a command, with what is in it already.
-func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, problem error) {
+func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, problem error, preview ...string) {
 	word := r.Form.Get("kind")
 	a, ok := actions[word]
 	if !ok {
@@ -173,19 +178,20 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
 	}
 	p.Crumbs = []Link{{Text: orElse(a.target, "events"), Href: p.Back}, {Text: a.title}}
-	for _, f := range a.fields {
-		f.Value = r.Form.Get(f.Name)
-		p.Fields = append(p.Fields, f)
-	}
-	if problem != nil {
-		p.Error = problem.Error()
-	}
+	p.fill(&a, r.Form, problem)
 	if err := s.target(r.Context(), &a, id, &p); err != nil {
 		s.say(w, r, http.StatusNotFound, "There is no such thing here", err.Error())
 		return
 	}
+	_, previews := s.Backend.(source.Previewer)
+	p.Checks, p.Preview = a.checks && previews, preview
 	if problem == nil && a.shows {
-		p.Preview = s.preview(r, &a)
+		if c, err := a.command(url.Values{a.target: {id}}, ""); err == nil {
+			p.Preview, err = s.preview(r, c)
+			if err != nil {
+				p.Preview = []string{"Nothing: it would be refused. " + err.Error()}
+			}
+		}
 	}
 	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 }
@@ -253,19 +259,30 @@ func orMissing(err error, what, id string) error {
 // maxPreview is how many changes a preview has.
 const maxPreview = 20
 
-// preview says what the command would change, if the backend can tell.
-func (s *Site) preview(r *http.Request, a *action) []string {
+// checkedForm answers with the form of a command and what it would change.
+func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
+	if !a.checks {
+		s.say(w, r, http.StatusBadRequest, "This command cannot be checked before", "")
+		return
+	}
+	c.Key = "" // it is for the command itself
+	preview, err := s.preview(r, c)
+	if err != nil {
+		s.refusedForm(w, r, err)
+		return
+	}
+	s.showForm(w, r, http.StatusOK, nil, preview...)
+}
+
+// preview says what the command would change, if the backend knows.
+func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	b, ok := s.Backend.(source.Previewer)
 	if !ok {
-		return nil
-	}
-	c, err := a.command(url.Values{a.target: {r.Form.Get(a.target)}}, "")
-	if err != nil {
-		return nil
+		return nil, nil
 	}
 	would, err := b.DryRun(r.Context(), c)
 	if err != nil {
-		return []string{"Nothing: it would be refused. " + err.Error()}
+		return nil, err
 	}
 	var hide mask.Mask
 	if s.Mask != nil {
@@ -284,5 +301,5 @@ func (s *Site) preview(r *http.Request, a *action) []string {
 	if len(lines) > maxPreview {
 		lines = append(lines[:maxPreview], fmt.Sprintf("and %d more changes", len(lines)-maxPreview))
 	}
-	return lines
+	return lines, nil
 }

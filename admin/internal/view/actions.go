@@ -23,6 +23,7 @@ type action struct {
 	about  string
 	danger bool
 	shows  bool // what it would change can be shown before
+	checks bool // and depends on the fields, so that there is a button for it
 	fields []field
 
 	schedule string // what is asked of a schedule; "" for other commands
@@ -40,8 +41,7 @@ var (
 
 // actions are the commands that the pages have, by their words.
 var actions = map[string]action{
-	"start": {kind: workflow.KindStart, target: "workflow", title: "Start a case", do: "Start the case",
-		fields: []field{{Name: "payload", Label: "Input, as JSON", Wide: true}}},
+	"start": {kind: workflow.KindStart, target: "workflow", title: "Start a case", do: "Start the case", checks: true, fields: startFields},
 	"cancel": {kind: workflow.KindCancel, target: "case", title: "Cancel the case", do: "Cancel the case", danger: true, shows: true,
 		about: "The case ends, with all its work items, jobs and child cases. What was done stays in its history.", fields: []field{reasonField}},
 	"suspend": {kind: workflow.KindSuspend, target: "case", title: "Suspend the case", do: "Suspend the case", shows: true,
@@ -112,7 +112,7 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	}
 	if text := strings.TrimSpace(form.Get("payload")); text != "" {
 		if err := domain.CheckJSON(json.RawMessage(text)); err != nil {
-			return c, fmt.Errorf("this is not JSON: %w", err)
+			return c, &fieldError{"payload", fmt.Errorf("this is not JSON: %w", err)}
 		}
 		c.Payload = json.RawMessage(text)
 	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
@@ -121,9 +121,14 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	if text := strings.TrimSpace(form.Get("number")); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return c, fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)
+			return c, &fieldError{"number", fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)}
 		}
 		c.N = n
+	}
+	if a.kind == workflow.KindStart {
+		if err := readStart(&c, form); err != nil {
+			return c, err
+		}
 	}
 	for name := range strings.SplitSeq(form.Get("route"), ",") {
 		if name = strings.TrimSpace(name); name != "" {

@@ -37,6 +37,7 @@ type filter struct {
 type field struct {
 	Name, Label, Value, Hint string
 	Options                  []string
+	Error                    string // what is wrong with the value
 	Wide, Required           bool
 }
 

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// startFields are those of the form that starts a case.
+var startFields = []field{
+	{Name: "payload", Label: "Input, as JSON", Hint: "Empty gives none.", Wide: true},
+	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
+	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on.",
+		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede)}},
+	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
+	{Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
+	{Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
+}
+
+// fieldError is for a field of a form whose value cannot be understood.
+type fieldError struct {
+	name string
+	err  error
+}
+
+// Error is what is wrong with the value.
+func (e *fieldError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without the field.
+func (e *fieldError) Unwrap() error { return e.err }
+
+// fieldOf is the name of the field that an error is about; "" if it is about the command as a whole.
+func fieldOf(err error) string {
+	if named := (*fieldError)(nil); errors.As(err, &named) {
+		return named.name
+	}
+	if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
+		return "payload"
+	}
+	if errors.Is(err, workflow.ErrKeyTaken) {
+		return "businessKey"
+	}
+	return ""
+}
+
+// fill sets the fields of the form to what was typed. What is wrong is at the field that it is about, or above the form.
+func (p *actPage) fill(a *action, form url.Values, problem error) {
+	at := fieldOf(problem)
+	for _, f := range a.fields {
+		f.Value = form.Get(f.Name)
+		if problem != nil && f.Name == at {
+			f.Error = problem.Error()
+			p.Error = "Not done: see the field " + f.Label + "."
+		}
+		p.Fields = append(p.Fields, f)
+	}
+	if problem != nil && p.Error == "" {
+		p.Error = problem.Error()
+	}
+}
+
+// readStart reads the fields that only a start has.
+func readStart(c *workflow.Command, form url.Values) (err error) {
+	c.BusinessKey, c.IfTaken = form.Get("businessKey"), workflow.Taken(form.Get("ifTaken"))
+	bad := func(name, format string, args ...any) error {
+		return &fieldError{name, fmt.Errorf(format+": %w", append(args, workflow.ErrBadCommand)...)}
+	}
+	for line := range strings.Lines(form.Get("labels")) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, found := strings.Cut(line, "=")
+		if !found {
+			return bad("labels", "%q has no name and value, as in customer=ada", line)
+		}
+		if err := workflow.CheckLabelName(name); err != nil {
+			return &fieldError{"labels", err}
+		}
+		if _, twice := c.Labels[name]; twice {
+			return bad("labels", "%s is given twice", name)
+		}
+		if c.Labels == nil {
+			c.Labels = make(map[string]string)
+		}
+		c.Labels[name] = value
+	}
+	if text := strings.TrimSpace(form.Get("after")); text != "" {
+		if c.After, err = query.Age(text); err != nil {
+			return bad("after", "%q is no time such as 90s, 5m, 2h or 3d", text)
+		}
+	}
+	if text := strings.TrimSpace(form.Get("priority")); text != "" {
+		if c.Priority, err = strconv.Atoi(text); err != nil {
+			return bad("priority", "%q is no number", text)
+		}
+	}
+	if !slices.Contains(startFields[2].Options, string(c.IfTaken)) {
+		return bad("ifTaken", "there is no %q", c.IfTaken)
+	}
+	return nil
+}
