@@ -211,3 +211,32 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	require.Equal(t, 1, o.Item(later, "charge.1.1").Attempt)
 	require.Equal(t, workitem.Failed, o.Item(later, "charge.1.1").State)
 }
+
+// Cases that a filter selects are suspended together, found by that, and resumed together.
+func TestCasesAreSuspendedAndResumedTogether(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("eve")})
+	list := func(query string) string { return get(h, "/cases?state=started"+query).Body.String() }
+	bulk := func(page, text string) {
+		link := regexp.MustCompile(`href="([^"]*)">` + text).FindStringSubmatch(page)
+		require.NotNil(t, link, text)
+		w := submit(t, h, strings.ReplaceAll(link[1], "&amp;", "&"), "confirm", "2")
+		require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
+		o.Drain()
+		require.Contains(t, get(h, w.Header().Get("Location")).Body.String(), "Nothing was refused.")
+	}
+	second, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`)))
+	require.NoError(t, err)
+	bulk(list("&workflow=bill"), "Suspend all that match")
+	for _, id := range []workitem.CaseID{o.bill, second.Case} {
+		c, err := o.Case(t.Context(), id)
+		require.NoError(t, err)
+		require.NotNil(t, c.Suspended)
+	}
+	suspended := list("&suspended=true")
+	require.Contains(t, suspended, "/cases/"+o.bill.String())
+	require.NotContains(t, suspended, "/cases/"+o.claim.String())
+	require.NotContains(t, suspended, "Suspend all")
+	bulk(suspended, "Resume all that match")
+	require.Contains(t, list("&suspended=true"), "Nothing matches")
+}

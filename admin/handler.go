@@ -110,6 +110,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 	for pattern, h := range programs.Routes() {
 		all[pattern] = h
 	}
+	all["GET /api/"] = http.HandlerFunc(api.Nowhere)
 	all["GET /live"] = http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve)
 	return all
 }

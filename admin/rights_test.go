@@ -36,6 +36,8 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 		"GET /bulk":                     {"retry", "/bulk?kind=retry&workflow=bill", ""},
 		"GET /live":                     {look, "/live", ""},
 		"GET /assets/{name}":            {look, "/assets/none", ""},
+		"GET /":                         {look, "/nowhere", ""},
+		"GET /api/":                     {look, "/api/v1/nothing", ""},
 		"GET /{$}":                      {look, "/", ""},
 		"GET /api/v1/stream":            {look, "/api/v1/stream?root=none", ""},
 		"GET /api/v1/openapi.json":      {look, "/api/v1/openapi.json", ""},

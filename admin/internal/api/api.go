@@ -61,7 +61,7 @@ func (a *API) Routes() map[string]Route {
 	}
 	return map[string]Route{
 		"GET /api/v1/openapi.json":       route(a.describe, "", "This description."),
-		"GET /api/v1/cases":              route(a.cases, "case workflow fingerprint state root-only key label older newer"+paging, "Cases, newest first."),
+		"GET /api/v1/cases":              route(a.cases, "case workflow fingerprint state suspended root-only key label older newer"+paging, "Cases, newest first."),
 		"GET /api/v1/cases/{id}":         route(a.oneCase, "at", "A case, as it is or as it was."),
 		"GET /api/v1/cases/{id}/why":     route(a.why, "", "What a case waits for, and who or what moves it."),
 		"GET /api/v1/cases/{id}/history": route(a.history, "after limit", "The changes of a case, oldest first."),

@@ -121,7 +121,7 @@ var params = map[string]struct{ kind, takes string }{
 	"limit": {"integer", "how many at most"}, "name": {"string", "the name"}, "newer": {"string", "changed at most so long ago, as in 90s, 5m or 3d"},
 	"newest": {"boolean", "the newest first"}, "older": {"string", "changed at least so long ago, as in 90s, 5m or 3d"},
 	"queue": {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
-	"root-only": {"boolean", "no child cases"}, "state": {"state", "a state; of several, separated by commas, one must hold"},
+	"root-only": {"boolean", "no child cases"}, "suspended": {"boolean", "only those that are suspended"}, "state": {"state", "a state; of several, separated by commas, one must hold"},
 	"target": {"string", "what a step is about: the workflow it calls, the event or topic it waits for"}, "task": {"string", "the task"},
 	"unread": {"boolean", "only those that no step has taken"}, "workflow": {"string", "the workflow"},
 }

@@ -28,6 +28,7 @@ var statuses = map[string]int{
 	"commit-failed": http.StatusServiceUnavailable, "closed": http.StatusServiceUnavailable, "lost": http.StatusServiceUnavailable,
 	"unavailable": http.StatusServiceUnavailable, "undone": http.StatusServiceUnavailable, "owned": http.StatusServiceUnavailable,
 	"older": http.StatusServiceUnavailable, "newer": http.StatusServiceUnavailable, "corrupt": http.StatusInternalServerError,
+	"error": http.StatusInternalServerError, // of no class: the caller can do nothing about it
 }
 
 // StatusOf is the HTTP status of an error, and its stable code.
@@ -62,6 +63,11 @@ func Problem(w http.ResponseWriter, err error) {
 func Refuse(w http.ResponseWriter, status int, code, text string) {
 	p := problem{Title: http.StatusText(status), Status: status, Detail: text, Code: code}
 	p.write(w)
+}
+
+// Nowhere answers for an address that the API does not have.
+func Nowhere(w http.ResponseWriter, r *http.Request) {
+	Refuse(w, http.StatusNotFound, "not-found", "the API has nothing at this address; "+Base+"openapi.json describes what it has")
 }
 
 func (p *problem) write(w http.ResponseWriter) {

@@ -45,7 +45,7 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, but for their page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Key: q.Text("key"), Labels: q.labels(), Before: q.ago("older"), Since: q.ago("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Key: q.Text("key"), Labels: q.labels(), Before: q.ago("older"), Since: q.ago("newer")}
 }
 
 // labels reads label=name=value, which may be given several times.

@@ -145,9 +145,12 @@ func alertOf(word string) *Alert {
 	return &Alert{Class: "good", Text: a.title + ": done."}
 }
 
+// sayCodes are the codes of the sentences that are errors.
+var sayCodes = map[int]string{http.StatusNotFound: "not-found", http.StatusForbidden: codeNotAllowed, http.StatusBadRequest: "bad-command"}
+
 // say answers with a page of a sentence.
 func (s *Site) say(w http.ResponseWriter, r *http.Request, status int, title, text string) {
-	m := message{Title: title, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
+	m := message{Title: title, Links: []Link{{Text: "Overview", Href: s.Link("/")}}, HTTP: status, Code: sayCodes[status]}
 	if text != "" {
 		m.Lines = []string{text}
 	}

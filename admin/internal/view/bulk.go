@@ -29,11 +29,11 @@ type selection struct {
 
 // ofCases reports whether an action is on cases; otherwise it is on the items of incidents.
 func ofCases(kind workflow.Kind) bool {
-	return kind == workflow.KindResume || kind == workflow.KindCancel || kind == workflow.KindRedrive
+	return kind == workflow.KindResume || kind == workflow.KindSuspend || kind == workflow.KindCancel || kind == workflow.KindRedrive
 }
 
 // bulkNames are the parameters of the filters.
-var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label"}
+var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label", "suspended"}
 
 // choose finds the targets. until is the newest id that counts, "" for all.
 func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selection, error) {
@@ -104,7 +104,7 @@ func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
 	switch a.kind {
-	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindCancel, workflow.KindRedrive:
+	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 	default:
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false

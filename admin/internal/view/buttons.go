@@ -141,22 +141,27 @@ func (s *Site) listButtons(r *Request) (all []Link) {
 		return nil
 	}
 	query := []string{"workflow", r.Form.Get("workflow"), "fingerprint", r.Form.Get("fingerprint"), "older", r.Form.Get("older"), "newer", r.Form.Get("newer"),
-		"state", r.Form.Get("state"), "key", r.Form.Get("key")}
+		"state", r.Form.Get("state"), "key", r.Form.Get("key"), "suspended", r.Form.Get("suspended")}
 	for _, label := range r.Form["label"] {
 		query = append(query, "label", label)
 	}
-	switch r.Form.Get("state") {
-	case "failed":
-		if r.User.Allowed(string(workflow.KindResume), "") {
-			all = append(all, Link{Text: "Resume all that match…", Href: s.Link("/bulk", append(query, "kind", "resume")...)})
+	add := func(word, text string) {
+		if a := actions[word]; r.User.Allowed(string(a.kind), "") {
+			all = append(all, Link{Text: text, Danger: a.danger, Href: s.Link("/bulk", append(slices.Clone(query), "kind", word)...)})
 		}
-	case "started":
-		if slices.Contains(r.Form["label"], workflow.LabelLetter+"=yes") && r.User.Allowed(string(workflow.KindRedrive), "") {
-			all = append(all, Link{Text: "Start all originals again…", Href: s.Link("/bulk", append(query, "kind", "redrive")...)})
+	}
+	switch state, suspended := r.Form.Get("state"), r.Form.Get("suspended") != ""; {
+	case state == "failed":
+		add("resume", "Resume all that match…")
+	case suspended && state == "" || suspended && state == "started":
+		add("resume", "Resume all that match…")
+		add("cancel", "Cancel all that match…")
+	case state == "started":
+		if slices.Contains(r.Form["label"], workflow.LabelLetter+"=yes") {
+			add("redrive", "Start all originals again…")
 		}
-		if r.User.Allowed(string(workflow.KindCancel), "") {
-			all = append(all, Link{Text: "Cancel all that match…", Danger: true, Href: s.Link("/bulk", append(query, "kind", "cancel")...)})
-		}
+		add("suspend", "Suspend all that match…")
+		add("cancel", "Cancel all that match…")
 	}
 	return all
 }

@@ -2,15 +2,12 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -23,45 +20,6 @@ type oneView struct{ r store.Reader }
 
 // View implements [store.Viewer].
 func (v oneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.r) }
-
-var errBusy = errors.New("too many pages are made at the moment")
-
-// message is a page of a few sentences.
-type message struct {
-	Title string
-	Lines []string
-	Links []Link
-}
-
-// failed is the page of an error: what it is, and what to do.
-func (s *Site) failed(r *Request, err error) *Page {
-	m := message{Title: "This page cannot be shown", Lines: []string{err.Error()}, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
-	status := http.StatusInternalServerError
-	bad := (*query.Error)(nil)
-	switch {
-	case errors.As(err, &bad):
-		status, m.Title = http.StatusBadRequest, "The address cannot be understood"
-		m.Links = append(m.Links, Link{Text: "Show all", Href: s.Prefix + r.URL.Path})
-	case errors.Is(err, store.ErrNotFound):
-		status, m.Title = http.StatusNotFound, "There is no such thing here"
-		m.Lines = append(m.Lines, "It may never have been here, or it was removed when the time to keep it was over.")
-	case errors.Is(err, errBusy), errors.Is(err, context.DeadlineExceeded):
-		status, m.Title = http.StatusServiceUnavailable, "The page takes too long"
-		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")
-		m.Links = append(m.Links, Link{Text: "Reload", Href: r.URL.RequestURI()})
-	case errors.Is(err, engine.ErrClosed), errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnavailable):
-		status, m.Title = http.StatusServiceUnavailable, "The database cannot be read at the moment"
-		m.Lines = append(m.Lines, "The program that serves these pages has closed the database, or has lost it. Its log says why.")
-	default:
-		s.Log.Error("tasq pages: a page failed", "path", r.URL.Path, "error", err)
-	}
-	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
-}
-
-// Refused is the page for a request that is not let through.
-func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
-	http.Error(w, text, status)
-}
 
 // incidents are what waits for a person, by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {

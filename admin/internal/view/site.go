@@ -90,7 +90,7 @@ type build func(s *Site, r *Request) (*Page, error)
 
 // Routes are the patterns of the pages with their handlers, below the prefix.
 func (s *Site) Routes() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm}
+	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm, "GET /": s.nowhere}
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}

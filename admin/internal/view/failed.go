@@ -1,0 +1,73 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/tasq-dev/tasq/admin/internal/api"
+	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
+)
+
+var errBusy = errors.New("too many pages are made at the moment")
+
+// message is a page of a few sentences.
+type message struct {
+	Title string
+	Lines []string
+	Links []Link
+	Code  string // of an error: stable, as in the API
+	HTTP  int    // the status that comes with it
+}
+
+// failed is the page of an error: what it is, and what to do.
+func (s *Site) failed(r *Request, err error) *Page {
+	m := message{Title: "This page cannot be shown", Lines: []string{err.Error()}, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
+	status := http.StatusInternalServerError
+	_, m.Code = api.StatusOf(err)
+	bad := (*query.Error)(nil)
+	switch {
+	case errors.As(err, &bad):
+		status, m.Title = http.StatusBadRequest, "The address cannot be understood"
+		m.Links = append(m.Links, Link{Text: "Show all", Href: s.Prefix + r.URL.Path})
+	case errors.Is(err, store.ErrNotFound):
+		status, m.Title = http.StatusNotFound, "There is no such thing here"
+		m.Lines = append(m.Lines, "It may never have been here, or it was removed when the time to keep it was over.")
+	case errors.Is(err, errBusy), errors.Is(err, context.DeadlineExceeded):
+		status, m.Title, m.Code = http.StatusServiceUnavailable, "The page takes too long", "busy"
+		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")
+		m.Links = append(m.Links, Link{Text: "Reload", Href: r.URL.RequestURI()})
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnavailable):
+		status, m.Title = http.StatusServiceUnavailable, "The database cannot be read at the moment"
+		m.Lines = append(m.Lines, "The program that serves these pages has closed the database, or has lost it. Its log says why.")
+	default:
+		m.Lines = append(m.Lines, "The log of the program that serves these pages has it. Reload the page; if it comes again, tasq doctor checks the database.")
+		s.Log.Error("tasq pages: a page failed", "path", r.URL.Path, "error", err)
+	}
+	m.HTTP = status
+	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
+}
+
+// Refused answers a request that is not let through. The page has no style and no links: those are refused, too.
+func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
+	m := message{Title: "Access is refused", Lines: []string{text}, Code: codeNotAllowed, HTTP: status}
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, "refused", m); err != nil {
+		s.broken(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a client that is gone needs nothing
+}
+
+// codeNotAllowed is the code of what a user may not see or do.
+const codeNotAllowed = "not-allowed"
+
+// nowhere answers for an address that no page has.
+func (s *Site) nowhere(w http.ResponseWriter, r *http.Request) {
+	s.say(w, r, http.StatusNotFound, "There is no page at this address", "The navigation above leads to all pages. The address may have been cut off where it was copied.")
+}
