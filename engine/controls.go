@@ -25,6 +25,14 @@ import (
 // limits by their settings, so that tasq can set them in a file that no program has open.
 //
 // A reading that began before a command is older than what the command set, so it is dropped: the command has its own reading follow.
+// Without that, a limit that was set to 0 would let jobs begin once more:
+//
+//	reading    command          in force
+//	N = 5                       5
+//	           set N = 0        0         changes goes from 0 to 1
+//	apply 5                     still 0   the reading began at changes = 0: dropped
+//	           committed        0
+//	reading, N = 0              0
 type controls struct {
 	e         *Engine
 	mu        sync.Mutex
@@ -49,7 +57,8 @@ func (s limitSetting) current() limit.Limit {
 	return l
 }
 
-// load reads the settings as the engine is opened, and keeps the definitions of its own limits.
+// load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has set stays in
+// force over a new definition: a limit that was set to 0 during an incident does not come back because the program is restarted.
 func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err := c.look(ctx); err != nil {
 		return err
@@ -175,7 +184,9 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
 	return nil
 }
 
-// change has the engine go by what the request under way sets, and look at the settings behind it.
+// change has the engine go by what the request under way sets, and look at the settings behind it. The request that does the look is
+// queued behind the one under way, so it ends after its commit, in whatever way that ends; until then what is in force may be more
+// than what is stored, and readings of others are dropped.
 func (c *controls) change(do func()) {
 	c.mu.Lock()
 	c.changes++

@@ -232,7 +232,9 @@ func (e *Engine) retrier() fault.Retrier {
 	return fault.Retrier{Closing: e.closing, Closed: e.closedError}
 }
 
-// resumeIDs makes the ids of this engine rise above all that the store holds.
+// resumeIDs makes the ids of this engine rise above all that the store holds. Ids are made of the time, and lists are in the order of
+// ids: if the clock was set back while no engine ran, a fresh case would come before older ones, and a page that goes on after the
+// newest id would never show it.
 func (e *Engine) resumeIDs(ctx context.Context) error {
 	last := store.Page{Desc: true, Limit: 1}
 	return e.store.View(ctx, func(r store.Reader) error {
@@ -327,6 +329,13 @@ func (e *Engine) Close() error {
 	e.close.Do(func() { err = e.closeOnce() })
 	return err
 }
+
+// Everything that is acknowledged is durable before the acknowledgment, so the order of closing is for callers and not for the data:
+//
+//	dispatch.Stop, cleaner.Stop    no more work begins
+//	dispatch.Finish                jobs end within the grace, and hand in what they have; the others are given back
+//	endAll                         the mailbox and the fleet end, then the writer behind what is queued, then those who wait
+//	store.Close                    nothing uses it any more
 
 // closeOnce stops what makes work before what does it: no job is claimed and no case is removed any more; then the jobs that run end,
 // and their results are commands that the writer still takes; then the writer ends, after what is queued; then those who wait get

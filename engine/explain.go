@@ -59,7 +59,8 @@ func (e *Engine) reportUnserved(ctx context.Context) error {
 	return err
 }
 
-// failingSince is since when the store fails as a job is to begin; zero if it does not.
+// failingSince is since when the store fails as a job is to begin; zero if it does not. Only the jobs that wait for the store are
+// explained by that: one that became due while the store was full, and not one that waits for its time.
 func (e *Engine) failingSince(job workitem.JobID) time.Time {
 	if !e.dispatch.IsTriedAgain(job) {
 		return time.Time{}

@@ -58,7 +58,8 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 	return nil, fmt.Errorf("work item %s: %w", id, ErrNotFound)
 }
 
-// rootOf finds the root case of an item, a case or a job.
+// rootOf finds the root case of an item, a case or a job. The writer knows those of the trees that it has in memory, which is most of
+// those that callers ask for.
 func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, error) {
 	if root, ok := e.writer.RootOf(id); ok {
 		return root, nil

@@ -73,7 +73,8 @@ func (x expired) Unavailable(err error) bool {
 	return errors.Is(err, fault.ErrCommit) || errors.Is(err, ErrClosed)
 }
 
-// removeExpired removes a root case, unless it was removed before, or it must stay after all.
+// removeExpired removes a root case, unless it was removed before, or it must stay after all: the view that found it may be older than
+// a command that has resumed the case, or has set it another time to be kept until.
 func removeExpired(tx *commit.Tx, root workitem.CaseID) (removed bool, err error) {
 	u, err := tx.Open(root)
 	if errors.Is(err, ErrNotFound) {

@@ -13,6 +13,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// Waiting is a look at what is, then at each commit that may have changed it. The look goes through the writer, and the caller is
+// subscribed before it, so no commit falls between the two:
+//
+//	subscribe ─ look: not yet ─ sleep ─ commit of this root case ─ look: ended ─ return
+//	          └ a commit here wakes the caller at once, and the next look sees it
+
 // look makes of a query of the writer what package notify takes: it is answered after all commands that were acknowledged.
 func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err error)) notify.Look[T] {
 	type seen struct {
@@ -55,6 +61,10 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 // Watch follows the journal of a root case, or of all cases if root is zero: every entry after the given position, and
 // then each new one, until the context ends or the engine closes; if the engine stops by itself, the error says why. A slow
 // reader misses nothing and holds no other up. The error wraps [ErrNotFound] if there is no such root case.
+//
+// The position of the last entry is what a program keeps, to go on there after it was restarted. The entries of one root case come in
+// the order of their positions. Of all cases, an entry is held back while another engine may still commit one before it: positions
+// are given before commits, and a program that has kept 8 would never ask for 7.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
 		if err := e.mustBeRoot(ctx, root); err != nil {
@@ -91,6 +101,8 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 // Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays. The error
 // wraps [ErrRunaway] if a case goes round and round while the engine's clock stands still, and names the tasks of the loop.
 func (e *Engine) Drain(ctx context.Context) error {
+	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose time has come
+	// as well. So it is asked twice, with a look at what is due in between.
 	for {
 		e.dispatch.Turn()
 		if e.lost.Load() != nil {

@@ -19,6 +19,9 @@ type GivenUp struct {
 // GivenUp lists the work items that the command gave up, in order.
 func (m *Machine) GivenUp() []GivenUp { return m.dead }
 
+// The letter is a case of its own, which the executor of the command starts in the same transaction, after the kernel is done with the
+// case that gave up: the kernel works on one tree, and a letter has another one.
+
 // giveUpItem notes that an item is given up, if its task says where such items go. Its attempts are collected now: if the task is
 // enabled again by the same command, the case holds them no longer.
 func (m *Machine) giveUpItem(c *state.Case, spec *workflow.Task, it *workitem.Item, f *workitem.Failure) {

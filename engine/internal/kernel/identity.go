@@ -8,6 +8,15 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
+// Where the key of a root case comes from, and whether another live case may have it:
+//
+//	the start gives C-1                        C-1               if the definition does not say UniqueKey
+//	it does not, the input has no: 7           7                 as above, of a definition that makes the key of the input
+//	it has OncePer day, for C-1                C-1 2026-11-23    no
+//	it has IfTaken, for C-1                    C-1               no: refused, or what IfTaken says
+//
+// A child case has a key and labels to be found by, and holds nothing: its root case stands for it.
+
 // identify gives a fresh case its business key and its labels: what the case was given goes before what its definition makes of the
 // input. A unique key that another case holds is refused.
 func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {

@@ -123,6 +123,17 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 	return top, nil
 }
 
+// What Resume opens of a case that failed as its task pay did:
+//
+//	pay      failed                      a fresh item, the next attempt, linked to the failed one
+//	pack     canceled for that failure   a fresh item: nothing was wrong with it
+//	notes    canceled by a person        as it is, for it was meant
+//	check    completed                   as it is: what is done stays done
+//	ship     a child case, failed        goes on in the same way, one level down
+//	bill     not enabled                 enabled if its tokens are there now
+//
+// Timers of tasks begin anew, from now: those of the first time were canceled with the case.
+
 // resumeCase has one case go on, with what its failure ended.
 func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 	return func() error {

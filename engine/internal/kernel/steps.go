@@ -219,8 +219,13 @@ func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
 	return m.run(0)
 }
 
-// stepsDue decides what time decides: a sleep is over, a wait for an event or a child case was too long. A function
-// that is due for its next attempt goes on waiting until the job calls it.
+// stepsDue decides what time decides:
+//
+//	sleep                    done
+//	wait for an event        failed, with the code timeout
+//	wait for a child case    failed likewise, and the child case is canceled
+//	function, after a wait   goes on waiting: the job that is claimed for it makes the next attempt
+//	token                    nothing, as it has no time; its event has
 func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job || s.Due.IsZero() || s.Due.After(m.now) {
