@@ -332,3 +332,20 @@ func TestALivePageGetsWhatHasChanged(t *testing.T) {
 	}
 	soon(t, two, "data: ")
 }
+
+// The doctor of the API lists what nothing moves, in pages of JSON and as rows without end.
+func TestTheDoctorOfTheAPI(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	id, err := o.Do(t.Context(), workflow.Start("bill", nil))
+	require.NoError(t, err)
+	_, err = o.Do(t.Context(), workflow.Suspend(id.Case, workflow.By("ann")))
+	require.NoError(t, err)
+	want := object{"case": id.Case.String(), "cause": "suspended", "repair": "tasq case resume " + id.Case.String()}
+	var page struct{ Rows []object }
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/doctor?limit=500").Body.Bytes(), &page))
+	require.Subset(t, page.Rows[slices.IndexFunc(page.Rows, func(r object) bool { return r["case"] == want["case"] })], want)
+	require.Contains(t, get(h, "/api/v1/doctor?format=csv").Body.String(), id.Case.String())
+	require.NotContains(t, get(h, "/api/v1/doctor?older=1h").Body.String(), id.Case.String())
+	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/doctor?older=x").Code)
+}

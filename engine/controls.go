@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -17,8 +16,8 @@ import (
 
 // controls are what operators set of limits and queues. They are settings of the store:
 //
-//	limit/NAME   {"limit": the definition, "n": what was set instead of its N}
-//	queue/NAME   {"paused": true}
+//	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who}
+//	queue/NAME   {"paused": true, "at": when, "by": who}
 //
 // A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
@@ -36,25 +35,9 @@ import (
 type controls struct {
 	e         *Engine
 	mu        sync.Mutex
-	at        map[string]limitSetting // by name of the limit
-	changes   int                     // the commands that changed something
-	uncertain int                     // those of them that may not have been committed
-}
-
-type limitSetting struct {
-	Limit limit.Limit `json:"limit"`
-	N     *int64      `json:"n,omitempty"`
-}
-
-// current is the limit as it is set.
-func (s limitSetting) current() limit.Limit {
-	l := s.Limit
-	if s.N != nil {
-		if l.N = *s.N; l.Each > l.N && l.N > 0 {
-			l.Each = l.N
-		}
-	}
-	return l
+	at        map[string]store.LimitValue // by name of the limit
+	changes   int                         // the commands that changed something
+	uncertain int                         // those of them that may not have been committed
 }
 
 // load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has set stays in
@@ -100,18 +83,13 @@ func (c *controls) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, paused := make(map[string]limitSetting), make(map[string]bool)
-	for _, s := range all {
-		if name, ok := strings.CutPrefix(s.Name, store.LimitSetting); ok {
-			var l limitSetting
-			if err := json.Unmarshal(s.Value, &l); err != nil {
-				return fmt.Errorf("the setting %s cannot be read: %w", s.Name, err)
-			}
-			at[name] = l
-		}
-		if name, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
-			paused[name] = true
-		}
+	at, queues, err := store.ReadControls(all)
+	if err != nil {
+		return err
+	}
+	paused := make(map[string]bool)
+	for name, q := range queues {
+		paused[name] = q.Paused
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +106,7 @@ func (c *controls) apply(paused map[string]bool) {
 		return
 	}
 	for _, s := range c.at {
-		c.e.dispatch.SetLimit(s.current())
+		c.e.dispatch.SetLimit(s.Current())
 	}
 	c.e.dispatch.SetPaused(paused)
 }
@@ -137,7 +115,7 @@ func (c *controls) apply(paused map[string]bool) {
 func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflow.Result, known bool, err error) {
 	switch cmd.Kind {
 	case workflow.KindSetLimit:
-		return result, true, c.setLimit(tx, cmd.Limit, cmd.N)
+		return result, true, c.setLimit(tx, cmd.Limit, cmd.N, decided(tx, cmd))
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
@@ -145,7 +123,7 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 		result.Queues = c.e.dispatch.Queues()
 		return result, true, nil
 	case workflow.KindPause:
-		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, map[string]bool{"paused": true})
+		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, store.QueueValue{Paused: true, Decision: decided(tx, cmd)})
 		c.change(func() { c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true)) })
 	case workflow.KindUnpause:
 		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
@@ -156,7 +134,12 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	return result, true, err
 }
 
-func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
+// decided is who decides a setting, and when.
+func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
+	return store.Decision{At: tx.Now(), By: cmd.Actor}
+}
+
+func (c *controls) setLimit(tx *commit.Tx, name string, n int64, by store.Decision) error {
 	c.mu.Lock()
 	known, ok := c.at[name]
 	names := slices.Sorted(maps.Keys(c.at))
@@ -167,11 +150,11 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
 		}
 		return fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, names, ErrNotFound)
 	}
-	known.N = &n
+	known.N, known.Decision = &n, by
 	if n == known.Limit.N {
-		known.N = nil
+		known.N, known.Decision = nil, store.Decision{}
 	}
-	if err := known.current().Validate(); err != nil {
+	if err := known.Current().Validate(); err != nil {
 		return fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)
 	}
 	if err := set(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
@@ -179,7 +162,7 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64) error {
 	}
 	c.change(func() {
 		c.at[name] = known
-		c.e.dispatch.SetLimit(known.current())
+		c.e.dispatch.SetLimit(known.Current())
 	})
 	return nil
 }
@@ -226,7 +209,7 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 		delete(stored, u.Limit.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		list = append(list, workflow.LimitInfo{Limit: stored[name].current(), Defined: stored[name].Limit.N})
+		list = append(list, workflow.LimitInfo{Limit: stored[name].Current(), Defined: stored[name].Limit.N})
 	}
 	return list
 }

@@ -41,8 +41,8 @@ type CaseFilter struct {
 	Since  time.Time // created at or after
 
 	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
-	// first is to be removed first. One with a job that is still to be done is left out, and one with a job that a
-	// teardown or a completion left behind and that failed, since a person should look at it.
+	// first is to be removed first. One with a live job is left out: one that is still to be done, or the incident of one that
+	// a teardown or a completion left behind and that failed, since a person should look at it.
 	Removable time.Time
 }
 

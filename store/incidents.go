@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"time"
 
@@ -21,6 +20,8 @@ type Incident struct {
 	Generation int
 	Item       workitem.ID     // zero if it is about no item
 	Child      workitem.CaseID // the child case that failed; zero if it is about none
+	Job        *state.GivenUp  // that was given up; nil if it is about none
+	Left       bool            // left behind by a case that has ended
 	Failure    *workitem.Failure
 	Since      time.Time
 }
@@ -71,12 +72,10 @@ func (f *IncidentFilter) matches(j *state.Job) bool {
 }
 
 func incidentOf(j *state.Job) *Incident {
-	var about struct {
-		Case workitem.CaseID `json:"case"`
-	}
-	if len(j.Input) > 0 && json.Unmarshal(j.Input, &about) != nil {
-		about.Case = workitem.CaseID{}
+	about, err := state.SubjectOf(j)
+	if err != nil {
+		about = state.Subject{} // the integrity check reports it
 	}
 	return &Incident{ID: j.ID, Kind: j.Name, Case: j.Case, Root: j.Root, Task: j.Task, Generation: j.Generation, Item: j.Item,
-		Child: about.Case, Failure: j.Failure, Since: j.Created}
+		Child: about.Case, Job: about.Job, Left: j.Detached, Failure: j.Failure, Since: j.Created}
 }

@@ -25,28 +25,29 @@ type Kind string
 
 // The kinds of commands.
 const (
-	KindStart     Kind = "start"        // start a case of Workflow with Payload as its input
-	KindAct       Kind = "item"         // do Action on Item
-	KindAddItem   Kind = "add-item"     // create one more work item in Task of Case, with Payload as its input
-	KindCancel    Kind = "cancel"       // cancel Case
-	KindSend      Kind = "send"         // send Event to Case, with Payload as its value
-	KindToken     Kind = "token"        // send the event that Token stands for, with Payload as its value
-	KindBroadcast Kind = "broadcast"    // publish Payload to everything that waits for the topic Event or subscribes to it
-	KindRestart   Kind = "restart"      // start Case, which has ended, again as a fresh case
-	KindRemove    Kind = "remove"       // remove Case, which has ended, with all that it had
-	KindReclaim   Kind = "reclaim"      // take Job, which runs, from its worker
-	KindSuspend   Kind = "suspend"      // have nothing of Case begin until it is resumed
-	KindResume    Kind = "resume"       // have Case, which is suspended, or has failed, go on where it was
-	KindMove      Kind = "move"         // take the tokens of From in Case, and put tokens into To
-	KindRetry     Kind = "retry"        // try the work of Item again, now
-	KindGiveUp    Kind = "give-up"      // fail the task, and the case, of Item, which is an incident
-	KindSetLimit  Kind = "set-limit"    // set the number of Limit to N
-	KindLimits    Kind = "limits"       // list the limits
-	KindQueues    Kind = "queues"       // list the queues
-	KindPause     Kind = "pause-queue"  // have no job of Queue begin
-	KindUnpause   Kind = "resume-queue" // have the jobs of Queue begin again
-	KindRedrive   Kind = "redrive"      // start the original of the dead letter Case again
-	KindSkip      Kind = "skip"         // complete Item with Payload as its output, without its work
+	KindStart         Kind = "start"          // start a case of Workflow with Payload as its input
+	KindAct           Kind = "item"           // do Action on Item
+	KindAddItem       Kind = "add-item"       // create one more work item in Task of Case, with Payload as its input
+	KindCancel        Kind = "cancel"         // cancel Case
+	KindSend          Kind = "send"           // send Event to Case, with Payload as its value
+	KindToken         Kind = "token"          // send the event that Token stands for, with Payload as its value
+	KindBroadcast     Kind = "broadcast"      // publish Payload to everything that waits for the topic Event or subscribes to it
+	KindRestart       Kind = "restart"        // start Case, which has ended, again as a fresh case
+	KindRemove        Kind = "remove"         // remove Case, which has ended, with all that it had
+	KindReclaim       Kind = "reclaim"        // take Job, which runs, from its worker
+	KindSuspend       Kind = "suspend"        // have nothing of Case begin until it is resumed
+	KindResume        Kind = "resume"         // have Case, which is suspended, or has failed, go on where it was
+	KindMove          Kind = "move"           // take the tokens of From in Case, and put tokens into To
+	KindRetry         Kind = "retry"          // try the work of Item again, now
+	KindGiveUp        Kind = "give-up"        // fail the task, and the case, of Item, which is an incident
+	KindRetryIncident Kind = "retry-incident" // do the job of the incident Job again, now
+	KindSetLimit      Kind = "set-limit"      // set the number of Limit to N
+	KindLimits        Kind = "limits"         // list the limits
+	KindQueues        Kind = "queues"         // list the queues
+	KindPause         Kind = "pause-queue"    // have no job of Queue begin
+	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
+	KindRedrive       Kind = "redrive"        // start the original of the dead letter Case again
+	KindSkip          Kind = "skip"           // complete Item with Payload as its output, without its work
 )
 
 // Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
@@ -231,6 +232,13 @@ func Retry(item workitem.ID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindRetry, Item: item, Payload: input}, opts...)
 }
 
+// RetryIncident does the job of an incident again, now: a timer, a scheduled function or a completion handler that gave up. The incident is
+// one of store.Incidents, which has ended then. The error wraps [ErrNotFound] if there is no such incident, and [ErrBadCommand] if it is about a
+// work item or a child case: those are tried again by [Retry] and [Resume].
+func RetryIncident(incident workitem.JobID, opts ...Option) Command {
+	return With(Command{Kind: KindRetryIncident, Job: incident}, opts...)
+}
+
 // Skip completes a work item with an output as if its work had given it. One that failed is replaced by a fresh one first, and
 // its case resumed if it failed. The result has the item that completed.
 func Skip(item workitem.ID, output json.RawMessage, opts ...Option) Command {
@@ -320,6 +328,8 @@ func (c *Command) String() string {
 		return "restart " + c.Case.String()
 	case KindReclaim:
 		return "job reclaim"
+	case KindRetryIncident:
+		return "incident retry " + c.Job.String()
 	case KindSetLimit:
 		return fmt.Sprintf("limit set %s %d", c.Limit, c.N)
 	case KindPause, KindUnpause:

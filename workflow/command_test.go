@@ -37,6 +37,7 @@ func one() []workflow.Command {
 		workflow.Suspend(aCase, workflow.Because("an audit")),
 		workflow.Resume(aCase, json.RawMessage(`7`), workflow.Because("the supplier is back")),
 		workflow.Retry(item, json.RawMessage(`8`), workflow.Because("again")),
+		workflow.RetryIncident(workitem.JobID{15: 4}, workflow.Because("the network is back")),
 		workflow.GiveUp(item, workflow.Because("lost")), workflow.Redrive(workitem.CaseID(item), workflow.Because("it is back")),
 		workflow.SetLimit("openai", 60, workflow.By("ann")), workflow.Limits(), workflow.Queues(), workflow.PauseQueue("mail"), workflow.ResumeQueue(""),
 		workflow.Skip(item, json.RawMessage(`9`), workflow.Because("by phone"), workflow.Route("a")),

@@ -13,7 +13,7 @@ import (
 // Explain says what a case waits for. The case must be in the tree.
 func Explain(in Input) *Answer {
 	c := in.Tree.Case(in.Case)
-	x := &explainer{in: in, givenUp: make(map[workitem.ID]*state.Job), answer: &Answer{
+	x := &explainer{in: in, answer: &Answer{
 		Case: c.ID, Workflow: c.Workflow, Version: c.Version, State: c.State, Word: c.State.String(), Failure: c.Failure,
 		Since: c.Created, At: in.Now, Waits: []Wait{},
 	}}
@@ -30,21 +30,15 @@ func Explain(in Input) *Answer {
 			x.answer.Lost = append(x.answer.Lost, c.Net.TaskName(net.TaskID(t)))
 		}
 	}
-	for _, j := range in.Failed {
-		if j.Kind == state.JobRun {
-			x.givenUp[j.Item] = j
-		}
-	}
 	x.walk(c, "")
 	return x.answer
 }
 
 // explainer collects the waits of one answer.
 type explainer struct {
-	in      Input
-	answer  *Answer
-	givenUp map[workitem.ID]*state.Job // the latest run of each item that was
-	acting  int                        // how many waits were found but joins, which wait for others
+	in     Input
+	answer *Answer
+	acting int // how many waits were found but joins, which wait for others
 }
 
 // full reports whether the answer has as many waits as it may; further ones are only counted.
@@ -59,7 +53,6 @@ func (x *explainer) walk(c *state.Case, path string) {
 	before := x.acting
 	v.items()
 	v.jobs()
-	v.incidents()
 	if !c.State.Final() && !x.full() {
 		v.joins()
 	}
@@ -154,7 +147,7 @@ func (v *visit) ofJob(kind Kind, j *state.Job) Wait {
 // items collects the items that people do: those that no job does.
 func (v *visit) items() {
 	for it := range v.c.Items.All() {
-		if !it.State.Live() || v.hasJob(it) || v.givenUp[it.ID] != nil {
+		if !it.State.Live() || v.hasJob(it) {
 			continue
 		}
 		w := v.ofItem(Person, it)
@@ -174,14 +167,20 @@ func (v *visit) items() {
 	}
 }
 
-// hasJob reports whether a job does an item, or has it wait for its time.
+// hasJob reports whether a job does an item, has it wait for its time, or was given up.
 func (v *visit) hasJob(it *workitem.Item) bool {
 	for _, j := range v.c.Jobs.Of(it.ID) {
-		if j.Kind == state.JobRun || j.Kind == state.JobWake {
+		if j.Kind == state.JobRun || j.Kind == state.JobWake || givenUp(j) {
 			return true
 		}
 	}
 	return false
+}
+
+// givenUp reports whether a job is the incident of the run of a work item.
+func givenUp(j *state.Job) bool {
+	about, err := state.SubjectOf(j)
+	return j.Kind == state.JobIncident && err == nil && about.Job != nil && about.Job.Kind == state.JobRun
 }
 
 func (v *visit) loaded() bool {
@@ -204,33 +203,6 @@ func (v *visit) attempts(task, call string) int {
 		return d.Tasks[t].Retry.Attempts
 	}
 	return 0
-}
-
-// incidents collects the jobs that were given up, and whose work is still open.
-func (v *visit) incidents() {
-	for _, j := range v.in.Failed {
-		if j.Case != v.c.ID || !v.open(j) {
-			continue
-		}
-		w := v.ofJob(Incident, j)
-		w.Failure, w.Since, w.Attempt = j.Failure, j.Ended, j.Attempt
-		v.add(w)
-	}
-}
-
-// open reports whether what a job was for still waits for it.
-func (v *visit) open(j *state.Job) bool {
-	switch {
-	case j.Detached:
-		return true
-	case !j.Item.IsZero():
-		it := v.c.Item(j.Item)
-		return it != nil && it.State.Live() && !v.hasJob(it) && (j.Kind != state.JobRun || v.givenUp[it.ID] == j)
-	case j.Task != "":
-		t, ok := v.c.Net.TaskByName(j.Task)
-		return ok && v.c.Tasks[t].State.Active() && v.c.Tasks[t].Generation == j.Generation
-	}
-	return j.Kind == state.JobTell || !v.c.State.Final()
 }
 
 // joins collects the tasks that have some of their tokens, but cannot start.

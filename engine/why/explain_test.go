@@ -166,46 +166,49 @@ func TestTriesOfTimersAndFunctions(t *testing.T) {
 	require.Equal(t, 4, w.Attempts)
 }
 
-// A job that was given up is an incident as long as what it was for waits.
-func TestWhichFailedJobsAreIncidents(t *testing.T) {
-	failed := func(change func(*state.Job)) *state.Job {
-		j := jobOf(7, 1)
-		j.State, j.Failure, j.Ended = state.JobFailed, &workitem.Failure{Code: "crash"}, now
-		change(j)
-		return j
-	}
+// A job that was given up is an incident for as long as the tree has it, and names what was given up.
+func TestWhatAnIncidentSays(t *testing.T) {
 	open := &state.ItemOpened{Item: itemOf(1)}
 	ended := &state.CaseEnded{Case: root, State: state.CaseCanceled, At: now}
-	canceled := &state.ItemMoved{Case: root, Item: workitem.ID{1}, Action: workitem.Cancel, To: workitem.Canceled, At: now}
-	of := func(kind, task string) func(*state.Job) {
-		return func(j *state.Job) { j.Kind, j.Task, j.Item = kind, task, workitem.ID{} }
-	}
 	for name, c := range map[string]struct {
-		tree   *state.Tree
-		failed []*state.Job
-		want   int
+		kind, incident, task string
+		item                 int
+		more                 state.Change
+		want                 string
+		person               bool
 	}{
-		"of an item":                    {treeOf(t, open), []*state.Job{failed(func(*state.Job) {})}, 1},
-		"of an item that has ended":     {treeOf(t, open, canceled), []*state.Job{failed(func(*state.Job) {})}, 0},
-		"of an item that is done again": {treeOf(t, open, &state.JobOpened{Job: jobOf(8, 1)}), []*state.Job{failed(func(*state.Job) {})}, 0},
-		"of an item twice":              {treeOf(t, open), []*state.Job{failed(func(*state.Job) {}), failed(func(j *state.Job) { j.ID = workitem.JobID{8} })}, 1},
-		"of another case":               {treeOf(t, open), []*state.Job{failed(func(j *state.Job) { j.Case = workitem.CaseID{9} })}, 0},
-		"of an activation":              {treeOf(t), []*state.Job{failed(of(state.JobTimer, "a"))}, 1},
-		"of an earlier activation":      {treeOf(t), []*state.Job{failed(func(j *state.Job) { of(state.JobTimer, "a")(j); j.Generation = 0 })}, 0},
-		"of a task that is over":        {treeOf(t), []*state.Job{failed(of(state.JobTimer, "j"))}, 0},
-		"of the case":                   {treeOf(t), []*state.Job{failed(of(state.JobCall, ""))}, 1},
-		"of a case that has ended":      {treeOf(t, ended), []*state.Job{failed(of(state.JobCall, ""))}, 0},
-		"left behind":                   {treeOf(t, ended), []*state.Job{failed(func(j *state.Job) { of(state.JobCall, "")(j); j.Detached = true })}, 1},
-		"that tells of the end":         {treeOf(t, ended), []*state.Job{failed(of(state.JobTell, ""))}, 1},
+		"the run of an item":     {state.JobRun, state.IncidentCrash, "a", 1, nil, "was given up: crash; a person decides: reset, complete", false},
+		"a function of an item":  {state.JobCall, state.IncidentCrash, "a", 1, nil, "function x of a.1.1 was given up: crash; a person decides: once", true},
+		"a timer of an item":     {state.JobTimer, state.IncidentTimer, "a", 1, nil, "timer x of a.1.1 was given up", true},
+		"a timer of a task":      {state.JobTimer, state.IncidentTimer, "a", 0, nil, "timer x of a was given up", true},
+		"a function of the case": {state.JobCall, state.IncidentFunction, "", 0, nil, "function x of the case was given up", true},
+		"a handler":              {state.JobTell, state.IncidentHandler, "", 0, ended, "completion handler x was given up", false},
 	} {
-		found := 0
-		for _, w := range explain(why.Input{Tree: c.tree, Failed: c.failed}).Waits {
-			if w.Kind == why.Incident {
-				found++
-			}
-			require.NotEqual(t, why.Person, w.Kind, "%s: the item of an incident waits for nobody else", name)
+		about, err := state.Subject{Job: &state.GivenUp{ID: workitem.JobID{7}, Kind: c.kind, Name: "x", Attempt: 3}}.Encode()
+		require.NoError(t, err)
+		j := jobOf(8, 1)
+		j.Kind, j.State, j.Name, j.Input, j.Failure, j.Task = state.JobIncident, state.JobWaiting, c.incident, about, &workitem.Failure{Code: "crash"}, c.task
+		if c.item == 0 {
+			j.Item = workitem.ID{}
 		}
-		require.Equal(t, c.want, found, name)
+		changes := []state.Change{open, &state.JobOpened{Job: j}}
+		if c.more != nil {
+			j.Detached = true
+			changes = []state.Change{c.more, &state.JobOpened{Job: j}}
+		}
+		var found []why.Wait
+		person := false
+		for _, w := range explain(why.Input{Tree: treeOf(t, changes...)}).Waits {
+			person = person || w.Kind == why.Person
+			if w.Kind == why.Incident {
+				found = append(found, w)
+			}
+		}
+		require.Len(t, found, 1, name)
+		require.Contains(t, found[0].Text, c.want, name)
+		require.Equal(t, workitem.JobID{8}, found[0].Incident, name)
+		require.Equal(t, workitem.JobID{7}, found[0].Job, name)
+		require.Equal(t, c.person, person, name)
 	}
 }
 

@@ -30,15 +30,20 @@ func (v *visit) jobs() {
 	}
 }
 
-// held is an incident of a task that its policy holds open. The jobs that were given up, and the joins that wait, are listed as
-// what they are.
+// held is an incident: of a task that its policy holds open, or of a job that was given up. A join that waits is listed as one.
 func (v *visit) held(j *state.Job) {
-	if j.Name != state.IncidentAttempts && j.Name != state.IncidentCase {
+	if j.Name == state.IncidentOrJoin {
 		return
 	}
+	about, err := state.SubjectOf(j)
+	if err != nil {
+		about = state.Subject{} // the integrity check reports it
+	}
 	w := v.ofJob(Incident, j)
-	w.Since, w.Failure, w.Attempt = j.Created, j.Failure, 0
-	if it := v.c.Item(j.Item); it != nil {
+	w.Since, w.Failure, w.Attempt, w.Child, w.Incident = j.Created, j.Failure, 0, about.Case, j.ID
+	if g := about.Job; g != nil {
+		w.Job, w.Work, w.Name, w.Queue, w.Attempt = g.ID, g.Kind, g.Name, g.Queue, g.Attempt
+	} else if it := v.c.Item(j.Item); it != nil {
 		w.Attempt = it.Attempt
 	}
 	v.add(w)
@@ -85,8 +90,9 @@ func (v *visit) pending(j *state.Job) {
 			w.Limits = v.in.Limits(j.ID)
 		}
 		switch {
-		case v.in.Paused[j.Queue]:
-			w.Blocked, w.Ahead = Paused, 0
+		case v.in.Paused[j.Queue].Paused:
+			by := v.in.Paused[j.Queue].Decision
+			w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
 		case len(w.Limits) > 0:
 			w.Blocked, w.Ahead = Limited, 0
 		case w.Ahead > 0:

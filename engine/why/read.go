@@ -3,7 +3,6 @@ package why
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -36,8 +35,7 @@ type Input struct {
 	Case workitem.CaseID
 	Now  time.Time
 
-	Paused map[string]bool             // the queues that are paused
-	Failed []*state.Job                // the jobs of the tree that were given up
+	Paused map[string]store.QueueValue // the queues that are paused
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 }
@@ -57,10 +55,6 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 	}
 	in := Input{Here: here, Tree: tree, Case: id, Now: now,
 		Due: make(map[string][]*state.Job), Open: make(map[string][]*store.ItemRow)}
-	in.Failed, err = r.Jobs(ctx, store.JobFilter{Root: root, States: []state.JobState{state.JobFailed}})
-	if err != nil {
-		return nil, err
-	}
 	if err := in.readQueues(ctx, r); err != nil {
 		return nil, err
 	}
@@ -73,15 +67,13 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 }
 
 // pausedQueues reads which queues are paused.
-func pausedQueues(ctx context.Context, r store.Reader) (map[string]bool, error) {
+func pausedQueues(ctx context.Context, r store.Reader) (map[string]store.QueueValue, error) {
 	settings, err := r.Settings(ctx)
-	paused := make(map[string]bool)
-	for _, s := range settings {
-		if queue, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
-			paused[queue] = true
-		}
+	if err != nil {
+		return nil, err
 	}
-	return paused, err
+	_, queues, err := store.ReadControls(settings)
+	return queues, err
 }
 
 // readQueues reads who else waits in the queues that work of the tree waits in.

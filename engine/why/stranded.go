@@ -12,25 +12,70 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Strand is a live case that does not come to its end by itself, nor by the work that it offers.
+// Cause says what keeps a case from its end. The words are stable.
+type Cause string
+
+// The causes of a [Strand]. Of those of a wait that is blocked, the word is that of the [Block].
+const (
+	CauseDeadEnd   Cause = "dead-end"   // no run completes it from where it stands
+	CauseIdle      Cause = "idle"       // nothing of it is under way
+	CauseIncident  Cause = "incident"   // a person has to decide
+	CauseSuspended Cause = "suspended"  // the case is suspended, or one above it, with work that waits
+	CausePaused    Cause = "paused"     // the queue of due work is paused
+	CauseLimited   Cause = "limited"    // due work needs a limit that is set to 0
+	CauseNotLoaded Cause = "not-loaded" // the process that was asked does not have its definition
+	CauseNoWorkers Cause = "no-workers" // no process does due work of its queue
+	CauseOverdue   Cause = "overdue"    // what an engine does by itself is not done: none is open, or none has its definition
+	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for as long as was asked for
+)
+
+// Strand is a case that does not come to its end by itself, nor by the work that it offers.
 type Strand struct {
 	Case     workitem.CaseID `json:"case"`
 	Root     workitem.CaseID `json:"root"`
 	Workflow string          `json:"workflow"`
 	Version  string          `json:"version,omitempty"`
-	Reason   string          `json:"reason"` // and what to do
+	Cause    Cause           `json:"cause"`
+	Since    time.Time       `json:"since,omitzero"` // zero if that is not known
+	Reason   string          `json:"reason"`
+	Repair   string          `json:"repair"` // the act that repairs it: a command of tasq, or what to do
 }
 
-// Stranded lists the live cases that no run completes from where they stand, and those of which nothing is under way: no job, timer,
-// event, open work item or incident. Each root case is looked at in a view of its own. A case whose search was given up is not listed.
-func Stranded(ctx context.Context, v store.Viewer, now time.Time) iter.Seq2[Strand, error] {
+// DefaultLate is how late due work is at most before it counts as left alone: an engine that is open begins it within milliseconds, if it
+// has a worker free.
+const DefaultLate = 10 * time.Second
+
+// Search says how cases that do not end are looked for.
+type Search struct {
+	Here               // what the process that asks can do; the zero value judges by what is stored alone
+	Now  time.Time     // of the question
+	Late time.Duration // how late due work must be before it counts as left alone; 0 is DefaultLate
+	// Older leaves out what has stood for a shorter time. With it, those that have waited so long for an event without a deadline are
+	// listed, too: who sends it may be gone. 0 lists all but them.
+	Older time.Duration
+}
+
+// Stranded lists the live cases that no run completes from where they stand, and those that nothing and nobody moves: each with the reason
+// and the act that repairs it. Work is moved by a job, a timer or an event that is under way, or by a person whom a work item is offered to;
+// it is not while the case is suspended, its queue is paused or has no workers, a limit is set to 0, or a person has to decide an
+// incident. Each root case is looked at in a view of its own. A case whose search for a run was given up is not listed as a dead end.
+// Behind the live cases come those that have ended and left an incident behind.
+func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
 	return func(yield func(Strand, error) bool) {
-		live := store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted}}
-		for root, err := range store.AllCases(ctx, v, live) {
+		x := &examination{Search: s, busy: make(map[string]bool)}
+		if x.Late == 0 {
+			x.Late = DefaultLate
+		}
+		err := v.View(ctx, func(r store.Reader) error { return x.readControls(ctx, r) })
+		if err != nil {
+			yield(Strand{}, err)
+			return
+		}
+		for root, err := range x.roots(ctx, v) {
 			var found []Strand
 			if err == nil {
 				err = v.View(ctx, func(r store.Reader) (err error) {
-					found, err = strandedIn(ctx, r, root.ID, now)
+					found, err = x.look(ctx, r, root)
 					return err
 				})
 			}
@@ -47,20 +92,63 @@ func Stranded(ctx context.Context, v store.Viewer, now time.Time) iter.Seq2[Stra
 	}
 }
 
-// strandedIn looks at the cases of one tree.
-func strandedIn(ctx context.Context, r store.Finder, root workitem.CaseID, now time.Time) (found []Strand, err error) {
+// examination is one search.
+type examination struct {
+	Search
+	limits map[string]store.LimitValue
+	queues map[string]store.QueueValue
+	busy   map[string]bool // of each queue that was asked about: some of its jobs run
+}
+
+func (x *examination) readControls(ctx context.Context, r store.Reader) error {
+	settings, err := r.Settings(ctx)
+	if err == nil {
+		x.limits, x.queues, err = store.ReadControls(settings)
+	}
+	return err
+}
+
+// roots lists the root cases to look at: the live ones, and then those that ended and left an incident.
+func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[workitem.CaseID, error] {
+	return func(yield func(workitem.CaseID, error) bool) {
+		live := store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted}}
+		for c, err := range store.AllCases(ctx, v, live) {
+			if err != nil {
+				yield(workitem.CaseID{}, err)
+				return
+			}
+			if !yield(c.ID, nil) {
+				return
+			}
+		}
+		left := make(map[workitem.CaseID]bool)
+		for i, err := range store.Incidents(ctx, v, store.IncidentFilter{}) {
+			if err != nil {
+				yield(workitem.CaseID{}, err)
+				return
+			}
+			if !i.Left || left[i.Root] {
+				continue
+			}
+			if left[i.Root] = true; !yield(i.Root, nil) {
+				return
+			}
+		}
+	}
+}
+
+// look examines the cases of one tree.
+func (x *examination) look(ctx context.Context, r store.Finder, root workitem.CaseID) ([]Strand, error) {
 	tree, err := r.Tree(ctx, root)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
-	in := Input{Tree: tree, Case: root, Now: now}
-	if in.Failed, err = r.Jobs(ctx, store.JobFilter{Root: root, States: []state.JobState{state.JobFailed}}); err != nil {
-		return nil, fmt.Errorf("jobs of case %s: %w", root, err)
-	}
-	idle := make(map[workitem.CaseID]bool)
-	for _, w := range Explain(in).Waits {
-		if w.Kind == Stuck {
-			idle[w.Case] = true
+	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues}
+	l := &looking{examination: x, tree: tree}
+	answer := Explain(in)
+	for i := range answer.Waits {
+		if err := l.wait(ctx, r, &answer.Waits[i]); err != nil {
+			return nil, err
 		}
 	}
 	tree.Each(func(c *state.Case) {
@@ -68,16 +156,11 @@ func strandedIn(ctx context.Context, r store.Finder, root workitem.CaseID, now t
 			return
 		}
 		in.Case = c.ID
-		way := WayOf(tree, Explain(in))
-		_, text, _ := strings.Cut(way.String(), ", and ")
-		switch {
-		case way.Decided && !way.Found:
-		case idle[c.ID]:
-			text = "nothing is under way, and no task can start: there are tokens in " + tokens(c) + "; move a token, or cancel the case"
-		default:
-			return
+		if way := WayOf(tree, Explain(in)); way.Decided && !way.Found {
+			_, text, _ := strings.Cut(way.String(), ", and ")
+			text, _, _ = strings.Cut(text, "; ")
+			l.add(c.ID, CauseDeadEnd, time.Time{}, text, fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", c.ID))
 		}
-		found = append(found, Strand{Case: c.ID, Root: root, Workflow: c.Workflow, Version: c.Version, Reason: text})
 	})
-	return found, nil
+	return l.found, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -212,7 +213,7 @@ func incident(w *Wait) string {
 	}
 	what := fmt.Sprintf("%s was given up: %s; ", subject(w), w.Failure)
 	if w.Work != state.JobRun {
-		return what + "a person has to look"
+		return what + "a person decides: once its cause is gone, do it again with tasq incident retry " + w.Incident.String()
 	}
 	return what + "a person decides: reset, complete, fail or cancel the item"
 }
@@ -241,13 +242,27 @@ func blocked(w *Wait, now time.Time) string {
 	case Failing:
 		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
 	case Paused:
-		return fmt.Sprintf("%s is paused: resume it with tasq queue resume %q", queue(w.Queue), w.Queue)
+		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %q", queue(w.Queue), decided(w.Paused, now), w.Queue)
 	case Behind:
 		return ahead(w.Ahead)
 	case Busy:
 		return "all workers of " + queue(w.Queue) + " are busy"
 	}
 	return ""
+}
+
+// decided says by whom something was decided, and how long ago.
+func decided(d *store.Decision, now time.Time) (text string) {
+	if d == nil {
+		return ""
+	}
+	if d.By != "" {
+		text = " by " + d.By
+	}
+	if !d.At.IsZero() {
+		text += " for " + printable.Duration(now.Sub(d.At))
+	}
+	return text
 }
 
 // suspended says which case is suspended, as seen from another one or itself.

@@ -115,17 +115,18 @@ type Wait struct {
 	Workflow string          `json:"workflow"`
 	Version  string          `json:"version,omitempty"`
 
-	Task  string          `json:"task,omitempty"`
-	Item  workitem.ID     `json:"item,omitzero"`
-	Label string          `json:"label,omitempty"` // of the item
-	Job   workitem.JobID  `json:"job,omitzero"`
-	Work  string          `json:"work,omitempty"`  // the kind of the job, one of store's Job constants
-	State string          `json:"state,omitempty"` // of the item, or else of the job
-	Name  string          `json:"name,omitempty"`  // of the timer, function, event or topic
-	Step  string          `json:"step,omitempty"`  // the step of the job that waits
-	Child workitem.CaseID `json:"child,omitzero"`  // that the step waits for
-	Queue string          `json:"queue,omitempty"` // "" is the default queue
-	By    string          `json:"by,omitempty"`    // who started the item, or the worker that has the job
+	Task     string          `json:"task,omitempty"`
+	Item     workitem.ID     `json:"item,omitzero"`
+	Label    string          `json:"label,omitempty"` // of the item
+	Job      workitem.JobID  `json:"job,omitzero"`
+	Work     string          `json:"work,omitempty"`    // the kind of the job, one of store's Job constants
+	State    string          `json:"state,omitempty"`   // of the item, or else of the job
+	Name     string          `json:"name,omitempty"`    // of the timer, function, event or topic
+	Step     string          `json:"step,omitempty"`    // the step of the job that waits
+	Child    workitem.CaseID `json:"child,omitzero"`    // that the step waits for, or that an incident is about
+	Incident workitem.JobID  `json:"incident,omitzero"` // of a wait for a person's decision
+	Queue    string          `json:"queue,omitempty"`   // "" is the default queue
+	By       string          `json:"by,omitempty"`      // who started the item, or the worker that has the job
 
 	Attempt  int               `json:"attempt,omitempty"`  // that is waited for or under way, from 1
 	Attempts int               `json:"attempts,omitempty"` // how many there are at most; 0 if that is not known
@@ -139,6 +140,8 @@ type Wait struct {
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
 
 	Limits []Limit `json:"limits,omitempty"` // that have no room
+
+	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
 

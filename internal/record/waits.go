@@ -80,12 +80,18 @@ type Incident struct {
 	Task    string            `json:"task,omitempty"`
 	Item    workitem.ID       `json:"item,omitzero"`
 	Child   workitem.CaseID   `json:"child,omitzero"`
+	Work    string            `json:"work,omitempty"` // the kind of the job that was given up
+	Name    string            `json:"name,omitempty"` // of that timer, function or handler
 	Failure *workitem.Failure `json:"failure,omitempty"`
 	Since   time.Time         `json:"since"`
 }
 
 // OfIncident is the JSON form of an incident.
 func OfIncident(i *store.Incident) Incident {
-	return Incident{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
+	o := Incident{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
 		Failure: i.Failure, Since: i.Since}
+	if i.Job != nil {
+		o.Work, o.Name = i.Job.Kind, i.Job.Name
+	}
+	return o
 }

@@ -86,7 +86,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 // removable selects what may be removed, and returns the end of the statement for the order in which it should be.
 func (w *conditions) removable(f store.CaseFilter) string {
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
-	w.Plain("NOT EXISTS (SELECT FROM @.jobs j WHERE j.root = c.id AND (j." + liveJob + " OR j.state = 'failed' AND j.detached))")
+	w.Plain("NOT EXISTS (SELECT FROM @.jobs j WHERE j.root = c.id AND j." + liveJob + ")")
 	return w.PageBy(f.Page, "@.cases", "c.", "keep_until")
 }
 

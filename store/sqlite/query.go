@@ -139,7 +139,7 @@ func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string
 
 // removable selects what may be removed, and returns the end of the statement for the order in which it should be.
 func (w *conditions) removable(f store.CaseFilter) string {
-	const undone = " AND (j." + liveJob + " OR j.state = 'failed' AND j.detached = 1))"
+	const undone = " AND j." + liveJob + ")"
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
 	w.Plain("NOT EXISTS (SELECT 1 FROM jobs j WHERE j.case_id = c.id" + undone)
 	w.Plain("NOT EXISTS (SELECT 1 FROM cases k CROSS JOIN jobs j ON j.case_id = k.id " +

@@ -57,6 +57,7 @@ const (
 	IncidentResult   = "result"    // the process refuses every result of a job
 	IncidentTimer    = "timer"     // a timer gave up
 	IncidentFunction = "function"  // a function that a callback scheduled gave up
+	IncidentHandler  = "handler"   // a handler of the end of a case gave up
 	IncidentOrJoin   = "undecided" // the search of an or-join ran out of its budget
 )
 

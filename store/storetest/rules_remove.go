@@ -141,7 +141,7 @@ func removable(w *World) {
 		for range 4 {
 			b.ended("")
 		}
-		// A job that is left behind holds a case back, and so does one that failed.
+		// A job that is left behind holds a case back until it ends. The incident of one that failed is such a job.
 		for i, to := range []state.JobState{state.JobPending, state.JobFailed, state.JobDone} {
 			id := b.ended("")
 			now := b.Now()
@@ -156,7 +156,7 @@ func removable(w *World) {
 	})
 	held := make(map[workitem.CaseID]bool)
 	for _, j := range w.Want.Jobs {
-		held[j.Root] = held[j.Root] || j.State.Live() || j.State == state.JobFailed && j.Detached
+		held[j.Root] = held[j.Root] || j.State.Live()
 	}
 	var want []*state.Case
 	for _, c := range byID(w.Want.Cases) {

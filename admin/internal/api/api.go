@@ -73,6 +73,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/events":             route(a.events, "case name unread"+paging, "Events that were sent to cases, newest first."),
 		"GET /api/v1/incidents":          route(a.incidents, "case workflow task kind code older"+paging, "What needs a person, oldest first."),
 		"GET /api/v1/definitions":        route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
+		"GET /api/v1/doctor":             route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
 		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly format", "What ended, how much of it failed and how long it took, by task or by hour."),
 		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused."),

@@ -45,7 +45,7 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, but for their page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Key: q.Text("key"), Labels: q.labels(), Before: q.ago("older"), Since: q.ago("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Key: q.Text("key"), Labels: q.labels(), Before: q.Before("older"), Since: q.Before("newer")}
 }
 
 // labels reads label=name=value, which may be given several times.
@@ -72,7 +72,7 @@ func (q *Query) labels() map[string]string {
 func (q *Query) Items() store.ItemFilter {
 	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.queue(),
 		States: words(q, "state", workitem.ParseState), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.Text("code"),
-		Before: q.ago("older"), Since: q.ago("newer")}
+		Before: q.Before("older"), Since: q.Before("newer")}
 }
 
 // JobKinds are the words of the parameter kind of jobs.
@@ -108,17 +108,17 @@ func (q *Query) Messages() store.MessageFilter {
 
 // IncidentKinds are the words of the parameter kind of incidents.
 var IncidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
-	state.IncidentFunction, state.IncidentOrJoin}
+	state.IncidentFunction, state.IncidentHandler, state.IncidentOrJoin}
 
 // Incidents reads a filter of incidents.
 func (q *Query) Incidents() store.IncidentFilter {
 	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", IncidentKinds), Code: q.Text("code"),
-		Before: q.ago("older")}
+		Before: q.Before("older")}
 }
 
 // Rates reads a filter of what ended.
 func (q *Query) Rates() store.RateFilter {
-	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.ago("older"), Since: q.ago("newer"), Hourly: q.Flag("hourly")}
+	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly")}
 }
 
 // Journal reads a filter of the journal.

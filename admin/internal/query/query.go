@@ -108,8 +108,8 @@ func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S
 	return all
 }
 
-// ago reads an age, and returns the time so long ago; zero if there is none.
-func (q *Query) ago(name string) time.Time {
+// Before reads an age, and returns the time so long ago; zero if there is none.
+func (q *Query) Before(name string) time.Time {
 	text := q.v.Get(name)
 	if text == "" {
 		return time.Time{}

@@ -105,6 +105,8 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.reclaim(tx, c, o)
 	case workflow.KindCancel:
 		return x.cancel(tx, c, o)
+	case workflow.KindRetryIncident:
+		return x.retryIncident(tx, c, o)
 	case workflow.KindSuspend:
 		return x.suspend(tx, c, o)
 	case workflow.KindMove:

@@ -73,6 +73,27 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 	})
 }
 
+// retryIncident does the job of an incident again.
+func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+	root, err := tx.Store().Root(tx.Context(), c.Job)
+	if err != nil {
+		return workflow.Result{}, fmt.Errorf("incident %s: %w", c.Job, err)
+	}
+	u, err := tx.Open(root)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	return repair(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
+		if at, _ := u.Tree.Job(c.Job); at != nil {
+			r.Case = at.ID
+		}
+		if err := m.RetryIncident(c.Job); err != nil {
+			return r, err
+		}
+		return r, m.Because(r.Case, c.Reason)
+	})
+}
+
 // repair runs a command whose result is known once it is done, and keeps it for its key then.
 func repair(
 	tx *commit.Tx, u *commit.TreeWrite, o commit.Operation, f func(*kernel.Machine) (workflow.Result, error),

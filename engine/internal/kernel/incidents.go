@@ -1,12 +1,12 @@
 package kernel
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -22,20 +22,19 @@ import (
 //	result       the process refuses every result of a job       the item is retried or skipped
 //	timer        a timer failed MaxTries times                   a person acts on what it was for
 //	function     a scheduled function failed for good            a person acts on what it was for
+//	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
 //	undecided    the search of an or-join ran out of budget      a later look decides it
-
-// ofChild is the input of an incident that is about a child case.
-type ofChild struct {
-	Case workitem.CaseID `json:"case"`
-}
+//
+// One of a job that is no work item's is also resolved by a command that does the job again, see [Machine.RetryIncident]. An incident of
+// a job that was left behind by the end of its case is left behind, too, and keeps the case from being removed by its time.
 
 // ofCase is the child case that an incident is about; zero if it is about none.
 func ofCase(j *state.Job) workitem.CaseID {
-	var of ofChild
-	if len(j.Input) > 0 && json.Unmarshal(j.Input, &of) != nil {
+	s, err := state.SubjectOf(j)
+	if err != nil {
 		return workitem.CaseID{}
 	}
-	return of.Case
+	return s.Case
 }
 
 func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
@@ -66,7 +65,10 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 		j.Item, what = o.Item.ID, "work item "+o.Item.Label()
 	} else if child != nil {
 		j.Name, what = state.IncidentCase, "case "+child.Label()
-		j.Input, _ = json.Marshal(ofChild{child.ID}) // an id always has a JSON form
+		var err error
+		if j.Input, err = (state.Subject{Case: child.ID}).Encode(); err != nil {
+			return err
+		}
 	}
 	m.then(m.ensureStarted(c.ID, t, generation))
 	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
@@ -74,13 +76,22 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 
 // jobIncident opens the incident of a job that was given up, unless what it was for has ended.
 func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failure) error {
-	if given.Detached || m.tree.Case(c.ID).State.Final() || given.Kind == state.JobStart {
+	if given.Kind == state.JobStart || m.tree.Case(c.ID).State.Final() && !given.Detached {
 		return nil
 	}
-	j := &state.Job{Task: given.Task, Generation: given.Generation, Item: given.Item, Priority: given.Priority, Failure: f}
+	j := &state.Job{Task: given.Task, Generation: given.Generation, Item: given.Item, Priority: given.Priority, Failure: f,
+		Detached: given.Detached}
+	var err error
+	j.Input, err = state.Subject{Job: &state.GivenUp{ID: given.ID, Kind: given.Kind, Name: given.Name, Queue: given.Queue, Input: given.Input,
+		Attempt: given.Attempt}}.Encode()
+	if err != nil {
+		return err
+	}
 	switch {
 	case f != nil && f.Code == workitem.CodeCrash:
 		j.Name = state.IncidentCrash
+	case given.Kind == state.JobTell:
+		j.Name = state.IncidentHandler
 	case given.Kind == state.JobTimer:
 		j.Name = state.IncidentTimer
 	case given.Kind == state.JobCall:
@@ -89,6 +100,30 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 		j.Name = state.IncidentResult
 	}
 	return m.openIncident(c.ID, taskOf(c, given), j, "")
+}
+
+// RetryIncident does a job again that was given up: a timer, a scheduled function, a handler. A fresh one, which is due now, takes the place
+// of the incident. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about a work item or
+// a case, which are tried again themselves.
+func (m *Machine) RetryIncident(id workitem.JobID) error {
+	c, j := m.tree.Job(id)
+	if j == nil || !isIncident(j) {
+		return fmt.Errorf("incident %s: %w", id, ErrNotFound)
+	}
+	about, err := state.SubjectOf(j)
+	if err != nil {
+		return err
+	}
+	if !about.Job.Again() {
+		return fmt.Errorf("%w: incident %s (%s) is about no job that can be done again by itself: retry its work item, resume its child "+
+			"case, or move a token", workflow.ErrBadCommand, id, j.Name)
+	}
+	if err := m.resolve(c.ID, func(i *state.Job) bool { return i.ID == id }); err != nil {
+		return err
+	}
+	g := about.Job
+	return m.addJob(c.ID, &state.Job{Kind: g.Kind, Name: g.Name, Queue: g.Queue, Input: g.Input, Task: j.Task, Generation: j.Generation,
+		Item: j.Item, Priority: j.Priority, Detached: j.Detached, Due: m.now})
 }
 
 // orJoinIncident opens an incident for an or-join that is not decided, and ends it when it is.

@@ -204,7 +204,11 @@ func (m *Machine) untell(id workitem.CaseID) error {
 	}
 	var calls []*state.Job
 	for j := range c.Jobs.All() {
-		if j.Kind == state.JobTell || j.Kind == state.JobCall && j.Task == "" && d.Handlers[j.Name] != nil {
+		called := j
+		if about, err := state.SubjectOf(j); err == nil && isIncident(j) && about.Job != nil { // a call that was given up
+			called = &state.Job{Kind: about.Job.Kind, Name: about.Job.Name, Task: j.Task}
+		}
+		if called.Kind == state.JobTell || called.Kind == state.JobCall && called.Task == "" && d.Handlers[called.Name] != nil {
 			calls = append(calls, j)
 		}
 	}

@@ -66,7 +66,7 @@ func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait t
 
 // Remove forgets a root case that has ended, with all that it had. A job that it left behind needs the case for its input
 // and its definition, so it comes first. The error wraps [ErrUnfinished] if it has not ended,
-// or a job that it left behind is still to be done.
+// or a job that it left behind is still to be done. An incident goes with it.
 func (m *Machine) Remove() error {
 	root := m.tree.Case(m.tree.Root)
 	if !root.State.Final() {
@@ -75,12 +75,21 @@ func (m *Machine) Remove() error {
 	var left *state.Job
 	m.tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
-			left = j
+			if !isIncident(j) { // who removes the case decides that, too
+				left = j
+			}
 		}
 	})
 	if left != nil {
 		return fmt.Errorf("case %s cannot be removed: it %w; job %s (%s %s) is %s",
 			root.ID, ErrUnfinished, left.ID, left.Kind, left.Name, left.State)
+	}
+	var open []*state.Job
+	m.tree.Each(func(c *state.Case) { open = append(open, c.Jobs.Slice()...) })
+	for _, j := range open {
+		if err := m.cancelJobs(j.Case, []*state.Job{j}); err != nil {
+			return err
+		}
 	}
 	return m.emit(&state.CaseRemoved{Case: root.ID})
 }

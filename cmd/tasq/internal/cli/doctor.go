@@ -25,24 +25,31 @@ const overdueAfter = 10 * time.Second
 
 func (a *app) doctor() *cobra.Command {
 	var quiet, live bool
+	var older age
 	cmd := &cobra.Command{
 		Use: "doctor [DATABASE]", Short: "check a whole database",
 		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
 			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
 			"code is 1 if anything is wrong. With --live, that check is left out, and each live case is listed that no run completes from where it " +
-			"stands, or of which nothing is under way, with the reason; tasq case move repairs it. Without DATABASE, --db names the database. Nothing is changed."),
+			"stands, or that nothing and nobody moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
+			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. With --older too, " +
+			"only what has stood so long, and what has waited so long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the check is")
 	cmd.Flags().BoolVar(&live, "live", false, "list the live cases that cannot end, or that nothing moves")
+	cmd.Flags().Var(&older, "older", "with --live: only what has stood at least so long: 90s, 5m, 2h, 3d; and waits for events of that age")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 1 {
 			a.db = args[0]
 		}
+		if older > 0 && !live {
+			return usagef("--older is for --live")
+		}
 		if live {
-			return a.examineLive(ctx)
+			return a.examineLive(ctx, time.Duration(older))
 		}
 		return a.examine(ctx, a.meter(quiet))
 	})

@@ -12,7 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // incident is the command "incident".
@@ -39,7 +41,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	all := false
 	cmd := &cobra.Command{
 		Use: string(kind) + " [ITEM]", Short: short,
-		Long: paragraph("Act on one incident, by the id of its work item, or on those that the flags select. " + say + " Without --all the " +
+		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all the " +
 			"incidents are counted, and nothing is done. With --all, each gets a command of its own: a refused one is reported and " +
 			"keeps no other back. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which goes on where " +
 			"it was if it is interrupted, with the next such action."),
@@ -83,10 +85,18 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 		return err
 	}
 	q.about = item
+	if q.command.Kind == workflow.KindRetry {
+		if err := a.view(ctx, func(r store.Reader) error { return q.ofJob(ctx, r) }); err != nil {
+			return err
+		}
+	}
 	o := owning{a: a}
 	result, err := o.do(ctx, q)
 	if err != nil || q.left() {
 		return err
+	}
+	if q.command.Kind == workflow.KindRetryIncident {
+		return a.say("incident %s of case %s is tried again", q.command.Job, result.Case)
 	}
 	return a.view(ctx, func(r store.Reader) error {
 		it, err := findItem(ctx, r, result.Item)
@@ -95,6 +105,22 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 		}
 		return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
 	})
+}
+
+// also is what an incident can be named by beside its work item.
+var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own if it is about a timer, a function or a completion handler"}
+
+// ofJob has the retry of an incident that is named by its own id be that of its job.
+func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
+	id, err := workitem.ParseID(q.about)
+	if err != nil {
+		return nil // the beginning of an id is that of a work item
+	}
+	jobs, err := r.Jobs(ctx, store.JobFilter{ID: workitem.JobID(id), Kind: state.JobIncident})
+	if len(jobs) > 0 {
+		q.command.Kind = workflow.KindRetryIncident
+	}
+	return err
 }
 
 // countFirst says how many targets would be acted on, or, with all, acts on them. what names one.

@@ -15,7 +15,7 @@ import (
 
 // incidentKinds are the words of --kind.
 var incidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
-	state.IncidentFunction, state.IncidentOrJoin}
+	state.IncidentFunction, state.IncidentHandler, state.IncidentOrJoin}
 
 // choosing are the flags that select incidents.
 type choosing struct {
@@ -28,7 +28,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.f.Workflow, "workflow", "", "only those of the workflow with this `name`")
 	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
-	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: attempts, case, crash, result, timer, function, undecided")
+	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: attempts, case, crash, result, timer, function, handler, undecided")
 	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
 	f.Var(&s.older, "older", "only those that are open at least so long: 90s, 5m, 2h, 3d")
 	f.StringVar(&s.caseID, "case", "", ofCase)

@@ -94,6 +94,15 @@ func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Cas
 			return nil, err
 		}
 		id = it.Case
+	case workflow.KindRetryIncident:
+		jobs, err := r.Jobs(ctx, store.JobFilter{ID: c.Job})
+		if err != nil {
+			return nil, err
+		}
+		if len(jobs) == 0 {
+			return nil, exit(ExitNotFound, "there is no incident %s; tasq incidents lists them", c.Job)
+		}
+		id = jobs[0].Case
 	case workflow.KindToken:
 		var err error
 		if id, err = engine.TokenCase(c.Token); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
@@ -9,10 +10,11 @@ import (
 )
 
 // examineLive lists the live cases that do not come to their end.
-func (a *app) examineLive(ctx context.Context) error {
+func (a *app) examineLive(ctx context.Context, older time.Duration) error {
+	search := why.Search{Now: now(), Older: older}
 	found := 0
 	err := a.withStore(ctx, func(s store.Store) error {
-		for strand, err := range why.Stranded(ctx, s, now()) {
+		for strand, err := range why.Stranded(ctx, s, search) {
 			if err != nil {
 				return err
 			}
@@ -23,7 +25,7 @@ func (a *app) examineLive(ctx context.Context) error {
 				}
 				continue
 			}
-			if err := a.say("case %s of %s: %s", strand.Case, strand.Workflow, strand.Reason); err != nil {
+			if err := a.say("case %s of %s (%s): %s\n  to repair it: %s", strand.Case, strand.Workflow, strand.Cause, strand.Reason, strand.Repair); err != nil {
 				return err
 			}
 		}
@@ -33,7 +35,7 @@ func (a *app) examineLive(ctx context.Context) error {
 		return err
 	}
 	if found > 0 {
-		return exit(ExitNo, "%s cannot end by themselves", printable.Plural(found, "live case"))
+		return exit(ExitNo, "%s cannot end by themselves", printable.Plural(found, "case"))
 	}
 	a.remark("every live case can end, and something moves it")
 	return nil

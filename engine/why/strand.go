@@ -1,0 +1,161 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// looking is the examination of one tree.
+type looking struct {
+	*examination
+	tree  *state.Tree
+	found []Strand
+}
+
+// add lists a case, once for each cause and repair.
+func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, repair string) {
+	if l.Older > 0 && since.After(l.Now.Add(-l.Older)) {
+		return
+	}
+	if slices.ContainsFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == cause && s.Repair == repair }) {
+		return
+	}
+	if cause == CauseDeadEnd { // that nothing is under way follows from it
+		l.found = slices.DeleteFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == CauseIdle })
+	}
+	c := l.tree.Case(id)
+	l.found = append(l.found, Strand{Case: id, Root: l.tree.Root, Workflow: c.Workflow, Version: c.Version, Cause: cause, Since: since,
+		Reason: reason, Repair: repair})
+}
+
+// What a wait is, and what moves it. The first that applies counts:
+//
+//	its case is suspended                      tasq case resume
+//	an incident                                tasq incident retry, tasq item retry, tasq case resume: by what it is about
+//	nothing is under way                       tasq case move
+//	its definition is not loaded here          a process with the definition
+//	its queue has no workers here              a process with workers for it
+//	its queue is paused                        tasq queue resume
+//	it needs a limit that is at 0              tasq limit set
+//	due work that is late, of a queue of       a process with workers for it; a limit at 0 is named
+//	which nothing runs
+//	a timer, a time, a lease that is late      an open engine
+//	an event without a deadline, for long      tasq event send
+//
+// Everything else is under way.
+
+// wait lists the case of a wait that nothing moves.
+func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
+	words := w.Words(l.Now)
+	text, _, _ := strings.Cut(words, "; ")
+	late := l.Now.Add(-l.Late)
+	switch {
+	case w.Suspended != nil:
+		l.add(w.Suspended.Case, CauseSuspended, w.Suspended.Since, suspended(w.Suspended, w.Suspended.Case, l.Now)+", and "+text,
+			"tasq case resume "+w.Suspended.Case.String())
+	case w.Kind == Incident:
+		l.add(w.Case, CauseIncident, w.Since, text, repairOf(w))
+	case w.Kind == Stuck:
+		l.idle(w)
+	case w.Blocked == NotLoaded:
+		l.add(w.Case, CauseNotLoaded, w.Since, words, "open an engine with workflow "+versioned(w.Workflow, w.Version)+
+			"; tasq definitions shows it")
+	case w.Blocked == NoWorkers, w.Blocked == Stopped:
+		l.add(w.Case, CauseNoWorkers, w.Since, words, "open an engine with workers for "+queue(w.Queue))
+	case w.Blocked == Paused:
+		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), fmt.Sprintf("tasq queue resume %q", w.Queue))
+	case w.Blocked == Limited:
+		l.limited(w, text)
+	case w.Kind == Worker:
+		return l.leftAlone(ctx, r, w, text, late)
+	case w.Blocked == Lapsed && w.Until.Before(late), w.Kind == Timer && w.Until.Before(late), w.Kind == Delay && w.Until.Before(late),
+		(w.Kind == Event || w.Kind == Topic) && !w.Until.IsZero() && w.Until.Before(late):
+		l.add(w.Case, CauseOverdue, w.Until, text+", for "+printable.Duration(l.Now.Sub(w.Until)),
+			"open an engine with workflow "+versioned(w.Workflow, w.Version))
+	case w.Kind == Event && w.Until.IsZero() && l.Older > 0:
+		l.add(w.Case, CauseForgotten, w.Since, text+", without a deadline, for "+printable.Duration(l.Now.Sub(w.Since))+
+			": who sends it may be gone", fmt.Sprintf("tasq event send %s %s", w.Case, w.Name))
+	}
+	return nil
+}
+
+// repairOf is the command that has another try of what an incident is about.
+func repairOf(w *Wait) string {
+	switch {
+	case !w.Child.IsZero():
+		return "tasq case resume " + w.Child.String()
+	case w.Work != state.JobIncident && w.Work != state.JobRun:
+		return "tasq incident retry " + w.Incident.String()
+	}
+	return "tasq item retry " + w.Item.String()
+}
+
+// idle is a case of which nothing is under way. The incident of an or-join says why it may be.
+func (l *looking) idle(w *Wait) {
+	c := l.tree.Case(w.Case)
+	for j := range c.Jobs.All() {
+		if j.Kind == state.JobIncident && j.Name == state.IncidentOrJoin {
+			l.add(w.Case, CauseIncident, j.Created, "whether or-join "+j.Task+" has to wait was not decided: its search ran out of its budget",
+				fmt.Sprintf("tasq case move %s FROM TO, by which it is decided", w.Case))
+			return
+		}
+	}
+	l.add(w.Case, CauseIdle, time.Time{}, "nothing is under way, and no task can start: there are tokens in "+tokens(c),
+		fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", w.Case))
+}
+
+// limited is due work that needs limits. One that is set to 0 gives nothing until it is set to more.
+func (l *looking) limited(w *Wait, text string) {
+	for _, of := range w.Limits {
+		if v, ok := l.limits[of.Limit]; ok && v.Current().N == 0 {
+			l.add(w.Case, CauseLimited, later(v.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+decided(&v.Decision, l.Now),
+				fmt.Sprintf("tasq limit set %s %d", of.Limit, v.Limit.N))
+		}
+	}
+}
+
+// leftAlone is due work that nothing seems to keep from beginning. It is late only if no job of its queue runs: others may go first.
+func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text string, late time.Time) error {
+	if !w.Since.Before(late) {
+		return nil
+	}
+	busy, known := l.busy[w.Queue]
+	if !known {
+		running, err := r.Jobs(ctx, store.JobFilter{Queue: &w.Queue, States: []state.JobState{state.JobRunning}, Page: store.Page{Limit: 1}})
+		if err != nil {
+			return fmt.Errorf("jobs of %s: %w", queue(w.Queue), err)
+		}
+		busy = len(running) > 0
+		l.busy[w.Queue] = busy
+	}
+	if busy {
+		return nil
+	}
+	repair := "open an engine with workflow " + versioned(w.Workflow, w.Version) + " and workers for " + queue(w.Queue)
+	var none []string
+	for name, v := range l.limits {
+		if v.Current().N == 0 {
+			none = append(none, fmt.Sprintf("tasq limit set %s %d", name, v.Limit.N))
+		}
+	}
+	if slices.Sort(none); len(none) > 0 {
+		repair += ", or, if it needs the limit, " + strings.Join(none, ", ")
+	}
+	l.add(w.Case, CauseNoWorkers, w.Since, text+", for "+printable.Duration(l.Now.Sub(w.Since))+", and no job of "+queue(w.Queue)+" runs", repair)
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/limit"
+)
+
+// Decision is when a setting was decided, and by whom. The zero value is unknown.
+type Decision struct {
+	At time.Time `json:"at,omitzero"`
+	By string    `json:"by,omitempty"`
+}
+
+// QueueValue is the value of a [QueueSetting]: that of a paused queue. The zero value is a queue that is not.
+type QueueValue struct {
+	Paused bool `json:"paused"`
+	Decision
+}
+
+// LimitValue is the value of a [LimitSetting]: how a limit is defined, and what was set in place of its number.
+type LimitValue struct {
+	Limit limit.Limit `json:"limit"`
+	N     *int64      `json:"n,omitempty"` // nil is that of the definition
+	Decision
+}
+
+// Current is the limit as it is set.
+func (v LimitValue) Current() limit.Limit {
+	l := v.Limit
+	if v.N != nil {
+		if l.N = *v.N; l.Each > l.N && l.N > 0 {
+			l.Each = l.N
+		}
+	}
+	return l
+}
+
+// ReadControls sorts settings into those of limits and those of queues, by name. Others are left out. The error names a setting that
+// cannot be read.
+func ReadControls(all []Setting) (limits map[string]LimitValue, queues map[string]QueueValue, err error) {
+	limits, queues = make(map[string]LimitValue), make(map[string]QueueValue)
+	for _, s := range all {
+		if name, ok := strings.CutPrefix(s.Name, LimitSetting); ok {
+			var v LimitValue
+			err = json.Unmarshal(s.Value, &v)
+			limits[name] = v
+		} else if name, ok := strings.CutPrefix(s.Name, QueueSetting); ok {
+			var v QueueValue
+			err = json.Unmarshal(s.Value, &v)
+			queues[name] = v
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the setting %s cannot be read: %w", s.Name, err)
+		}
+	}
+	return limits, queues, nil
+}
