@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long, in real time, a test waits for the engine to come to rest.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Engine is an engine under test.
 type Engine struct {
@@ -63,13 +63,17 @@ func Store(t testing.TB) store.Opener {
 }
 
 // Open opens an engine on any store. The configuration's clock and logger are replaced: by the virtual clock, and by
-// silence unless a logger is given. When the test ends, the engine is closed and the database is proved to be whole.
+// silence unless a logger is given. Callbacks have three minutes unless the configuration says otherwise, as a machine that runs tests
+// may be busy. When the test ends, the engine is closed and the database is proved to be whole.
 func Open(t testing.TB, o store.Opener, cfg engine.Config, workflows ...engine.Workflow) *Engine {
 	t.Helper()
 	e := &Engine{t: t, clock: virtual.NewClock(), opener: o, cfg: cfg, workflows: workflows}
 	e.cfg.Clock = e.clock
 	if e.cfg.Logger == nil {
 		e.cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if e.cfg.CallbackTimeout == 0 {
+		e.cfg.CallbackTimeout = patience
 	}
 	e.open()
 	t.Cleanup(func() {

@@ -55,7 +55,7 @@ func writer(t *testing.T, s store.Store, recovered *int) *commit.Writer {
 	w := commit.New(commit.Options{
 		Store: s, Definitions: definitions, IDs: workitem.NewGenerator(zeros{}), Now: time.Now,
 		NewToken: func(workitem.CaseID) (string, error) { return "", nil },
-		Faults:   fault.NewLog(log, time.Now), CallbackTimeout: time.Second, CacheCases: 1, Shared: true,
+		Faults:   fault.NewLog(log, time.Now), CallbackTimeout: time.Minute, CacheCases: 1, Shared: true,
 		RootEnded: func(*commit.Tx, *commit.TreeWrite) error { return nil },
 		Active:    func(int) {}, Lost: func(err error) error { return err }, Closed: func() error { return commit.ErrClosed },
 		Recovered: func() { *recovered++ },
