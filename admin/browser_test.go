@@ -42,6 +42,15 @@ const checks = `(() => {
     const a = light(backOf(e)), b = light(rgb(getComputedStyle(e).color)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push("contrast " + ratio.toFixed(1) + ": " + e.outerHTML.slice(0, 120));
   }
+  const levels = [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].map(e => Number(e.tagName[1]));
+  levels.forEach((level, i) => { if (level > (i ? levels[i - 1] : 0) + 1) bad.push("heading " + (i + 1) + " of level " + level + " follows one of level " + (levels[i - 1] || 0)); });
+  for (const [part, n] of [["main", 1], ["body > header", 1], ["body > footer", 1], ["[tabindex]:not([tabindex='0'],[tabindex='-1'])", 0]])
+    if (document.querySelectorAll(part).length !== n) bad.push(document.querySelectorAll(part).length + " " + part);
+  const labels = [...document.querySelectorAll("nav,[role=region]")].map(e => e.getAttribute("aria-label"));
+  labels.forEach((label, i) => { if (!label || labels.indexOf(label) !== i) bad.push("a part has no name of its own: " + label); });
+  for (const e of document.querySelectorAll("svg")) if (!e.closest("[aria-hidden=true]") && e.getAttribute("aria-hidden") !== "true" && !e.getAttribute("aria-label") && !(e.getAttribute("aria-labelledby") || "").split(" ").some(id => document.getElementById(id)?.textContent)) bad.push("no name: " + e.outerHTML.slice(0, 120));
+  for (const e of document.querySelectorAll("th")) if (!e.scope) bad.push("a head of no column: " + e.outerHTML.slice(0, 120));
+  if (!document.documentElement.lang || !document.title) bad.push("no language or title");
   if (document.documentElement.scrollWidth > innerWidth + 1) bad.push("wider than the window: " + document.documentElement.scrollWidth);
   return bad.slice(0, 8);
 })()`
@@ -65,6 +74,39 @@ func TestPagesInABrowser(t *testing.T) {
 			}
 		}
 		b.quiet(path)
+	}
+}
+
+// With the keyboard alone everything can be reached, in the order of the page, and one sees where one is.
+func TestTheKeyboardReachesEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("presses a key for each control in a browser, which takes long under the race detector; run without -short")
+	}
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	base := o.serve(t)
+	b.width(1280)
+	for theme, path := range map[string]string{"light": "/cases/" + o.claim.String(), "dark": "/act?kind=start&workflow=claim"} {
+		b.theme(theme)
+		b.visit(base + path)
+		b.press("p") // no part of the page is replaced meanwhile
+		n := eval[int](b, `(() => {
+  window.all = [...document.querySelectorAll("a[href],button,input:not([type=hidden]),select,textarea,summary,[tabindex='0']")]
+    .filter(e => e.getClientRects().length > 0 && !e.disabled && getComputedStyle(e).visibility === "visible" && !e.closest("details:not([open]) > :not(summary)"));
+  if (document.activeElement !== document.body) document.activeElement.blur();
+  return all.length;
+})()`)
+		require.Greater(t, n, 15, path)
+		for i := range n {
+			b.press("\t")
+			got := eval[string](b, fmt.Sprintf(`(() => {
+  const e = document.activeElement, s = getComputedStyle(e);
+  if (e !== all[%d]) return "not in order: " + e.outerHTML.slice(0, 120) + " in place of " + all[%[1]d].outerHTML.slice(0, 120);
+  return s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2 ? "not seen: " + e.outerHTML.slice(0, 120) : "";
+})()`, i))
+			require.Empty(t, got, "%s, %s, key %d", path, theme, i+1)
+		}
+		require.Equal(t, "Skip to the content", eval[string](b, `all[0].textContent`), "it is the first")
 	}
 }
 
@@ -119,7 +161,8 @@ func TestScreenshots(t *testing.T) {
 		{"pages-overview", "/", "light", 1280}, {"pages-case", "/cases/" + o.claim.String(), "light", 1280},
 		{"pages-case-dark", "/cases/" + o.claim.String() + "?entry=7", "dark", 1280}, {"pages-case-narrow", "/cases/" + o.claim.String(), "light", 320},
 		{"pages-workflow", "/workflows/claim", "light", 1280}, {"pages-incidents", "/incidents", "light", 1280}, {"pages-overview-dark", "/", "dark", 1280},
-		{"pages-act", "/act?kind=cancel&case=" + o.claim.String(), "light", 1280},
+		{"pages-act", "/act?kind=cancel&case=" + o.claim.String(), "light", 1280}, {"pages-start", "/act?kind=start&workflow=claim", "light", 1280},
+		{"pages-statistics", "/stats", "light", 1280}, {"pages-statistics-dark", "/stats", "dark", 768},
 	} {
 		b.theme(shot.theme)
 		b.width(shot.width)

@@ -180,7 +180,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	if a.target != "" {
 		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
 	}
-	p.Crumbs = []Link{{Text: orElse(a.target, "events"), Href: p.Back}, {Text: a.title}}
+	p.Crumbs = []Link{{Text: capital(orElse(a.target, "events")), Href: p.Back}, {Text: a.title}}
 	p.fill(&a, r.Form, problem)
 	if err := s.target(r.Context(), &a, id, &p); err != nil {
 		s.say(w, r, http.StatusNotFound, "There is no such thing here", err.Error())
@@ -198,6 +198,9 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 }
+
+// capital is a word with a capital letter at its beginning.
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func (s *Site) back(a *action, id string) string {
 	switch a.target {
