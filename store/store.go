@@ -119,6 +119,10 @@ type Trees interface {
 	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for
 	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
 	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
+
+	// History lists the entries of a tree that Load has returned, oldest first, up to a position: those that were committed before the
+	// transaction.
+	History(ctx context.Context, t *state.Tree, until int64) ([]*Entry, error)
 }
 
 // Inbox is the part of a [Tx] that answers other processes.

@@ -36,6 +36,7 @@ var (
 	reasonField   = &field{"Reason", func(c *Command) bool { return c.Reason != nil }}
 	routeField    = &field{"Route", func(c *Command) bool { return c.Route != nil }}
 	stepField     = &field{"FromStep", func(c *Command) bool { return c.FromStep != "" }}
+	seqField      = &field{"Seq", func(c *Command) bool { return c.Seq != 0 }}
 	fromField     = &field{"From", func(c *Command) bool { return c.From != "" }}
 	toField       = &field{"To", func(c *Command) bool { return c.To != "" }}
 	forceField    = &field{"Force", func(c *Command) bool { return c.Force }}
@@ -53,7 +54,7 @@ var (
 	perField   = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
-		payloadField, reasonField, routeField, stepField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
+		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
 		optionsField, businessField, labelsField, takenField, perField}
 )
 
@@ -74,6 +75,7 @@ var forms = map[Kind]form{
 	KindRestart: {[]*field{caseField},
 		[]*field{workflowField, printField, stepField}},
 	KindRemove:        {[]*field{caseField}, []*field{workflowField}},
+	KindFork:          {[]*field{caseField, seqField}, []*field{reasonField}},
 	KindReclaim:       {[]*field{jobField}, nil},
 	KindMove:          {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
 	KindSuspend:       {[]*field{caseField}, []*field{workflowField, reasonField}},

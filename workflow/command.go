@@ -41,6 +41,7 @@ const (
 	KindRetry         Kind = "retry"          // try the work of Item again, now
 	KindGiveUp        Kind = "give-up"        // fail the task, and the case, of Item, which is an incident
 	KindRetryIncident Kind = "retry-incident" // do the job of the incident Job again, now
+	KindFork          Kind = "fork"           // start a fresh case from what Case was at the entry Seq of its journal
 	KindSetLimit      Kind = "set-limit"      // set the number of Limit to N
 	KindLimits        Kind = "limits"         // list the limits
 	KindQueues        Kind = "queues"         // list the queues
@@ -76,6 +77,7 @@ type Command struct {
 	Payload  json.RawMessage   `json:"payload,omitempty"`  // input, output or value; nil is none
 	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is asked for; may be nil
 	Route    []string          `json:"route,omitempty"`    // where the task's split goes if the action completes it; nil leaves it to the definition
+	Seq      int64             `json:"seq,omitempty"`      // of a fork: the position of the journal up to which the past of Case is taken over
 	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart does again; "" does none again that had ended
 
 	From  string `json:"from,omitempty"`  // of a move: the condition, or the task that is enabled or started, whose tokens are taken
@@ -184,6 +186,16 @@ func (c Command) carrying(value any) Command {
 // done are taken over, all of them unless [FromStep] names the first that is not. The result has the id of the fresh case.
 func Restart(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRestart, Case: id}, opts...)
+}
+
+// Fork starts a fresh case from a past state of another one: that of a root case with its descendants, as they were behind the entry of their
+// journal with the position. What was done until then is done in the fresh case, too: no callback is called and no step is done again. What was
+// under way begins again: jobs that ran are due, and timers, sleeps and deadlines have the time left that they had then. Tokens (see step.Token)
+// are made anew. The fresh case has the labels and the business key of the other one, and does not hold the key from others. Rows that the
+// program has written in its own tables are not copied. The result has the fresh case. The error wraps [ErrNotFound] if the case was not there
+// yet, and [ErrInactive] if it had ended.
+func Fork(id workitem.CaseID, seq int64, opts ...Option) Command {
+	return With(Command{Kind: KindFork, Case: id, Seq: seq}, opts...)
 }
 
 // Remove removes a root case that has ended, with its descendants and all that they had: items, jobs, steps, events, their part
@@ -326,6 +338,8 @@ func (c *Command) String() string {
 		return "broadcast " + c.Event
 	case KindRestart:
 		return "restart " + c.Case.String()
+	case KindFork:
+		return fmt.Sprintf("case fork %s at %d", c.Case, c.Seq)
 	case KindReclaim:
 		return "job reclaim"
 	case KindRetryIncident:

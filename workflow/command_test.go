@@ -37,6 +37,7 @@ func one() []workflow.Command {
 		workflow.Suspend(aCase, workflow.Because("an audit")),
 		workflow.Resume(aCase, json.RawMessage(`7`), workflow.Because("the supplier is back")),
 		workflow.Retry(item, json.RawMessage(`8`), workflow.Because("again")),
+		workflow.Fork(aCase, 17, workflow.Because("what if")),
 		workflow.RetryIncident(workitem.JobID{15: 4}, workflow.Because("the network is back")),
 		workflow.GiveUp(item, workflow.Because("lost")), workflow.Redrive(workitem.CaseID(item), workflow.Because("it is back")),
 		workflow.SetLimit("openai", 60, workflow.By("ann")), workflow.Limits(), workflow.Queues(), workflow.PauseQueue("mail"), workflow.ResumeQueue(""),
@@ -122,7 +123,7 @@ func TestFieldsOfOtherKindsAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("%s command takes no %s; leave it out", c.Kind, name))
 		}
 	}
-	require.Equal(t, 488, refused, "no kind takes another field than before")
+	require.Equal(t, 509, refused, "no kind takes another field than before")
 }
 
 func TestWhatACommandNeeds(t *testing.T) {
@@ -130,7 +131,7 @@ func TestWhatACommandNeeds(t *testing.T) {
 		c    workflow.Command
 		want string
 	}{
-		{workflow.Command{}, `bad command: "" is none of the kinds [add-item broadcast cancel give-up item limits move pause-queue queues reclaim redrive remove restart resume resume-queue retry retry-incident send set-limit skip start suspend token]`},
+		{workflow.Command{}, `bad command: "" is none of the kinds [add-item broadcast cancel fork give-up item limits move pause-queue queues reclaim redrive remove restart resume resume-queue retry retry-incident send set-limit skip start suspend token]`},
 		{workflow.Start("", nil), "a start command needs Workflow"},
 		{workflow.Act(workitem.ID{}, workitem.Start, nil), "an item command needs Item"},
 		{workflow.Act(item, workitem.NoAction, nil), "an item command needs Action"},

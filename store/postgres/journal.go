@@ -5,6 +5,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -90,4 +91,16 @@ func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
 		return err
 	})
 	return all, err
+}
+
+// History implements [store.Tx].
+func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([]*store.Entry, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	w := newConditions()
+	w.Add("j.root = ?", uuid(t.Root))
+	w.Add("j.seq <= ?", until)
+	entries, err := readEntries(tx.w, tx.s.nets, w.Where()+" ORDER BY j.rev", tables.NothingNewer, w.Args...)
+	return entries, tx.met(err)
 }

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -97,4 +99,24 @@ func definitions(c *conn) ([]*store.Definition, error) {
 		return err
 	})
 	return all, err
+}
+
+// History implements [store.Tx]. The chain of a tree begins behind what the transaction has appended to it.
+func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([]*store.Entry, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	from := t.Case(t.Root).LastSeq
+	for _, c := range slices.Backward(tx.appended) {
+		if c.Entry.Seq == from {
+			from = c.Entry.Prev
+		}
+	}
+	rows, err := readEntries(tx.s.w, "WITH RECURSIVE chain(seq) AS (SELECT ? UNION ALL SELECT p.prev FROM chain CROSS JOIN journal p ON p.seq = chain.seq "+
+		"WHERE p.prev > 0) SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT seq FROM chain WHERE seq <= ?) ORDER BY j.seq", from, until)
+	if err != nil {
+		return nil, tx.met(err)
+	}
+	entries, err := decodeEntries(rows, tables.NewEntryNets(tx.s.w, tx.s.nets, tables.NothingNewer))
+	return entries, tx.met(err)
 }

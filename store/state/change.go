@@ -198,4 +198,5 @@ const (
 	NoteIncident   = "incident"          // a job was given up, a person should look
 	NoteReason     = "reason"            // why the actor asked for the command
 	NoteDeadLetter = "dead-letter"       // it was given up, and which case its dead letter is
+	NoteFork       = "fork"              // which case this one was forked from, and at which position
 )

@@ -22,6 +22,7 @@ var faultsOfWriting = []fault{
 	{name: "an update begins though its context has ended", rule: "all-or-nothing",
 		wrap: func(s *faulty) store.Store { return &deafToContexts{s} }},
 	{name: "an entry does not lead to the one before", rule: "chained", wrap: inTx(func(tx store.Tx) store.Tx { return unchained{tx} })},
+	{name: "the history of a tree lacks its newest entry", rule: "history", wrap: inTx(func(tx store.Tx) store.Tx { return shortened{tx} })},
 	{name: "positions do not rise", rule: "chained", wrap: inTx(func(tx store.Tx) store.Tx { return sinking{tx} })},
 	{name: "a tree is loaded without its waiting steps", rule: "load", wrap: loading(func(t *state.Tree) {
 		t.Each(func(c *state.Case) { c.Steps = state.Steps{} })
@@ -392,4 +393,12 @@ func (s *generous) WriteLimits(_ context.Context, rows []store.LimitRow, _ int64
 		written = append(written, r.LimitKey)
 	}
 	return written, nil
+}
+
+// shortened leaves out the newest entry of a history.
+type shortened struct{ store.Tx }
+
+func (t shortened) History(ctx context.Context, tree *state.Tree, until int64) ([]*store.Entry, error) {
+	entries, err := t.Tx.History(ctx, tree, until)
+	return entries[:max(0, len(entries)-1)], err
 }

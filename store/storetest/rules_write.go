@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,40 @@ func chained(w *World) {
 			require.Equal(w.T, seq, tree.Case(root).LastSeq)
 		}
 	})
+}
+
+func history(w *World) {
+	ctx, rng := context.Background(), rand.New(rand.NewPCG(5, 6))
+	for range 10 {
+		w.Update(func(b *Batch) { b.Random(rng); b.Random(rng) })
+	}
+	w.Crash()
+	committed := slices.Clone(w.Want.Entries)
+	w.Update(func(b *Batch) {
+		for range 3 { // appended, and not committed
+			b.Random(rng)
+		}
+		for _, until := range committed {
+			tree, err := b.Tx.Load(ctx, until.Root)
+			require.NoError(w.T, err)
+			var want []int64
+			for _, e := range committed {
+				if e.Root == until.Root && e.Seq <= until.Seq {
+					want = append(want, e.Seq)
+				}
+			}
+			entries, err := b.Tx.History(ctx, tree, until.Seq)
+			require.NoError(w.T, err)
+			var got []int64
+			for _, e := range entries {
+				got = append(got, e.Seq)
+			}
+			require.Equal(w.T, want, got, "up to entry %d", until.Seq)
+			last := entries[len(entries)-1]
+			require.Equal(w.T, []any{until.Command, until.By, len(until.Changes)}, []any{last.Command, last.By, len(last.Changes)})
+		}
+	})
+	w.Check()
 }
 
 func keys(w *World) {

@@ -33,6 +33,7 @@ var rules = []rule{
 		allOrNothing},
 	{"chained", "Positions in the journal rise, and each entry of a root case leads to the one before.",
 		chained},
+	{"history", "History lists the entries of a loaded tree that were committed before, oldest first, up to a position.", history},
 	{"load",
 		"Load returns the tree as its events made it, also those of the same transaction and those not yet written.",
 		load},

@@ -107,6 +107,8 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 		return x.cancel(tx, c, o)
 	case workflow.KindRetryIncident:
 		return x.retryIncident(tx, c, o)
+	case workflow.KindFork:
+		return x.fork(tx, c, o)
 	case workflow.KindSuspend:
 		return x.suspend(tx, c, o)
 	case workflow.KindMove:

@@ -161,7 +161,7 @@ func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) err
 	if err == nil && len(m.GivenUp()) > 0 {
 		err = tx.w.o.GivenUp(tx, u, m.GivenUp())
 	}
-	if err != nil || !endsRoot(u.Tree.Root, m.Changes()) {
+	if err != nil || !u.Tree.Ended() || !endsRoot(u.Tree.Root, m.Changes()) { // a fork may take over an end and the resume behind it
 		return err
 	}
 	return tx.w.o.RootEnded(tx, u)

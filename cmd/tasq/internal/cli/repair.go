@@ -103,6 +103,45 @@ func (a *app) caseMove() *cobra.Command {
 	return cmd
 }
 
+func (a *app) caseFork() *cobra.Command {
+	q := &asking{a: a}
+	o := owning{a: a}
+	cmd := &cobra.Command{
+		Use: "fork CASE", Short: "start a fresh case from a past state of another one",
+		Long: paragraph("Start a fresh case from what a root case and its child cases were at a position of the journal, and print its id. What was " +
+			"done until then is done in the fresh case, too, and is not done again: no callback is called, and steps keep their results. What was " +
+			"under way begins again, with the time that was left. tasq history shows the positions; rows in tables of the program's own are not copied."),
+		Example: `  tasq case fork 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17 --reason "what if it is rejected"`,
+		Args:    exactly("the id of a CASE"),
+	}
+	q.reasoned(cmd)
+	cmd.Flags().Int64Var(&q.command.Seq, "at", 0, "the `position` of the journal up to which the past is taken over")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Kind = workflow.KindFork
+		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
+			return checkID(caseIDs, q.about)
+		}
+		if q.command.Seq < 1 {
+			return usagef("--at says up to which position of the journal: 1 or more; tasq history %s shows them", q.about)
+		}
+		result, err := o.do(ctx, q)
+		if err != nil || q.left() {
+			return err
+		}
+		if a.output != "json" {
+			return a.say("%s", result.Case)
+		}
+		return a.view(ctx, func(r store.Reader) error {
+			c, err := findCase(ctx, r, result.Case)
+			if err != nil {
+				return err
+			}
+			return a.object(record.OfCase(c))
+		})
+	})
+	return cmd
+}
+
 func (a *app) itemRetry() *cobra.Command {
 	cmd, q := a.itemRepair(workflow.KindRetry)
 	cmd.Short = "try the work of an item again, now"

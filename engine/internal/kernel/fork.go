@@ -1,0 +1,249 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A fork is the past of another tree once more, under ids of its own: every change of its entries becomes a change of the fork's first entry,
+// so the journal of the fork rebuilds it as it does any tree, and does not need the other one any more.
+//
+//	other tree    1 opened, enabled   2 item completed   3 job runs    4 ...
+//	fork at 3     opened, enabled, item completed, job runs, job is due again, note        as one entry
+//
+// Changes say what was decided, so nothing is decided again: no callback is called, and a step that was done is done. What another one
+// knows of the past is not the fork's: its tokens are new, and the lease of a worker is void.
+
+// fork takes the changes of another tree over.
+type fork struct {
+	m   *Machine
+	ids map[[16]byte][16]byte // of what the other tree opened
+	of  workitem.CaseID       // the other root case
+}
+
+// Fork fills an empty tree, whose root has its id, with what the entries did to the tree of another root case. seq is the position that was
+// asked for. The error wraps [ErrNotFound] if there are no entries, and activities.ErrInactive if the case had ended.
+func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) error {
+	if len(entries) == 0 {
+		return fmt.Errorf("case %s was not there at position %d of the journal: %w", of, seq, ErrNotFound)
+	}
+	f := &fork{m: m, ids: map[[16]byte][16]byte{of: m.tree.Root}, of: of}
+	for _, e := range entries { // a change may name what a later one opens
+		for _, c := range e.Changes {
+			f.name(c)
+		}
+	}
+	for _, e := range entries {
+		for _, c := range e.Changes {
+			n, err := f.change(c)
+			if err == nil {
+				err = m.emit(n)
+			}
+			if err != nil {
+				return fmt.Errorf("journal entry %d: %w", e.Seq, err)
+			}
+		}
+	}
+	root, last := m.tree.Case(m.tree.Root), entries[len(entries)-1]
+	if root.State.Final() {
+		return fmt.Errorf("case %s %w at position %d of the journal: it was %s; name an earlier position", of, activities.ErrInactive, seq, root.State)
+	}
+	if err := f.begin(last.At); err != nil {
+		return err
+	}
+	return m.emit(&state.Noted{Case: root.ID, Task: -1, Code: state.NoteFork, Text: fmt.Sprintf("forked from case %s at position %d", of, last.Seq)})
+}
+
+// name makes the id of what a change opens, in the same order.
+func (f *fork) name(c state.Change) {
+	ids, now := f.m.host.IDs(), f.m.now
+	switch c := c.(type) {
+	case *state.CaseOpened:
+		if c.Case.ID != f.of {
+			f.ids[c.Case.ID] = ids.NewCaseID(now)
+		}
+	case *state.ItemOpened:
+		f.ids[c.Item.ID] = ids.NewID(now)
+	case *state.JobOpened:
+		f.ids[c.Job.ID] = ids.NewJobID(now)
+	case *state.StepOpened:
+		f.ids[c.Step.ID] = ids.NewStepID(now)
+	case *state.MessageSent:
+		f.ids[c.Message.ID] = ids.NewMessageID(now)
+	}
+}
+
+// as is the id in the fork of something; what the other tree did not open keeps its id.
+func as[K ~[16]byte](f *fork, id K) K {
+	if n, ok := f.ids[id]; ok {
+		return n
+	}
+	return id
+}
+
+// change is a change of the other tree as one of the fork.
+func (f *fork) change(c state.Change) (state.Change, error) {
+	switch c := c.(type) {
+	case *state.CaseOpened:
+		return &state.CaseOpened{Case: f.opened(c.Case)}, nil
+	case *state.ItemOpened:
+		it := *c.Item
+		it.ID, it.Case, it.Predecessor, it.Successor = as(f, it.ID), as(f, it.Case), as(f, it.Predecessor), as(f, it.Successor)
+		return &state.ItemOpened{Item: &it}, nil
+	case *state.JobOpened:
+		return f.jobOpened(c.Job)
+	case *state.StepOpened:
+		return f.stepOpened(c.Step)
+	case *state.MessageSent:
+		mail := *c.Message
+		mail.ID, mail.Case, mail.Step = as(f, mail.ID), as(f, mail.Case), as(f, mail.Step)
+		return &state.MessageSent{Message: &mail}, nil
+	case *state.ItemMoved:
+		n := *c
+		n.Case, n.Item = as(f, n.Case), as(f, n.Item)
+		return &n, nil
+	case *state.JobMoved:
+		n := *c
+		n.Case, n.Job = as(f, n.Case), as(f, n.Job)
+		return &n, nil
+	case *state.StepMoved:
+		n := *c
+		n.Case, n.Job, n.Step = as(f, n.Case), as(f, n.Job), as(f, n.Step)
+		return &n, nil
+	case *state.MessageTaken:
+		n := *c
+		n.Case, n.Message, n.Step = as(f, n.Case), as(f, n.Message), as(f, n.Step)
+		return &n, nil
+	}
+	return f.ofCase(c)
+}
+
+// ofCase is a change that names nothing but its case.
+func (f *fork) ofCase(c state.Change) (state.Change, error) {
+	id := as(f, state.CaseOf(c))
+	switch c := c.(type) {
+	case *state.CaseBegun:
+		return &state.CaseBegun{Case: id}, nil
+	case *state.CaseEnded:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.CaseResumed:
+		return &state.CaseResumed{Case: id, At: c.At}, nil
+	case *state.CaseSuspended:
+		return &state.CaseSuspended{Case: id, Suspension: c.Suspension}, nil
+	case *state.CaseContinued:
+		return &state.CaseContinued{Case: id, At: c.At}, nil
+	case *state.TaskMoved:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.TaskResumed:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.Produced:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.TokensMoved:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.Removed:
+		n := *c
+		n.Case = id
+		return &n, nil
+	case *state.Noted:
+		n := *c
+		n.Case = id
+		return &n, nil
+	}
+	return nil, fmt.Errorf("%w: a fork takes over no %T", store.ErrCorrupt, c)
+}
+
+// opened is a case of the fork. The root does not hold its key from others, and a program that looks for cases by time finds it by now.
+func (f *fork) opened(given *state.Case) *state.Case {
+	c := *given
+	c.ID, c.Root, c.Parent, c.Caller, c.Predecessor = as(f, c.ID), f.m.tree.Root, as(f, c.Parent), as(f, c.Caller), as(f, c.Predecessor)
+	if c.ID == c.Root {
+		c.Unique, c.Created, c.Predecessor = false, f.m.now, f.of
+	}
+	return &c
+}
+
+// jobOpened is a job of the fork. An incident is about something of the fork.
+func (f *fork) jobOpened(given *state.Job) (state.Change, error) {
+	j := *given
+	j.ID, j.Case, j.Root, j.Item = as(f, j.ID), as(f, j.Case), f.m.tree.Root, as(f, j.Item)
+	if isIncident(&j) && len(j.Input) > 0 {
+		about, err := state.SubjectOf(&j)
+		if err != nil {
+			return nil, err
+		}
+		about.Case = as(f, about.Case)
+		if about.Job != nil {
+			about.Job.ID = as(f, about.Job.ID)
+		}
+		if j.Input, err = about.Encode(); err != nil {
+			return nil, err
+		}
+	}
+	return &state.JobOpened{Job: &j}, nil
+}
+
+// stepOpened is a step of the fork. A token is a new one: who has the other one has it for the other case.
+func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
+	s := *given
+	s.ID, s.Job, s.Item, s.Case, s.Child = as(f, s.ID), as(f, s.Job), as(f, s.Item), as(f, s.Case), as(f, s.Child)
+	if s.Kind == workitem.StepToken {
+		text, err := f.m.host.NewToken(f.m.tree.Root)
+		if err != nil {
+			return nil, err
+		}
+		if s.Result, err = json.Marshal(text); err != nil {
+			return nil, err
+		}
+	}
+	return &state.StepOpened{Step: &s}, nil
+}
+
+// begin has what was under way at a time begin again: jobs that ran are due, and what waited for a time waits for as long as was left.
+func (f *fork) begin(then time.Time) (err error) {
+	m := f.m
+	left := func(due time.Time) time.Time {
+		if due.After(then) {
+			return m.now.Add(due.Sub(then))
+		}
+		return due
+	}
+	m.tree.Each(func(c *state.Case) {
+		if _, missing := m.definition(c); missing != nil && err == nil && !c.State.Final() {
+			err = missing
+		}
+		for _, j := range c.Jobs.Slice() {
+			due := left(j.Due)
+			switch {
+			case err != nil:
+			case j.State == state.JobRunning:
+				err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
+					e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobPending, due, "", time.Time{}, j.Attempt-1
+				})
+			case !due.Equal(j.Due):
+				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = due })
+			}
+		}
+		for _, s := range c.Steps.Slice() {
+			if due := left(s.Due); err == nil && !due.Equal(s.Due) {
+				err = m.moveStep(s, func(e *state.StepMoved) { e.Due = due })
+			}
+		}
+	})
+	return err
+}
