@@ -10,7 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy] and [TakesOf] make it.
+// Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy], [TakesOf] and
+// [TakenBySteps] make it.
 type Need struct {
 	use workflow.Use
 	in  reflect.Type // of the input that the function of the need is given; nil if there is none
@@ -33,6 +34,10 @@ func TakesBy[In any](l limit.Limit, n int64, key func(In) string) Need {
 func TakesOf[In any](l limit.Limit, amount func(In) int64) Need {
 	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}}
 }
+
+// TakenBySteps declares a limit of which the function itself takes nothing: its steps do, with step.Limits. A step can take of no limit
+// that its function does not declare.
+func TakenBySteps(l limit.Limit) Need { return Need{use: workflow.Use{Limit: l, Steps: true}} }
 
 func withInput[In, R any](f func(In) R) func(json.RawMessage) (R, error) {
 	return func(input json.RawMessage) (result R, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -33,4 +34,28 @@ func ExampleEngine_limits() {
 	}
 	fmt.Println(run.Result(ctx, e))
 	// Output: sent to ada <nil>
+}
+
+// A step takes 4000 tokens of a model's rate for its call, and gives back what the answer did not use.
+func ExampleEngine_stepLimits() {
+	ctx := context.Background()
+	ask := func(string) (text string, used int64) { return "a net", 1200 }
+	tokens := limit.Rate("tokens", 10_000, time.Minute, limit.SlidingWindow)
+	answer := builder.MustFunc("answer", func(ctx context.Context, question string) (string, error) {
+		return step.Do(ctx, "ask", func(ctx context.Context) (string, error) {
+			text, used := ask(question)
+			return text, limit.Commit(ctx, "tokens", used)
+		}, step.Limits(step.Takes(tokens, 4000)))
+	}, builder.Limits(builder.TakenBySteps(tokens)))
+	e, err := engine.Open(ctx, sqlite.Memory(), answer)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	run, err := answer.Run(ctx, e, "What is a workflow?")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(run.Result(ctx, e))
+	// Output: a net <nil>
 }

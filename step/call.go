@@ -24,6 +24,7 @@ type call struct {
 	entry  *entry         // nil for calls that are no step
 	before *workitem.Step // what the next attempt follows
 	lines  []line         // to be logged
+	lease  Lease          // of its limits, while it waits for them
 }
 
 // title is what a call is called in errors: a step by its name, or a word.
@@ -176,6 +177,7 @@ func underWay(what title, b *branch) error {
 
 // end ends the call, also after a panic.
 func (c *call) end() {
+	c.leave()
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
 	c.branch.call = title{}

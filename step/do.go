@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -32,7 +33,7 @@ import (
 //
 // fn gets a context of its own, with which no other step may be called.
 //
-// Options: [Retry], [Timeout], [Input], [Loose].
+// Options: [Retry], [Timeout], [Input], [Loose], [Limits].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	ask := workitem.Step{Name: name, Kind: workitem.StepDo}
 	return perform[T](ctx, here(), ask, opts, takesDo, func(c *call) (*workitem.Step, error) {
@@ -72,6 +73,12 @@ func (c *call) do(fn func(context.Context) (json.RawMessage, error)) (*workitem.
 		c.speak()
 		if s != nil || err != nil {
 			return s, err
+		}
+		switch admitted, err := c.admit(now); {
+		case err != nil:
+			return nil, err
+		case !admitted:
+			continue
 		}
 		next, err := c.attempt(now, fn)
 		if err != nil {
@@ -121,14 +128,11 @@ func (c *call) attempt(start time.Time, fn func(context.Context) (json.RawMessag
 	r := c.run
 	next := *c.before
 	next.Attempt++
-	next.Due, next.Failure = time.Time{}, nil
+	next.Due, next.Failure, next.Result = time.Time{}, nil, nil
 	if next.Created.IsZero() {
 		next.Created = start
 	}
-	if err := c.takeSlot(); err != nil {
-		return nil, err
-	}
-	raw, late, err := c.inSlot(fn)
+	raw, late, err := c.admitted(fn)
 	if err := c.discarded(err); err != nil {
 		return nil, err
 	}
@@ -193,12 +197,22 @@ func (c *call) takeSlot() error {
 	return ended(c.ctx)
 }
 
-// inSlot calls a step's function, and gives its slot back.
-func (c *call) inSlot(fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, bool, error) {
+func (c *call) giveSlot() {
 	if slots := c.run.info.Slots; slots != nil {
-		defer func() { <-slots }()
+		<-slots
 	}
-	return c.callFn(func(ctx context.Context) (json.RawMessage, error) { return guarded(ctx, fn) })
+}
+
+// admitted calls a step's function, and gives back its slot and what it took of limits.
+func (c *call) admitted(fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, late bool, err error) {
+	defer c.giveSlot()
+	in := c
+	if lease := c.lease; lease != nil {
+		c.lease = nil
+		defer func() { lease.Release(err != nil) }()
+		in = c.within(limit.NewContext(c.ctx, lease))
+	}
+	return in.callFn(func(ctx context.Context) (json.RawMessage, error) { return guarded(ctx, fn) })
 }
 
 // guarded calls a step's function, and makes an error of a panic.

@@ -26,6 +26,7 @@ type entry struct {
 	drop     bool           // it belongs to a branch that was not chosen
 	followed bool           // a choice: it is one that no branch has to wait for
 	due      int            // the attempt after which the journal said that the next one is due
+	room     bool           // its limits may have room: it is to ask
 	waiter   *branch
 }
 
@@ -37,6 +38,8 @@ func (e *entry) ended(now time.Time) bool {
 		return false
 	case s.State.Final():
 		return true
+	case s.Limited():
+		return e.room
 	}
 	return s.Kind == workitem.StepDo && (e.due == s.Attempt || !s.Due.After(now))
 }
@@ -75,7 +78,7 @@ func (r *Run) forgotten(s *workitem.Step) bool {
 }
 
 func (r *Run) remember(s *workitem.Step) {
-	e := &entry{step: s, old: true, met: s.State == workitem.StepCanceled, followed: s.State == workitem.StepCanceled}
+	e := &entry{step: s, old: true, room: true, met: s.State == workitem.StepCanceled, followed: s.State == workitem.StepCanceled}
 	r.entries[s.Name] = e
 	r.order = append(r.order, e)
 	if !e.met {
@@ -163,6 +166,9 @@ func (r *Run) see(t time.Time) {
 func canceled(s *workitem.Step) *workitem.Step {
 	c := *s
 	c.State, c.Due = workitem.StepCanceled, time.Time{}
+	if s.Limited() {
+		c.Result = nil
+	}
 	return &c
 }
 

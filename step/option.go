@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Option changes what a step does. Each says which steps take it; the others refuse it.
@@ -32,6 +33,7 @@ type options struct {
 	named      string
 	isNamed    bool
 	retryGiven bool
+	takes      []workitem.Take
 }
 
 // Retry has a failed function called again, for [Do]. Every attempt is recorded, and the wait before the next one is
@@ -105,7 +107,7 @@ func After(d time.Duration) Option {
 
 // What the kinds of steps take.
 var (
-	takesDo    = []string{"Retry", "Timeout", "Input", "Loose"}
+	takesDo    = []string{"Retry", "Timeout", "Input", "Loose", "Limits"}
 	takesTx    = []string{"Timeout", "Input", "Loose"}
 	takesAwait = []string{"Timeout", "Named", "Topic"}
 	takesCall  = []string{"Timeout", "Loose", "After"}

@@ -31,6 +31,9 @@ type Info struct {
 	// channel while it runs. Default: nil, which is no bound.
 	Slots chan struct{}
 
+	// Limits admits the calls of steps with [Limits]. Default: nil, which admits all.
+	Limits Limiter
+
 	// Around surrounds each call of the function of a [Do] or a [Tx] with the name of the step; next calls it. Default: nil, which
 	// surrounds nothing.
 	Around func(ctx context.Context, name string, next func(context.Context) error) error

@@ -18,12 +18,16 @@ type Use struct {
 	N      int64                                       // how much; 0 is Limit.Each
 	Amount func(input json.RawMessage) (int64, error)  // how much, by the input; nil: N
 	Key    func(input json.RawMessage) (string, error) // whose limit it is, by the input; nil: all share one
+	Steps  bool                                        // the attempt takes nothing of it: steps of the function do
 }
 
 // Check says what is wrong with a use: a limit that cannot be, or an amount that it never admits.
 func (u *Use) Check() error {
 	if err := u.Limit.Validate(); err != nil {
 		return err
+	}
+	if u.Steps {
+		return nil
 	}
 	n := u.N
 	if n == 0 {
@@ -56,6 +60,9 @@ func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
 			err = fmt.Errorf("the function that says how much of %s a job takes, or for which key, panicked: %v", u.Limit, p)
 		}
 	}()
+	if u.Steps {
+		return 0, "", nil
+	}
 	if n = u.N; n == 0 {
 		n = u.Limit.Each
 	}

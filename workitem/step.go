@@ -90,7 +90,7 @@ type Step struct {
 	Run     int             // the attempt of the job that recorded it
 	Due     time.Time       // the end of a sleep, the deadline of a wait, the next attempt; zero if there is none
 	Child   CaseID          // of a StepCase, once it was recorded
-	Result  json.RawMessage // once done; a token's text
+	Result  json.RawMessage // once done; a token's text; what a StepDo takes of limits while it waits for that, see Takes
 	Failure *Failure        // once failed; of the latest attempt while the next is waited for
 
 	Copied  bool // taken over from the job of the item's predecessor, or of the run that this one restarts

@@ -3,6 +3,7 @@ package why
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -87,7 +88,7 @@ func (v *visit) pending(j *state.Job) {
 			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
 		}
 		if v.in.Limits != nil {
-			w.Limits = v.in.Limits(j.ID)
+			w.Limits = v.in.Limits(j.ID, "")
 		}
 		switch {
 		case v.in.Paused[j.Queue].Paused:
@@ -181,6 +182,11 @@ func (v *visit) waiting(j *state.Job) {
 		switch {
 		case s.Kind == workitem.StepEvent && s.Topic:
 			w.Kind = Topic
+		case s.Limited():
+			w.Kind, w.Blocked, w.Until, w.Limits, w.Failure = Worker, Limited, time.Time{}, v.limited(j, s), s.Failure
+			if w.Since = s.Due; s.Failure != nil {
+				w.Attempt = s.Attempt + 1
+			}
 		case kind == Retry:
 			w.Attempt, w.Failure = s.Attempt+1, s.Failure
 		}
@@ -189,6 +195,20 @@ func (v *visit) waiting(j *state.Job) {
 		}
 		v.add(w)
 	}
+}
+
+// limited lists the limits that a step waits for: what it needs of them, if it is not known here whether they have room.
+func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
+	if v.in.Limits != nil {
+		if list := v.in.Limits(j.ID, s.Name); len(list) > 0 {
+			return list
+		}
+	}
+	var list []Limit
+	for _, t := range s.Takes() {
+		list = append(list, Limit{Limit: t.Limit, Key: t.Key, N: t.N, Text: fmt.Sprintf("%d of %s", t.N, t.Limit)})
+	}
+	return list
 }
 
 // jobsAhead counts the jobs of a queue that go before one.

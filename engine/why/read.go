@@ -20,9 +20,9 @@ type Here struct {
 	Workers func(queue string) int
 	// Running says how many jobs of a queue run at the moment, here. A nil function means that this is not known.
 	Running func(queue string) int
-	// Limits lists the limits that a job waits for, which is due; nothing if it does not wait for one. A nil function means that this
-	// is not known.
-	Limits func(job workitem.JobID) []Limit
+	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
+	// nil function means that this is not known.
+	Limits func(job workitem.JobID, step string) []Limit
 	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
 	// function means that this is not known.
 	Failing func(job workitem.JobID) time.Time

@@ -28,9 +28,9 @@ var layers = map[string]int{
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0, "schedule": 0,
 	"internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
 
-	"limit": 1, "process": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "step": 1, "internal/modeltest": 1,
+	"limit": 1, "process": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "internal/modeltest": 1,
 
-	"net/internal/reduce": 2,
+	"net/internal/reduce": 2, "step": 2,
 
 	"net/verify": 3,
 

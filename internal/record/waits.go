@@ -28,6 +28,7 @@ type Step struct {
 	Ended   time.Time       `json:"ended,omitzero"`
 	Input   json.RawMessage `json:"input,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
+	Limits  []workitem.Take `json:"limits,omitempty"` // what it waits for
 
 	Failure *workitem.Failure `json:"failure,omitempty"`
 }
@@ -35,10 +36,14 @@ type Step struct {
 // OfStep is the JSON form of a step; a token is left out of it.
 func OfStep(s *workitem.Step) Step {
 	s = WithoutSecret(s)
+	limits, due, result := s.Takes(), s.Due, s.Result
+	if s.Limited() {
+		due, result = time.Time{}, nil
+	}
 	return Step{
 		ID: s.ID, Name: s.Name, Kind: string(s.Kind), State: s.State.String(), Case: s.Case, Job: s.Job, Item: s.Item,
-		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: s.Due,
-		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: s.Result, Failure: s.Failure,
+		Target: s.Target, Topic: s.Topic, Attempt: s.Attempt, Child: s.Child, Copied: s.Copied, Due: due,
+		Created: s.Created, Ended: s.Ended, Input: s.Input, Result: result, Limits: limits, Failure: s.Failure,
 	}
 }
 

@@ -47,6 +47,9 @@ func (s *Story) awaited(st *workitem.Step) string {
 	case workitem.StepToken:
 		return "event " + st.Target + " by a token"
 	case workitem.StepDo:
+		if st.Limited() {
+			return st.Needs()
+		}
 		return fmt.Sprintf("attempt %d, after %s", st.Attempt+1, st.Failure)
 	}
 	return "its time"
@@ -58,7 +61,7 @@ func (s *Story) stepMoved(e *state.StepMoved, at time.Time) string {
 		return "step " + e.To.String()
 	}
 	now := *known
-	now.State, now.Attempt, now.Failure = e.To, e.Attempt, e.Failure
+	now = *e.Move(known)
 	s.steps[e.Step] = &now
 	line := s.step(known)
 	if e.To == workitem.StepWaiting {

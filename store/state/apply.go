@@ -302,7 +302,7 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	n := *s
 	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
-	if e.Result != nil {
+	if e.Result != nil || s.Limited() {
 		n.Result = e.Result
 	}
 	if e.To.Final() {

@@ -258,7 +258,10 @@ func (s *Site) steps(r *Request) (*Page, error) {
 func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 	id := st.ID.String()
 	result := payload(st.Result)
-	if st.Failure != nil {
+	switch {
+	case st.Limited():
+		result = text("waits for " + st.Needs())
+	case st.Failure != nil:
 		result = failure(st.Failure)
 	}
 	target := text(st.Target)
@@ -266,7 +269,7 @@ func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 		target = link(orElse(st.Target, "case"), s.Link("/cases/"+st.Child.String()))
 	}
 	due := text("")
-	if !st.State.Final() {
+	if !st.State.Final() && !st.Limited() {
 		due = at(st.Due)
 	}
 	cells := []Cell{link(st.Name, s.Link("/jobs/"+st.Job.String())), text(string(st.Kind))}

@@ -10,6 +10,7 @@
 package admission
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +30,14 @@ type Part struct {
 type Ticket[T any] struct {
 	Job   workitem.JobID
 	Parts []Part
-	Err   error // why the job fails instead of doing its work; it takes nothing then
-	Value T     // what the gate hands out when the limits have room
+	Err   error  // why the job fails instead of doing its work; it takes nothing then
+	Value T      // what the gate hands out when the limits have room
+	Step  string // the step of the job for which it is; "" if only the function of the job takes something
+	Own   int    // how many of the parts the function takes; the step takes the others
 
-	grants []limit.Grant // by part; nil while nothing is taken
-	line   *line[T]      // where it waits; nil if it does not
-	index  int           // in the line
+	grants []grant  // by part; nil while nothing is taken
+	line   *line[T] // where it waits; nil if it does not
+	index  int      // in the line
 }
 
 // Again returns a ticket of the same job that holds nothing.
@@ -42,7 +45,14 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	if t == nil {
 		return nil
 	}
-	return &Ticket[T]{Job: t.Job, Parts: t.Parts, Err: t.Err}
+	return &Ticket[T]{Job: t.Job, Parts: t.Parts, Err: t.Err, Step: t.Step, Own: t.Own}
+}
+
+// grant is what a ticket holds of one limit. What engines share has to be used until the end.
+type grant struct {
+	limit.Grant
+	end  int64
+	owes bool // more was used than was taken
 }
 
 // Options are what a gate works with. All fields are needed.
@@ -66,7 +76,7 @@ type Gate[T any] struct {
 	limits map[string]*limit.Limit
 	lines  map[lineKey]*line[T]
 	keep   int // how many lines there may be before idle ones are looked for
-	parked map[workitem.JobID]*Ticket[T]
+	parked map[workitem.JobID][]*Ticket[T]
 	needy  map[*line[T]]struct{} // their orders are to be made
 	over   bool
 }
@@ -76,7 +86,7 @@ type lineKey struct{ limit, key string }
 // New makes a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)), keep: leastLines,
-		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID]*Ticket[T]), needy: make(map[*line[T]]struct{})}
+		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), needy: make(map[*line[T]]struct{})}
 	for i := range o.Limits {
 		l := o.Limits[i]
 		g.limits[l.Name] = &l
@@ -117,13 +127,16 @@ func (g *Gate[T]) Try(t *Ticket[T]) bool {
 }
 
 func (g *Gate[T]) take(t *Ticket[T], now int64) {
-	t.grants = make([]limit.Grant, len(t.Parts))
+	t.grants = make([]grant, len(t.Parts))
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
 		t.grants[i] = l.take(now, t.Parts[i].N)
 		l.held++
 	}
 }
+
+// Held reports whether the ticket has what it needs.
+func (t *Ticket[T]) Held() bool { return t.grants != nil }
 
 // Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now. It reports false
 // if that is too late for what a store has granted: then the job has to be admitted anew.
@@ -134,7 +147,7 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	now := g.now()
 	for i := range t.Parts {
 		l := g.lineOf(&t.Parts[i])
-		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.grants[i].Mark {
+		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.grants[i].end {
 			return false
 		}
 	}
@@ -143,8 +156,8 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 		if l.share != nil || l.def.Algorithm != limit.SlidingWindow {
 			continue
 		}
-		l.def.Commit(&l.state, &t.grants[i], now, 0)
-		t.grants[i] = l.def.Take(&l.state, now, t.Parts[i].N)
+		l.def.Commit(&l.state, &t.grants[i].Grant, now, 0)
+		t.grants[i].Grant = l.def.Take(&l.state, now, t.Parts[i].N)
 	}
 	return true
 }
@@ -169,7 +182,7 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 		l := g.lineOf(&t.Parts[i])
 		l.held--
 		if l.share == nil {
-			give(l, grants[i], now)
+			give(l, grants[i].Grant, now)
 		} else if l.share.give(l.def.Algorithm == limit.Slots, grants[i], now, unused); l.share.dirty {
 			g.ask(l)
 		}
@@ -177,15 +190,54 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	}
 }
 
-// Leave has a job wait no longer: it was canceled, or is due anew.
+// Leave has a job wait no longer, nor its steps: it was canceled, or is due anew.
 func (g *Gate[T]) Leave(job workitem.JobID) {
-	t := g.parked[job]
-	if t == nil {
-		return
+	for _, t := range slices.Clone(g.parked[job]) {
+		g.Withdraw(t)
 	}
-	l := t.line
-	g.remove(t)
-	g.advance(l, g.now())
+}
+
+// Withdraw has one ticket wait no longer.
+func (g *Gate[T]) Withdraw(t *Ticket[T]) {
+	if l := t.line; l != nil && !g.over {
+		g.remove(t)
+		g.advance(l, g.now())
+	}
+}
+
+// Split takes the parts from an index on out of a ticket that was admitted, with what it holds of them. It returns nil if there are
+// none.
+func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
+	if t == nil || t.grants == nil || from >= len(t.Parts) {
+		return nil
+	}
+	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Parts: slices.Clone(t.Parts[from:]), Value: t.Value, grants: slices.Clone(t.grants[from:])}
+	t.Parts, t.grants = t.Parts[:from:from], t.grants[:from:from]
+	return rest
+}
+
+// Commit corrects what an admitted ticket took of a rate to what was used: what was not used is free again as far as it still counts, what
+// was used beyond is a debt. False if it has nothing of a rate with that name.
+func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
+	for i := range t.grants {
+		if t.Parts[i].Limit != name {
+			continue
+		}
+		l, now := g.lineOf(&t.Parts[i]), g.now()
+		if l.def.Algorithm == limit.Slots || l.def.Algorithm == limit.CircuitBreaker {
+			return false
+		}
+		if l.share != nil {
+			if l.share.correct(&t.grants[i], used) {
+				g.ask(l)
+			}
+			return true
+		}
+		l.def.Commit(&l.state, &t.grants[i].Grant, now, used)
+		g.advance(l, now)
+		return true
+	}
+	return false
 }
 
 // Stop rings no timer any more, and forgets who waits.

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/limit"
@@ -92,7 +93,7 @@ func (g *Gate[T]) forgetIdle() {
 // park has a ticket wait in a line. The other lines of it may go on: one of them may have let it pass for nothing.
 func (g *Gate[T]) park(l *line[T], t *Ticket[T], now int64) {
 	t.line = l
-	g.parked[t.Job] = t
+	g.parked[t.Job] = append(g.parked[t.Job], t)
 	heap.Push(l, t)
 	l.wanted += l.amount(t)
 	if l.list[0] == t {
@@ -118,7 +119,11 @@ func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 func (g *Gate[T]) remove(t *Ticket[T]) {
 	heap.Remove(t.line, t.index)
 	t.line.wanted -= t.line.amount(t)
-	if g.parked[t.Job] == t {
+	of := g.parked[t.Job]
+	if i := slices.Index(of, t); i >= 0 {
+		of = slices.Delete(of, i, i+1)
+	}
+	if g.parked[t.Job] = of; len(of) == 0 {
 		delete(g.parked, t.Job)
 	}
 	t.line = nil
@@ -157,9 +162,9 @@ func (l *line[T]) wait(now, n int64) time.Duration {
 	return l.share.wait(now)
 }
 
-func (l *line[T]) take(now, n int64) limit.Grant {
+func (l *line[T]) take(now, n int64) grant {
 	if l.share == nil {
-		return l.def.Take(&l.state, now, n)
+		return grant{Grant: l.def.Take(&l.state, now, n)}
 	}
 	return l.share.take(l.def.Algorithm == limit.Slots, n)
 }

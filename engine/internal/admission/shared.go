@@ -20,11 +20,12 @@ type share struct {
 	left    int64        // of the portion, or slots, that no job has taken
 	used    int64        // slots that jobs have
 	fresh   int64        // until when jobs may take what is left
-	end     int64        // until when they have to begin; the mark of their grants
+	end     int64        // until when they have to begin
 	back    *limit.Grant // a portion to be given back, with
 	spent   int64        // what was used of it
 	size    int64        // of the next portion, if not more is waited for
 	visit   int64        // what a job lacks here that waits in another line
+	fixes   []correction // of portions whose jobs used another amount than they took
 	dirty   bool         // the store has to hear of slots that were given back
 	asked   int64        // when the order was made whose answer is outstanding; 0 if there is none
 	next    int64        // when it is of use to ask again
@@ -51,7 +52,7 @@ type Order[T any] struct {
 
 // idle reports whether a share can be forgotten.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && !s.dirty && s.asked == 0
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && s.asked == 0
 }
 
 // room is what jobs may take now.
@@ -70,22 +71,45 @@ func (s *share) wait(now int64) time.Duration {
 	return time.Duration(max(1, s.free-now))
 }
 
-func (s *share) take(slots bool, n int64) limit.Grant {
+func (s *share) take(slots bool, n int64) grant {
 	s.left -= n
 	if slots {
 		s.used += n
 	}
-	return limit.Grant{N: n, Mark: s.end}
+	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.end}
 }
 
 // give takes back what a job has; unused says that nothing was done with it.
-func (s *share) give(slots bool, grant limit.Grant, now int64, unused bool) {
+func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	switch {
 	case slots:
 		s.used, s.dirty = s.used-grant.N, true
-	case unused && grant.Mark == s.end && now <= s.fresh && s.back == nil:
+	case unused && grant.end == s.end && now <= s.fresh && s.back == nil:
 		s.left += grant.N
 	}
+}
+
+// correction is what was taken of one portion, and what was used in fact. The store hears of it with an order.
+type correction struct {
+	took limit.Grant
+	used int64
+}
+
+// correct notes what a job has used in all; false if that changes nothing. After a debt nothing is given back.
+func (s *share) correct(g *grant, used int64) bool {
+	used = max(used, 0)
+	if used == g.N || used < g.N && g.owes {
+		return false
+	}
+	fix := correction{g.Grant, used}
+	g.N, g.owes = used, g.owes || used > g.N
+	if last := len(s.fixes) - 1; last >= 0 && s.fixes[last].took.Mark == fix.took.Mark {
+		s.fixes[last].took.N += fix.took.N
+		s.fixes[last].used += fix.used
+		return true
+	}
+	s.fixes = append(s.fixes, fix)
+	return true
 }
 
 // short has the store asked, at once or when that is of use.
@@ -160,6 +184,10 @@ func (l *line[T]) order(now int64) Order[T] {
 		o.Want = max(o.Least, min(max(l.wanted, s.size), most))
 		s.close()
 	}
+	if s.back == nil && len(s.fixes) > 0 {
+		first := s.fixes[0]
+		s.back, s.spent, s.fixes = &first.took, first.used, s.fixes[1:]
+	}
 	o.Back, o.Used, s.back = s.back, s.spent, nil
 	s.asked = now
 	return Order[T]{l.at.limit, l.at.key, o, l}
@@ -199,7 +227,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 		s.taken = a.Taken
 	}
 	g.advance(l, now)
-	if s.dirty || s.back != nil {
+	if s.dirty || s.back != nil || len(s.fixes) > 0 {
 		g.ask(l)
 	}
 }

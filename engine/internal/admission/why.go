@@ -16,13 +16,18 @@ type Wait struct {
 	Ahead        int    // how many who wait for the limit go first
 }
 
-// Why lists what a job waits for; nothing if it does not wait for a limit.
-func (g *Gate[T]) Why(job workitem.JobID) []Wait {
-	t := g.parked[job]
-	if t == nil {
-		return nil
+// Why lists what a job waits for, or a step of it; nothing if it does not wait for a limit.
+func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
+	for _, t := range g.parked[job] {
+		if t.Step == step {
+			return g.why(t)
+		}
 	}
-	var waits []Wait
+	return nil
+}
+
+// why lists what a ticket waits for.
+func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	now := g.now()
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -40,8 +45,8 @@ func (g *Gate[T]) Why(job workitem.JobID) []Wait {
 
 // Each calls f with what waits, in any order.
 func (g *Gate[T]) Each(f func(*T)) {
-	for _, t := range g.parked {
-		f(&t.Value)
+	for _, of := range g.parked {
+		f(&of[0].Value)
 	}
 }
 

@@ -103,6 +103,8 @@ func (c *claim) do() {
 		d.release(c.job, c.root, w.Fence)
 		return
 	}
+	d.sched.reserveStep(c.steps)
+	defer d.sched.leaveSteps(c.steps)
 	c.outcome = failed // unless it returns
 	returned := false
 	defer func() {

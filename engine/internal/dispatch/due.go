@@ -45,7 +45,7 @@ func (d *Dispatcher) fire(n entry) {
 func (d *Dispatcher) notBegun(n entry, err error) {
 	switch {
 	case err == nil || unwanted(err):
-	case d.takeNeeds(n, err):
+	case d.takeNeeds(err):
 	case errors.Is(err, kernel.ErrNotDue):
 		d.lookAgain(n)
 	case errors.Is(err, workflow.ErrSuspended):

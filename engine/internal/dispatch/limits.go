@@ -24,7 +24,11 @@ func (s *scheduler) initLimits() {
 	s.gate = admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
 		Ready: func(n entry) {
-			s.isReady(n)
+			if n.step != nil {
+				s.calls.push(n, byPriority)
+			} else {
+				s.isReady(n)
+			}
 			s.readied = true
 		},
 		Shared: s.isShared, Ask: s.ask,
@@ -94,6 +98,10 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 			t.Parts = append(t.Parts, admission.Part{Limit: uses[i].Limit.Name, Key: key, N: n})
 		}
 	}
+	if len(t.Parts) == 0 {
+		return nil
+	}
+	t.Own = len(t.Parts)
 	return t
 }
 
@@ -131,7 +139,7 @@ func (d *Dispatcher) usesOf(c *state.Case, j *state.Job) ([]workflow.Use, json.R
 }
 
 // limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits.
-type limitedError struct{ t *ticket }
+type limitedError struct{ list []entry }
 
 // Error implements error.
 func (*limitedError) Error() string { return "the job needs limits" }
@@ -148,33 +156,34 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	if t := d.sched.ticketOf(c, j); t != nil {
-		return &limitedError{t}
+	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil {
+		return &limitedError{list}
 	}
 	return nil
 }
 
 // takeNeeds puts an entry back whose needs have been read; false if the error says another thing.
-func (d *Dispatcher) takeNeeds(n entry, err error) bool {
+func (d *Dispatcher) takeNeeds(err error) bool {
 	limited, ok := errors.AsType[*limitedError](err)
 	if !ok {
 		return false
 	}
-	n.unread, n.ticket = false, limited.t
 	d.sched.mu.Lock()
-	if !d.sched.stopping {
-		d.sched.waiting.push(n, byDue)
+	for _, m := range limited.list {
+		if m.unread = false; !d.sched.stopping {
+			d.sched.waiting.push(m, byDue)
+		}
 	}
 	d.sched.mu.Unlock()
 	d.sched.turn()
 	return true
 }
 
-// Limited lists what a job waits for, of limits; nothing if it waits for none.
-func (d *Dispatcher) Limited(job workitem.JobID) []admission.Wait {
+// Limited lists what a job waits for, of limits, or a step of it; nothing if it waits for none.
+func (d *Dispatcher) Limited(job workitem.JobID, step string) []admission.Wait {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	return d.sched.gate.Why(job)
+	return d.sched.gate.Why(job, step)
 }
 
 // Limits lists the limits of the functions here, by name, with what they are used for.

@@ -46,6 +46,7 @@ type scheduler struct {
 	started  time.Time                    // by its monotonic reading, the time of limits that a store without a clock keeps
 	asking   bool                         // an exchange about limits is under way
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
+	calls    entries                      // steps that may take what they need, by priority
 	readied  bool                         // the gate has put jobs back into their queues since a turn looked at them
 }
 
@@ -64,11 +65,12 @@ type entry struct {
 	root     workitem.CaseID
 	queue    *jobQueue // nil for what the writer does itself
 	priority int32
-	urgent   int64   // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
-	cautious bool    // claim it durably before it runs: it may have ended a process before, or the claim failed
-	faults   uint8   // how often in a row the store failed as it was to begin
-	unread   bool    // what it needs of limits is not known
-	ticket   *ticket // what it needs of limits; nil for nothing, and while that is not known
+	urgent   int64      // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
+	cautious bool       // claim it durably before it runs: it may have ended a process before, or the claim failed
+	faults   uint8      // how often in a row the store failed as it was to begin
+	unread   bool       // what it needs of limits is not known
+	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
+	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
 }
 
 // running is a job in a worker.
@@ -138,8 +140,11 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			s.parked.drop(tree.Root, e.Job)
 			s.begunOrGone(e.Job)
 			s.woken(e.Job)
-			s.gate.Leave(e.Job)
-			if r := s.running[e.Job]; r != nil && r.fence == e.Fence && e.To != state.JobRunning {
+			r := s.running[e.Job]
+			if r == nil || r.fence != e.Fence || e.To != state.JobRunning {
+				s.gate.Leave(e.Job)
+			}
+			if r != nil && r.fence == e.Fence && e.To != state.JobRunning {
 				r.steps.end() // what comes after this is for the next run
 				if e.To == state.JobPending {
 					r.cancel() // it was taken from its worker, or its worker is done with it
@@ -190,17 +195,24 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 		n.urgent = s.d.urgency(j)
 		s.counts(j, n.queue)
 		if c != nil {
-			n.ticket = s.ticketOf(c, j)
-		} else {
-			n.unread = len(s.d.o.Limits) > 0
+			for _, m := range s.entriesOf(c, j, n) {
+				s.put(m, j)
+			}
+			return true
 		}
+		n.unread = len(s.d.o.Limits) > 0
 	}
+	s.put(n, j)
+	return true
+}
+
+// put has an entry of a job wait for its time.
+func (s *scheduler) put(n entry, j *state.Job) {
 	delete(s.dropped, n.key())
 	if j.State == state.JobWaiting {
 		s.asleep[j.ID] = n.due
 	}
 	s.waiting.push(n, byDue)
-	return true
 }
 
 // shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
@@ -291,6 +303,7 @@ func (s *scheduler) turn() {
 	}
 	for again := true; again; again = s.readied {
 		s.readied = false
+		s.admitSteps()
 		for _, q := range s.queues {
 			q.promised = 0
 			next = s.handOut(q, next)
@@ -368,6 +381,7 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[id] = r
+	s.gate.Leave(id) // what else waits for it, see entriesOf
 	s.keepBeating()
 }
 

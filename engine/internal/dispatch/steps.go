@@ -30,6 +30,10 @@ type journal struct {
 	steps []*workitem.Step // what earlier runs recorded
 	last  []*workitem.Step // what the function left to be recorded with its end
 
+	// The lock of the scheduler guards these: see step_limits.go.
+	reserved *ticket      // what was taken for a step as the job was claimed; nil if nothing was, or the step has it
+	leases   []*stepLease // of steps that wait or are called
+
 	mu     sync.Mutex
 	latest *queued                            // the last record that the run went on without; nil if there is none
 	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended
@@ -40,6 +44,7 @@ type journal struct {
 	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
 	suspending bool
+	rooms      []func() // that came meanwhile
 	due        []*workitem.Step
 }
 
@@ -113,6 +118,12 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	known := j.known()
 	j.suspend(true)
 	defer j.suspend(false)
+	given := len(steps)
+	steps = slices.Concat(steps, j.unasked())
+	if j.admitted() {
+		stored, err := j.Record(ctx, steps...)
+		return stored[:min(given, len(stored))], false, err
+	}
 	o, err := journaled(ctx, j, "job suspend", func(_ *commit.Tx, m *kernel.Machine) (o outcome, err error) {
 		o.stored, o.suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
 		return o, err
@@ -122,24 +133,28 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	}
 	if o.suspended {
 		j.end()
-		return o.stored, true, nil
+		return o.stored[:given], true, nil
 	}
-	return j.keepAll(o.stored), false, nil
+	return j.keepAll(o.stored)[:given], false, nil
 }
 
 // suspend notes that a suspension begins or has ended, and reports what was held back meanwhile if the run goes on.
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
-	due, told := j.due, j.told
+	due, told, rooms := j.due, j.told, j.rooms
+	j.rooms = nil
 	if begins || j.over || told == nil {
-		due = nil
+		due, rooms = nil, nil
 	} else {
 		j.due = nil
 	}
 	j.mu.Unlock()
 	for _, s := range due {
 		told(s)
+	}
+	for _, room := range rooms {
+		room()
 	}
 }
 
@@ -262,7 +277,7 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 // keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
 func (j *journal) keep(s *workitem.Step) {
 	j.waits[s.ID] = s
-	if !s.Due.IsZero() && !j.over {
+	if !s.Due.IsZero() && !s.Limited() && !j.over {
 		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
 	}
 }

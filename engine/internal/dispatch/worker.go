@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -21,7 +22,10 @@ import (
 func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, suspended bool,
 ) {
-	run := step.NewRun(j, d.infoOf(def, w))
+	run := step.NewRun(j, d.infoOf(def, w, j))
+	if j.n.ticket != nil {
+		ctx = limit.NewContext(ctx, jobLease{d, j.n.ticket})
+	}
 	output, err := d.call(run.Context(ctx), def, w)
 	outcome := run.End(err)
 	j.last = outcome.Steps
@@ -35,9 +39,12 @@ func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activ
 }
 
 // infoOf describes a job to its steps.
-func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work) step.Info {
+func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *journal) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: d.o.Log, MaxResult: d.o.MaxPayload,
 		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots}
+	if len(d.o.Limits) > 0 {
+		info.Limits = j
+	}
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}

@@ -158,7 +158,7 @@ func (m *Machine) Suspend(
 			continue
 		}
 		waits = true
-		if !s.Due.After(m.now) && !s.Due.IsZero() {
+		if !s.Due.After(m.now) && !s.Due.IsZero() && !s.Limited() {
 			return stored, false, nil // an attempt that is due already
 		}
 		if due.IsZero() || !s.Due.IsZero() && s.Due.Before(due) {

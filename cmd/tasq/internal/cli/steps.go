@@ -61,11 +61,14 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 			state += " before" // by the attempt, or the run, that this one goes on from
 		}
 		in := ""
-		if s.State == workitem.StepWaiting && !s.Due.IsZero() {
+		if s.State == workitem.StepWaiting && !s.Due.IsZero() && !s.Limited() {
 			in = printable.Duration(s.Due.Sub(at))
 		}
 		result := printable.Brief(record.WithoutSecret(s).Result, 40)
-		if s.Failure != nil {
+		switch {
+		case s.Limited():
+			result = "waits for " + s.Needs()
+		case s.Failure != nil:
 			result = failed(s.Failure)
 		}
 		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, in, result}, nil

@@ -1,0 +1,303 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/admission"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A step that takes of limits waits in their lines while its run goes on, and its job does so once the run is suspended:
+//
+//	no room ──▶ the step is recorded ──▶ line of the run ──▶ admitted: the step is called
+//	                                          │ no branch has anything else to do
+//	                                          ▼
+//	                  the job is suspended, and an entry of it with what function and step take is in the line
+//	                                          │ admitted
+//	                                          ▼
+//	                  the job is claimed, and its run hands the step what was taken for it
+//
+// So a job that waits for the limits of its steps alone holds no worker. An entry that is left over, since another one of its job was
+// admitted first, is refused as it claims the job.
+
+// stepLease is what a step has taken, or waits for. The lock of the scheduler guards it.
+type stepLease struct {
+	j     *journal
+	t     *ticket
+	room  func()
+	begun bool
+	over  bool
+}
+
+// Take implements [step.Limiter].
+func (j *journal) Take(name string, takes []workitem.Take, since time.Time, room func()) (step.Lease, error) {
+	l, err := j.take(name, takes, since, room)
+	if l == nil {
+		return nil, err
+	}
+	if room != nil && l.held() {
+		room()
+	}
+	return l, nil
+}
+
+func (j *journal) take(name string, takes []workitem.Take, since time.Time, room func()) (*stepLease, error) {
+	s := &j.d.sched
+	defer s.turnIfReady()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts, err := s.partsOf(takes)
+	if err != nil {
+		return nil, err
+	}
+	l := &stepLease{j: j, room: room}
+	if t := j.reserved; t != nil && slices.Equal(t.Parts, parts) {
+		l.t, j.reserved = t, nil
+		j.leases = append(j.leases, l)
+		return l, nil
+	} else if t != nil && t.Step == name { // the function takes another amount than it did
+		j.reserved = nil
+		s.gate.Undo(t)
+	}
+	n := entry{due: since.UnixMicro(), job: j.n.job, root: j.n.root, priority: j.n.priority, step: l}
+	if j.n.urgent != 0 {
+		n.urgent = j.n.urgent + n.due - j.n.due
+	}
+	l.t = &ticket{Job: j.n.job, Step: name, Parts: parts, Value: n}
+	switch {
+	case room == nil && (s.stopping || !s.gate.Try(l.t)):
+		return nil, nil
+	case room != nil && !s.stopping: // an engine that closes admits nothing: the run is suspended, or its context ends
+		s.gate.Enter(l.t)
+	}
+	j.leases = append(j.leases, l)
+	return l, nil
+}
+
+// partsOf checks what a step takes against the limits that its function declares. The lock is held.
+func (s *scheduler) partsOf(takes []workitem.Take) ([]admission.Part, error) {
+	parts := make([]admission.Part, len(takes))
+	for i, t := range takes {
+		now, ok := s.gate.Limit(t.Limit)
+		if !ok {
+			return nil, fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
+				limit.ErrUnknownLimit)
+		}
+		if now.N > 0 && t.N > now.Capacity() && t.N > s.defined(t.Limit).Capacity() {
+			return nil, fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
+				t.N, now, now.Capacity(), t.Limit, limit.ErrTooMuch)
+		}
+		parts[i] = admission.Part{Limit: t.Limit, Key: t.Key, N: t.N}
+	}
+	return parts, nil
+}
+
+// defined is a limit as the workflows define it.
+func (s *scheduler) defined(name string) limit.Limit {
+	i := slices.IndexFunc(s.d.o.Limits, func(l limit.Limit) bool { return l.Name == name })
+	return s.d.o.Limits[i]
+}
+
+func (l *stepLease) held() bool {
+	l.j.d.sched.mu.Lock()
+	defer l.j.d.sched.mu.Unlock()
+	return l.t.Held()
+}
+
+// Begin implements [step.Lease].
+func (l *stepLease) Begin() bool {
+	s := &l.j.d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.begun = !l.over && l.t.Held() && s.gate.Begin(l.t)
+	return l.begun
+}
+
+// Commit implements [step.Lease].
+func (l *stepLease) Commit(name string, used int64) error { return l.j.d.commitUsed(l.t, name, used) }
+
+// Release implements [step.Lease].
+func (l *stepLease) Release(failed bool) {
+	s := &l.j.d.sched
+	defer s.turnIfReady()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.j.leases = slices.DeleteFunc(l.j.leases, func(other *stepLease) bool { return other == l })
+	s.end(l, failed)
+}
+
+// end gives back what a step has, or stops its wait. The lock is held.
+func (s *scheduler) end(l *stepLease, failed bool) {
+	l.over = true
+	switch {
+	case !l.t.Held():
+		s.gate.Withdraw(l.t)
+	case l.begun:
+		s.gate.Release(l.t, failed)
+	default:
+		s.gate.Undo(l.t)
+	}
+}
+
+// turnIfReady hands out what a change of the lines has made ready. The lock is not held.
+func (s *scheduler) turnIfReady() {
+	s.mu.Lock()
+	readied := s.readied
+	s.mu.Unlock()
+	if readied {
+		s.turn()
+	}
+}
+
+// admitSteps has the first of the lines take what they need, of the steps of runs that go on. The lock is held.
+func (s *scheduler) admitSteps() {
+	for len(s.calls) > 0 {
+		if l := s.calls.pop(byPriority).step; !l.over && s.gate.Enter(l.t) {
+			l.j.roomCame(l.room)
+		}
+	}
+}
+
+// roomCame reports that a step has what it waited for. What comes while the run is being suspended is reported only if it goes on; the
+// end of a run gives back what was not reported.
+func (j *journal) roomCame(room func()) {
+	j.mu.Lock()
+	tell := !j.over && !j.suspending
+	if j.suspending {
+		j.rooms = append(j.rooms, room)
+	}
+	j.mu.Unlock()
+	if tell {
+		room()
+	}
+}
+
+// admitted reports whether a step of the run has what it waited for and has not begun: then the run is not suspended.
+func (j *journal) admitted() bool {
+	j.d.sched.mu.Lock()
+	defer j.d.sched.mu.Unlock()
+	return slices.ContainsFunc(j.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
+}
+
+// unasked is the record that ends the step for which the job was admitted, if the function does not come to it any more; nil if it does.
+// Otherwise the job would be admitted for it again and again.
+func (j *journal) unasked() []*workitem.Step {
+	j.d.sched.mu.Lock()
+	t := j.reserved
+	j.d.sched.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range j.waits {
+		if s.Name == t.Step && s.Limited() {
+			ended := *s
+			ended.State, ended.Due, ended.Result = workitem.StepCanceled, time.Time{}, nil
+			return []*workitem.Step{&ended}
+		}
+	}
+	return nil
+}
+
+// reserveStep takes from the ticket of a claimed job what is for its step.
+func (s *scheduler) reserveStep(j *journal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := j.n.ticket; t != nil && t.Step != "" {
+		j.reserved = s.gate.Split(t, t.Own)
+	}
+}
+
+// leaveSteps gives back what the steps of a run that is over did not use.
+func (s *scheduler) leaveSteps(j *journal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j.reserved != nil {
+		s.gate.Undo(j.reserved)
+		j.reserved = nil
+	}
+	for _, l := range j.leases {
+		s.end(l, false)
+	}
+	j.leases = nil
+}
+
+// commitUsed corrects what a ticket took of a rate.
+func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
+	defer d.sched.turnIfReady()
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	def, ok := d.sched.gate.Limit(name)
+	switch {
+	case ok && (used < 0 || def.Algorithm == limit.Slots || def.Algorithm == limit.CircuitBreaker):
+		return fmt.Errorf("%d of %s cannot be committed: commit what was used of a rate, 0 or more: %w", used, def, limit.ErrAmount)
+	case !ok || !d.sched.gate.Commit(t, name, used):
+		return fmt.Errorf("%d of %q cannot be committed: nothing of it was taken here: %w", used, name, limit.ErrUnknownLimit)
+	}
+	return nil
+}
+
+// jobLease is what the function of a job has taken.
+type jobLease struct {
+	d *Dispatcher
+	t *ticket
+}
+
+// Commit implements [limit.Committer].
+func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(l.t, name, used) }
+
+// entriesOf are the entries of a pending or suspended job: one, but for a job with steps that wait for limits, which has one for each that
+// takes other ones, and one for the time of its other steps. The lock is held.
+func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
+	n.ticket = s.ticketOf(c, j)
+	if j.State != state.JobWaiting || len(s.d.o.Limits) == 0 {
+		return []entry{n}
+	}
+	var list []entry
+	var next time.Time
+	for st := range c.Steps.All() {
+		if st.Job != j.ID {
+			continue
+		}
+		if !st.Limited() {
+			if !st.Due.IsZero() && (next.IsZero() || st.Due.Before(next)) {
+				next = st.Due
+			}
+			continue
+		}
+		m := n
+		m.due, m.ticket = st.Due.UnixMicro(), s.withStep(n.ticket, j.ID, st)
+		if !slices.ContainsFunc(list, func(other entry) bool { return slices.Equal(other.ticket.Parts, m.ticket.Parts) }) {
+			list = append(list, m)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return []entry{n}
+	case !next.IsZero():
+		n.due = next.UnixMicro()
+		list = append(list, n)
+	}
+	return list
+}
+
+// withStep is a ticket for a function and a step of it. The lock is held.
+func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
+	t := &ticket{Job: job, Step: st.Name}
+	if of != nil {
+		t.Parts, t.Err = slices.Clone(of.Parts), of.Err
+	}
+	t.Own = len(t.Parts)
+	for _, take := range st.Takes() {
+		if _, ok := s.gate.Limit(take.Limit); ok { // otherwise the step says what is wrong
+			t.Parts = append(t.Parts, admission.Part{Limit: take.Limit, Key: take.Key, N: take.N})
+		}
+	}
+	return t
+}
