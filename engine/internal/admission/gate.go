@@ -183,7 +183,7 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 		l.held--
 		if l.share == nil {
 			give(l, grants[i].Grant, now)
-		} else if l.share.give(l.def.Algorithm == limit.Slots, grants[i], now, unused); l.share.dirty {
+		} else if l.share.give(l.def.Algorithm == limit.Slots, grants[i], now, unused); l.share.dirty || len(l.share.fixes) > 0 {
 			g.ask(l)
 		}
 		g.advance(l, now)

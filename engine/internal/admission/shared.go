@@ -84,8 +84,10 @@ func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	switch {
 	case slots:
 		s.used, s.dirty = s.used-grant.N, true
-	case unused && grant.end == s.end && now <= s.fresh && s.back == nil:
+	case unused && s.portion.N > 0 && s.portion.Mark == grant.Mark && now <= s.fresh:
 		s.left += grant.N
+	case unused: // its portion has ended
+		s.correct(&grant, 0)
 	}
 }
 

@@ -206,15 +206,6 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	return true
 }
 
-// put has an entry of a job wait for its time.
-func (s *scheduler) put(n entry, j *state.Job) {
-	delete(s.dropped, n.key())
-	if j.State == state.JobWaiting {
-		s.asleep[j.ID] = n.due
-	}
-	s.waiting.push(n, byDue)
-}
-
 // shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 

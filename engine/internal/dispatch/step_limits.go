@@ -301,3 +301,12 @@ func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 	}
 	return t
 }
+
+// put has an entry of a job wait for its time.
+func (s *scheduler) put(n entry, j *state.Job) {
+	delete(s.dropped, n.key())
+	if j.State == state.JobWaiting {
+		s.asleep[j.ID] = n.due
+	}
+	s.waiting.push(n, byDue)
+}
