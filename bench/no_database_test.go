@@ -74,6 +74,9 @@ func (t noneTx) Append(_ context.Context, e *store.Entry, tree *state.Tree) erro
 func (noneTx) Answered(context.Context, string) (*store.Entry, error) {
 	return nil, store.ErrNotFound
 }
+func (noneTx) History(context.Context, *state.Tree, int64) ([]*store.Entry, error) {
+	return nil, errNone
+}
 func (noneTx) Savepoint(_ context.Context, f func() error) error { return f() }
 func (noneTx) DB() domain.DB                                     { return nil }
 func (noneTx) KeyHolders(context.Context, string, string) ([]workitem.CaseID, error) {
