@@ -47,6 +47,13 @@ func TestDeadLettersByForms(t *testing.T) {
 	require.Len(t, letters, 3)
 	require.Contains(t, get(h, "/cases/"+letters[0]).Body.String(), "Start the original again…")
 	require.NotContains(t, get(h, "/cases/"+other.Case.String()).Body.String(), "Start the original again…")
+	given := 0
+	for c, err := range store.AllCases(t.Context(), o, store.CaseFilter{Workflow: "charge", States: []state.CaseState{state.CaseFailed}}) {
+		require.NoError(t, err)
+		require.Contains(t, get(h, "/cases/"+c.ID.String()).Body.String(), "Nothing: it is given up; its dead letter is case ")
+		given++
+	}
+	require.Equal(t, 3, given)
 	w := submit(t, h, "/act?kind=redrive&case="+letters[0], "reason", "the account is filled")
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	o.Drain()

@@ -58,7 +58,7 @@ func TestAnIDOfAnotherKindIsNotFound(t *testing.T) {
 			for kind, c := range map[string]workflow.Command{
 				"cancel": workflow.Cancel(id, nil), "add item": workflow.AddItem(id, "work", nil), "send": workflow.Send(id, "paid", 1),
 				"restart": workflow.Restart(id), "remove": workflow.Remove(id), "suspend": workflow.Suspend(id), "resume": workflow.Resume(id, nil),
-				"move": workflow.Move(id, "start", "end"), "redrive": workflow.Redrive(id),
+				"move": workflow.Move(id, "start", "end"), "redrive": workflow.Redrive(id), "fork": workflow.Fork(id, 1),
 			} {
 				entries[kind] = do(c)
 			}
@@ -94,6 +94,7 @@ func TestAnIDOfAnotherKindIsNotFound(t *testing.T) {
 		}
 		if !slices.Contains(jobs, name) {
 			entries["reclaim"] = do(workflow.Reclaim(workitem.JobID(id)))
+			entries["retry incident"] = do(workflow.RetryIncident(workitem.JobID(id)))
 		}
 		for entry, enter := range entries {
 			t.Run(fmt.Sprintf("%s, %s", entry, name), func(t *testing.T) {

@@ -105,6 +105,10 @@ func TestARunThatIsGivenUpLeavesADeadLetter(t *testing.T) {
 	require.Equal(t, "letters", itemRows(t, e, letter.ID)[0].Queue)
 	require.Contains(t, letterNotes(t, e, run.ID), "it is given up; its dead letter is case "+letter.ID.String()+" of letters")
 
+	answer, err := e.Why(t.Context(), run.ID)
+	require.NoError(t, err)
+	require.Contains(t, answer.String(), "; it is given up; its dead letter is case "+letter.ID.String()+" of letters")
+
 	// It fails again, so it leaves another letter; the first one is over.
 	again, err := e.Do(t.Context(), workflow.Redrive(letter.ID, workflow.By("ann"), workflow.Because("try it")))
 	require.NoError(t, err)

@@ -63,7 +63,29 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 			return nil, err
 		}
 	}
-	return Explain(in), nil
+	answer := Explain(in)
+	answer.DeadLetter, err = deadLetterOf(ctx, r, tree.Case(id))
+	return answer, err
+}
+
+// deadLetterOf finds the note about the dead letter of a root case that has failed in the last entry of its journal: the letter is
+// started in the transaction of the failure, after those of its work items.
+func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter string, err error) {
+	if c.State != state.CaseFailed || !c.Parent.IsZero() {
+		return "", nil
+	}
+	last, err := r.Journal(ctx, store.JournalFilter{Root: c.Root, After: c.LastSeq - 1, Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("journal of case %s: %w", c.ID, err)
+	}
+	for _, e := range last {
+		for _, change := range e.Changes {
+			if n, ok := change.(*state.Noted); ok && n.Code == state.NoteDeadLetter {
+				letter = n.Text
+			}
+		}
+	}
+	return letter, nil
 }
 
 // pausedQueues reads which queues are paused.

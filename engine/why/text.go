@@ -35,6 +35,9 @@ func (a *Answer) String() string {
 	default:
 		b.WriteString(", and waits for:")
 	}
+	if a.DeadLetter != "" {
+		b.WriteString("; " + a.DeadLetter)
+	}
 	for i := range a.Waits {
 		b.WriteString("\n  " + strings.ReplaceAll(a.Waits[i].Text, "\n", "\n  "))
 	}

@@ -73,6 +73,10 @@ type Answer struct {
 
 	// Lost are the tasks of a failed case that were under way, and go on if it is resumed.
 	Lost []string `json:"lost,omitempty"`
+
+	// DeadLetter says of a root case that was given up which case its dead letter is; "" if there is none, or something has happened
+	// to the case since, see its history.
+	DeadLetter string `json:"deadLetter,omitempty"`
 }
 
 // MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.

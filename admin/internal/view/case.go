@@ -207,6 +207,9 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 	switch {
 	case c.c.State.Final() && len(c.answer.Waits) == 0:
 		d.Text = "Nothing: the case has ended."
+		if c.answer.DeadLetter != "" {
+			d.Text = "Nothing: " + c.answer.DeadLetter + "."
+		}
 	case len(c.answer.Waits) == 0:
 		d.Text = "Nothing that is known."
 	}
