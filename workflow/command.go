@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -288,15 +287,18 @@ func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
 }
 
-// Due is when a case that is started now begins.
+// Due is when a case that is started now begins. The error wraps [ErrBadCommand].
 func (c *Command) Due(now time.Time) (time.Time, error) {
 	switch {
 	case c.times > 1 || c.After != 0 && !c.At.IsZero():
-		return now, errors.New("when it begins is given twice: give After or At, once")
+		return now, fmt.Errorf("%w: when it begins is given twice: give After or At, once", ErrBadCommand)
 	case c.After < 0:
-		return now, fmt.Errorf("it cannot begin %s ago: give zero or more", -c.After)
+		return now, fmt.Errorf("%w: it cannot begin %s ago: give zero or more", ErrBadCommand, -c.After)
 	case c.At.After(now):
-		return c.At.Truncate(time.Microsecond).UTC(), workitem.CheckDue(c.At)
+		if err := workitem.CheckDue(c.At); err != nil {
+			return now, fmt.Errorf("%w: %w", ErrBadCommand, err)
+		}
+		return c.At.Truncate(time.Microsecond).UTC(), nil
 	}
 	return now.Add(c.After).Truncate(time.Microsecond), nil
 }

@@ -192,11 +192,13 @@ func TestWhenACaseBegins(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, now, at, "a time that is over is at once")
 	_, err = due(workflow.After(-time.Second))
+	require.ErrorIs(t, err, workflow.ErrBadCommand)
 	require.ErrorContains(t, err, "it cannot begin 1s ago")
 	_, err = due(workflow.After(time.Second), workflow.At(now.Add(time.Hour)))
+	require.ErrorIs(t, err, workflow.ErrBadCommand)
 	require.ErrorContains(t, err, "given twice")
 	_, err = due(workflow.At(time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)))
-	require.Error(t, err, "no store can keep it")
+	require.ErrorIs(t, err, workflow.ErrBadCommand, "no store can keep it")
 }
 
 func ExampleCommand() {
