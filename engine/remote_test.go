@@ -217,7 +217,7 @@ func TestDecodeRemote(t *testing.T) {
 	}
 }
 
-// typeCodes are the codes of errors that are told by their type, or by a code of the process's own.
+// typeCodes are the codes of errors that are known by their type, or by a code of the process's own.
 var typeCodes = map[string]struct{}{"illegal-transition": {}, "invalid-payload": {}, "no-funds": {}, "error": {}}
 
 func TestCodesAreStable(t *testing.T) {

@@ -55,7 +55,7 @@ type Search struct {
 	Older time.Duration
 }
 
-// Stranded lists the live cases that no run completes from where they stand, and those that nothing and nobody moves: each with the reason
+// Stranded lists the live cases that no run completes from where they stand, and those that no work under way and no person moves: each with the reason
 // and the act that repairs it. Work is moved by a job, a timer or an event that is under way, or by a person whom a work item is offered to;
 // it is not while the case is suspended, its queue is paused or has no workers, a limit is set to 0, or a person has to decide an
 // incident. Each root case is looked at in a view of its own. A case whose search for a run was given up is not listed as a dead end.
