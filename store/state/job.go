@@ -61,6 +61,10 @@ const (
 	IncidentOrJoin   = "undecided" // the search of an or-join ran out of its budget
 )
 
+// IncidentKinds lists the kinds of incidents.
+var IncidentKinds = []string{IncidentAttempts, IncidentCase, IncidentCrash, IncidentResult, IncidentTimer, IncidentFunction, IncidentHandler,
+	IncidentOrJoin}
+
 // Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with
 // its owner.
 type Job struct {

@@ -133,7 +133,7 @@ var states = map[string][]string{
 }
 
 // kinds are the words of the parameter kind, where there is a list of them.
-var kinds = map[string][]string{"/api/v1/jobs": query.JobKinds, "/api/v1/incidents": query.IncidentKinds}
+var kinds = map[string][]string{"/api/v1/jobs": query.JobKinds, "/api/v1/incidents": state.IncidentKinds}
 
 // words are those of a type of states.
 func words[S interface {

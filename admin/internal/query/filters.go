@@ -106,13 +106,9 @@ func (q *Query) Messages() store.MessageFilter {
 	return store.MessageFilter{Name: q.Text("name"), Unread: q.Flag("unread")}
 }
 
-// IncidentKinds are the words of the parameter kind of incidents.
-var IncidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
-	state.IncidentFunction, state.IncidentHandler, state.IncidentOrJoin}
-
 // Incidents reads a filter of incidents.
 func (q *Query) Incidents() store.IncidentFilter {
-	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", IncidentKinds), Code: q.Text("code"),
+	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.Text("code"),
 		Before: q.Before("older")}
 }
 

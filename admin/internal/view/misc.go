@@ -35,7 +35,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		return nil, err
 	}
 	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
-		field{Name: "kind", Label: "kind", Options: query.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout"},
+		field{Name: "kind", Label: "kind", Options: state.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout"},
 		field{Name: "older", Label: "open longer than", Hint: "2h, 3d"})
 	groups, err := incidentGroups(r, f)
 	if err != nil {

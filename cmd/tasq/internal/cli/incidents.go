@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,10 +13,6 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-// incidentKinds are the words of --kind.
-var incidentKinds = []string{state.IncidentAttempts, state.IncidentCase, state.IncidentCrash, state.IncidentResult, state.IncidentTimer,
-	state.IncidentFunction, state.IncidentHandler, state.IncidentOrJoin}
 
 // choosing are the flags that select incidents.
 type choosing struct {
@@ -28,7 +25,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.f.Workflow, "workflow", "", "only those of the workflow with this `name`")
 	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
-	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: attempts, case, crash, result, timer, function, handler, undecided")
+	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: "+strings.Join(state.IncidentKinds, ", "))
 	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
 	f.Var(&s.older, "older", "only those that are open at least so long: 90s, 5m, 2h, 3d")
 	f.StringVar(&s.caseID, "case", "", ofCase)
@@ -36,8 +33,8 @@ func (s *choosing) flags(cmd *cobra.Command) {
 
 // filter finds what the flags say.
 func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFilter, error) {
-	if s.f.Kind != "" && !slices.Contains(incidentKinds, s.f.Kind) {
-		return s.f, usagef("--kind %q is not one; %s", s.f.Kind, hint(s.f.Kind, incidentKinds))
+	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
+		return s.f, usagef("--kind %q is not one; %s", s.f.Kind, hint(s.f.Kind, state.IncidentKinds))
 	}
 	if s.older > 0 {
 		s.f.Before = s.older.before(now())
