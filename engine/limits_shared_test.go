@@ -21,9 +21,17 @@ import (
 
 // A rate that is kept in the store is not exceeded over restarts, however the engine ends.
 func TestASharedRateHoldsOverARestart(t *testing.T) {
+	overRestarts(t, func(c *callLog, calls limit.Limit) *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", busyFor(c, time.Millisecond), builder.Limits(builder.Takes(calls, 0)))
+	})
+}
+
+// overRestarts has 35 calls take of a shared rate of 10 a minute while the engine is closed, or killed, three times, and requires that the
+// rate holds and that all end in time.
+func overRestarts(t *testing.T, function func(*callLog, limit.Limit) *builder.FuncRef[int, int]) {
 	for _, kill := range []bool{false, true} {
 		var c callLog
-		f := builder.MustFunc("f", busyFor(&c, time.Millisecond), builder.Limits(builder.Takes(limit.Calls(10, time.Minute).Shared(), 0)))
+		f := function(&c, limit.Calls(10, time.Minute).Shared())
 		synctest.Test(t, func(t *testing.T) {
 			path := sqlite.File(t.TempDir() + "/limits.db")
 			cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}

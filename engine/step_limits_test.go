@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,11 +13,9 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
-	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 // asking is a function with one step, the call of which takes of limits.
@@ -102,40 +99,9 @@ func TestBranchesWaitForLimits(t *testing.T) {
 
 // A job whose step waits for a limit goes on after a restart, in its order, whether the engine was closed or killed.
 func TestAStepWaitsForItsLimitOverARestart(t *testing.T) {
-	for _, kill := range []bool{false, true} {
-		var c callLog
-		calls := limit.Calls(10, time.Minute).Shared()
-		f := builder.MustFunc("f", asking(&c, time.Millisecond, step.Takes(calls, 0)), builder.Limits(builder.TakenBySteps(calls)))
-		synctest.Test(t, func(t *testing.T) {
-			path := sqlite.File(t.TempDir() + "/limits.db")
-			cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}
-			var runs []builder.Run[int]
-			begin := time.Now()
-			for i := range 4 {
-				e, err := cfg.Open(t.Context(), path, f)
-				require.NoError(t, err)
-				<-time.After(3 * time.Millisecond)
-				if i == 0 {
-					runs = startAll(t, e, f, numbers(35)...)
-				}
-				if i == 3 {
-					endAll(t, e, runs)
-					require.NoError(t, integrity.Check(t.Context(), e))
-					require.NoError(t, e.Close())
-					continue
-				}
-				<-time.After(25*time.Second + time.Duration(i)*777*time.Millisecond)
-				if kill {
-					require.NoError(t, e.Kill())
-				} else {
-					require.NoError(t, e.Close())
-				}
-			}
-			require.Equal(t, 10, c.most(time.Minute))
-			require.GreaterOrEqual(t, len(c.at), 35)
-			require.Less(t, time.Since(begin), 4*time.Minute+10*time.Second)
-		})
-	}
+	overRestarts(t, func(c *callLog, calls limit.Limit) *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", asking(c, time.Millisecond, step.Takes(calls, 0)), builder.Limits(builder.TakenBySteps(calls)))
+	})
 }
 
 // A limit is free between the attempts of a step, each of which takes it.
