@@ -78,7 +78,7 @@ func TestAForkTakesOverWhatWasDone(t *testing.T) {
 	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
 	handled = nil
 
-	again := workflow.Fork(id, waits[len(waits)-1], workflow.By("ann"), workflow.Because("what if nobody confirms"), workflow.Key("f1"))
+	again := workflow.Fork(id, waits[len(waits)-1], workflow.By("ann"), workflow.Because("what if no one confirms"), workflow.Key("f1"))
 	result, err := e.Do(t.Context(), again)
 	require.NoError(t, err)
 	same, err := e.Do(t.Context(), again)
@@ -88,7 +88,7 @@ func TestAForkTakesOverWhatWasDone(t *testing.T) {
 	c := caseOf(t, e, fork)
 	require.Equal(t, []any{"C-1", map[string]string{"customer": "ada"}, id, false}, []any{c.Key, c.Labels, c.Predecessor, c.Unique})
 	require.Equal(t, []string{"pay.1.1 started"}, e.States(fork))
-	require.Equal(t, []string{"ann fork: what if nobody confirms"}, notes(t, e, fork))
+	require.Equal(t, []string{"ann fork: what if no one confirms"}, notes(t, e, fork))
 	e.Drain()
 	require.Equal(t, []int32{1, 1}, []int32{charged.Load(), sent.Load()}, "the steps that were done are not done again")
 	require.Empty(t, token, "nor is its token told again")

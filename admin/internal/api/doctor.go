@@ -26,8 +26,7 @@ func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 	})
 	form := formOf[why.Strand](r)
 	if form != nil {
-		w.Header().Set("Content-Type", form.kind)
-		write = form.rows(w)
+		write = form.begin(w)
 	}
 	n := 0
 	for s, err := range why.Stranded(r.Context(), a.Backend, search) {

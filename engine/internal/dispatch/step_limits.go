@@ -167,12 +167,12 @@ func (s *scheduler) admitSteps() {
 // end of a run gives back what was not reported.
 func (j *journal) roomCame(room func()) {
 	j.mu.Lock()
-	tell := !j.over && !j.suspending
+	report := !j.over && !j.suspending
 	if j.suspending {
 		j.rooms = append(j.rooms, room)
 	}
 	j.mu.Unlock()
-	if tell {
+	if report {
 		room()
 	}
 }

@@ -32,7 +32,7 @@ func (a *app) doctor() *cobra.Command {
 			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
 			"code is 1 if anything is wrong. With --live, that check is left out, and each live case is listed that no run completes from where it " +
-			"stands, or that nothing and nobody moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
+			"stands, or that no work under way and no person moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
 			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. With --older too, " +
 			"only what has stood so long, and what has waited so long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
