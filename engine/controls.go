@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,7 +77,7 @@ func (c *controls) look(ctx context.Context) error {
 	began := c.changes
 	c.mu.Unlock()
 	var all []store.Setting
-	err := c.e.store.View(ctx, func(r store.Reader) (err error) {
+	err := c.e.View(ctx, func(r store.Reader) (err error) {
 		all, err = r.Settings(ctx)
 		return err
 	})
@@ -193,7 +194,7 @@ func (c *controls) change(do func()) {
 
 // lookNow takes up what is set, by another engine too.
 func (c *controls) lookNow() {
-	if err := c.look(c.e.ctx); err != nil && c.e.ctx.Err() == nil {
+	if err := c.look(c.e.ctx); err != nil && !errors.Is(err, ErrClosed) && c.e.ctx.Err() == nil {
 		c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
 	}
 }

@@ -48,7 +48,7 @@ func (e *Engine) Here() why.Here {
 // reportUnserved logs what this engine does not serve.
 func (e *Engine) reportUnserved(ctx context.Context) error {
 	var list []why.Unserved
-	err := e.store.View(ctx, func(r store.Reader) (err error) {
+	err := e.View(ctx, func(r store.Reader) (err error) {
 		list, err = why.ReadUnserved(ctx, r, e.Here())
 		return err
 	})

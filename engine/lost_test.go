@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ import (
 type taken struct {
 	store.Opener
 	gone  atomic.Bool
+	reads atomic.Bool  // only they notice it
 	asked atomic.Int64 // since then
 }
 
@@ -47,7 +49,7 @@ func (s *takenStore) err() error {
 
 // Update implements store.Store.
 func (s *takenStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	if err := s.err(); err != nil {
+	if err := s.err(); err != nil && !s.f.reads.Load() {
 		return err
 	}
 	return s.Store.Update(ctx, f)
@@ -63,7 +65,7 @@ func (s *takenStore) View(ctx context.Context, f func(store.Reader) error) error
 
 // Idle implements store.Store.
 func (s *takenStore) Idle(ctx context.Context) error {
-	if err := s.err(); err != nil {
+	if err := s.err(); err != nil && !s.f.reads.Load() {
 		return err
 	}
 	return s.Store.Idle(ctx)
@@ -90,9 +92,9 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	require.NoError(t, err)
 	run, err := a.Run(ctx, e, 7)
 	require.NoError(t, err)
+	<-begun
 	later, err := a.Run(ctx, e, 8, workflow.After(time.Millisecond))
 	require.NoError(t, err)
-	<-begun
 	_, err = later.Result(ctx, e)
 	require.NoError(t, err)
 	waited, watched := make(chan error, 1), make(chan error, 1)
@@ -134,7 +136,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	require.ErrorIs(t, e.Drain(ctx), store.ErrLost)
 	require.LessOrEqual(t, f.asked.Load(), asked+2, "the store is not asked again, but by what was under way")
 	require.NoError(t, e.Close(), "a running function would keep it for an hour")
-	require.Equal(t, 1, log.count("level=ERROR"), "one line, however many commands are refused")
+	require.Equal(t, 1, log.count("level=ERROR"), "one line, however many commands are refused:\n%s", log)
 	require.Zero(t, log.count("level=WARN"))
 
 	f.gone.Store(false)
@@ -142,6 +144,33 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 	got, err := run.Result(ctx, next)
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
+}
+
+// The same if the first to find it is what removes cases: the loss is reported, not a removal that failed.
+func TestAnEngineStopsWhenItsDatabaseIsGoneAsCasesAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f, log := &taken{Opener: sqlite.Memory()}, &lines{}
+		a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
+		e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}.Open(ctx, f, a)
+		require.NoError(t, err)
+		r, err := a.Run(ctx, e, 1)
+		require.NoError(t, err)
+		_, err = r.Result(ctx, e)
+		require.NoError(t, err)
+		require.NoError(t, e.Drain(ctx))
+
+		f.reads.Store(true)
+		f.gone.Store(true)
+		<-time.After(2 * time.Hour)
+		synctest.Wait()
+		_, err = a.Run(ctx, e, 2)
+		require.ErrorIs(t, err, store.ErrLost)
+		require.ErrorIs(t, err, engine.ErrClosed)
+		require.NoError(t, e.Close())
+		require.Equal(t, 1, log.count("level=ERROR"), "one line:\n%s", log)
+		require.Equal(t, 1, log.count("the engine stops"), "that line:\n%s", log)
+	})
 }
 
 // The same with a file: an idle engine notices by itself that it is gone.

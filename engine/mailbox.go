@@ -127,7 +127,7 @@ func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 		return false, nil // if it cannot be decoded, it is refused
 	}
 	var stored []*store.Definition
-	err = x.e.store.View(ctx, func(r store.Reader) (err error) {
+	err = x.e.View(ctx, func(r store.Reader) (err error) {
 		stored, err = r.Definitions(ctx)
 		return err
 	})

@@ -42,11 +42,11 @@ type expired struct{ e *Engine }
 
 // Find implements retention.Cases.
 func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*state.Case, err error) {
-	err = x.e.store.View(ctx, func(r store.Reader) (err error) {
+	err = x.e.View(ctx, func(r store.Reader) (err error) {
 		cases, err = r.Cases(ctx, f)
 		return err
 	})
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return nil, ErrClosed
 	}
 	return cases, fault.As(err)
