@@ -80,7 +80,9 @@ func TestOrJoinOfAHub(t *testing.T) {
 // Which or-joins a change may matter to is read from a table, or, where that would be too large, found by a walk.
 func TestWatchersWithAndWithoutATable(t *testing.T) {
 	for seed := range uint64(20) {
-		n := blockNet(seed, 60, false)
+		d := *blockNet(seed, 60, false).def
+		d.Tasks = slices.Concat(d.Tasks[seed:], d.Tasks[:seed])
+		n := MustCompile(&d)
 		conditions, busy := NewBits(n.NumConditions()), NewBits(n.NumTasks())
 		conditions.Add(int(seed) % n.NumConditions())
 		busy.Add(int(seed*7) % n.NumTasks())
@@ -94,5 +96,7 @@ func TestWatchersWithAndWithoutATable(t *testing.T) {
 				require.Equal(t, slices.Contains(scope, ConditionID(c)), watchers(n, singleBit(c), nil).Has(i))
 			}
 		}
+		n.watched().rows = nil
+		require.Equal(t, walked, watchers(n, conditions, busy), "without a table")
 	}
 }

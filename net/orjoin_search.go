@@ -208,8 +208,8 @@ func (s *search) begin(m Marking) {
 	for p, c := range s.j.places {
 		s.now[p] = byte(min(max(m[c], 0), many))
 	}
-	for c := len(s.j.places); c < s.j.cells(); c++ {
-		if s.marked.Has(c) {
+	for i := range s.j.tasks {
+		if c := len(s.j.places) + i; s.marked.Has(c) {
 			s.now[c] = 1
 		}
 	}

@@ -18,10 +18,19 @@ const (
 	waits    = false
 )
 
-// requireVerdicts checks decisions, and that no rung of the ladder knows better.
+// requireVerdicts checks decisions, and that no rung of the ladder knows better, whichever task is the first of the definition: tasks
+// and conditions share one numbering, in which the first task is at its edge.
 func requireVerdicts(t *testing.T, net string, verdicts []verdict) {
 	t.Helper()
-	n := MustCompile(notation(net))
+	d := notation(net)
+	for range d.Tasks {
+		d.Tasks = append(d.Tasks[1:], d.Tasks[0])
+		requireVerdictsOf(t, MustCompile(d), verdicts)
+	}
+}
+
+func requireVerdictsOf(t *testing.T, n *Net, verdicts []verdict) {
+	t.Helper()
 	for _, v := range verdicts {
 		join, ok := n.TaskByName(v.join)
 		require.True(t, ok, v.join)
