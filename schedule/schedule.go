@@ -57,7 +57,7 @@ const (
 )
 
 // Timetable is a schedule that was read: it knows its ticks. It does not change, and is safe for concurrent use. Make
-// one by [Schedule.Compile], or by [Cron] or [Every].
+// one by [Schedule.Compile], or by [Cron] or [Every]; the zero Timetable has no ticks.
 type Timetable struct {
 	schedule Schedule
 	zone     *time.Location
@@ -143,6 +143,9 @@ func (t *Timetable) Next(after time.Time) time.Time {
 func (t *Timetable) pattern(after time.Time) time.Time {
 	if t.cron != nil {
 		return t.cron.nextTick(after, t.zone)
+	}
+	if t.schedule.Every <= 0 {
+		return time.Time{}
 	}
 	start := t.schedule.Start
 	if start.IsZero() {

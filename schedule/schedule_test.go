@@ -62,6 +62,13 @@ func TestIntervals(t *testing.T) {
 	require.Equal(t, utc("2029-12-31 22:10:00"), before[0].UTC())
 }
 
+func TestTheZeroTimetableHasNoTicks(t *testing.T) {
+	var none schedule.Timetable
+	require.Zero(t, none.Next(utc("2030-01-01 00:00:00")))
+	require.Empty(t, slices.Collect(none.After(utc("2030-01-01 00:00:00"))))
+	require.Empty(t, none.Due(utc("2030-01-01 00:00:00"), utc("2031-01-01 00:00:00")).Ticks)
+}
+
 func TestStartAndEnd(t *testing.T) {
 	s := compile(t, schedule.Schedule{Name: "x", Cron: "@daily", Start: utc("2030-01-01 00:00:00"), End: utc("2030-01-03 00:00:00")})
 	var got []string
