@@ -27,6 +27,8 @@ const (
 	EnvServer  = "TASQ_TEST_POSTGRES"    // connection string of a server that runs already
 	EnvBin     = "TASQ_POSTGRES_BIN"     // folder with the server's programs
 	EnvRequire = "TASQ_REQUIRE_POSTGRES" // not empty: a test without a server fails
+
+	EnvRequirePooler = "TASQ_REQUIRE_PGBOUNCER" // not empty: a test without a pooler fails
 )
 
 // ErrNone says that there is no server, and no programs to start one.
@@ -48,19 +50,10 @@ type T interface {
 // or fails, if there is no server; see the package.
 func Database(t T) string {
 	t.Helper()
-	admin, err := server()
-	if errors.Is(err, ErrNone) && !required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := "tasq_test_" + strings.ToLower(rand.Text())
-	if err := execute(admin, "CREATE DATABASE "+name); err != nil {
-		t.Fatalf("create a database: %v", err)
-	}
+	admin := serverOf(t)
+	name := create(t, admin)
 	t.Cleanup(func() {
-		if err := execute(admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := run(admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			t.Errorf("drop the database %s: %v", name, err)
 		}
 	})
@@ -69,6 +62,29 @@ func Database(t T) string {
 		t.Fatal(err)
 	}
 	return dsn
+}
+
+// serverOf is the server, for a test that is skipped, or fails, if there is none.
+func serverOf(t T) string {
+	t.Helper()
+	admin, err := server()
+	if errors.Is(err, ErrNone) && !required() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin
+}
+
+// create makes a database, and returns its name.
+func create(t T, admin string) string {
+	t.Helper()
+	name := "tasq_test_" + strings.ToLower(rand.Text())
+	if err := run(admin, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("create a database: %v", err)
+	}
+	return name
 }
 
 // Server returns the connection string of the server of this process, as a role that may create databases. It is started at the first
@@ -91,6 +107,59 @@ func (c *Cluster) Restart(immediate bool) error {
 		return c.immediate()
 	}
 	return c.fast()
+}
+
+// Pair is a server and a standby of it. Get one from [Replicated].
+type Pair struct {
+	DSN     string // names both: the one that can be written is used
+	Primary string
+	Standby string
+	kill    func() error
+}
+
+// Detach has the standby follow no more: what the primary commits from now on is lost with it.
+func (p *Pair) Detach() error {
+	for _, statement := range []string{"ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"} {
+		if err := run(p.Standby, statement); err != nil {
+			return err
+		}
+	}
+	return until(p.Standby, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+}
+
+// Kill ends the primary as a crash does.
+func (p *Pair) Kill() error { return p.kill() }
+
+// Promote makes the standby the primary.
+func (p *Pair) Promote() error {
+	if err := run(p.Standby, "SELECT pg_promote()"); err != nil {
+		return err
+	}
+	return until(p.Standby, "SELECT NOT pg_is_in_recovery()")
+}
+
+// until waits until a query returns true.
+func until(dsn, query string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		is := false
+		if err := c.QueryRow(ctx, query).Scan(&is); err != nil || is {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func required() bool { return os.Getenv("CI") == "true" || os.Getenv(EnvRequire) != "" }
@@ -131,16 +200,3 @@ func withDatabase(dsn, name string) (string, error) {
 
 // patience bounds what a test waits for the server.
 const patience = 2 * time.Minute
-
-// execute runs one statement on a connection of its own.
-func execute(dsn, statement string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close(ctx)) }()
-	_, err = c.Exec(ctx, statement)
-	return err
-}

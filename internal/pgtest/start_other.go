@@ -15,3 +15,17 @@ func Restartable(t T) *Cluster {
 func start(string, bool) (string, error) {
 	return "", fmt.Errorf("%w (on this system tests do not start one)", ErrNone)
 }
+
+// Pooler is for systems with a shell.
+func Pooler(t T, _ string) (through func(dsn string) string) {
+	t.Helper()
+	t.Skip("on this system tests do not start a pooler")
+	return nil
+}
+
+// Replicated is for systems with a shell.
+func Replicated(t T, _ bool) *Pair {
+	t.Helper()
+	t.Skip("on this system tests do not start servers")
+	return nil
+}

@@ -29,11 +29,12 @@ import (
 // Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
 // does not say so fails here. What a test has written need not survive a power failure.
 //
-// The fourth argument "again" has a server that ended started again. The fifth says whether commits are written to the disk.
+// A data folder that is there is used. The fourth argument "again" has a server that ended started again. The fifth says whether commits are written to the disk.
 const keeper = `
 trap "" PIPE
 exec 3<&0
-"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale-provider=icu --icu-locale=en-US --locale=C >"$2/log" 2>&1 ||
+[ -d "$2/data" ] ||
+	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale-provider=icu --icu-locale=en-US --locale=C >"$2/log" 2>&1 ||
 	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale=C >"$2/log" 2>&1 </dev/null
 watch=
 while :; do
@@ -65,7 +66,7 @@ func start(bin string, durable bool) (dsn string, err error) {
 	if durable {
 		fsync = "on"
 	}
-	c, err := startCluster(bin, "once", fsync)
+	c, err := startCluster(bin, "once", fsync, nil)
 	if err != nil {
 		return "", err
 	}
@@ -75,21 +76,21 @@ func start(bin string, durable bool) (dsn string, err error) {
 // cluster is a server that was started.
 type cluster struct {
 	dsn, dir string
-	in       io.Closer // ends it
-	ended    <-chan error
+	in       io.Closer    // ends it
+	ended    <-chan error // is closed after the error
 }
 
-// startCluster starts a server, "once", or "again" whenever it has ended.
-func startCluster(bin, often, fsync string) (c *cluster, err error) {
+// startCluster starts a server, "once", or "again" whenever it has ended. If prepare is given, it makes the data folder, as a user.
+func startCluster(bin, often, fsync string, prepare func(data string, as *syscall.Credential) error) (c *cluster, err error) {
 	for range attempts {
-		if c, err = tryStart(bin, often, fsync); err == nil {
+		if c, err = tryStart(bin, often, fsync, prepare); err == nil {
 			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("start PostgreSQL of %s: %w", bin, err)
 }
 
-func tryStart(bin, often, fsync string) (*cluster, error) {
+func tryStart(bin, often, fsync string, prepare func(data string, as *syscall.Credential) error) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "tasq-postgres-*")
 	if err != nil {
 		return nil, err
@@ -97,6 +98,11 @@ func tryStart(bin, often, fsync string) (*cluster, error) {
 	credential, err := another(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if prepare != nil {
+		if err := prepare(filepath.Join(dir, "data"), credential); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	port, err := freePort()
 	if err != nil {
@@ -115,7 +121,10 @@ func tryStart(bin, often, fsync string) (*cluster, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() {
+		ended <- cmd.Wait()
+		close(ended)
+	}()
 	dsn := fmt.Sprintf("postgres://tasq@127.0.0.1:%d/postgres?sslmode=disable", port)
 	if err := await(dsn, ended); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, said.Bytes())
@@ -153,6 +162,9 @@ func (c *cluster) pid() (int, error) {
 func (c *cluster) end() error {
 	err := c.in.Close()
 	<-c.ended
+	if errors.Is(err, os.ErrClosed) { // it had ended before
+		err = nil
+	}
 	return err
 }
 
@@ -160,8 +172,17 @@ func (c *cluster) end() error {
 // programs to start, or if the environment names a server.
 func Restartable(t T) *Cluster {
 	t.Helper()
+	c := ownCluster(t, ownPrograms(t), "again", nil)
+	return &Cluster{
+		DSN: c.dsn, fast: func() error { return c.restart(syscall.SIGINT) }, immediate: func() error { return c.restart(syscall.SIGQUIT) },
+	}
+}
+
+// ownPrograms finds the programs of a server of the test's own.
+func ownPrograms(t T) (bin string) {
+	t.Helper()
 	if os.Getenv(EnvServer) != "" {
-		t.Skip(EnvServer + " names a server that is not this test's to restart")
+		t.Skip(EnvServer + " names a server that is not this test's to end")
 	}
 	bin, err := programs()
 	if errors.Is(err, ErrNone) && !required() {
@@ -170,7 +191,13 @@ func Restartable(t T) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(bin, "again", "off")
+	return bin
+}
+
+// ownCluster starts a server that ends with the test.
+func ownCluster(t T, bin, often string, prepare func(data string, as *syscall.Credential) error) *cluster {
+	t.Helper()
+	c, err := startCluster(bin, often, "off", prepare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,9 +206,7 @@ func Restartable(t T) *Cluster {
 			t.Errorf("end the server: %v", err)
 		}
 	})
-	return &Cluster{
-		DSN: c.dsn, fast: func() error { return c.restart(syscall.SIGINT) }, immediate: func() error { return c.restart(syscall.SIGQUIT) },
-	}
+	return c
 }
 
 // await waits until the server takes connections.
