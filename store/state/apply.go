@@ -34,7 +34,7 @@ func (t *Tree) Apply(e Change) error {
 	case *CaseEnded:
 		t.recount(c, c.Stands(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
-		c.Suspended = nil
+		c.Suspended, c.Unique = nil, c.Unique && !e.FreesKey
 	case *CaseResumed:
 		return t.resume(c)
 	case *CaseSuspended:

@@ -181,6 +181,17 @@ func (c *Case) HoldsKey() bool {
 	return c.Unique && c.Key != "" && c.Parent.IsZero() && (c.State == CaseStarted || c.State == CaseCompleted)
 }
 
+// Turn is the job by which a root case waits until those with its business key that were started before it have ended; nil if it does not
+// wait for that.
+func (c *Case) Turn() *Job {
+	for j := range c.Jobs.All() {
+		if j.Kind == JobStart && j.State == JobWaiting {
+			return j
+		}
+	}
+	return nil
+}
+
 // Busy returns the set of started tasks.
 func (c *Case) Busy() net.Bits {
 	b := net.NewBits(len(c.Tasks))

@@ -34,6 +34,7 @@ type CaseEnded struct {
 	At       time.Time
 
 	KeepUntil time.Time // of a root case whose workflow sweeps it; zero for one that is kept
+	FreesKey  bool      // its business key is unique no longer, though it has completed
 }
 
 // CaseResumed says that a case that had failed goes on: it has not ended after all. The changes that follow it start the tasks

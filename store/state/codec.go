@@ -87,6 +87,7 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = conditions(dst, "left", t, e.Case, e.Leftover)
 		dst = at(dst, "at", e.At)
 		dst = at(dst, "keep", e.KeepUntil)
+		dst = flag(dst, "frees", e.FreesKey)
 	case *CaseResumed:
 		dst = head(dst, t, wordCaseResumed, e.Case)
 		dst = at(dst, "at", e.At)

@@ -64,7 +64,7 @@ func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	first := true
 	for i := range tasks {
 		t := &tasks[i]
-		if t.State == TaskDisabled && t.Generation == 0 && t.Created == 0 && len(t.Output) == 0 {
+		if t.State == TaskDisabled && t.Generation == 0 && t.Created == 0 && len(t.Output) == 0 && !t.Lost {
 			continue
 		}
 		if !first {

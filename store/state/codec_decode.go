@@ -38,6 +38,7 @@ type wire struct {
 	Restarts    workitem.CaseID    `json:"restarts"`
 	Key         string             `json:"key"`
 	Unique      bool               `json:"unique"`
+	Frees       bool               `json:"frees"`
 	Labels      map[string]string  `json:"labels"`
 	To          string             `json:"to"`
 	Action      string             `json:"action"`
@@ -235,7 +236,7 @@ func (d *decoder) named(w *wire) (Change, error) {
 	}
 	to, err := ParseCaseState(w.To)
 	return &CaseEnded{Case: w.Case, State: to, Output: w.Output, Failure: w.Failure, Leftover: left,
-		At: time.Time(w.At), KeepUntil: time.Time(w.Keep)}, err
+		At: time.Time(w.At), KeepUntil: time.Time(w.Keep), FreesKey: w.Frees}, err
 }
 
 func conditionIDs(n *net.Net, names []string) ([]net.ConditionID, error) {

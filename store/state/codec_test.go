@@ -153,7 +153,7 @@ func anEvent(t *rapid.T) state.Change {
 	case 2:
 		return &state.CaseEnded{Case: caseID, State: state.CaseState(rapid.IntRange(1, 4).Draw(t, "to")),
 			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Leftover: someConditions(t), At: aTime(t),
-			KeepUntil: aTime(t)}
+			KeepUntil: aTime(t), FreesKey: rapid.Bool().Draw(t, "frees")}
 	case 3:
 		return &state.TaskMoved{Case: caseID, Task: task, To: state.TaskState(rapid.IntRange(0, 5).Draw(t, "to")),
 			Generation: aNumber.Draw(t, "gen"), Consumed: someConditions(t), Lost: rapid.Bool().Draw(t, "lost")}

@@ -15,7 +15,7 @@ const (
 	JobNone     JobState = iota
 	JobPending           // waits for its time or for a worker
 	JobRunning           // a worker has it
-	JobWaiting           // gave its worker back until one of its steps ends
+	JobWaiting           // gave its worker back until one of its steps ends; a JobStart: until the cases before its own have ended
 	JobDone              // ended well, or its failure was handed to its work item
 	JobCanceled          // its owner ended first
 	JobFailed            // gave up; see its failure

@@ -16,9 +16,10 @@ func ReadCase(r *Row, netOf func(fingerprint string) (*net.Net, error)) (*state.
 		Generation: int(r.Number()), Number: int(r.Number()), Workflow: r.Text(), Version: r.Text(),
 		Fingerprint: r.Text(),
 		Created:     r.Time(), Input: r.JSON(), Caller: ID[workitem.JobID](r), Options: r.JSON(),
-		Priority: int(r.Number()), Predecessor: ID[workitem.CaseID](r), Key: r.Text(), Unique: r.Flag(),
+		Priority: int(r.Number()), Predecessor: ID[workitem.CaseID](r), Key: r.Text(),
 	}
 	labels := r.JSON()
+	c.Unique = r.Flag()
 	c.State, c.Begun = parsed(r, "state of a case", state.ParseCaseState), r.Flag()
 	marking, tasks := r.JSON(), r.JSON()
 	c.Output, c.Failure, c.Ended, c.KeepUntil, c.LastSeq = r.JSON(), r.Failure(), r.Time(), r.Time(), r.Number()

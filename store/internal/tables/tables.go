@@ -17,8 +17,8 @@ type Table struct {
 var (
 	Cases = Table{"cases",
 		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
-			"created", "input", "caller", "options", "priority", "predecessor", "business_key", "key_unique", "labels"},
-		[]string{"state", "begun", "marking", "tasks", "output", "failure", "ended", "keep_until", "last_seq", "suspended"}}
+			"created", "input", "caller", "options", "priority", "predecessor", "business_key", "labels"},
+		[]string{"key_unique", "state", "begun", "marking", "tasks", "output", "failure", "ended", "keep_until", "last_seq", "suspended"}}
 	Items = Table{"work_items",
 		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
 			"queue",

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Search looks for a text in payloads: in inputs and outputs, and in the messages and details of failures. No index helps, so it looks at one row after the other, within
+// bounds. The zero value finds every row.
+type Search struct {
+	Payload string        // capital letters count; a text is found as it is stored, and within each text of the payload
+	Rows    int           // at most so many rows of the filter are looked at; 0 is MaxSearched
+	Time    time.Duration // it ends after so long; 0 is SearchTime
+}
+
+// The bounds of a [Search] by default.
+const (
+	MaxSearched = 100_000
+	SearchTime  = 500 * time.Millisecond
+)
+
+// searchPage is how many rows a search reads at a time.
+const searchPage = 500
+
+// CutError says that a search reached a bound before it had looked at all rows. What it found until then is returned with it.
+type CutError struct {
+	After string // [Page.After] of the search that goes on
+	Rows  int    // that were looked at
+}
+
+// Error says how many rows were looked at.
+func (e *CutError) Error() string {
+	return fmt.Sprintf("the search looked at %d rows, and there are more: it goes on after %s", e.Rows, e.After)
+}
+
+// SearchCases lists the cases that match a filter and have a text in their payloads: so many as the filter's page says. The text is looked for in what
+// shown returns, which hides payloads from those who may not see them; nil shows all. The error is a [*CutError] if a
+// bound was reached, beside the cases that were found.
+func SearchCases(ctx context.Context, v Viewer, f CaseFilter, s Search, shown func(*state.Case) *state.Case) ([]*state.Case, error) {
+	return search(ctx, v, s, &f.Page, func(r Reader) ([]*state.Case, error) { return r.Cases(ctx, f) },
+		func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) bool {
+			if shown != nil {
+				c = shown(c)
+			}
+			return s.in(c.Failure, c.Input, c.Output)
+		})
+}
+
+// SearchItems is [SearchCases] for work items.
+func SearchItems(ctx context.Context, v Viewer, f ItemFilter, s Search, shown func(*workitem.Item) *workitem.Item) ([]*ItemRow, error) {
+	return search(ctx, v, s, &f.Page, func(r Reader) ([]*ItemRow, error) { return r.Items(ctx, f) },
+		func(it *ItemRow) string { return it.ID.String() }, func(row *ItemRow) bool {
+			it := row.Item
+			if shown != nil {
+				it = shown(it)
+			}
+			return s.in(it.Failure, it.Input, it.Output)
+		})
+}
+
+func search[T any](
+	ctx context.Context, v Viewer, s Search, page *Page, query func(Reader) ([]T, error), key func(T) string, matches func(T) bool,
+) (found []T, err error) {
+	wanted, most, looked := page.Limit, s.Rows, 0
+	if wanted == 0 {
+		wanted = DefaultLimit
+	}
+	if most == 0 {
+		most = MaxSearched
+	}
+	within, cancel := context.WithTimeout(ctx, s.time())
+	defer cancel()
+	page.Limit = min(searchPage, most)
+	if s.Payload == "" {
+		page.Limit, most = wanted, wanted
+	}
+	for rows, err := range read(ctx, v, query) {
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			page.After = key(row)
+			looked++
+			if !matches(row) {
+				continue
+			}
+			if found = append(found, row); len(found) == wanted {
+				return found, nil
+			}
+		}
+		if len(rows) < page.Limit {
+			break
+		}
+		if looked == most || within.Err() != nil {
+			return found, &CutError{page.After, looked}
+		}
+		page.Limit = min(searchPage, most-looked)
+	}
+	return found, nil
+}
+
+func (s Search) time() time.Duration {
+	if s.Time == 0 {
+		return SearchTime
+	}
+	return s.Time
+}
+
+// in reports whether the text is in a failure or a payload.
+func (s Search) in(f *workitem.Failure, payloads ...json.RawMessage) bool {
+	if s.Payload == "" {
+		return true
+	}
+	if f != nil {
+		if strings.Contains(f.Message, s.Payload) {
+			return true
+		}
+		payloads = append(payloads, f.Details)
+	}
+	for _, p := range payloads {
+		if bytes.Contains(p, []byte(s.Payload)) || inTexts(p, s.Payload) {
+			return true
+		}
+	}
+	return false
+}
+
+// inTexts looks into the texts of a payload that are written otherwise than they read: with \u00fc for ü.
+func inTexts(payload json.RawMessage, text string) bool {
+	if bytes.IndexByte(payload, '\\') < 0 {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false // the end
+		}
+		if t, ok := token.(string); ok && strings.Contains(t, text) {
+			return true
+		}
+	}
+}
