@@ -1,0 +1,138 @@
+// Package eventlog writes what happened to cases as an event log for process mining: in the format OCEL 2.0 (objects, and events that are
+// about several of them), or XES (IEEE 1849: a trace for each case).
+//
+// An event is a step in the life of an activity: of a work item, of a task without work items, of a step of a durable function, or a message
+// that was sent to a case. It has the name of the activity, the transition of the standard life cycle of XES, its time, and who acted. Inputs and
+// outputs are left out; a business key and labels are attributes of a case.
+//
+// A log is written as the journal is read, so its cost in memory is that of the items under way of one root case.
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Format is a format of event logs.
+type Format string
+
+// The formats.
+const (
+	OCEL Format = "ocel" // OCEL 2.0 as JSON
+	XES  Format = "xes"  // IEEE 1849 XES as XML
+)
+
+// Formats lists the formats.
+func Formats() []Format { return []Format{OCEL, XES} }
+
+// ParseFormat reads the word for a format. The error names those there are.
+func ParseFormat(word string) (Format, error) {
+	if f := Format(word); slices.Contains(Formats(), f) {
+		return f, nil
+	}
+	return "", fmt.Errorf("%q is not a format of event logs; use one of ocel, xes", word)
+}
+
+// Options say what a log holds. The zero value is all cases.
+type Options struct {
+	// Cases selects root cases, each with all that happened to it and to the cases below it. RootOnly has no meaning.
+	Cases store.CaseFilter
+	// Shown returns what is shown of a case, of which the log takes the business key and the labels; nil shows all.
+	Shown func(*state.Case) *state.Case
+}
+
+// Write writes the event log of the cases that the options select, in the order of the start of their root cases. Each page of rows is read in a view
+// of its own; a case that changes meanwhile is in the log as it stood when its turn came. An OCEL log is kept in part in a
+// temporary file until all cases have been read. After an error the log that was written is not whole; nothing is written if the first
+// page could not be read.
+func Write(ctx context.Context, w io.Writer, v store.Viewer, f Format, o Options) error {
+	t, err := newTarget(w, f)
+	if err != nil {
+		return err
+	}
+	err = write(ctx, t, v, o)
+	if ended := t.end(err == nil); err == nil {
+		err = ended
+	}
+	if err != nil {
+		return fmt.Errorf("event log: %w", err)
+	}
+	return nil
+}
+
+// target is a format that is written.
+type target interface {
+	begin(root *state.Case)
+	object(ctx context.Context, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error // what the events are about
+	event(e *event)
+	finish() error        // the end of a root case
+	end(whole bool) error // the end of the log; not whole if it is given up
+}
+
+func newTarget(w io.Writer, f Format) (target, error) {
+	switch f {
+	case XES:
+		return newXES(w), nil
+	case OCEL:
+		return newOCEL(w)
+	}
+	_, err := ParseFormat(string(f))
+	return nil, err
+}
+
+func write(ctx context.Context, t target, v store.Viewer, o Options) error {
+	shown := o.Shown
+	if shown == nil {
+		shown = func(c *state.Case) *state.Case { return c }
+	}
+	roots := o.Cases
+	roots.RootOnly = true
+	for c, err := range store.AllCases(ctx, v, roots) {
+		if err != nil {
+			return err
+		}
+		if err := writeRoot(ctx, t, v, shown(c), shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRoot writes a root case with all below it. The events end where the journal ended before the objects were read, so each of them is
+// about objects that are in the log.
+func writeRoot(ctx context.Context, t target, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error {
+	until, err := newest(ctx, v, root.ID)
+	if err != nil || until == 0 {
+		return err // with no entry, it was removed meanwhile
+	}
+	t.begin(root)
+	if err := t.object(ctx, v, root, shown); err != nil {
+		return err
+	}
+	l := newLife()
+	for e, err := range store.AllEntries(ctx, v, store.JournalFilter{Root: root.ID, Until: until}) {
+		if err != nil {
+			return err
+		}
+		l.entry(e, t.event)
+	}
+	return t.finish()
+}
+
+// newest is the position of the newest entry of a root case; 0 if there is none.
+func newest(ctx context.Context, v store.Viewer, root workitem.CaseID) (seq int64, err error) {
+	err = v.View(ctx, func(r store.Reader) error {
+		entries, err := r.Journal(ctx, store.JournalFilter{Root: root, Desc: true, Limit: 1})
+		if len(entries) > 0 {
+			seq = entries[0].Seq
+		}
+		return err
+	})
+	return seq, err
+}
