@@ -149,7 +149,7 @@ func (c *checker) waits(e *store.Entry, k *state.Case) {
 		}
 	}
 	for j := range k.Jobs.All() {
-		if j.State == state.JobWaiting && !waiting[j.ID] && j.Kind != state.JobIncident {
+		if j.State == state.JobWaiting && !waiting[j.ID] && j.Kind != state.JobIncident && j.Kind != state.JobStart {
 			c.breach("S1", "journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
 		}
 	}

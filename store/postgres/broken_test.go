@@ -236,8 +236,9 @@ func TestACommitOfUnknownOutcomeFreesItsJobs(t *testing.T) {
 	p.Decide(nil)
 	p.Open()
 	require.Equal(t, int64(2), number(t, direct, "SELECT count(*) FROM tasq.journal"), "it happened")
-	err = w.TryUpdate(func(*storetest.Batch) error { return nil })
-	require.NoError(t, err)
+	nothing := func(*storetest.Batch) error { return nil }
+	require.ErrorIs(t, w.TryUpdate(nothing), store.ErrFenced, "it joined anew, and says so before it commits anything")
+	require.NoError(t, w.TryUpdate(nothing))
 	require.ErrorIs(t, tick(), store.ErrFenced)
 	var jobs []*state.Job
 	require.Eventually(t, func() bool { // the connection for this was lost, too

@@ -24,7 +24,15 @@ const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE 
 
 // appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
 // 0 if there is none, and how many of this transaction come before: another newest entry makes the revision NULL, or one that
-// is there already, and the transaction fails.
+// is there already, and the transaction fails. Of root A, 17 is the newest entry, as revision 4, when two are made:
+//
+//	                 base  nth
+//	first entry        17    1   ->  revision 5
+//	second entry       17    2   ->  revision 6
+//
+// If another engine has appended 18 since, the newest one is not 17, and the revision is NULL, which the column refuses. If that engine
+// has not committed yet, 18 is not seen, and both have revision 5: the primary key has the second one wait for the first, and then fail
+// if that one has committed.
 const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) " +
 	"SELECT e.root, e.nth + CASE WHEN e.base = 0 THEN 0 ELSE (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
 	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j) END, " +
@@ -34,6 +42,15 @@ const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, a
 
 // commit writes what was appended and replied, and ends the transaction. It goes in one round trip, unless SQL of the user's ran:
 // then the end is one of its own.
+//
+//	engine                                          server
+//	fence, locks and checks, journal, keys,  ──▶    runs them in this order; after one that fails
+//	tables, replies, settings, end                  it runs none of the others
+//	results, up to the first that failed     ◀──
+//
+// So the number of the statement that failed says why, see outcome. The fence is the first: it is locked until the end, so an engine
+// that is declared dead has committed before that, or writes nothing. The checks come before what is written, so that a transaction
+// that is stale has written nothing that others wait for.
 func (tx *transaction) commit() error {
 	if err := tx.usable(); err != nil {
 		return err
@@ -42,22 +59,40 @@ func (tx *transaction) commit() error {
 	switch {
 	case tx.spoiled != nil:
 		return tx.failLocked(tx.spoiled)
+	case tx.s.rejoined: // commits may be lost that those who ask for this one know of
+		tx.s.rejoined = false
+		return tx.staleError(nil, store.ErrFenced)
 	case len(tx.late) > 0:
 		return tx.staleError(tx.late, nil)
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
+	if tx.w.opening != "" { // a transaction of one round trip would not have it
+		if err := tx.begin(); err != nil {
+			return err
+		}
+	}
 	b := &batch{sql: tx.w.sql}
 	b.queue(fenced, tx.s.self, tx.s.epoch)
 	check := tx.queueCheck(b)
 	tx.queueAll(b)
+	committed := 0 // how many statements there are with the one that commits
 	switch {
 	case tx.users && tx.xact == 0:
 		b.queue(currentXact)
 	case tx.begun && !tx.users:
 		b.queue("COMMIT")
+		committed = b.b.Len()
+		if tx.s.mayBeginAhead() {
+			b.queue("BEGIN")
+			b.queue(currentXact)
+		}
 	}
 	done, err := b.send(tx.w)
+	if committed > 0 && done.n >= committed {
+		tx.s.beganAhead(done, committed)
+		err = nil
+	}
 	if tx.users && err == nil {
 		if tx.xact == 0 {
 			tx.xact = done.number()
@@ -66,6 +101,7 @@ func (tx *transaction) commit() error {
 	}
 	if err == nil {
 		tx.s.deltas++
+		tx.s.noteLast(tx.appended)
 		return nil
 	}
 	return tx.outcome(err, done.n, check, done.roots(check))
@@ -99,7 +135,8 @@ func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID
 }
 
 // happened reports whether the commit of a connection that was lost is in the database. What it was made with is fenced, so
-// the answer does not change any more.
+// the answer does not change any more. One entry answers for all, as they are there together or not at all; one of a tree that was
+// removed does not, since it is not there either way. Without any, the server is asked by the number of the transaction.
 func (tx *transaction) happened(process int64) (bool, error) {
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
@@ -216,6 +253,8 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	write(b, upsertMessages, messages, messageColumns)
 }
 
+// write adds the statement that writes rows of one kind. They are in the order of their ids, and the kinds in that of queueTables: two
+// transactions that write the same rows lock them in the same order, so that one waits for the other, and not each for the other.
 func write[K interface {
 	comparable
 	~[16]byte

@@ -24,21 +24,25 @@ type conn struct {
 	raw *stdlib.Conn
 	pg  *pgx.Conn
 	sql *statements
+	pid uint32          // of the server's process; through a pooler, of the last transaction that began
 	ctx context.Context // may end a query, and the connection with it; not a writer's, whose transaction would be undone
 
 	patience time.Duration // how long the server may take to answer the store's own statements; 0 for any time
 	watchdog *time.Timer   // cuts the connection when that is over
 	working  func() bool   // reports whether the server is busy with a statement of this connection
+
+	start   string // when the server was started, as the first transaction through a pooler has found it
+	opening string // what each transaction begins with; "" if the session is set up once, see setup
 }
 
 // connect opens a connection and sets what its sessions need.
-func (db database) connect(ctx context.Context, settings string) (*conn, error) {
-	return db.connectFor(ctx, settings, 0)
+func (db database) connect(ctx context.Context, needs ...setting) (*conn, error) {
+	return db.connectFor(ctx, 0, needs...)
 }
 
 // connectFor is connect with a bound on how long the server may take to answer. Without one, a connection whose other end has gone
 // without a word, as with a machine that lost its power, is waited for until the system gives it up, which takes minutes.
-func (db database) connectFor(ctx context.Context, settings string, patience time.Duration) (*conn, error) {
+func (db database) connectFor(ctx context.Context, patience time.Duration, needs ...setting) (*conn, error) {
 	given, err := stdlib.GetConnector(*db.config).Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -47,15 +51,12 @@ func (db database) connectFor(ctx context.Context, settings string, patience tim
 	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
 	c.watchdog.Stop()
-	c.working = func() bool { return db.isWorking(c.pg.PgConn().PID()) }
-	if err := c.exec(ctx, db.sql.text(searchPath)+";"+settings); err != nil {
+	c.working = func() bool { return db.isWorking(c.pid) }
+	if err := c.setUp(ctx, db, needs); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
-
-// searchPath puts the schema behind what the connection has, for the user's SQL. The store's own names are qualified.
-const searchPath = "SELECT set_config('search_path', concat_ws(', ', NULLIF(current_setting('search_path'), ''), '@'), false)"
 
 func (c *conn) close() error { return c.raw.Close() }
 
@@ -116,7 +117,7 @@ func (c *conn) look(over chan struct{}) {
 func (db database) isWorking(pid uint32) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), db.set.attention)
 	defer cancel()
-	c, err := db.connectFor(ctx, "", db.set.attention)
+	c, err := db.connectFor(ctx, db.set.attention)
 	if err != nil {
 		return false
 	}
@@ -137,6 +138,15 @@ func (c *conn) exec(ctx context.Context, query string) error {
 	return err
 }
 
+// last is what the last one of statements does that are not worth preparing.
+func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
+	results, err := c.simple(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return results[len(results)-1], nil
+}
+
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
 	err = c.within(func() error {
 		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
@@ -147,7 +157,7 @@ func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Resu
 
 // transaction runs f between BEGIN and COMMIT.
 func (c *conn) transaction(ctx context.Context, f func() error) error {
-	if err := c.exec(ctx, "BEGIN"); err != nil {
+	if _, err := c.begin(ctx, "BEGIN"); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

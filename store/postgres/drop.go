@@ -13,10 +13,10 @@ func Drop(ctx context.Context, dsn string, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	c, err := db.connect(ctx, "SET lock_timeout = '5s'")
+	c, err := db.connect(ctx)
 	if err != nil {
 		return db.explain(err)
 	}
-	err = c.exec(ctx, db.sql.text("DROP SCHEMA IF EXISTS @ CASCADE"))
+	err = c.transaction(ctx, func() error { return c.exec(ctx, "SET LOCAL lock_timeout = '5s'; DROP SCHEMA IF EXISTS @ CASCADE") })
 	return errors.Join(db.explain(err), c.close())
 }

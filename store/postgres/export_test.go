@@ -7,3 +7,6 @@ import "time"
 func Patience(answer, outcome time.Duration) Option {
 	return func(s *settings) { s.patience, s.attention, s.resolve = answer, answer, outcome }
 }
+
+// KeepAhead says how long a transaction that was begun ahead waits for its update.
+func KeepAhead(d time.Duration) Option { return func(s *settings) { s.keepAhead = d } }

@@ -101,7 +101,7 @@ func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {
 	if err != nil {
 		return err
 	}
-	c, err := db.connect(ctx, "")
+	c, err := db.connect(ctx)
 	if err != nil {
 		return db.explain(err)
 	}

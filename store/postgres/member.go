@@ -4,20 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Each engine that has the database open is a row of the table processes. The row is the fence: a commit locks it for sharing, so
 // the engine that declares another one dead waits for the commit that is under way, and none can follow.
 
-// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
-// was to commit for them has ended.
-const absent = "p.state = 'live' AND pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0)) " +
-	"AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid)"
+const (
+	// noSession is that of an engine whose session has ended: it holds the lock no more. One behind a pooler never holds it.
+	noSession = "pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0))"
+
+	// overdue is that of an engine that has not given a sign of life for long.
+	overdue = "clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s'"
+
+	// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
+	// was to commit for them has ended; or they are behind a pooler, and overdue.
+	absent = "p.state = 'live' AND CASE WHEN p.pid IS NULL THEN EXISTS (SELECT FROM @.pulses u WHERE u.process = p.id AND " + overdue + ") " +
+		"ELSE " + noSession + " AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid) END"
+)
 
 // join gives this engine a number. Engines that are gone, or all if this one is alone, are declared dead before.
 func (s *Store) join(ctx context.Context, c *conn) error {
@@ -27,6 +37,9 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 			return err
 		}
 		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+			return err
+		}
+		if err := s.mayJoin(c); err != nil {
 			return err
 		}
 		gone := "true"
@@ -44,9 +57,9 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if known := s.prints.Load(); known != nil {
 			prints = *known
 		}
-		err := c.each("INSERT INTO @.processes (name, state, reads, prints, token, pid, joined) VALUES ($1, 'live', $2, $3, $4, pg_backend_pid(), now()) "+
-			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, prints, s.presence.token}, func(r *tables.Row) error {
-			s.self, s.epoch, s.pid = r.Number(), r.Number(), c.pg.PgConn().PID()
+		err := c.each("INSERT INTO @.processes (name, state, reads, prints, token, pid, joined) VALUES ($1, 'live', $2, $3, $4, $5, now()) "+
+			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, prints, s.token, s.pidOf(c)}, func(r *tables.Row) error {
+			s.self, s.epoch, s.pid = r.Number(), r.Number(), c.pid
 			return r.Err
 		})
 		if err != nil {
@@ -58,6 +71,34 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		}
 		return notify(c, s.self, "f", "") // the others count this engine
 	})
+}
+
+// mayJoin returns an error that wraps [store.ErrOwned] if another engine has the database in a way that its lock, see presence, does not
+// keep from this one: one of the two is behind a pooler, and holds none.
+func (s *Store) mayJoin(c *conn) error {
+	refused := "SELECT 1 WHERE NOT pg_try_advisory_xact_lock_shared(" + lockKey + ")"
+	switch {
+	case s.db.set.poll > 0:
+	case s.shared:
+		return nil
+	default:
+		refused = "SELECT 1 FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE $1 <> '' AND p.pid IS NULL AND p.state = 'live' AND NOT " +
+			overdue + " LIMIT 1"
+	}
+	_, is, err := c.number(refused, "engine")
+	if err == nil && is {
+		err = s.db.owned(c)
+	}
+	return err
+}
+
+// pidOf is how others know a connection that commits: by the server's process; NULL through a pooler, which has many.
+func (s *Store) pidOf(c *conn) *int32 {
+	if s.db.set.poll > 0 {
+		return nil
+	}
+	pid := int32(c.pid)
+	return &pid
 }
 
 // bury removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
@@ -115,28 +156,35 @@ func (s *Store) resolve() error {
 // rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
 // engine begins.
 func (s *Store) rejoin(ctx context.Context) error {
+	s.takeAhead()
 	if s.w != nil {
 		_ = s.w.cut() // it is gone already
 		s.w = nil
 	}
-	w, err := s.db.connectFor(ctx, writerSettings, s.db.set.patience)
+	w, err := s.connectWriter(ctx)
 	if err != nil {
 		return err
 	}
 	live, err := s.nextEpoch(w)
 	if code(err) == lockNotAvailable { // a commit of the lost connection still runs, and holds the row
-		if _, err = w.run("SELECT pg_terminate_backend($1)", int32(s.pid)); err == nil {
+		if err = terminate(w, s.self, math.MaxInt64); err == nil {
 			live, err = s.nextEpoch(w)
 		}
 	}
-	if err == nil && live && s.doubt && s.shared {
-		live, err = false, s.giveUp(w)
+	if err == nil && live && s.shared {
+		lost := s.doubt
+		if !lost {
+			lost, err = s.lostLast(w)
+		}
+		if lost && err == nil {
+			live, err = false, s.giveUp(w)
+		}
 	}
 	if err == nil {
 		s.w, s.doubt = w, false
 		if !live {
 			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
-				err = nil // nothing was under way, and it has joined anew
+				err, s.rejoined = nil, true // it has joined anew, and the next commit says so
 			}
 		}
 		return err
@@ -144,8 +192,39 @@ func (s *Store) rejoin(ctx context.Context) error {
 	return errors.Join(err, w.close())
 }
 
-// giveUp declares this engine dead. A commit that nothing is known of may have left jobs with it that it does not know of: they are free
-// when it joins anew.
+// lastEntry is one that an engine appended, under a number of its.
+type lastEntry struct {
+	root    workitem.CaseID
+	seq     int64
+	process int64
+}
+
+// noteLast keeps which entry this engine appended last.
+func (s *Store) noteLast(appended tables.Appended) {
+	for i := len(appended) - 1; i >= 0; i-- {
+		if e := appended[i].Entry; !appended.Removed(e.Root) {
+			s.last = lastEntry{e.Root, e.Seq, s.self}
+			return
+		}
+	}
+}
+
+// lostLast reports whether the database lacks the last entry of this engine, as a standby that was promoted may. It is false if there is none.
+func (s *Store) lostLast(w *conn) (bool, error) {
+	if s.last.seq == 0 {
+		return false, nil
+	}
+	_, found, err := w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(s.last.root), s.last.seq, s.last.process)
+	if err == nil && !found {
+		s.log.Error("the database lacks what this engine committed last, as a standby does that was promoted and was not synchronous, or the case was removed "+
+			"since; the engine joins anew, so that what it holds is what the database says", "database", s.db.name, "case", s.last.root)
+		s.last = lastEntry{}
+	}
+	return err == nil && !found, err
+}
+
+// giveUp declares this engine dead. It may be given jobs by the database that it does not know of, by a commit of unknown outcome or since
+// commits were lost: they are free when it joins anew.
 func (s *Store) giveUp(w *conn) error {
 	_, err := w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
 	return err
@@ -153,10 +232,17 @@ func (s *Store) giveUp(w *conn) error {
 
 // nextEpoch begins the next epoch of this engine, and reports whether it is alive.
 func (s *Store) nextEpoch(w *conn) (live bool, err error) {
-	epoch, live, err := w.number("UPDATE @.processes SET epoch = epoch + 1, pid = pg_backend_pid() "+
-		"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch)
-	if live {
-		s.epoch, s.pid = epoch, w.pg.PgConn().PID()
+	var epoch int64
+	err = w.transaction(context.Background(), func() (err error) {
+		epoch, live, err = w.number("UPDATE @.processes SET epoch = epoch + 1, pid = $3 "+
+			"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch, s.pidOf(w))
+		if err == nil {
+			err = s.findBase(w)
+		}
+		return err
+	})
+	if live = live && err == nil; live {
+		s.epoch, s.pid = epoch, w.pid
 	}
 	return live, err
 }

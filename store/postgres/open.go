@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"regexp"
 	"strconv"
@@ -28,9 +30,11 @@ type settings struct {
 	schema    string
 	noMigrate bool
 	alone     bool
+	poll      time.Duration // how often an engine behind a pooler looks for what others did; 0 without a pooler
 	patience  time.Duration // how long the server may take to answer a statement of the writer
 	attention time.Duration // the same for signs of life and notifications
 	resolve   time.Duration // how long the outcome of a commit is asked for whose connection was lost
+	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
 }
 
 // Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
@@ -50,6 +54,18 @@ func NoMigrate() Option { return func(s *settings) { s.noMigrate = true } }
 // Alone has the database for one engine, as a file is: it is not opened while another engine has it, and no other one opens it
 // meanwhile. Tools that maintain a database need that.
 func Alone() Option { return func(s *settings) { s.alone = true } }
+
+// Poll is for a connection string that leads to a pooler which gives a session to a transaction at a time, such as PgBouncer with
+// pool_mode = transaction. The engine keeps nothing in a session then. It hears of no notifications, and looks so often for what other engines
+// and programs did; 0 stands for a second. A death is found by the sign of life that is missing. A database cannot be had [Alone] so.
+//
+// The parameter tasq_poll of the connection string says the same: "postgres://user@pooler:6432/database?tasq_poll=1s".
+func Poll(every time.Duration) Option {
+	return func(s *settings) { s.poll = cmp.Or(max(every, 0), busyPace) }
+}
+
+// pollKeyword is the parameter of a connection string that stands for [Poll].
+const pollKeyword = "tasq_poll"
 
 // database is where cases are.
 type database struct {
@@ -73,7 +89,7 @@ type opener struct {
 //
 // With Options.ReadOnly the database is read beside an engine that has it open.
 func Open(dsn string, opts ...Option) store.Opener {
-	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve}
+	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead}
 	for _, o := range opts {
 		o(&set)
 	}
@@ -92,6 +108,17 @@ func (o opener) database() (database, error) {
 	if db.config, err = pgx.ParseConfig(o.dsn); err != nil {
 		return db, fmt.Errorf("the connection string of the database: %w", err)
 	}
+	if every, given := db.config.RuntimeParams[pollKeyword]; given {
+		delete(db.config.RuntimeParams, pollKeyword)
+		d, err := time.ParseDuration(every)
+		if err != nil || d <= 0 {
+			return db, fmt.Errorf("the connection string of the database: %s=%q: say how often, as in 1s", pollKeyword, every)
+		}
+		db.set.poll = d
+	}
+	if db.set.poll > 0 {
+		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statements without a name
+	}
 	if db.config.RuntimeParams["application_name"] == "" {
 		db.config.RuntimeParams["application_name"] = "tasq"
 	}
@@ -108,7 +135,7 @@ func (o opener) database() (database, error) {
 }
 
 const (
-	// patience is longer than the server's own bound on a statement, see writerSettings: after it, the connection leads nowhere.
+	// patience is longer than the server's own bound on a statement, see writerNeeds: after it, the connection leads nowhere.
 	patience = 45 * time.Second
 
 	// attention is shorter, since an engine that gives no sign of life is declared dead. None of those statements takes long.
@@ -127,7 +154,10 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone}
+	s := &Store{
+		db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
+		token: rand.Int64(),
+	}
 	s.hints = newHints(s)
 	s.ending, s.end = context.WithCancel(context.Background())
 	if s.now == nil {
@@ -136,7 +166,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.readers = sqlkit.NewPool(maxReaders, func(ctx context.Context) (*conn, error) { return db.connect(ctx, readerSettings) },
+	s.readers = sqlkit.NewPool(maxReaders, func(ctx context.Context) (*conn, error) { return db.connect(ctx, readerNeeds...) },
 		(*conn).close, errClosed)
 	if opts.ReadOnly {
 		err = s.openReader(ctx)
@@ -148,15 +178,6 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	}
 	return s, nil
 }
-
-// What sessions have beyond the role's and the database's own settings. A statement of the writer must not wait without end,
-// and a process that hangs within a transaction must not keep its locks. The wait for a lock is longer than the server's
-// deadlock_timeout (1 s): the server ends one of two transactions that wait for each other, and a shorter wait would end both.
-const (
-	readerSettings = "SET default_transaction_read_only = on"
-	writerSettings = "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '2s'; SET statement_timeout = '30s'; " +
-		"SET idle_in_transaction_session_timeout = '5min'"
-)
 
 // openReader checks that there is a schema of this version.
 func (s *Store) openReader(ctx context.Context) error {
@@ -190,7 +211,7 @@ func (db database) older(pending []sqlkit.Migration) error {
 
 // openWriter makes the schema, takes the place of the one engine, and finds where the journal ends.
 func (s *Store) openWriter(ctx context.Context) error {
-	w, err := s.db.connectFor(ctx, writerSettings, s.db.set.patience)
+	w, err := s.connectWriter(ctx)
 	if err != nil {
 		return err
 	}
@@ -202,4 +223,14 @@ func (s *Store) openWriter(ctx context.Context) error {
 		return err
 	}
 	return s.join(ctx, w)
+}
+
+// connectWriter opens the connection that commits. Through a pooler, each of its transactions holds a lock by which the process of the server that
+// it has can be found.
+func (s *Store) connectWriter(ctx context.Context) (*conn, error) {
+	w, err := s.db.connectFor(ctx, s.db.set.patience, writerNeeds...)
+	if err == nil && w.opening != "" {
+		w.opening += fmt.Sprintf(", pg_advisory_xact_lock_shared(hashtextextended('tasq commit %d @', 0))", s.token)
+	}
+	return w, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The position of an entry is base + (transaction << xactBits) + n, where n counts the entries of the transaction from 1. Numbers of
@@ -27,15 +29,18 @@ func (tx *transaction) position() error {
 	if tx.xact != 0 {
 		return nil
 	}
-	query := currentXact
-	if !tx.begun {
-		query = "BEGIN; " + query
+	if tx.useAhead(); tx.xact != 0 {
+		return nil
 	}
-	results, err := tx.w.simple(context.Background(), query)
+	ask := func() (*pgconn.Result, error) { return tx.w.begin(context.Background(), "BEGIN", currentXact) }
+	if tx.begun {
+		ask = func() (*pgconn.Result, error) { return tx.w.last(context.Background(), currentXact) }
+	}
+	result, err := ask()
 	if err != nil && tx.w.gone() && !tx.begun && !tx.gave { // it was lost while nothing was under way
 		if err = tx.s.rejoin(context.Background()); err == nil {
 			tx.w = tx.s.w
-			results, err = tx.w.simple(context.Background(), query)
+			result, err = ask()
 		}
 	}
 	tx.w.mu.Lock()
@@ -44,12 +49,27 @@ func (tx *transaction) position() error {
 		return tx.failLocked(err)
 	}
 	tx.begun = true
-	last := results[len(results)-1]
-	if tx.xact, err = strconv.ParseInt(string(last.Rows[0][0]), 10, 64); err != nil {
+	if tx.xact, err = strconv.ParseInt(string(result.Rows[0][0]), 10, 64); err != nil {
 		return tx.failLocked(err)
 	}
 	tx.first = tx.s.base + tx.xact<<xactBits
 	return nil
+}
+
+// useAhead makes a transaction that was begun ahead this one's.
+func (tx *transaction) useAhead() {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	tx.useAheadLocked()
+}
+
+func (tx *transaction) useAheadLocked() {
+	if tx.begun {
+		return
+	}
+	if xact := tx.s.takeAhead(); xact != 0 {
+		tx.begun, tx.xact, tx.first = true, xact, tx.s.base+xact<<xactBits
+	}
 }
 
 // next is the position of the next entry.
@@ -64,9 +84,26 @@ func (tx *transaction) next() (int64, error) {
 	return tx.first + tx.seq, nil
 }
 
-// findBase finds what positions are counted from. It is raised if the journal is ahead of the numbers of transactions, as in a dump
-// that was restored on another server. No engine appends then: its own entries would not be ahead.
+// serverStart is when the server was started, in microseconds.
+const serverStart = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
+
+// newServer notes which server it is, and reports whether it was another one before, or was restarted. One engine does it at a time.
+const newServer = "INSERT INTO @.meta (name, value) VALUES ('server', " + serverStart + ") " +
+	"ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value RETURNING 1"
+
+// maxLost is how many transactions a standby may lack when it is promoted.
+const maxLost = 1 << 20
+
+// findBase finds what positions are counted from, for a new connection, before it appends. It is raised if the journal is ahead of the numbers of
+// transactions, as in a dump that was restored on another server. No engine appends then: its own entries would not be ahead.
+//
+// And it is raised if the server is not the one before. A standby that is promoted, and lacks the last transactions, gives their numbers
+// again: an engine that knows of an entry which was lost would take the one that has its position for it. All connections are new then.
 func (s *Store) findBase(c *conn) error {
+	_, fresh, err := c.number(newServer)
+	if err != nil {
+		return err
+	}
 	base, _, err := c.number("SELECT value FROM @.meta WHERE name = 'base'")
 	if err != nil {
 		return err
@@ -79,8 +116,14 @@ func (s *Store) findBase(c *conn) error {
 	if err != nil {
 		return err
 	}
-	if behind := head - (base + xact<<xactBits); behind >= 0 {
+	behind := head - (base + xact<<xactBits)
+	if behind >= 0 {
 		base += behind + 1<<xactBits
+	}
+	if fresh {
+		base += maxLost << xactBits
+	}
+	if fresh || behind >= 0 {
 		if _, err := c.run("INSERT INTO @.meta (name, value) VALUES ('base', $1) ON CONFLICT (name) DO UPDATE SET value = $1", base); err != nil {
 			return err
 		}

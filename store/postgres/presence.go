@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +15,15 @@ import (
 )
 
 // presence is the connection that holds the lock of the one engine and hears that a command was left. The lock ends with the
-// connection, so with the process; an engine that lost the connection takes the lock again, if no other one has.
+// connection, so with the process; an engine that lost the connection takes the lock again, if no other one has. Behind a pooler there is no
+// such connection: an engine is there as long as it gives signs of life, and takes it now and then that a command was left.
 type presence struct {
 	s        *Store
-	pid      atomic.Uint32 // of the server's process
-	token    int64         // names the lock by which others see that this engine is there
+	pid      atomic.Uint32 // of the server's process; 0 behind a pooler
 	left     atomic.Bool   // a command may have been left
 	cancel   context.CancelFunc
 	done     chan struct{}
-	c        *conn        // the goroutine's own, once that runs
+	c        *conn        // the goroutine's own, once that runs; nil behind a pooler
 	lostLock atomic.Value // an error: another engine has the lock
 }
 
@@ -40,28 +39,51 @@ const (
 )
 
 // attend takes the lock. The error wraps [store.ErrOwned] if another engine has it.
-func (s *Store) attend(ctx context.Context) (*presence, error) {
-	p := &presence{s: s, token: rand.Int64(), done: make(chan struct{})}
-	c, err := p.connect(ctx)
-	if err != nil {
+func (s *Store) attend(ctx context.Context) (p *presence, err error) {
+	p = &presence{s: s, done: make(chan struct{})}
+	work := p.listen
+	if s.db.set.poll > 0 {
+		work = p.poll
+		if !s.shared {
+			return nil, s.db.at("%w: through a pooler it cannot be had alone: connect to the server, or leave it to the engines that share it",
+				store.ErrOwned)
+		}
+	} else if p.c, err = p.connect(ctx); err != nil {
 		return nil, err
 	}
-	p.c = c
 	p.left.Store(true) // something may have been left before
 	ctx, p.cancel = context.WithCancel(context.Background())
-	go p.listen(ctx)
+	go work(ctx)
 	return p, nil
 }
 
+// poll has the commands looked for that other programs left.
+func (p *presence) poll(ctx context.Context) {
+	defer close(p.done)
+	again := time.NewTicker(p.s.db.set.poll)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			p.left.Store(true)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (p *presence) connect(ctx context.Context) (*conn, error) {
-	c, err := p.s.db.connectFor(ctx, "LISTEN "+channel, p.s.db.set.attention)
+	c, err := p.s.db.connectFor(ctx, p.s.db.set.attention)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.exec(ctx, "LISTEN "+channel); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	if err := p.lock(ctx, c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	p.pid.Store(c.pg.PgConn().PID())
+	p.pid.Store(c.pid)
 	return c, nil
 }
 
@@ -76,9 +98,9 @@ func (p *presence) lock(ctx context.Context, c *conn) error {
 		query = "SELECT pg_try_advisory_lock_shared(" + lockKey + ")"
 	}
 	if got, err := p.try(ctx, c, query, "engine"); err != nil || !got {
-		return cmp.Or(err, p.s.db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c)))
+		return cmp.Or(err, p.s.db.owned(c))
 	}
-	got, err := p.try(ctx, c, "SELECT pg_try_advisory_lock("+lockKey+")", fmt.Sprintf("process %d", p.token))
+	got, err := p.try(ctx, c, "SELECT pg_try_advisory_lock("+lockKey+")", fmt.Sprintf("process %d", p.s.token))
 	if err == nil && !got {
 		err = errors.New("another engine has its lock, which its last connection had, and which the server has not ended yet")
 	}
@@ -105,6 +127,11 @@ func (p *presence) try(ctx context.Context, c *conn, query, name string) (got bo
 			return false, nil
 		}
 	}
+}
+
+// owned is the error of an engine that another one does not let in.
+func (db database) owned(c *conn) error {
+	return db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c))
 }
 
 // owner says who has the database open.
@@ -191,5 +218,8 @@ func (db database) taken(err error) error {
 func (p *presence) end(how func(*conn) error) error {
 	p.cancel()
 	<-p.done
+	if p.c == nil {
+		return nil
+	}
 	return how(p.c)
 }

@@ -17,6 +17,7 @@ func (s *Store) Register(ctx context.Context, defs []*store.Definition) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	s.dropAhead()
 	return s.db.explain(s.w.transaction(ctx, func() error { return s.register(defs) }))
 }
 

@@ -144,8 +144,8 @@ func (tx *transaction) Do(statement string, f func() error) error {
 // beginLocked begins the server's transaction, and the savepoints that the running Savepoint calls stand for: without the
 // user's SQL there is nothing in the server to undo.
 func (tx *transaction) beginLocked() error {
-	if !tx.begun {
-		if err := tx.w.exec(context.Background(), "BEGIN"); err != nil {
+	if tx.useAheadLocked(); !tx.begun {
+		if _, err := tx.w.begin(context.Background(), "BEGIN"); err != nil {
 			return err
 		}
 		tx.begun = true

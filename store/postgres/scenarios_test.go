@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,16 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store/postgres"
 )
 
-// Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The files share a database,
-// each with a schema of its own.
+// Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The usual form takes one of three;
+// CI runs the nightly one.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
 	var files []string
 	require.NoError(t, filepath.WalkDir("../../scenarios", func(path string, _ os.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".txt") {
@@ -28,15 +26,16 @@ func TestScenarios(t *testing.T) {
 	}))
 	require.NotEmpty(t, files)
 	for i, path := range files {
-		if testing.Short() && i%5 != 0 {
-			continue // each opens an engine at each definition, and a database is made for each
+		if i%testsize.Pick(5, 3, 1) != 0 {
+			continue // each opens an engine at each definition
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			f, err := scenario.Parse(path, text)
 			require.NoError(t, err)
-			result, err := scenario.Run(t.Context(), f, postgres.Open(dsn, postgres.Schema(fmt.Sprintf("file%d", i))))
+			result, err := scenario.Run(t.Context(), f, postgres.Open(prepared.Database(t)))
 			require.NoError(t, err)
 			for _, m := range result.Mismatches {
 				t.Errorf("%s:%d: %s\n%s", path, m.Command.Pos.Line, m.Diff, m.Why)

@@ -69,10 +69,10 @@ func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64,
 func (tx *transaction) begin() error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
-	if tx.begun {
+	if tx.useAheadLocked(); tx.begun {
 		return nil
 	}
-	if err := tx.w.exec(context.Background(), "BEGIN"); err != nil {
+	if _, err := tx.w.begin(context.Background(), "BEGIN"); err != nil {
 		return tx.failLocked(err)
 	}
 	tx.begun = true

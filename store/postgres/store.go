@@ -35,14 +35,19 @@ type Store struct {
 	mu       sync.Mutex // guards the writer and all below
 	w        *conn      // nil for a reader, and while there is no connection
 	presence *presence  // nil for a reader
+	token    int64      // names the locks by which others see that this engine is there, and where it commits
 	self     int64      // number of this engine in the table processes
 	epoch    int64      // counts its connections; with the number, it is what commits are fenced with
 	pid      uint32     // of the server's process for the writer
 	base     int64      // of positions; see position.go
+	ahead    ahead      // the transaction of the next update
 	deltas   int        // commits since the counts were folded
+	rejoined bool       // this engine holds none of its jobs any more, and does not know that yet
 	doubt    bool       // of a commit it could not be found out whether it happened
 	closed   bool
 	lost     error // why the database is not this store's any more
+
+	last lastEntry // the entry that this engine appended last; zero if there is none
 
 	prints atomic.Pointer[[]string] // the fingerprints of this engine's definitions
 	number atomic.Int64             // self, for the goroutine that listens
@@ -72,6 +77,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		s.keepBuffers(tx)
 		if !committed {
 			tx.rollback()
+			s.checkAhead()
 		}
 	}()
 	if err := f(tx); err != nil {
@@ -154,16 +160,17 @@ const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 // snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is made anew.
 func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
-	err := c.exec(ctx, beginView)
+	_, err := c.begin(ctx, beginView)
 	if err == nil || !c.gone() || ctx.Err() != nil {
 		return c, err
 	}
-	fresh, err := s.db.connect(ctx, readerSettings)
+	fresh, err := s.db.connect(ctx, readerNeeds...)
 	if err != nil {
 		return c, err
 	}
-	c.raw, c.pg = fresh.raw, fresh.pg
-	return c, c.exec(ctx, beginView)
+	c.raw, c.pg, c.pid = fresh.raw, fresh.pg, fresh.pid
+	_, err = c.begin(ctx, beginView)
+	return c, err
 }
 
 // stillThere reports why nothing is to be read, if so.
@@ -193,6 +200,7 @@ func (s *Store) Idle(context.Context) error {
 		return nil
 	}
 	s.deltas = 0
+	s.dropAhead()
 	_, err := s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got), "+
 		"d AS (DELETE FROM @.count_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) "+
 		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 "+
@@ -208,6 +216,7 @@ func (s *Store) Close() error {
 	if s.closed {
 		return nil
 	}
+	s.dropAhead()
 	if s.w != nil && !s.w.gone() && s.self != 0 {
 		if err := s.leave(context.Background()); err != nil {
 			s.log.Warn("the row of this engine could not be deleted; the next one that opens the database does it", "error", err)
@@ -224,23 +233,26 @@ func (s *Store) Kill() error {
 	if s.closed {
 		return nil
 	}
+	s.takeAhead()
 	pids := s.pids()
 	err := s.shut((*conn).cut)
 	return errors.Join(err, s.awaitEnd(pids))
 }
 
-// pids are those of the server's processes for the connections that this engine is known by.
+// pids are those of the server's processes for the connections that this engine is known by; none through a pooler, which keeps them.
 func (s *Store) pids() []int32 {
-	pids := []int32{int32(s.pid)}
-	if s.presence != nil {
-		pids = append(pids, int32(s.presence.pid.Load()))
+	if s.db.set.poll > 0 || s.presence == nil {
+		return nil
 	}
-	return pids
+	return []int32{int32(s.pid), int32(s.presence.pid.Load())}
 }
 
 // awaitEnd waits until the server has noticed that connections were cut, which it does within milliseconds.
 func (s *Store) awaitEnd(pids []int32) error {
-	c, err := s.db.connect(context.Background(), "")
+	if len(pids) == 0 {
+		return nil
+	}
+	c, err := s.db.connect(context.Background())
 	if err != nil {
 		return nil // the server is gone, too
 	}

@@ -14,15 +14,24 @@ import (
 	"github.com/tasq-dev/tasq/store/storetest"
 )
 
+// prepared are databases whose tables are there, for tests of what happens in them.
+var prepared = pgtest.Pool{Schema: postgres.DefaultSchema, Make: func(dsn string) error {
+	s, err := postgres.Open(dsn).Open(context.Background(), store.Options{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) })
+	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t)) })
 }
 
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	storetest.RunFleet(t, func(t *testing.T) store.Opener {
-		dsn := pgtest.Database(t)
+		dsn := prepared.Database(t)
 		return fenced{postgres.Open(dsn), dsn}
 	})
 }

@@ -40,7 +40,7 @@ func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) er
 		return errClosed
 	}
 	if s.side.c == nil || s.side.c.gone() {
-		c, err := s.db.connectFor(ctx, writerSettings, s.db.set.attention)
+		c, err := s.db.connectFor(ctx, s.db.set.attention, writerNeeds...)
 		if err != nil {
 			return s.db.explain(err)
 		}
@@ -75,6 +75,11 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 }
 
 // take makes free jobs this engine's, if it is alive. Those of a definition that it lacks, and of queues that are named, stay.
+//
+// Engines that take at the same moment do not wait for one another: each leaves out what another one has locked. The row of the engine
+// itself is locked, too: who declares it dead waits until this has ended, and then finds and frees what it took. Without that, jobs that
+// are taken in the meantime would stay with an engine that does not come back. Both parts are materialized, as the limit must hold for the
+// statement, and not for each time that a plan runs a part of it.
 const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE), " +
 	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j JOIN @.cases c ON c.root = j.root AND c.id = j.case_id " +
 	"WHERE j.holder = 0 AND j." + liveJob + " AND c.fingerprint = ANY ((SELECT prints FROM me)::text[]) " +
@@ -130,6 +135,7 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	s.dropAhead()
 	_, live, err := s.w.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", s.self)
 	if err == nil && !live {
 		err = s.fencedOut(nil)
@@ -144,7 +150,11 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
-// tick is what Tick does on a connection; live reports whether this engine is.
+// tick is what Tick does on a connection; live reports whether this engine is. The order matters:
+//
+//   - The clocks are compared before anything that may wait for a lock, which would be taken for a difference between them.
+//   - The others are looked at before the sign of life, which says how soon the next one is to be expected: sooner if one of them is busy.
+//   - Others are declared dead after it: an engine that was declared dead itself has no say in that.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
 	at, live, err := c.number("SELECT " + now)
 	if err != nil {
@@ -156,10 +166,7 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	if err != nil {
 		return news, live, err
 	}
-	pace := idlePace
-	if on.Busy || others.busy {
-		pace = busyPace
-	}
+	pace := s.pace(on.Busy || others.busy)
 	if at, live, err = c.number(beat, self, pace.Microseconds(), on.Busy, skew); err != nil || !live {
 		return news, live, err
 	}
@@ -176,13 +183,24 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 		return news, live, err
 	}
 	if !news.Settled {
-		news.Next = busyPace // those who follow the journal wait for it
+		news.Next = s.pace(true) // those who follow the journal wait for it
 	}
 	if _, news.Free, err = c.number("SELECT 1 FROM @.jobs WHERE holder = 0 AND " + liveJob + " LIMIT 1"); err != nil {
 		return news, live, err
 	}
 	news.Changed, err = changed(c, on.Roots)
 	return news, live, err
+}
+
+// pace is how long it is to the next Tick. Behind a pooler, nothing wakes an engine before it.
+func (s *Store) pace(busy bool) time.Duration {
+	switch {
+	case s.db.set.poll > 0:
+		return s.db.set.poll
+	case busy:
+		return busyPace
+	}
+	return idlePace
 }
 
 func changed(c *conn, roots map[workitem.CaseID]int64) (list []workitem.CaseID, err error) {
@@ -215,8 +233,7 @@ type others struct {
 // look finds the other engines.
 func (s *Store) look(c *conn, self int64) (o others, err error) {
 	err = c.each("SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint, u.busy, "+
-		"p.state = 'dead' OR clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s', "+
-		"p.state = 'dead' OR pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0)) "+
+		"p.state = 'dead' OR "+overdue+", p.state = 'dead' OR p.pid IS NOT NULL AND "+noSession+" "+
 		"FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.id <> $1 ORDER BY p.id", []any{self}, func(r *tables.Row) error {
 		other := other{id: r.Number(), beat: r.Number()}
 		o.busy = r.Flag() || o.busy
@@ -228,7 +245,8 @@ func (s *Store) look(c *conn, self int64) (o others, err error) {
 }
 
 // dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without
-// a sign of life between.
+// a sign of life between. Once is not enough: an engine whose connection was lost makes a new one, and gives a sign of life by that. The
+// two looks are about a pace apart, less what a timer may be early.
 func (d *side) dead(all []other, at int64) (dead []other) {
 	if d.since > 0 && at-d.since < settled.Microseconds() {
 		return nil
@@ -249,7 +267,9 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 	return dead
 }
 
-// adopt declares engines dead, and frees what they held. It returns how many there were. Each part is safe to repeat.
+// adopt declares engines dead, and frees what they held. It returns how many there were. Each part is safe to repeat, and the row of an
+// engine goes last: if this one dies meanwhile, the next one that looks finds the dead one again, and goes on. Jobs are freed in portions,
+// so that the commits of the living that need one of them wait for a portion, and not for all.
 func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 	for _, d := range dead {
 		live, err := s.declare(c, d)
@@ -260,8 +280,11 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 			continue
 		}
 		for freed := int64(1); freed > 0; {
-			if freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND "+liveJob+
-				" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id); err != nil {
+			if err = c.transaction(context.Background(), func() (err error) {
+				freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND "+liveJob+
+					" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id)
+				return err
+			}); err != nil {
 				return n, err
 			}
 		}
@@ -279,10 +302,14 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
 		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
-	_, err = c.run(query, d.id, d.beat)
+	try := func() error {
+		_, err := c.run(query, d.id, d.beat)
+		return err
+	}
+	err = c.transaction(context.Background(), try)
 	if code(err) == lockNotAvailable {
-		if err = s.terminate(c, d); err == nil {
-			_, err = c.run(query, d.id, d.beat)
+		if err = terminate(c, d.id, d.beat); err == nil {
+			err = c.transaction(context.Background(), try)
 		}
 	}
 	if code(err) == lockNotAvailable {
@@ -294,13 +321,17 @@ func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	if _, live, err = c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", d.id); err != nil || live {
 		return live, err
 	}
-	return false, s.terminate(c, d) // so that it keeps no lock
+	return false, terminate(c, d.id, d.beat) // so that it keeps no lock
 }
 
-// terminate ends the server's process that commits for an engine, unless it began after the engine's last sign of life.
-func (s *Store) terminate(c *conn, d other) error {
-	_, err := c.run("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN @.processes p ON p.pid = a.pid "+
-		"WHERE p.id = $1 AND (extract(epoch FROM a.backend_start) * 1000000)::bigint <= $2", d.id, d.beat)
+// terminate ends the server's process that commits for an engine, unless it began to do so after a time, such as that of the engine's last sign
+// of life. Of an engine behind a pooler it is the one that holds the lock of connectWriter.
+func terminate(c *conn, engine, began int64) error {
+	_, err := c.run("SELECT pg_terminate_backend(a.pid) FROM @.processes p JOIN pg_stat_activity a ON a.pid = p.pid OR p.pid IS NULL AND a.pid IN "+
+		"(SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND "+
+		"l.classid::bigint << 32 | l.objid::bigint = hashtextextended('tasq commit ' || p.token || ' @', 0)) "+
+		"WHERE p.id = $1 AND (extract(epoch FROM CASE WHEN p.pid IS NULL THEN a.xact_start ELSE a.backend_start END) * 1000000)::bigint <= $2",
+		engine, began)
 	return err
 }
 

@@ -10,7 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Journal implements [store.Reader]. The entries of root cases are found by walking their chains from the newest. A
+// Journal implements [store.Reader]. Entries are found by their positions, in which there is no order of root cases:
+//
+//	seq    1  2  3  4  5  6
+//	root   A  B  A  A  B  A
+//	prev   0  0  1  3  2  4
+//
+// The newest entry of A is noted in its row, 6, and each entry has the one before it: the walk reads 6, 4, 3 and 1 by their primary key.
+// An index by root case would be one more page to write with every command.
+//
+// The entries of root cases are found by walking their chains from the newest. A
 // chain that does not lead back is damaged, and is not followed without end. An upper bound that is an entry of the chain itself is
 // where the walk begins, so that a page costs what it has, however far back it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {

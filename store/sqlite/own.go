@@ -68,6 +68,8 @@ func own(path string) (*flock.Flock, error) {
 	return lock, err
 }
 
+// ownFile makes no lock file beside a file that is another program's, so it looks at that before. Where there is a lock file, the look
+// that counts is the one under the lock: before it, the owner may just be making the file.
 func ownFile(path string) (*flock.Flock, error) {
 	if _, err := os.Stat(path + ".lock"); errors.Is(err, fs.ErrNotExist) {
 		if err := checkHeader(path); err != nil {

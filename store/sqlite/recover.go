@@ -13,6 +13,12 @@ import (
 const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
 
 // recover brings the tables up to the end of the journal: a crash left at most a window of commands outside of them.
+//
+//	journal         1 ... 90 | 91 ... 137
+//	projected_seq         90 |              the window of 91 to 137 was in memory, and is gone
+//
+// A window of entries is read and written at a time, so a long journal takes no more memory than a store that runs. The position is
+// written with the rows: a crash while it recovers leaves a journal with fewer entries to go, and none that is applied twice.
 func (s *Store) recover() error {
 	projected, found, err := s.w.number(projectedSeq)
 	if err != nil {
@@ -87,7 +93,9 @@ func (r *replayer) apply(row *storedEntry) error {
 	return nil
 }
 
-// tree finds what an entry changes. The first entry of a root case begins with an empty tree.
+// tree finds what an entry changes. The first entry of a root case begins with an empty tree. Each other one names the entry before it,
+// which must be the newest that the tree has: an entry that was lost, or tables that are ahead of their position, would have the change
+// applied to a state that it was not made for.
 func (r *replayer) tree(row *storedEntry) (*state.Tree, error) {
 	t := r.trees[row.Root]
 	if t == nil && row.Prev == 0 {

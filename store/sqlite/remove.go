@@ -16,7 +16,8 @@ import (
 // the tables are written next, its rows go, and with them its part of the journal: all in the transaction that notes how
 // far the tables are. So a crash finds either the entry and the rows, or nothing.
 
-// remove notes that a tree is gone, and forgets what the window holds of it.
+// remove notes that a tree is gone, and forgets what the window holds of it. The cases go last: by them items, steps and messages are
+// known to be of the tree.
 func (w *window) remove(root workitem.CaseID, seq int64) {
 	w.removed[root] = seq
 	for id, it := range w.items {
@@ -87,6 +88,10 @@ func (w *window) trees(c *conn) (string, error) {
 }
 
 // erase deletes what the tables and the journal have of the removed trees, and takes it out of the counts.
+//
+// Each goes before what leads to it: the counts are taken of rows that are still there, steps are found by the items and jobs that own
+// them, these by their cases, the keys by the entries that hold them. An entry leads to the one before it in its chain, so all entries
+// of a chain are found before the first is deleted. A key is deleted with its position, as it may be another command's since.
 func (w *window) erase(c *conn, counts *tally) error {
 	if len(w.removed) == 0 {
 		return nil

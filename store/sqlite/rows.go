@@ -52,7 +52,7 @@ func (w *rowWriter) writeCase(c *state.Case) error {
 	return w.c.run(w.cases,
 		textOf(c.ID), textOf(c.Root), textOf(c.Parent), c.ParentTask, int64(c.Generation), int64(c.Number), c.Workflow,
 		c.Version, c.Fingerprint, state.Micros(c.Created), jsonOf(c.Input), textOf(c.Caller), jsonOf(c.Options),
-		int64(c.Priority), textOf(c.Predecessor), nullable(c.Key), boolOf(c.Unique), labelsOf(c.Labels),
+		int64(c.Priority), textOf(c.Predecessor), nullable(c.Key), labelsOf(c.Labels), boolOf(c.Unique),
 		c.State.String(), boolOf(c.Begun), marking, string(w.buf), jsonOf(c.Output), failureOf(c.Failure),
 		timeOf(c.Ended), timeOf(c.KeepUntil),
 		c.LastSeq, suspensionOf(c.Suspended))

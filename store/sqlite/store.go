@@ -86,15 +86,21 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := tx.write(); err != nil {
 		return explain(s.path, err)
 	}
+	// The window goes with a commit that waits for the disk anyway, so it costs no sync of its own. It holds the commands before this
+	// transaction: the position that it is written with is theirs, and a crash after the commit has this transaction replayed.
 	wrote, err := s.writeAged()
 	if err != nil {
 		return explain(s.path, err)
 	}
+	// A callback that was left behind may still be running SQL on this connection. It is refused from here on: what it wrote after the
+	// last look at it would be committed unseen, and what it wrote after the commit would be in the transaction of another command.
 	tx.end()
 	if err := s.w.run("COMMIT"); err != nil {
 		return explain(s.path, err)
 	}
 	committed = true
+	// Only now: of a commit that failed the tables have nothing, and the window is what a later one writes. The changes of this
+	// transaction come after it is cleared, since they were not written with it.
 	if wrote {
 		s.window.clear()
 	}
@@ -161,7 +167,8 @@ func (s *Store) absorb(tx *transaction) {
 }
 
 // flush brings the tables up to the newest command. It need not wait for the disk: the journal is there, and would be
-// replayed if the power failed now.
+// replayed if the power failed now. How a commit waits can only be changed between transactions, and is changed back also after an
+// error: the next command must not be acknowledged before it is on the disk.
 func (s *Store) flush() error {
 	if err := s.present(); err != nil || s.window.commands == 0 {
 		return err
@@ -194,7 +201,8 @@ func (s *Store) flushInTransaction() error {
 	return nil
 }
 
-// onAge runs when the window has held something for long enough. A running update takes it along.
+// onAge runs when the window has held something for long enough. A running update takes it along; if that one fails, the timer, which
+// is set again, is what tries next. It does not wait for the lock: callbacks of the update run under it, for as long as they like.
 func (s *Store) onAge() {
 	s.aged.Store(true)
 	if !s.mu.TryLock() {

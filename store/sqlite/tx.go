@@ -68,6 +68,8 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
 	}
+	// It is looked for now, and not left to a constraint when the rows are written: then the error would be that of the whole
+	// transaction, and the commands of others in it would fail with the one that has the key.
 	if e.Key != "" {
 		if _, err := tx.answered(e.Key); !errors.Is(err, store.ErrNotFound) {
 			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))

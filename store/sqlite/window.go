@@ -14,6 +14,15 @@ import (
 
 // window holds what committed commands changed and the tables do not show yet: the newest value of each case, item, job,
 // step and message. The values are never changed once they are here, so readers of the port may share them.
+//
+// An item that is created, started and completed, by three commands:
+//
+//	journal   1 case start       2 item start    3 item complete    a row and a commit each
+//	window    case at 1          case at 2       case at 3          one value each, replaced
+//	          item initialized   item started    item completed
+//	tables                                                          case at 3, item completed
+//
+// The tables get two rows when the window is written, and not six, and their pages are written once.
 type window struct {
 	commands int
 	seq      int64                 // journal position of the newest command; 0 if there is none
@@ -59,7 +68,7 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 		}
 	}
 	if d.Removed {
-		return
+		return // the values are of a tree that is gone: taken here, they would be written again as rows
 	}
 	for _, c := range d.Cases {
 		w.cases[c.ID] = c
@@ -162,7 +171,9 @@ type tally struct {
 	n    map[store.Count]int64
 }
 
-// add counts a row that is about to be written. The tables know the state that one of an earlier window had.
+// add counts a row that is about to be written. The tables know the state that one of an earlier window had: it leaves that
+// count, and comes into its new one. What was born in this window was never counted, whatever states it went through, so it costs no
+// look into the tables; that is most of what a window has.
 func (t *tally) add(table string, id [16]byte, now store.Count) error {
 	t.n[now]++
 	if _, ok := t.born[id]; ok {

@@ -212,7 +212,7 @@ func (b *Batch) Complete(root, id workitem.CaseID, output string, again bool) {
 	if target == "done" {
 		end := &state.CaseEnded{Case: id, State: state.CaseCompleted, Output: json.RawMessage(output), At: now}
 		if id == root {
-			end.KeepUntil = now.Add(time.Hour)
+			end.KeepUntil, end.FreesKey = now.Add(time.Hour), c.Key == freed
 		}
 		events = append(events, end)
 	} else {

@@ -9,6 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// freed is a business key that a case holds until it has completed, and no longer.
+const freed = "freed"
+
 // StartKeyed opens a root case of the article workflow with a unique business key.
 func (b *Batch) StartKeyed(key string) workitem.CaseID {
 	b.T.Helper()
@@ -76,4 +79,21 @@ func keyHolders(w *World) {
 	w.Update(func(b *Batch) { b.holds("K") })
 	w.Crash()
 	w.Update(func(b *Batch) { b.holds("K") })
+
+	w.Update(func(b *Batch) { first = b.StartKeyed(freed) })
+	w.Check()
+	w.Update(func(b *Batch) {
+		second = b.StartKeyed(freed) // it waits until the first has ended
+		b.holds(freed, first, second)
+		for range 2 {
+			b.Claim(first, first)
+			b.Complete(first, first, `"done"`, false)
+		}
+		b.holds(freed, second)
+	})
+	for range 2 {
+		w.Update(func(b *Batch) { b.holds(freed, second) })
+		w.Check()
+		w.Crash()
+	}
 }

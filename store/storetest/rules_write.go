@@ -194,7 +194,7 @@ func keys(w *World) {
 }
 
 func payloads(w *World) {
-	large := `{"text":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`
+	large := `{"text":"` + strings.Repeat("0123456789abcdef", 1<<14) + `"}` // 256 KiB: many pages, and many packets
 	script := `{"text":"Grüße, 世界, שלום, 🚀, \u0000 \" \\ ' ; --","list":[1.50, null, {}]}`
 	for _, payload := range []string{large, script, `null`, `""`, `[ 1 ,  2 ]`} {
 		w.Update(func(b *Batch) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tasq-dev/tasq/store"
@@ -8,14 +9,30 @@ import (
 
 // Run checks that an adapter keeps every rule of the port. The function given makes an Opener of an empty database of
 // its own at every call. The store must be a [store.Killer]; an Opener that other processes can leave commands with
-// should be a [Poster].
-func Run(t *testing.T, open func(t *testing.T) store.Opener) {
-	for _, r := range rules {
+// should be a [Poster]. If rules are named, only those are checked.
+func Run(t *testing.T, open func(t *testing.T) store.Opener, only ...string) {
+	for _, r := range chosen(only) {
 		t.Run(r.name, func(t *testing.T) {
+			t.Parallel() // most of them wait for a disk or a server
 			t.Log(r.sentence)
 			r.check(NewWorld(t, open(t), 1))
 		})
 	}
+}
+
+func chosen(only []string) []rule {
+	if len(only) == 0 {
+		return rules
+	}
+	var all []rule
+	for _, name := range only {
+		i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
+		if i < 0 {
+			panic("storetest has no rule " + name)
+		}
+		all = append(all, rules[i])
+	}
+	return all
 }
 
 // rule is one thing that a store has to do, in words and as a test.

@@ -10,8 +10,8 @@ CREATE TABLE processes (
     state  text        NOT NULL, -- live, dead
     reads  smallint    NOT NULL, -- the newest format of entries that it reads
     prints text[] COLLATE "C" NOT NULL DEFAULT '{}', -- the fingerprints of its definitions
-    token  bigint      NOT NULL, -- names the advisory lock that its session holds
-    pid    int         NOT NULL, -- of the server's process for the connection that commits
+    token  bigint      NOT NULL, -- names the advisory locks that its session, or the transaction that commits, holds
+    pid    int,                  -- of the server's process for the connection that commits; NULL through a pooler
     joined timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
