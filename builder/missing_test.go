@@ -156,3 +156,13 @@ func TestACaseThatMissesAnOutputFails(t *testing.T) {
 		})
 	}
 }
+
+// A CaseInfo of a test's own, or one that was kept, may know no outputs: that is an error, as a missing output is.
+func TestTheOutputsOfACaseInfoMayBeUnknown(t *testing.T) {
+	b := builder.New[string]("unknown")
+	draft := builder.Task(b, "draft", builder.Work[string, string]{Input: builder.CaseInput(b)})
+	_, err := builder.OutputOf(draft, activities.CaseInfo{Workflow: "unknown"})
+	require.ErrorContains(t, err, "output of task draft")
+	_, err = builder.OptionalOutputOf(draft, activities.CaseInfo{Workflow: "unknown"})
+	require.ErrorContains(t, err, "CaseInfo.Outputs is nil")
+}

@@ -30,10 +30,10 @@ const cuts = 100
 
 // TestKillAtEveryCommit runs a random history in a child process that kills itself, with SIGKILL, at its n-th commit: for
 // every n, once inside the transaction and once between the commit and its acknowledgement. Whatever the moment, the file
-// is whole, every command that was acknowledged is there, and every case can be brought to its end. Each seventh commit is
-// cut by default, and each one in the nightly form, which CI runs of these tests.
+// is whole, every command that was acknowledged is there, and every case can be brought to its end. Four commits
+// are cut by default, and each one in the nightly form, which CI runs of these tests.
 func TestKillAtEveryCommit(t *testing.T) {
-	cut{first: 1, last: cuts, every: 7, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+	cut{first: 1, last: cuts, every: 33, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		survive(t, path, killed(t, "TestVictim", "TASQ_VICTIM", path, n, moment, "ack "))
 	})
 }

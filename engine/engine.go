@@ -213,7 +213,7 @@ func (e *Engine) assemble() {
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},
 		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
-		Recovered: func() { e.dispatch.TryAgain() },
+		Recovered: func() { e.dispatch.TryAgain() }, Fenced: func() { e.dispatch.Lost() },
 	})
 	e.dispatch = dispatch.New(dispatch.Options{
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,

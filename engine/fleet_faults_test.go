@@ -20,6 +20,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // booked is a workflow whose function has two effects in a table of the user's, in steps of their own.
@@ -88,7 +90,7 @@ func (b *bookings) check(f fleetOf) {
 	for n, id := range b.ids {
 		require.Equal(b.t, fmt.Sprintf("completed: %d", n), b.ends(b.engines[n%len(b.engines)], id), "case %s", id)
 	}
-	require.Equal(b.t, b.next, f.sql("SELECT count(*) FROM tasq.cases"), "cases")
+	require.Equal(b.t, b.next, f.sql("SELECT count(*) FROM tasq.cases WHERE workflow = 'transfer'"), "cases")
 	require.Equal(b.t, 2*b.next, f.sql("SELECT count(*) FROM effects"), "effects")
 	require.Equal(b.t, 2*b.next, f.sql("SELECT count(*) FROM (SELECT DISTINCT n, effect FROM effects) e"), "different effects")
 }
@@ -133,11 +135,12 @@ func TestTheServerIsRestarted(t *testing.T) {
 	}
 }
 
-// Connections break at random statements, in all ways, under load.
+// Connections break at random statements, in all ways, under load. The nightly form goes on for longer.
 func TestConnectionsThatBreakUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("breaks connections under load, which takes seconds; run without -short")
 	}
+	rounds := testsize.Pick(1, 1, 10)
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			f := newFleet(t)
@@ -150,22 +153,22 @@ func TestConnectionsThatBreakUnderLoad(t *testing.T) {
 				p.Decide(randomFaults(uint64(i)))
 			}
 			b := f.bookings(engines...)
-			for range 5 {
+			met := 0
+			for round := 0; round < rounds || met == 0; round++ {
 				b.book(20)
 				require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next }, time.Minute, 10*time.Millisecond)
+				met = 0
 				for _, p := range proxies {
 					p.Deliver()
+					met += p.Met()
 				}
 			}
-			met := 0
 			for _, p := range proxies {
 				p.Decide(nil)
 				p.Deliver()
-				met += p.Met()
 			}
 			b.check(f)
 			t.Logf("%d faults survived", met)
-			require.Positive(t, met)
 		})
 	}
 }

@@ -121,7 +121,10 @@ func TestProcessesThatDie(t *testing.T) {
 		p := processes[round%3]
 		if round%4 == 2 {
 			p.signal(t, syscall.SIGSTOP)
-			pause(t, 9*time.Second) // it is declared dead meanwhile
+			pause(t, time.Second)
+			load.hold()             // what begins now meets nothing that differs from a kill
+			pause(t, 8*time.Second) // it is declared dead meanwhile
+			load.goOn()
 			p.signal(t, syscall.SIGCONT)
 			pause(t, time.Second)
 			continue
@@ -129,7 +132,7 @@ func TestProcessesThatDie(t *testing.T) {
 		p.signal(t, syscall.SIGKILL)
 		p.end()
 		processes[round%3] = f.process()
-		pause(t, 2*time.Second)
+		pause(t, time.Second)
 	}
 	ids := load.stop()
 	t.Logf("%d faults survived, with %d cases", rounds, len(ids))
@@ -153,6 +156,7 @@ func pause(t *testing.T, d time.Duration) {
 // slow machine has no backlog.
 type load struct {
 	over chan struct{}
+	held sync.RWMutex // by those who begin; locked while nothing is to begin
 	done sync.WaitGroup
 	mu   sync.Mutex
 	ids  map[int]workitem.CaseID
@@ -164,7 +168,9 @@ func newLoad(t *testing.T, e *engine.Engine) *load {
 	for caller := range callers {
 		l.done.Go(func() {
 			for n := caller; !l.isOver(); n += callers {
+				l.held.RLock()
 				r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
+				l.held.RUnlock()
 				if err != nil {
 					continue
 				}
@@ -186,6 +192,11 @@ func (l *load) isOver() bool {
 		return false
 	}
 }
+
+// hold has no case begin until goOn is called: those that wait for a process use no processor.
+func (l *load) hold() { l.held.Lock() }
+
+func (l *load) goOn() { l.held.Unlock() }
 
 // stop returns the cases that were acknowledged, by their numbers.
 func (l *load) stop() map[int]workitem.CaseID {

@@ -29,10 +29,19 @@ type fleetOf struct {
 	dsn string
 }
 
+// prepared are databases whose tables are there.
+var prepared = pgtest.Pool{Schema: postgres.DefaultSchema, Make: func(dsn string) error {
+	s, err := postgres.Open(dsn).Open(context.Background(), store.Options{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
+
 // newFleet makes an empty database, which is checked when all engines are closed.
 func newFleet(t *testing.T) fleetOf {
 	t.Parallel()
-	return fleetOn(t, pgtest.Database(t))
+	return fleetOn(t, prepared.Database(t))
 }
 
 // fleetOn is newFleet for an empty database that is there.

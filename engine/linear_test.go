@@ -18,7 +18,6 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -99,7 +98,7 @@ func TestCommandsAreLinearizable(t *testing.T) {
 			t.Parallel()
 			opener := store.Opener(sqlite.File(t.TempDir() + "/linear.db"))
 			if name == "postgres" {
-				opener = postgres.Open(pgtest.Database(t))
+				opener = postgres.Open(prepared.Database(t))
 			}
 			w, work := tallied(t)
 			all := make([]*engine.Engine, engines)

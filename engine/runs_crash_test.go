@@ -28,10 +28,10 @@ const runCuts = 20
 
 // TestKillAtEveryCommitOfRuns is like TestKillAtEveryCommit for functions: attempts, handlers that fail, cancels, clean-ups, and a
 // sweep that follows close behind. However the process dies, each run that was started tells its handler exactly once, tells
-// the one for later at least once, and is there afterwards or gone as it should be. Fourteen processes are killed by default; the
+// the one for later at least once, and is there afterwards or gone as it should be. Eight processes are killed by default; the
 // nightly form cuts each commit from the third on.
 func TestKillAtEveryCommitOfRuns(t *testing.T) {
-	cut{first: 3, last: 6 * runCuts, every: 17, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+	cut{first: 3, last: 6 * runCuts, every: 39, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		killed(t, "TestRunVictim", "TASQ_RUN_VICTIM", path, n, moment, "")
 		surviveRuns(t, path)
 	})

@@ -25,9 +25,9 @@ import (
 const scheduleCuts = 40
 
 // TestKillAtEveryCommitOfSchedules has a process kill itself as it declares schedules and runs their ticks. Whatever the moment,
-// each tick of each schedule has one run in the end. Sixteen processes are killed by default; the nightly form cuts each commit.
+// each tick of each schedule has one run in the end. Eight processes are killed by default; the nightly form cuts each commit.
 func TestKillAtEveryCommitOfSchedules(t *testing.T) {
-	cut{first: 1, last: scheduleCuts, every: 5, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+	cut{first: 1, last: scheduleCuts, every: 13, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		killed(t, "TestScheduleVictim", "TASQ_SCHEDULE_VICTIM", path, n, moment, "")
 		f, s := scheduleVictims()
 		e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)

@@ -35,10 +35,10 @@ const stepCuts = 40
 const stepWorkers = 4
 
 // TestKillAtEveryCommitOfSteps is like TestKillAtEveryCommit for functions of steps: calls with retries, sleeps, events,
-// child cases, branches and cancellations. The functions note each call in a file that survives. Twenty processes are killed
+// child cases, branches and cancellations. The functions note each call in a file that survives. Eight processes are killed
 // by default, and eighty in the nightly form.
 func TestKillAtEveryCommitOfSteps(t *testing.T) {
-	cut{first: 2, last: 3 * stepCuts, every: 13, nightly: 3}.each(t, func(t *testing.T, path string, n int, moment string) {
+	cut{first: 2, last: 3 * stepCuts, every: 39, nightly: 3}.each(t, func(t *testing.T, path string, n int, moment string) {
 		surviveSteps(t, path, killed(t, "TestStepVictim", "TASQ_STEP_VICTIM", path, n, moment, "sent "))
 	})
 }

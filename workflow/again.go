@@ -19,6 +19,10 @@ const (
 	Return    Taken = "return"    // nothing is started; the result has the case that holds the key, and says so
 	Replace   Taken = "replace"   // a case of which nothing has begun is canceled, and this one starts; another one refuses it
 	Supersede Taken = "supersede" // a case that goes on is canceled, and this one starts; one that has completed refuses it
+
+	// Queued has this case begin when those with the key that were started before it have ended, in the order of their starts; at once if
+	// all have. It holds the key until it ends. A delay cannot be given too.
+	Queued Taken = "queue"
 )
 
 // Period is a part of the calendar.
@@ -33,7 +37,7 @@ const (
 )
 
 var (
-	takens  = []Taken{Refuse, Return, Replace, Supersede}
+	takens  = []Taken{Refuse, Return, Replace, Supersede, Queued}
 	periods = []Period{Hour, Day, Week, Month}
 )
 
@@ -53,12 +57,13 @@ func (c *Command) asksUnique() bool { return c.IfTaken != "" || c.Per != "" }
 // Wish is what a start asks of its business key.
 type Wish struct {
 	Unique bool
+	Queued bool   // the case begins when those before it have ended
 	Window string // a part of the key; "" for none
 }
 
 // KeyWish is what a start asks of its business key, of a case that begins at a time.
 func (c *Command) KeyWish(begins time.Time) (Wish, error) {
-	w := Wish{Unique: c.asksUnique()}
+	w := Wish{Unique: c.asksUnique(), Queued: c.IfTaken == Queued}
 	if c.Per == "" {
 		return w, nil
 	}
@@ -93,6 +98,8 @@ func (c *Command) checkAgain() error {
 		return fmt.Errorf("%w: IfTaken is %q, and none of %q", ErrBadCommand, c.IfTaken, takens)
 	case c.Per != "" && !slices.Contains(periods, c.Per):
 		return fmt.Errorf("%w: OncePer is %q, and none of %q", ErrBadCommand, c.Per, periods)
+	case c.IfTaken == Queued && (c.After != 0 || !c.At.IsZero()):
+		return fmt.Errorf("%w: IfTaken is %q, and the case is to begin later: give one of them", ErrBadCommand, Queued)
 	case c.Zone != "" && c.Per == "":
 		return fmt.Errorf("%w: a zone is for OncePer; give both", ErrBadCommand)
 	}

@@ -20,6 +20,7 @@ type Options struct {
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 	Tick       *Tick           `json:"tick,omitempty"`       // of the schedule that starts the run; nil if none does
 	Trace      string          `json:"trace,omitempty"`      // of the command that starts the run, see Command.Trace
+	Queued     bool            `json:"queued,omitempty"`     // the run waits for those with its business key that were started before it
 }
 
 // HandlerCall says that a completion handler is called at the end of a run.
@@ -50,7 +51,7 @@ func (o Options) Encode() (json.RawMessage, error) {
 }
 
 func (o *Options) isZero() bool {
-	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == ""
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued
 }
 
 // OptionsOf reads the options of a case.

@@ -44,13 +44,11 @@ func Example() {
 	check(err)
 
 	var mails []Mail
-	for i := range 1000 {
+	for i := range 10_000 {
 		mails = append(mails, Mail{Customer: fmt.Sprint("customer ", i%7), To: fmt.Sprintf("%d@example.org", i)})
 	}
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	check(err)
 	daily := func(m Mail) []workflow.Option {
-		return []workflow.Option{workflow.Key("mail " + m.To + e.Now().In(berlin).Format(" 2006-01-02"))}
+		return []workflow.Option{workflow.BusinessKey(m.To), workflow.OncePer(workflow.Day, "Europe/Berlin"), workflow.IfTaken(workflow.Return)}
 	}
 	handles, err := runs.Start(ctx, e, mail, mails, daily)
 	check(err)
@@ -60,12 +58,13 @@ func Example() {
 
 	check(clock.Advance(ctx, e, 8*time.Hour))
 	receipts, err := runs.All(ctx, e, handles...)
-	fmt.Println(len(receipts), receipts[999], err)
-	last, err := schedules.Find(ctx, e, "digest")
 	check(err)
-	fmt.Println("the digest of", last.Latest.Tick.In(berlin).Format(time.RFC1123))
+	fmt.Println(len(receipts), "mails, the last", receipts[9_999])
+	tick, err := schedules.Find(ctx, e, "digest")
+	check(err)
+	fmt.Println("the digest of", tick.Latest.Tick.Format(time.RFC1123))
 	// Output:
-	// 1000 runs, and the same again: true
-	// 1000 sent to 999@example.org <nil>
-	// the digest of Tue, 01 Jan 2030 08:00:00 CET
+	// 10000 runs, and the same again: true
+	// 10000 mails, the last sent to 9999@example.org
+	// the digest of Tue, 01 Jan 2030 07:00:00 UTC
 }

@@ -11,16 +11,22 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Batch is how many runs one transaction of [Start] begins.
+// Batch is how many runs one transaction of [Start] begins at most.
 const Batch = 5000
 
-// Start starts a run of a function for each input, a commit for each [Batch] of them. The options of a run are those that the
+// batchTime is after how long a transaction of [Start] begins no further run, so that one on a slow machine stays far below
+// engine.Config.CallbackTimeout, and others that wait for the writer get their turn.
+const batchTime = time.Second
+
+// Start starts a run of a function for each input, a commit for each [Batch] of them, or for what was begun within a second. The options of a run are those that the
 // function makes for its input, such as a key; nil makes none. The handles are in the order of the inputs. If one of them is
 // refused, none of its batch is started, and the handles are those of the batches before it; the error names the input by its
 // place, from 0, and wraps the reason.
@@ -34,7 +40,11 @@ func Start[In, Out any](
 		fresh := make([]builder.Run[Out], 0, len(batch))
 		err := e.Update(ctx, func(tx *engine.Tx) error {
 			fresh = fresh[:0]
-			for i, in := range batch {
+			for i, began := 0, retry.SystemClock.Now(); i < len(batch); i++ {
+				if retry.SystemClock.Now().Sub(began) >= batchTime {
+					break
+				}
+				in := batch[i]
 				var opts []workflow.Option
 				if options != nil {
 					opts = options(in)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/runs"
+	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
@@ -51,6 +54,29 @@ func TestManyRunsAreStartedInFewCommits(t *testing.T) {
 		times[string(c.Input)]++
 	}
 	require.Len(t, times, runs.Batch+10, "one run for each input")
+}
+
+// Starts that take long, as on a slow machine, are several transactions, none of which takes as long as one may.
+func TestRunsThatAreStartedSlowlyAreStartedAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := half()
+		e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.Memory(), f)
+		require.NoError(t, err)
+		handles, err := runs.Start(t.Context(), e, f, evens(40), func(int) []workflow.Option {
+			<-time.After(engine.DefaultCallbackTimeout / 20)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Len(t, handles, 40)
+		n := 0
+		for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
+			require.NoError(t, err)
+			n++
+		}
+		require.Equal(t, 40, n)
+		require.NoError(t, integrity.Check(t.Context(), e))
+		require.NoError(t, e.Close())
+	})
 }
 
 func TestABatchIsStartedWholeOrNotAtAll(t *testing.T) {

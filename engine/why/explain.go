@@ -102,7 +102,7 @@ func begins(w *Wait) bool {
 	switch w.Kind {
 	case Person:
 		return w.State == workitem.Initialized.String()
-	case Worker, Retry, Delay, Timer:
+	case Worker, Retry, Delay, Timer, Turn:
 		return true
 	}
 	return false

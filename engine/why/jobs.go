@@ -20,6 +20,8 @@ func (v *visit) jobs() {
 			v.held(j)
 		case j.State == state.JobRunning:
 			v.running(j)
+		case j == v.c.Turn():
+			v.turn(j)
 		case j.State == state.JobWaiting: // for its steps
 		case byWorker(j):
 			v.pending(j)
@@ -29,6 +31,16 @@ func (v *visit) jobs() {
 			v.delay(j)
 		}
 	}
+}
+
+// turn is a case that begins when those before it have ended.
+func (v *visit) turn(j *state.Job) {
+	w := v.ofJob(Turn, j)
+	w.Since, w.Name, w.Ahead = j.Created, v.c.Key, max(0, len(v.in.Before)-1)
+	if len(v.in.Before) > 0 {
+		w.Child = v.in.Before[0].ID
+	}
+	v.add(w)
 }
 
 // held is an incident: of a task that its policy holds open, or of a job that was given up. A join that waits is listed as one.

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -38,6 +39,8 @@ type Input struct {
 	Paused map[string]store.QueueValue // the queues that are paused
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
+
+	Before []*state.Case // if the root case waits for its turn: those with its key that go on and were started before it, oldest first
 }
 
 // Read reads the state of a case and explains it. The error wraps [store.ErrNotFound] if there is no such case.
@@ -63,6 +66,9 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 			return nil, err
 		}
 	}
+	if in.Before, err = before(ctx, r, tree.Case(root)); err != nil {
+		return nil, err
+	}
 	answer := Explain(in)
 	answer.DeadLetter, err = deadLetterOf(ctx, r, tree.Case(id))
 	return answer, err
@@ -86,6 +92,20 @@ func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter st
 		}
 	}
 	return letter, nil
+}
+
+// before lists the cases that a root case waits for, if it waits for its turn.
+func before(ctx context.Context, r store.Finder, c *state.Case) (list []*state.Case, err error) {
+	if c.Turn() == nil {
+		return nil, nil
+	}
+	all, err := r.Cases(ctx, store.CaseFilter{Workflow: c.Workflow, Key: c.Key, RootOnly: true, States: []state.CaseState{state.CaseStarted}})
+	for _, other := range all {
+		if other.HoldsKey() && bytes.Compare(other.ID[:], c.ID[:]) < 0 {
+			list = append(list, other)
+		}
+	}
+	return list, err
 }
 
 // pausedQueues reads which queues are paused.

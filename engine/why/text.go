@@ -106,12 +106,26 @@ func what(w *Wait, now time.Time) string {
 		return subject(w) + " waits for " + string(w.Kind) + " " + w.Name
 	case Child:
 		return subject(w) + " waits for case " + w.Child.String() + " of " + w.Name
+	case Turn:
+		return turn(w)
 	case Join:
 		return w.Name
 	case Incident:
 		return incident(w)
 	}
 	return stuck(w)
+}
+
+// turn names the case that has to end first, and how many more.
+func turn(w *Wait) string {
+	if w.Child.IsZero() {
+		return "the case waits for its turn among those with the key " + w.Name
+	}
+	line := fmt.Sprintf("the case begins when case %s has ended, which has the key %s too", w.Child, w.Name)
+	if w.Ahead > 0 {
+		line += "; " + ahead(w.Ahead)
+	}
+	return line
 }
 
 // subject names the item, step, timer or function that a wait is about.

@@ -26,6 +26,7 @@ const (
 	Event    Kind = "event"    // a step waits for an event that is sent to the case
 	Topic    Kind = "topic"    // a step waits for a broadcast
 	Child    Kind = "case"     // a step waits for a child case, whose own waits are listed too
+	Turn     Kind = "turn"     // the case begins when those with its key that were started before it have ended
 	Join     Kind = "join"     // a task has some of the tokens that it needs, and waits for the others
 	Incident Kind = "incident" // a job was given up: a person has to decide
 	Stuck    Kind = "stuck"    // nothing can act: the case can only be canceled
@@ -127,7 +128,7 @@ type Wait struct {
 	State    string          `json:"state,omitempty"`   // of the item, or else of the job
 	Name     string          `json:"name,omitempty"`    // of the timer, function, event or topic
 	Step     string          `json:"step,omitempty"`    // the step of the job that waits
-	Child    workitem.CaseID `json:"child,omitzero"`    // that the step waits for, or that an incident is about
+	Child    workitem.CaseID `json:"child,omitzero"`    // that the step waits for, that has its turn before, or that an incident is about
 	Incident workitem.JobID  `json:"incident,omitzero"` // of a wait for a person's decision
 	Queue    string          `json:"queue,omitempty"`   // "" is the default queue
 	By       string          `json:"by,omitempty"`      // who started the item, or the worker that has the job

@@ -14,41 +14,70 @@ import (
 // CodeReplaced is that of the reason for which a case is canceled whose place another one takes.
 const CodeReplaced = "replaced"
 
-// beginOrFind starts a case, or does what the start says if another one holds its business key.
+// beginOrFind starts a case, or does what the start says if others hold its business key.
 func (x *Executor) beginOrFind(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation,
-) (workflow.Result, error) {
-	if c.IfTaken == "" || c.IfTaken == workflow.Refuse {
+) (result workflow.Result, err error) {
+	if c.IfTaken == "" || c.IfTaken == workflow.Refuse || c.IfTaken == workflow.Queued {
 		return x.begin(tx, fresh, d, c, o, nil)
 	}
-	var result workflow.Result
-	again := *fresh // that one has become part of a tree
-	err := tx.Savepoint(func() (err error) {
-		result, err = x.begin(tx, fresh, d, c, o, nil)
-		return err
-	})
-	var taken *workflow.KeyTakenError
-	if !errors.As(err, &taken) {
-		return result, err
+	for {
+		again := *fresh // what begins becomes a part of a tree
+		err = tx.Savepoint(func() (err error) {
+			result, err = x.begin(tx, &again, d, c, o, nil)
+			return err
+		})
+		var taken *workflow.KeyTakenError
+		if !errors.As(err, &taken) {
+			return result, err
+		}
+		u, opened := tx.Open(taken.Case)
+		if opened != nil {
+			return workflow.Result{}, opened
+		}
+		if c.IfTaken == workflow.Return {
+			result = workflow.Result{Case: taken.Case, Found: true}
+			return result, tx.Remember(u, o, result)
+		}
+		if err := x.takePlace(tx, u, c, o, err); err != nil {
+			return workflow.Result{}, err
+		}
 	}
-	u, opened := tx.Open(taken.Case)
-	if opened != nil {
-		return workflow.Result{}, opened
-	}
-	holder := u.Tree.Case(taken.Case)
+}
+
+// takePlace cancels the case that holds the key of another one, as far as the start of that says so. taken is the error otherwise.
+func (x *Executor) takePlace(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Command, o commit.Operation, taken error) error {
+	holder := u.Tree.Case(u.Tree.Root)
 	switch {
-	case c.IfTaken == workflow.Return:
-		result = workflow.Result{Case: taken.Case, Found: true}
-		return result, tx.Remember(u, o, result)
 	case holder.State.Final():
-		return workflow.Result{}, fmt.Errorf("%w: it has completed", err)
+		return fmt.Errorf("%w: it has completed", taken)
 	case c.IfTaken == workflow.Replace && holder.Begun:
-		return workflow.Result{}, fmt.Errorf("%w: it has begun, and %q is for one that has not", err, c.IfTaken)
+		return fmt.Errorf("%w: it has begun, and %q is for one that has not", taken, c.IfTaken)
 	}
 	reason := &workitem.Failure{Code: CodeReplaced, Message: "a start with the same business key takes its place"}
 	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	if _, err := tx.On(u, unkeyed, result, func(m *kernel.Machine) error { return m.Cancel(taken.Case, reason) }); err != nil {
-		return workflow.Result{}, err
+	_, err := tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) error { return m.Cancel(holder.ID, reason) })
+	return err
+}
+
+// next has the case begin that waits for a root case which has ended, if it is its turn.
+func (x *Executor) next(tx *commit.Tx, ended *state.Case) error {
+	holders, err := tx.KeyHolders(ended)
+	if err != nil {
+		return err
 	}
-	return x.begin(tx, &again, d, c, o, nil)
+	for _, id := range holders {
+		u, err := tx.Open(id)
+		if err != nil {
+			return err
+		}
+		if u.Tree.Case(id).State.Final() { // it has completed, and was not queued itself
+			continue
+		}
+		if u.Tree.Case(id).Turn() == nil { // it has had its turn already
+			return nil
+		}
+		return tx.Internal(u, "turn", (*kernel.Machine).Turn)
+	}
+	return nil
 }

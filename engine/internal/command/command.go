@@ -165,7 +165,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	}
 	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
 	options := c.Options
-	options.Trace = c.Trace
+	options.Trace, options.Queued = c.Trace, c.IfTaken == workflow.Queued
 	if fresh.Options, err = options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}

@@ -20,7 +20,7 @@ import (
 // maxNesting bounds how deep handlers end cases whose handlers end cases.
 const maxNesting = 20
 
-// RootEnded calls the completion handlers of a root case that has ended. Jobs are opened first, so that a handler which
+// RootEnded has the next case with the key of a root case that has ended begin, and calls the completion handlers of a root case that has ended. Jobs are opened first, so that a handler which
 // removes the case is refused while another one has still to be called.
 func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
@@ -29,7 +29,13 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 		return err
 	}
 	d := x.o.Definitions.Definition(c.Fingerprint)
-	if root := u.Tree.Case(u.Tree.Root); root.State == state.CaseFailed && d.DeadLetter != nil {
+	root := u.Tree.Case(u.Tree.Root)
+	if root.Unique || o.Queued {
+		if err := x.next(tx, root); err != nil {
+			return err
+		}
+	}
+	if root.State == state.CaseFailed && d.DeadLetter != nil {
 		if err := x.caseLetter(tx, u, root, d.DeadLetter); err != nil {
 			return err
 		}

@@ -136,6 +136,13 @@ func (x *Executor) startAgain(tx *commit.Tx, l workflow.Letter, c *workflow.Comm
 		return workflow.Result{}, err
 	}
 	fresh := &state.Case{Priority: l.Priority, Key: l.BusinessKey, Labels: l.Labels, Options: l.Options}
+	options, err := workflow.OptionsOf(kernel.Info(fresh))
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	if options.Queued {
+		c.IfTaken = workflow.Queued
+	}
 	return x.begin(tx, fresh, d, c, o, nil)
 }
 

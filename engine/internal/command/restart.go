@@ -39,26 +39,31 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
-	options, err := optionsAgain(old, c.Trace)
+	options, queued, err := optionsAgain(old, c.Trace)
 	if err != nil {
 		return none, err
+	}
+	if queued {
+		again.IfTaken = workflow.Queued
 	}
 	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID, Key: old.Key, Labels: old.Labels,
 		Unique: old.Unique}
 	return x.begin(tx, fresh, d, &again, o, steps)
 }
 
-// optionsAgain are the options of a fresh run: those of the old one, which work it goes on with, and the trace of the restart.
-func optionsAgain(old *state.Case, trace string) (json.RawMessage, error) {
+// optionsAgain are the options of a fresh run: those of the old one, which work it goes on with, and the trace of the restart. It reports
+// whether the run is queued.
+func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bool, err error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil {
-		return old.Options, err
+		return old.Options, false, err
 	}
 	o.Trace = trace
 	if OneJob(old) && o.Work.IsZero() {
 		o.Work = kernel.FirstItem(old)
 	}
-	return o.Encode()
+	raw, err = o.Encode()
+	return raw, o.Queued, err
 }
 
 // OneJob reports whether a case is that of a single function: only that has one job to speak of.

@@ -290,7 +290,7 @@ func (w *Writer) publish(tx *Tx) {
 		w.o.Holder.Offered(tx.offered)
 		defer w.o.Holder.Offered(nil)
 	}
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		changes := u.changes()
 		for _, o := range w.observers {
 			o.Committed(u.Tree, changes)

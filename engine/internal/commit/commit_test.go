@@ -58,7 +58,7 @@ func writer(t *testing.T, s store.Store, recovered *int) *commit.Writer {
 		Faults:   fault.NewLog(log, time.Now), CallbackTimeout: time.Minute, CacheCases: 1, Shared: true,
 		RootEnded: func(*commit.Tx, *commit.TreeWrite) error { return nil },
 		Active:    func(int) {}, Lost: func(err error) error { return err }, Closed: func() error { return commit.ErrClosed },
-		Recovered: func() { *recovered++ },
+		Recovered: func() { *recovered++ }, Fenced: func() {},
 	})
 	t.Cleanup(func() {
 		w.Close()

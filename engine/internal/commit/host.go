@@ -33,23 +33,16 @@ func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 }
 func (h host) NewToken(root workitem.CaseID) (string, error) { return h.tx.w.o.NewToken(root) }
 
-// KeyHolder implements [kernel.Host]. What the request has done so far counts: a case that it started, failed or removed.
-func (h host) KeyHolder(c *state.Case) (workitem.CaseID, error) {
-	changed := make(map[workitem.CaseID]bool)
-	for _, u := range h.tx.writes {
-		changed[u.Tree.Root] = true
-		other := u.Tree.Case(u.Tree.Root)
-		if other != nil && other.ID != c.ID && other.HoldsKey() && other.Workflow == c.Workflow && other.Key == c.Key {
-			return other.ID, nil
-		}
+// KeyHolders implements [kernel.Host].
+func (h host) KeyHolders(c *state.Case) ([]workitem.CaseID, error) { return h.tx.KeyHolders(c) }
+
+// GoesOn implements [kernel.Host].
+func (h host) GoesOn(root workitem.CaseID) (bool, error) {
+	u, err := h.tx.Open(root)
+	if err != nil {
+		return false, err
 	}
-	holders, err := h.tx.s.KeyHolders(h.tx.ctx, c.Workflow, c.Key)
-	for _, id := range holders {
-		if id != c.ID && !changed[id] {
-			return id, err
-		}
-	}
-	return workitem.CaseID{}, err
+	return !u.Tree.Case(root).State.Final(), nil
 }
 
 // CachedSteps implements [kernel.Host].

@@ -42,10 +42,10 @@ type Request struct {
 
 // Changes is what a request did that succeeded, to the first tree that it changed.
 func (r *Request) Changes() []state.Change {
-	if r.tx == nil || len(r.tx.writes) == 0 {
+	if r.tx == nil || len(r.tx.writes.list) == 0 {
 		return nil
 	}
-	return r.tx.writes[0].changes()
+	return r.tx.writes.list[0].changes()
 }
 
 // The stages of a request. The writer and a caller whose context ends decide by them which of the two was first.

@@ -26,7 +26,7 @@ type point struct {
 
 // Savepoint runs f, and undoes all that it did by means of the transaction, alone, if it fails.
 func (tx *Tx) Savepoint(f func() error) error {
-	tx.savepoints = append(tx.savepoints, savepoint{writes: len(tx.writes)})
+	tx.savepoints = append(tx.savepoints, savepoint{writes: len(tx.writes.list)})
 	err := tx.s.Savepoint(tx.ctx, f)
 	if err != nil {
 		tx.undo()
@@ -57,17 +57,17 @@ func (tx *Tx) keep() {
 		p.unit.Tree.Keep(p.mark)
 		p.unit.touched = len(tx.savepoints)
 	}
-	for _, u := range tx.writes[l.writes:] {
+	for _, u := range tx.writes.list[l.writes:] {
 		u.touched = len(tx.savepoints)
 	}
 }
 
 func (tx *Tx) undo() {
 	l := tx.pop()
-	for _, u := range tx.writes[l.writes:] {
+	for _, u := range tx.writes.list[l.writes:] {
 		u.Tree.Rollback()
 	}
-	tx.writes = tx.writes[:l.writes]
+	tx.writes.cut(l.writes)
 	for _, p := range l.points {
 		p.unit.Tree.Undo(p.mark)
 		p.unit.done, p.unit.entry, p.unit.also = p.unit.done[:p.done], p.entry, p.also

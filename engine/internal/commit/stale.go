@@ -38,6 +38,9 @@ func isStale(err error) bool {
 func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
+	if errors.Is(err, store.ErrFenced) {
+		w.o.Fenced()
+	}
 	repeated := w.conflicts.note(stale.Roots, w.o.Now())
 	for _, root := range stale.Roots {
 		w.trees.evict(root)

@@ -30,11 +30,11 @@ type TreeWrite struct {
 func (tx *Tx) Create(tree *state.Tree) *TreeWrite {
 	tree.Begin()
 	u := &tx.first
-	if len(tx.writes) > 0 {
+	if len(tx.writes.list) > 0 {
 		u = new(TreeWrite)
 	}
 	*u = TreeWrite{Tree: tree, entry: store.Entry{Root: tree.Root, At: tx.now}, touched: len(tx.savepoints)}
-	tx.writes = append(tx.writes, u)
+	tx.writes.add(u)
 	return u
 }
 
@@ -146,7 +146,7 @@ func (u *TreeWrite) changes() []state.Change {
 
 // keyed finds the entry of a command of this transaction by its idempotency key; nil if there is none.
 func (tx *Tx) keyed(key string) *store.Entry {
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		for e := range u.entries() {
 			if e.Key == key {
 				return e
@@ -184,16 +184,16 @@ func (tx *Tx) Answered(o Operation) (workflow.Result, bool, error) {
 
 // append hands the transaction's changes to the store.
 func (tx *Tx) append() error {
-	kept := tx.writes[:0]
-	for _, u := range tx.writes {
+	kept := tx.writes.list[:0]
+	for _, u := range tx.writes.list {
 		if u.close() {
 			kept = append(kept, u)
 		} else {
 			u.Tree.Rollback()
 		}
 	}
-	tx.writes = kept
-	for _, u := range tx.writes {
+	tx.writes = writes{list: kept} // nothing is looked up any more
+	for _, u := range tx.writes.list {
 		for e := range u.entries() {
 			if err := tx.s.Append(tx.ctx, e, u.Tree); err != nil {
 				tx.w.trees.forget(tx)
@@ -201,7 +201,7 @@ func (tx *Tx) append() error {
 			}
 		}
 	}
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		tx.w.trees.appended(u)
 		tx.offer(u)
 	}
@@ -210,8 +210,8 @@ func (tx *Tx) append() error {
 
 // Rollback undoes what the transaction did to trees, so that nothing of it is appended.
 func (tx *Tx) Rollback() {
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		u.Tree.Rollback()
 	}
-	tx.writes = nil
+	tx.writes = writes{}
 }

@@ -83,7 +83,7 @@ func (t *trees) forget(tx *Tx) {
 	if tx == nil {
 		return // the store did not even begin
 	}
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		t.evict(u.Tree.Root)
 	}
 }

@@ -1,10 +1,12 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -22,7 +24,7 @@ type Tx struct {
 	s      store.Tx
 	ctx    context.Context
 	now    time.Time
-	writes []*TreeWrite
+	writes writes
 	first  TreeWrite // of the writes: most transactions have no other
 	gate   kernel.Gate
 	users  bool // the user's code has control, and comes back in through the gate
@@ -177,12 +179,28 @@ func endsRoot(root workitem.CaseID, changes []state.Change) bool {
 	return false
 }
 
+// KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first. What the request has done
+// so far counts: a case that it started, failed or removed.
+func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
+	for other := range tx.writes.withKey(keyOf(c)) {
+		if other.ID != c.ID && other.HoldsKey() {
+			all = append(all, other.ID)
+		}
+	}
+	holders, err := tx.s.KeyHolders(tx.ctx, c.Workflow, c.Key)
+	for _, id := range holders {
+		if id != c.ID && tx.writes.of(id) == nil {
+			all = append(all, id)
+		}
+	}
+	slices.SortFunc(all, func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
+	return all, err
+}
+
 // Open finds or begins the part of the transaction that concerns a root case.
 func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
-	for _, u := range tx.writes {
-		if u.Tree.Root == root {
-			return u, u.mustBeThere()
-		}
+	if u := tx.writes.of(root); u != nil {
+		return u, u.mustBeThere()
 	}
 	if err := tx.lock(root); err != nil {
 		return nil, err
@@ -198,7 +216,10 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 // OpenCase is like Open, with the id of a root case or one of its descendants. The error wraps [store.ErrNotFound] for the id of
 // anything else, such as a work item, of which the store knows the root as well.
 func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
-	for _, u := range tx.writes {
+	if u := tx.writes.of(id); u != nil && u.Tree.Case(id) != nil {
+		return u, u.mustBeThere()
+	}
+	for _, u := range tx.writes.list {
 		if u.Tree.Case(id) != nil {
 			return u, u.mustBeThere()
 		}
@@ -219,7 +240,7 @@ func (tx *Tx) RootOfItem(item workitem.ID) (workitem.CaseID, error) {
 	if root, ok := tx.w.trees.index.get(item); ok {
 		return root, nil
 	}
-	for _, u := range tx.writes {
+	for _, u := range tx.writes.list {
 		if _, it := u.Tree.Item(item); it != nil {
 			return u.Tree.Root, nil
 		}
@@ -238,7 +259,7 @@ func (tx *Tx) RootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
 // Changed lists the trees that the transaction has changed, and what happened to each so far, in order.
 func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
 	return func(yield func(*TreeWrite, []state.Change) bool) {
-		for _, u := range tx.writes {
+		for _, u := range tx.writes.list {
 			if changes := u.changes(); len(changes) > 0 && !yield(u, changes) {
 				return
 			}
@@ -249,9 +270,7 @@ func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
 // CacheSteps begins to remember the steps of a job of a tree of the transaction, with what the claim of the job has read. See
 // stepCache.
 func (tx *Tx) CacheSteps(root workitem.CaseID, job workitem.JobID, steps []*workitem.Step) {
-	for _, u := range tx.writes {
-		if u.Tree.Root == root {
-			tx.w.trees.cacheSteps(u, job, steps)
-		}
+	if u := tx.writes.of(root); u != nil {
+		tx.w.trees.cacheSteps(u, job, steps)
 	}
 }

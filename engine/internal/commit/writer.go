@@ -41,6 +41,9 @@ type Options struct {
 
 	Holder Holder // decides about jobs; nil if no other engine has the store open
 
+	// Fenced is called on the goroutine of the writer when the store says that this engine holds its jobs no longer, before anything else is
+	// committed. It must not use the writer.
+	Fenced func()
 	// RootEnded is called in the transaction when a command has ended a root case.
 	RootEnded func(tx *Tx, u *TreeWrite) error
 	// GivenUp is called in the transaction when a command has given up work items that leave a dead letter.

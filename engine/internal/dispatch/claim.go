@@ -44,7 +44,7 @@ func (d *Dispatcher) claim(n entry) {
 	c.ctx, c.cancel = context.WithCancel(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.asked, err = m.Claim(n.job, d.o.Owner, c.lease)
-		if err == nil && c.work != nil && c.asked.Fence != c.work.Fence { // another engine had the job since the worker began
+		if err == nil && c.work != nil && c.asked.Fence != c.steps.fence.Load() { // another engine had the job since the worker began
 			err = kernel.ErrLeaseLost
 		}
 		return err
@@ -98,9 +98,9 @@ func (c *claim) ended(err error) {
 func (c *claim) do() {
 	defer c.free()
 	defer c.steps.end()
-	d, w := c.d, c.work
+	d := c.d
 	if !d.sched.begins(c.ticket) {
-		d.release(c.job, c.root, w.Fence)
+		d.release(c.job, c.root, c.steps)
 		return
 	}
 	d.sched.reserveStep(c.steps)
@@ -121,7 +121,7 @@ func (c *claim) do() {
 		return
 	}
 	if failure != nil && d.o.Context.Err() != nil {
-		d.release(c.job, c.root, w.Fence) // the engine is closing: this was no failed attempt
+		d.release(c.job, c.root, c.steps) // the engine is closing: this was no failed attempt
 		return
 	}
 	d.settle(c.steps, output, failure)
@@ -141,9 +141,5 @@ func (c *claim) free() {
 	if c.lost.Load() {
 		c.d.sched.tryAgain(c.entry)
 	}
-	var fence int64
-	if c.work != nil {
-		fence = c.work.Fence
-	}
-	c.d.sched.freed(c.entry, fence, c.outcome)
+	c.d.sched.freed(c.entry, c.steps, c.outcome)
 }

@@ -145,7 +145,7 @@ func (s *scheduler) unreserve(n entry) {
 	s.mu.Lock()
 	delete(s.reserved, n.job)
 	s.mu.Unlock()
-	s.freed(n, 0, notBegun)
+	s.freed(n, nil, notBegun)
 }
 
 // begin notes that the claim of a reserved job is durable.

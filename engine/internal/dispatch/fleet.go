@@ -95,8 +95,9 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) error {
 		if j.State != state.JobRunning || d.runs(j) {
 			continue
 		}
+		crashed := !d.wasLost(j.ID) // no process died of a job that ran here
 		err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
-			return m.Release(j.ID, j.Fence, true)
+			return m.Release(j.ID, j.Fence, crashed)
 		}))
 		if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("job %s: %w", j.ID, err)
@@ -116,7 +117,35 @@ func (d *Dispatcher) runs(j *state.Job) bool {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	r := d.sched.running[j.ID]
-	return r != nil && r.fence == j.Fence
+	return r != nil && r.steps.fence.Load() == j.Fence
+}
+
+// noFence is that of no claim.
+const noFence = -1
+
+// Lost takes the jobs that run here from their workers. The database lacks what this engine committed last, so a run may go on behind a
+// step that was never recorded, and its fence may be given again. Nothing that a worker hands in later is taken. Each job is left to
+// whoever holds it next.
+func (d *Dispatcher) Lost() {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.lost) // others may have taken those of the time before
+	for id, r := range s.running {
+		r.steps.fence.Store(noFence)
+		s.lost[id] = struct{}{}
+		r.steps.end()
+		r.cancel()
+	}
+}
+
+// wasLost reports whether a job was taken from a worker here by Lost, once.
+func (d *Dispatcher) wasLost(id workitem.JobID) bool {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	_, lost := d.sched.lost[id]
+	delete(d.sched.lost, id)
+	return lost
 }
 
 // Busy reports whether something runs here, or is due soon.

@@ -19,7 +19,7 @@ func (d *Dispatcher) beat() {
 	lease := d.o.Now().Add(d.o.Lease)
 	asked := make(map[*running]func() error, len(held)) // all of them at once, so that they share commits
 	for id, r := range held {
-		req := d.onJob(entry{job: id, root: r.root}, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.fence, lease) })
+		req := d.onJob(entry{job: id, root: r.root}, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.steps.fence.Load(), lease) })
 		if wait, err := d.o.Writer.Ask(context.Background(), req); err == nil {
 			asked[r] = wait
 		}

@@ -63,7 +63,7 @@ func (j *journal) queued() *queued {
 // request makes the command that records the steps. An outcome has to be added.
 func (q *queued) request() *commit.Request {
 	r := q.j.request("step "+names(q.steps), func(_ *commit.Tx, m *kernel.Machine) (err error) {
-		q.stored, err = m.RecordSteps(q.j.n.job, q.j.w.Fence, q.steps)
+		q.stored, err = m.RecordSteps(q.j.n.job, q.j.fence.Load(), q.steps)
 		return err
 	})
 	run := r.Run

@@ -28,6 +28,7 @@ type scheduler struct {
 	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
+	lost     map[workitem.JobID]struct{} // that Lost took from their workers
 	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
 	parked   parking
 	pool     pool
@@ -89,6 +90,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
+	s.lost = make(map[workitem.JobID]struct{})
 	s.reserved = make(map[workitem.JobID]struct{})
 	if len(d.o.MaxPending) > 0 {
 		s.counted = make(map[workitem.JobID]*jobQueue)
@@ -349,9 +351,9 @@ func (s *scheduler) setAlarm() {
 }
 
 // freed notes that a worker has ended.
-func (s *scheduler) freed(n entry, fence int64, how outcome) {
+func (s *scheduler) freed(n entry, steps *journal, how outcome) {
 	s.mu.Lock()
-	if r := s.running[n.job]; r != nil && r.fence == fence {
+	if r := s.running[n.job]; r != nil && r.steps == steps {
 		delete(s.running, n.job)
 	}
 	n.queue.running--

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -29,6 +30,7 @@ type journal struct {
 	w     *activities.Work
 	steps []*workitem.Step // what earlier runs recorded
 	last  []*workitem.Step // what the function left to be recorded with its end
+	fence atomic.Int64     // with which its commands hold the job; noFence once it is lost, see Dispatcher.Lost
 
 	// The lock of the scheduler guards these: see step_limits.go.
 	reserved *ticket      // what was taken for a step as the job was claimed; nil if nothing was, or the step has it
@@ -50,6 +52,7 @@ type journal struct {
 
 func (d *Dispatcher) newJournal(n entry, w *activities.Work) *journal {
 	j := &journal{d: d, n: n, w: w, steps: relevant(w), waits: make(map[workitem.StepID]*workitem.Step)}
+	j.fence.Store(w.Fence)
 	j.mu.Lock() // an alarm for a time that is over rings at once
 	defer j.mu.Unlock()
 	for _, s := range j.steps {
@@ -101,7 +104,7 @@ func (j *journal) Watch(f func(*workitem.Step)) {
 // Record implements [step.Journal].
 func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
 	stored, err := journaled(ctx, j, "step "+names(steps), func(_ *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
-		return m.RecordSteps(j.n.job, j.w.Fence, steps)
+		return m.RecordSteps(j.n.job, j.fence.Load(), steps)
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 		return stored[:min(given, len(stored))], false, err
 	}
 	o, err := journaled(ctx, j, "job suspend", func(_ *commit.Tx, m *kernel.Machine) (o outcome, err error) {
-		o.stored, o.suspended, err = m.Suspend(j.n.job, j.w.Fence, steps, known)
+		o.stored, o.suspended, err = m.Suspend(j.n.job, j.fence.Load(), steps, known)
 		return o, err
 	})
 	if err != nil {
@@ -168,7 +171,7 @@ func (j *journal) Tx(
 		var bug *workitem.Failure
 		var own error // of the function, without the words for the transaction
 		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
-			return m.CallStep(j.n.job, j.w.Fence, func(ctx context.Context) (err error) {
+			return m.CallStep(j.n.job, j.fence.Load(), func(ctx context.Context) (err error) {
 				defer func() {
 					if p := recover(); p != nil {
 						bug = workitem.FailureOf(retry.NewPanicError(p))
@@ -198,7 +201,7 @@ func (j *journal) Tx(
 			}
 			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
 		}
-		return m.RecordSteps(j.n.job, j.w.Fence, []*workitem.Step{&done})
+		return m.RecordSteps(j.n.job, j.fence.Load(), []*workitem.Step{&done})
 	})
 	if err != nil {
 		return nil, err
@@ -306,7 +309,7 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 		}
 		return
 	}
-	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.w.Fence) })
+	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.fence.Load()) })
 	j.d.follow(r, func(err error) {
 		if err != nil && !unwanted(err) {
 			j.d.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.n.job, "step", s.Name)

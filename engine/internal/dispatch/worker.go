@@ -106,7 +106,7 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 // incident. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
 // closes.
 func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
-	n, w := j.n, j.w
+	n := j.n
 	err := d.submitSettle(j, output, failure)
 	if err == nil || d.refused(n, err) {
 		return
@@ -122,14 +122,15 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	}
 	d.o.Log.Error("the process refuses both the result and the failure of a job; it is given up",
 		"job", n.job, "case", n.root, "error", err)
-	d.giveUp(n, w, workitem.FailureOf(err))
+	d.giveUp(j, workitem.FailureOf(err))
 }
 
 // giveUp ends a job that can end in no other way. Until that is done, nothing else is done for it.
-func (d *Dispatcher) giveUp(n entry, w *activities.Work, failure *workitem.Failure) {
+func (d *Dispatcher) giveUp(j *journal, failure *workitem.Failure) {
+	n := j.n
 	for tries := 0; ; tries++ {
 		err := d.o.Writer.Submit(context.Background(), d.onJob(n, "job give up", false, func(m *kernel.Machine) error {
-			return m.GiveUp(n.job, w.Fence, failure)
+			return m.GiveUp(n.job, j.fence.Load(), failure)
 		}))
 		if err == nil || d.refused(n, err) {
 			return
@@ -158,11 +159,11 @@ func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *w
 				return err
 			}
 			if len(j.last) > 0 {
-				if _, err := m.RecordSteps(n.job, w.Fence, j.last); err != nil {
+				if _, err := m.RecordSteps(n.job, j.fence.Load(), j.last); err != nil {
 					return err
 				}
 			}
-			return m.Settle(n.job, w.Fence, output, failure)
+			return m.Settle(n.job, j.fence.Load(), output, failure)
 		})
 		err := d.o.Writer.Submit(context.Background(), r)
 		if err == nil {
@@ -236,15 +237,15 @@ func (d *Dispatcher) giveBack() {
 	}
 	d.sched.mu.Unlock()
 	for id, r := range left {
-		d.release(id, r.root, r.fence)
+		d.release(id, r.root, r.steps)
 	}
 }
 
 // release gives a job back that this engine will not end. Once the engine is closing for good, that is the matter of the next
 // one that opens the store.
-func (d *Dispatcher) release(id workitem.JobID, root workitem.CaseID, fence int64) {
+func (d *Dispatcher) release(id workitem.JobID, root workitem.CaseID, j *journal) {
 	err := d.o.Writer.Submit(context.Background(), d.onJob(entry{job: id, root: root}, "job release", false, func(m *kernel.Machine) error {
-		return m.Release(id, fence, false)
+		return m.Release(id, j.fence.Load(), false)
 	}))
 	if err != nil && !unwanted(err) {
 		d.o.Log.Error("a job could not be given back; it is when the engine is opened next", "job", id, "error", err)

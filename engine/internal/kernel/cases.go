@@ -229,6 +229,9 @@ func (m *Machine) closeCase(
 		case state.CaseCompleted:
 			hook = m.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
 			end.Leftover = leftover(c)
+			if end.FreesKey, err = queued(c); err != nil {
+				return err
+			}
 			if d.Output != nil {
 				s := m.caseScope(c)
 				err := m.call(c, -1, "output", func(context.Context) (err error) {

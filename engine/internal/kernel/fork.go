@@ -235,6 +235,8 @@ func (f *fork) begin(then time.Time) (err error) {
 				err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
 					e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobPending, due, "", time.Time{}, j.Attempt-1
 				})
+			case j == c.Turn(): // the fork holds no key, so it waits for no other case
+				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 			case !due.Equal(j.Due):
 				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = due })
 			}

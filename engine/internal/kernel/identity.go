@@ -3,9 +3,11 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Where the key of a root case comes from, and whether another live case may have it:
@@ -14,6 +16,7 @@ import (
 //	it does not, the input has no: 7           7                 as above, of a definition that makes the key of the input
 //	it has OncePer day, for C-1                C-1 2026-11-23    no
 //	it has IfTaken, for C-1                    C-1               no: refused, or what IfTaken says
+//	it has IfTaken queue, for C-1              C-1               yes: it waits until those before it have ended
 //
 // A child case has a key and labels to be found by, and holds nothing: its root case stands for it.
 
@@ -61,9 +64,49 @@ func (m *Machine) mayHold(c *state.Case) error {
 	if !c.Unique {
 		return nil
 	}
-	holder, err := m.host.KeyHolder(c)
-	if err == nil && !holder.IsZero() {
-		err = &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holder}
+	holders, err := m.host.KeyHolders(c)
+	if err != nil || len(holders) == 0 {
+		return err
 	}
-	return err
+	if m.wish.Queued && len(m.copied) == 0 {
+		return m.queue(holders)
+	}
+	return &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holders[0]}
+}
+
+// queue finds out whether a case has to wait for others that hold its key. A run that takes steps over cannot: nothing keeps them until
+// it begins.
+func (m *Machine) queue(holders []workitem.CaseID) (err error) {
+	for _, id := range slices.Backward(holders) {
+		if m.behind, err = m.host.GoesOn(id); m.behind || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitTurn has a case begin when those before it have ended, by a job of the case itself that waits for that, see [Machine.Turn].
+func (m *Machine) waitTurn(id workitem.CaseID) step {
+	return func() error {
+		c := m.tree.Case(id)
+		if c.State.Final() {
+			return nil // its onInitialized had it so
+		}
+		return m.openJobAs(state.JobWaiting, id, &state.Job{Kind: state.JobStart, Priority: c.Priority})
+	}
+}
+
+// Turn has a root case begin that waits for those before it.
+func (m *Machine) Turn() error {
+	c := m.tree.Case(m.tree.Root)
+	return m.moveJob(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
+}
+
+// queued reports whether a case holds its key until it ends and no longer, see [workflow.Queued].
+func queued(c *state.Case) (bool, error) {
+	if !c.Unique || len(c.Options) == 0 {
+		return false, nil
+	}
+	o, err := workflow.OptionsOf(Info(c))
+	return o.Queued, err
 }

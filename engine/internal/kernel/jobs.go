@@ -18,8 +18,13 @@ func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) e
 // addJob creates a job of an activation or a case. Ids rise with their creation, also within one instant: they are the
 // order in which jobs that are due together act, on every store and after a restart.
 func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
+	return m.openJobAs(state.JobPending, id, j)
+}
+
+// openJobAs creates a job in a state.
+func (m *Machine) openJobAs(s state.JobState, id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
-	j.ID, j.Case, j.Root, j.State, j.Created = m.host.IDs().NewJobID(m.now), id, c.Root, state.JobPending, m.now
+	j.ID, j.Case, j.Root, j.State, j.Created = m.host.IDs().NewJobID(m.now), id, c.Root, s, m.now
 	return m.emit(&state.JobOpened{Job: j})
 }
 

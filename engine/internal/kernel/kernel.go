@@ -90,8 +90,10 @@ type Host interface {
 	// CachedSteps lists the steps of one job of a tree, if they are in memory: what Steps lists of that job, in a slice
 	// that is the caller's.
 	CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
-	// KeyHolder finds the other root case of the same workflow that holds the case's business key; zero if there is none.
-	KeyHolder(c *state.Case) (workitem.CaseID, error)
+	// KeyHolders lists the other root cases of the same workflow that hold the case's business key, oldest first.
+	KeyHolders(c *state.Case) ([]workitem.CaseID, error)
+	// GoesOn reports whether a root case has not ended.
+	GoesOn(root workitem.CaseID) (bool, error)
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 
@@ -130,6 +132,7 @@ type Machine struct {
 	child   workitem.CaseID  // whose end is judged
 	wish    workflow.Wish    // for the business key of the root case that the command starts
 	dead    []GivenUp        // work items that are not tried again
+	behind  bool             // others hold the key of that case and go on, so it waits for its turn
 	copied  []*workitem.Step // that the first run of an item takes over
 	steps   int
 	room    int                // how many steps child cases may take beyond MaxSteps

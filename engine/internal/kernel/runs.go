@@ -12,22 +12,27 @@ import (
 
 // Start opens a root case in an empty tree. The definition decodes the input first, so that a case with an input that its
 // tasks cannot read is never there. The case given has its id, and what was asked of it. It begins at the due
-// time, at once if that is now or before: until then it is there, and none of its tasks is enabled. The steps are those
+// time, at once if that is now or before, and if it is queued when those before it have ended: until then it is there, and none of its
+// tasks is enabled. The steps are those
 // of a run that it restarts; the first item that a worker does takes them over.
 func (m *Machine) Start(
 	c *state.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
 	c.Root, c.Number = c.ID, 1
+	m.copied = steps
 	begin, err := m.createCase(c, d, input)
 	if err != nil {
 		return err
 	}
-	m.copied = steps
-	if due.After(m.now) {
-		m.then(append(begin, m.startLater(c.ID, due))...)
-	} else {
-		m.then(append(begin, m.firstTasks(c.ID))...)
+	switch {
+	case m.behind:
+		begin = append(begin, m.waitTurn(c.ID))
+	case due.After(m.now):
+		begin = append(begin, m.startLater(c.ID, due))
+	default:
+		begin = append(begin, m.firstTasks(c.ID))
 	}
+	m.then(begin...)
 	return m.run(0)
 }
 

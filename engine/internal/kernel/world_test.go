@@ -51,12 +51,11 @@ func (h *host) Gate() *kernel.Gate { return &h.gate }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
-func (h *host) KeyHolder(*state.Case) (workitem.CaseID, error) {
-	return workitem.CaseID{}, nil
-}
-func (h *host) DB() domain.DB               { return nil }
-func (h *host) NewID(time.Time) workitem.ID { return h.next() }
-func (h *host) IDs() kernel.IDs             { return h }
+func (h *host) KeyHolders(*state.Case) ([]workitem.CaseID, error) { return nil, nil }
+func (h *host) GoesOn(workitem.CaseID) (bool, error)              { return false, nil }
+func (h *host) DB() domain.DB                                     { return nil }
+func (h *host) NewID(time.Time) workitem.ID                       { return h.next() }
+func (h *host) IDs() kernel.IDs                                   { return h }
 
 func (h *host) NewCaseID(time.Time) workitem.CaseID       { return workitem.CaseID(h.next()) }
 func (h *host) NewJobID(time.Time) workitem.JobID         { return workitem.JobID(h.next()) }
