@@ -16,6 +16,7 @@ const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo order [flags]
        tasq demo onboarding [flags]
        tasq demo incident [flags]
+       tasq demo limits [flags]
        tasq demo fleet [-d postgres://...]
 
 Demos, each on a database that it leaves to be explored. Stop one at
@@ -32,6 +33,9 @@ any moment, also by kill -9, and the same command goes on.
   tasq demo incident    A supplier is down, and forty purchases fail alike.
                         One is skipped, one goes on a step earlier, and one
                         command has the others tried again.
+  tasq demo limits      200 calls to a model that answers 429 beyond 50 a minute
+                        and 5 at once, by three keys: none is refused. It
+                        needs no database, and leaves nothing behind.
   tasq demo fleet       Three processes on one PostgreSQL server, of which one
                         is killed. It leaves nothing behind.
 
@@ -76,6 +80,8 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 			return commandOnboarding(ctx, out, args[1:], s)
 		case "incident":
 			return commandIncident(ctx, out, args[1:], s)
+		case "limits":
+			return commandLimits(ctx, out, args[1:], s)
 		case "fleet":
 			return commandFleet(ctx, out, args[1:])
 		}
@@ -117,6 +123,31 @@ func commandIncident(ctx context.Context, out io.Writer, args []string, s Settin
 		return err
 	}
 	return RunIncident(ctx, out, o)
+}
+
+const usageOfLimits = `Usage: tasq demo limits [flags]
+
+A model server on this machine answers 429 beyond 50 calls a minute and 5 at
+once for each of three API keys. 200 calls are made; each takes the key that
+admits it first, or waits. In the end the server says what it has counted. The
+exit code is 1 if it refused a call, or if less than 95 % of what it can serve
+in that time was used.
+
+Flags:
+`
+
+func commandLimits(ctx context.Context, out io.Writer, args []string, s Setting) error {
+	o := LimitsOptions{Terminal: s.Terminal, Plain: s.Plain}
+	f := flag.NewFlagSet("tasq demo limits", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&o.Fast, "fast", false, "with seconds instead of a minute; the utilisation is printed and not judged")
+	if helped, err := parse(f, out, usageOfLimits, args); helped || err != nil {
+		return err
+	}
+	if err := noPrompt(f); err != nil {
+		return err
+	}
+	return RunLimits(ctx, out, o)
 }
 
 const usageOfFleet = `Usage: tasq demo fleet [flags]
