@@ -42,7 +42,7 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().StringVar(&q.command.BusinessKey, "business-key", "", "`key` that the case is found by, in place of what its workflow makes of "+
 		"the input")
 	cmd.Flags().StringVar((*string)(&q.command.IfTaken), "if-taken", "", "what to do if a case holds the business key: refuse, return (start nothing, and "+
-		"print its id), replace (cancel it if it has not begun), supersede (cancel it if it goes on)")
+		"print its id), replace (cancel it if it has not begun), supersede (cancel it if it goes on), queue (begin when it has ended)")
 	cmd.Flags().StringVar((*string)(&q.command.Per), "once-per", "", "one case with the business key for each calendar `period`: hour, day, week, month")
 	cmd.Flags().StringVar(&q.command.Zone, "zone", "", "time zone of --once-per, such as `Europe/Berlin` (default UTC)")
 	cmd.Flags().Var((*labels)(&q.command.Labels), "label", "label that the case is found by, as `name=value`; may be given several times")

@@ -27,22 +27,30 @@ func (a *app) cases() *cobra.Command {
   tasq cases --root-only --newest --limit 10 -o json | jq -r .id
   tasq cases --key C-4711
   tasq cases --label customer=ada --state failed
+  tasq cases --payload C-4711 --newer 7d
   tasq cases --counts`,
 		Args: exactly(),
 	}
 	l.flags(cmd)
+	cmd.Flags().BoolVar(&f.RootOnly, "root-only", false, "no child cases")
+	l.caseFilters(cmd, &f)
+	l.searchFlag(cmd)
+	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.cases(ctx, r, f) })
+	return cmd
+}
+
+// caseFilters declares the flags that select cases, but for those of pages. The listing keeps the workflow and the ages.
+func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
+	l.workflowFlag(cmd)
 	l.ageFlags(cmd)
 	flags := cmd.Flags()
 	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
-	flags.BoolVar(&f.RootOnly, "root-only", false, "no child cases")
 	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
 	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
 	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be given several times")
 	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
-	l.runs(cmd, &f.Root, nil, nil, func(ctx context.Context, r store.Reader) error { return l.cases(ctx, r, f) })
-	return cmd
 }
 
 func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter) (err error) {
@@ -61,7 +69,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*state.Case, error) {
 		f.Page = p
-		return r.Cases(ctx, f)
+		return store.SearchCases(ctx, oneView{r}, f, l.search, nil)
 	}
 	id := func(c *state.Case) string { return c.ID.String() }
 	return rows(l, t, read, id, record.OfCase, func(c *state.Case) ([]string, error) {

@@ -91,6 +91,9 @@ Exit codes:
 
 tasq check has codes of its own: 1 unsound, 2 unreadable, 3 undecided.`
 
+// The commands are listed in the order in which people need them.
+func init() { cobra.EnableCommandSorting = false }
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "tasq", Short: "look into a Tasq database, act on it, run scenarios, verify and draw nets", Long: about,
@@ -106,9 +109,8 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.db, "db", "d", "", "the `database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
 	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, csv for the rows of a table, or json for one object a line")
-	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.stats(), a.definitions(), a.limits(),
+		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.stats(), a.export(), a.definitions(), a.limits(),
 		a.processes(),
 		a.item(), a.kase(), a.incident(), a.redrive(), a.event(), a.limit(), a.queues(), a.queue(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())

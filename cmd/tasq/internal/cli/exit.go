@@ -56,7 +56,7 @@ func exitCode(err error) int {
 		return ExitUsage
 	case errors.Is(err, demo.ErrForeign):
 		return ExitRefused
-	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrCanceled):
+	case errors.Is(err, demo.ErrFailed), errors.Is(err, demo.ErrCanceled), errors.Is(err, demo.ErrMissed):
 		return ExitNo
 	}
 	switch engine.Code(err) {

@@ -86,6 +86,9 @@ func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word strin
 	if err := id.UnmarshalText([]byte(word)); err != nil {
 		return usagef("%q is not the id of a %s: %w", word, kind.what, err)
 	}
+	if id.IsZero() { // a filter would take it for none
+		return exit(ExitNotFound, "%s is the zero id, which no %s has; %s lists them", word, kind.what, kind.lists)
+	}
 	return nil
 }
 

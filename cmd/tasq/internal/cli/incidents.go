@@ -70,9 +70,16 @@ func (a *app) incidents() *cobra.Command {
 	}
 	s.flags(cmd)
 	cmd.Flags().IntVar(&s.f.Limit, "limit", 100, "at most `n`; 0 for all")
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
-		return a.view(ctx, func(r store.Reader) error { return a.listIncidents(ctx, r, &s) })
-	})
+	w := watch{a: a}
+	w.flag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := w.check(cmd, &s.f.Limit, nil); err != nil {
+			return err
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return w.run(ctx, func(ctx context.Context, r store.Reader) error { return a.listIncidents(ctx, r, &s) })
+		})(cmd, args)
+	}
 	return cmd
 }
 

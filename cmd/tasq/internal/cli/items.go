@@ -24,8 +24,10 @@ func (a *app) items() *cobra.Command {
   tasq items --counts --workflow article`,
 		Args: exactly(),
 	}
+	l.workflowFlag(cmd)
 	l.flags(cmd)
 	l.ageFlags(cmd)
+	l.searchFlag(cmd)
 	flags := cmd.Flags()
 	flags.Var(words[workitem.State]{&f.States, workitem.ParseState, itemWords}, "state",
 		"only those in these states: initialized, started, completed, failed, canceled")
@@ -63,7 +65,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
 		f.Page = p
-		return r.Items(ctx, f)
+		return store.SearchItems(ctx, oneView{r}, f, l.search, nil)
 	}
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, record.OfItem, func(it *store.ItemRow) ([]string, error) {

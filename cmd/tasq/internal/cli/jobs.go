@@ -28,6 +28,7 @@ func (a *app) jobs() *cobra.Command {
   tasq jobs --counts`,
 		Args: exactly(),
 	}
+	l.workflowFlag(cmd)
 	l.flags(cmd)
 	flags := cmd.Flags()
 	flags.Var(words[state.JobState]{&f.States, state.ParseJobState, jobWords}, "state",
@@ -42,15 +43,17 @@ func (a *app) jobs() *cobra.Command {
 		if flags.Changed("queue") {
 			f.Queue = &queue
 		}
-		if flags.Changed("due") {
-			f.Due = now().Add(time.Duration(soon))
-		}
 		if f.Kind != "" && !slices.Contains(jobKinds, f.Kind) {
 			return usagef("--kind %q is not one; %s", f.Kind, hint(f.Kind, jobKinds))
 		}
 		return nil
 	}
-	l.runs(cmd, &f.Root, &f.Item, more, func(ctx context.Context, r store.Reader) error { return l.jobs(ctx, r, f) })
+	l.runs(cmd, &f.Root, &f.Item, more, func(ctx context.Context, r store.Reader) error {
+		if flags.Changed("due") {
+			f.Due = now().Add(time.Duration(soon))
+		}
+		return l.jobs(ctx, r, f)
+	})
 	return cmd
 }
 

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,17 +26,21 @@ type listing struct {
 	newer    age
 	workflow string
 	task     string
-	caseID   string   // flag --case
-	itemID   string   // flag --item
+	caseID   string // flag --case
+	itemID   string // flag --item
+	watch    watch
+	search   store.Search
 	apart    []string // the flags that go together with --counts
 }
 
 func (l *listing) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&l.workflow, "workflow", "", "only those of the workflow with this `name`")
 	l.pageFlags(cmd)
-	f.BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
+	cmd.Flags().BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
 	l.apart = append(l.apart, "counts", "workflow", "db", "output", "state")
+}
+
+func (l *listing) workflowFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.workflow, "workflow", "", "only those of the workflow with this `name`")
 }
 
 func (l *listing) pageFlags(cmd *cobra.Command) {
@@ -42,11 +48,18 @@ func (l *listing) pageFlags(cmd *cobra.Command) {
 	f.IntVar(&l.limit, "limit", 100, "at most `n`; 0 for all")
 	f.StringVar(&l.after, "after", "", "go on after the row with this `id`, the last one of the page before")
 	f.BoolVar(&l.newest, "newest", false, "newest first")
+	l.watch.flag(cmd)
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&l.older, "older", "only those created at least so long ago: 90s, 5m, 2h, 3d")
 	cmd.Flags().Var(&l.newer, "newer", "only those created not longer ago than this")
+}
+
+// searchFlag declares --payload. The newest rows are searched first, unless --newest=false is given.
+func (l *listing) searchFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.search.Payload, "payload", "", "only those with this `text` in an input, an output or a failure; looks at the newest 100000, for 5s at most")
+	l.search.Time = 5 * time.Second
 }
 
 const ofCase = "only those of the case with this `id`, and, if it is a root case, of its descendants"
@@ -71,6 +84,10 @@ func (l *listing) runs(
 		if err := l.check(cmd); err != nil {
 			return err
 		}
+		l.watch.a = l.a
+		if err := l.watch.check(cmd, &l.limit, &l.newest); err != nil {
+			return err
+		}
 		if err := l.checkIDs(); err != nil {
 			return err
 		}
@@ -80,7 +97,7 @@ func (l *listing) runs(
 			}
 		}
 		return l.a.run(func(ctx context.Context, _ []string) error {
-			return l.a.view(ctx, func(r store.Reader) error {
+			return l.watch.run(ctx, func(ctx context.Context, r store.Reader) error {
 				if err := resolve(ctx, r, caseIDs, l.caseID, root); err != nil {
 					return err
 				}
@@ -108,6 +125,9 @@ func (l *listing) checkIDs() error {
 
 // check looks at what flags cannot check one by one.
 func (l *listing) check(cmd *cobra.Command) error {
+	if l.search.Payload != "" && !cmd.Flags().Changed("newest") {
+		l.newest = true
+	}
 	if l.limit < 0 {
 		return usagef("--limit %d: use 0 for all", l.limit)
 	}
@@ -152,11 +172,16 @@ func pages[T any](
 			page.Limit = min(left, pageSize)
 		}
 		rows, err := read(page)
-		if err != nil {
+		cut := (*store.CutError)(nil)
+		if err != nil && !errors.As(err, &cut) {
 			return err
 		}
 		if err := show(rows); err != nil {
 			return err
+		}
+		if cut != nil {
+			l.a.remark("only %d %s were searched; go on with --after %s, or give another filter", cut.Rows, l.what, cut.After)
+			return nil
 		}
 		seen += len(rows)
 		left -= len(rows)
@@ -165,7 +190,16 @@ func pages[T any](
 		}
 		page.After = id(rows[len(rows)-1])
 		if l.limit > 0 && left == 0 {
-			return l.more(page, func(p store.Page) (int, error) { rows, err := read(p); return len(rows), err })
+			if l.watch.on {
+				return nil
+			}
+			return l.more(page, func(p store.Page) (int, error) {
+				rows, err := read(p)
+				if cut := (*store.CutError)(nil); errors.As(err, &cut) {
+					return 1, nil // it is not known
+				}
+				return len(rows), err
+			})
 		}
 	}
 	if seen == 0 {

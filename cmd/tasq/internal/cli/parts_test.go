@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -209,4 +212,56 @@ func TestRebuildGivesEveryVersionBack(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"w 0", "child 0", "w 1"}, got)
 	require.Equal(t, "w 1", got[len(got)-1], "the newest of a name comes last")
+}
+
+// A text that is drawn in its place goes up over the lines of the one before, and is not written if nothing changed.
+func TestDrawingInPlace(t *testing.T) {
+	var b strings.Builder
+	d := inPlace{w: &b}
+	require.NoError(t, d.draw("A\nB\n"))
+	require.Equal(t, "\x1b[?7l\x1b[JA\nB\n\x1b[?7h", b.String())
+	b.Reset()
+	require.NoError(t, d.draw("A\nB\n"))
+	require.Empty(t, b.String())
+	require.NoError(t, d.draw("C\n"))
+	require.Equal(t, "\x1b[?7l\x1b[2F\x1b[JC\n\x1b[?7h", b.String())
+}
+
+// A terminal is drawn as the journal moves, and after a second, as ages grow; rows are asked for only as it moves.
+func TestTheMovesOfTheJournal(t *testing.T) {
+	for refresh, want := range map[time.Duration]string{0: "0s:1 1s:2 3s:3 ", time.Second: "0s:1 1s:2 2s:2 3s:3 4s:3 "} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+			defer cancel()
+			var got strings.Builder
+			for seq, err := range moves(ctx, journal{begun}, retry.SystemClock, refresh) {
+				require.NoError(t, err)
+				fmt.Fprintf(&got, "%s:%d ", time.Since(begun), seq)
+			}
+			require.Equal(t, want, got.String())
+		})
+	}
+}
+
+// journal has entry 1 from the beginning, 2 after a second, and 3 after three.
+type journal struct{ begun time.Time }
+
+func (j journal) View(_ context.Context, f func(store.Reader) error) error {
+	return f(journalReader{j: j})
+}
+
+type journalReader struct {
+	store.Reader
+	j journal
+}
+
+func (r journalReader) Journal(context.Context, store.JournalFilter) ([]*store.Entry, error) {
+	seq := int64(1)
+	for _, after := range []time.Duration{time.Second, 3 * time.Second} {
+		if time.Since(r.j.begun) >= after {
+			seq++
+		}
+	}
+	return []*store.Entry{{Seq: seq}}, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -80,6 +81,13 @@ func TestTheSameAgainByCommand(t *testing.T) {
 	code, second, errs := start("--if-taken", "replace")
 	require.Zero(t, code, errs)
 	require.NotEqual(t, first, second)
+	code, queued, errs := tasq(t, db, "case", "start", "nap", "--data", `"b"`, "--business-key", "ada", "--if-taken", "queue", "-o", "json")
+	require.Zero(t, code, errs)
+	var waits struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(queued), &waits))
+	_, text, _ := tasq(t, db, "why", waits.ID)
+	require.Contains(t, text, "the case begins when case ")
+	require.Contains(t, text, " has ended, which has the key ada too")
 	code, daily, errs := start("--once-per", "month", "--zone", "Europe/Berlin")
 	require.Zero(t, code, errs)
 	code, again, errs := start("--once-per", "month", "--zone", "Europe/Berlin", "--if-taken", "return")

@@ -1,0 +1,138 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// watched is a call of the command that goes on.
+type watched struct {
+	t      *testing.T
+	lines  *bufio.Reader
+	stop   context.CancelFunc
+	errs   bytes.Buffer
+	code   chan int
+	reader *io.PipeReader
+}
+
+func watching(t *testing.T, args ...string) *watched {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // against hanging
+	r, w := io.Pipe()
+	p := &watched{t: t, lines: bufio.NewReader(r), stop: cancel, code: make(chan int, 1), reader: r}
+	go func() {
+		p.code <- cli.Main(ctx, append(args, "--watch", "-o", "json"), cli.Streams{Out: w, Err: &p.errs}, cli.Registry{})
+		_ = w.Close()
+	}()
+	return p
+}
+
+func (p *watched) next() (row struct {
+	ID, State string
+	Gone      bool
+}) {
+	p.t.Helper()
+	line, err := p.lines.ReadBytes('\n')
+	require.NoError(p.t, err)
+	require.NoError(p.t, json.Unmarshal(line, &row))
+	return row
+}
+
+// end ends the command as Ctrl-C does.
+func (p *watched) end() {
+	p.t.Helper()
+	p.stop()
+	rest, err := io.ReadAll(p.lines)
+	require.NoError(p.t, err)
+	require.Empty(p.t, string(rest))
+	require.Equal(p.t, cli.ExitOK, <-p.code)
+	require.Empty(p.t, p.errs.String())
+}
+
+// A list that is watched goes on with the rows that change, and with those that are listed no longer, while a program owns the database.
+func TestWatchedLists(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) (store.Opener, string){
+		"file": func(t *testing.T) (store.Opener, string) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			return sqlite.File(path), path
+		},
+		"postgres": func(t *testing.T) (store.Opener, string) {
+			dsn := pgtest.Database(t)
+			return postgres.Open(dsn), dsn
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opener, db := open(t)
+			w := article()
+			e, err := engine.Config{Workers: -1}.Open(t.Context(), opener, w)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, e.Close()) })
+			first, err := w.Start(t.Context(), e, prompt{Text: "alpha"})
+			require.NoError(t, err)
+
+			all, live, items := watching(t, "cases", "--db", db), watching(t, "cases", "--state", "started", "--db", db), watching(t, "items", "--db", db)
+			incidents := watching(t, "incidents", "--db", db)
+			require.Equal(t, first.String(), all.next().ID)
+			require.Equal(t, first.String(), live.next().ID)
+			require.Equal(t, "initialized", items.next().State)
+			second, err := w.Start(t.Context(), e, prompt{Text: "beta"})
+			require.NoError(t, err)
+			for _, p := range []*watched{all, live} {
+				row := p.next()
+				require.Equal(t, []string{second.String(), "started"}, []string{row.ID, row.State})
+			}
+			require.Equal(t, "initialized", items.next().State)
+			_, err = e.Do(t.Context(), workflow.Cancel(first, nil))
+			require.NoError(t, err)
+			row := all.next()
+			require.Equal(t, []string{first.String(), "canceled"}, []string{row.ID, row.State})
+			row = live.next()
+			require.Equal(t, first.String(), row.ID)
+			require.True(t, row.Gone)
+			require.Equal(t, "canceled", items.next().State)
+			for _, p := range []*watched{all, live, items, incidents} {
+				p.end()
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotGoWithWatch(t *testing.T) {
+	path, _, _ := stuck(t)
+	for args, want := range map[string]string{
+		"cases --watch":                  "--watch draws on a terminal; without one, use -o json",
+		"incidents --watch -o csv":       "--watch draws on a terminal",
+		"items --watch -o json --counts": "does not go with --watch",
+		"items --watch -o json --after 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071": "--watch does not go with --after",
+		"cases --watch -o json --workflow artikle":                           "there is no workflow",
+	} {
+		code, _, errs := call(t.Context(), append(strings.Fields(args), "--db", path)...)
+		require.NotEqual(t, cli.ExitOK, code, args)
+		require.Contains(t, errs, want, args)
+	}
+}
+
+// A reader that goes away ends a list that is watched.
+func TestAWatchedListThatIsNotRead(t *testing.T) {
+	path, _, _ := stuck(t)
+	p := watching(t, "cases", "--db", path)
+	require.NoError(t, p.reader.Close())
+	require.NotEqual(t, cli.ExitOK, <-p.code)
+	require.Contains(t, p.errs.String(), "closed pipe")
+}
