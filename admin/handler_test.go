@@ -192,7 +192,7 @@ func TestPagesOfErrors(t *testing.T) {
 	h := newOffice(t, "text").handler(admin.Config{Access: admin.ReadOnly})
 	const none = "01999999-9999-7999-8999-999999999999"
 	for path, code := range map[string]int{"/cases/" + none: 404, "/cases/nix": 404, "/items/" + none: 404, "/jobs/" + none: 404, "/workflows/none": 404,
-		"/cases?state=nix": 400, "/items?older=yesterday": 400, "/jobs?kind=x": 400, "/cases?cursor=x": 400, "/cases?workflow=%00": 400, "/cases/" + none + "?at=x": 404,
+		"/cases?state=nix": 400, "/items?case=00000000-0000-0000-0000-000000000000": 400, "/items?older=yesterday": 400, "/jobs?kind=x": 400, "/cases?cursor=x": 400, "/cases?workflow=%00": 400, "/cases/" + none + "?at=x": 404,
 		"/search?q=%00": 400, "/api/v1/cases/" + none: 404, "/api/v1/cases?nix=1": 400, "/api/v1/items?state=x": 400, "/api/v1/cases/nix": 404} {
 		w := get(h, path)
 		require.Equal(t, code, w.Code, "%s: %s", path, w.Body)

@@ -61,11 +61,11 @@ func (a *API) Routes() map[string]Route {
 	}
 	return map[string]Route{
 		"GET /api/v1/openapi.json":       route(a.describe, "", "This description."),
-		"GET /api/v1/cases":              route(a.cases, "case workflow fingerprint state suspended root-only key label older newer"+paging, "Cases, newest first."),
+		"GET /api/v1/cases":              route(a.cases, "case workflow fingerprint state suspended root-only code key label payload older newer"+paging, "Cases, newest first."),
 		"GET /api/v1/cases/{id}":         route(a.oneCase, "at", "A case, as it is or as it was."),
 		"GET /api/v1/cases/{id}/why":     route(a.why, "", "What a case waits for, and who or what moves it."),
 		"GET /api/v1/cases/{id}/history": route(a.history, "after limit", "The changes of a case, oldest first."),
-		"GET /api/v1/items":              route(a.items, "case workflow task queue state attempt code older newer"+paging, "Work items, newest first."),
+		"GET /api/v1/items":              route(a.items, "case workflow task queue state attempt code payload older newer"+paging, "Work items, newest first."),
 		"GET /api/v1/items/{id}":         route(a.oneItem, "", "A work item."),
 		"GET /api/v1/jobs":               route(a.jobs, "case item workflow task queue state kind due"+paging, "Jobs, newest first."),
 		"GET /api/v1/jobs/{id}":          route(a.oneJob, "", "A job."),
@@ -76,6 +76,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/doctor":             route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
 		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly format", "What ended, how much of it failed and how long it took, by task or by hour."),
+		"GET /api/v1/export":             route(a.export, "format case workflow fingerprint state suspended code key label older newer", "What happened to root cases and all below them, as an event log for process mining."),
 		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused."),
 		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
@@ -114,6 +115,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 type page[O any] struct {
 	Rows []O    `json:"rows"`
 	Next string `json:"next,omitempty"` // the cursor of the page that follows; "" if there is none
+	Cut  bool   `json:"cut,omitempty"`  // the search in payloads reached its bound; it goes on at Next
 }
 
 // list answers with a page of rows, or with all rows in the form that is asked for. read gets pages that are one row longer than what is shown.
@@ -130,9 +132,12 @@ func list[T, O any](
 		size := p.Limit
 		p.Limit++
 		found, err := read(v, p)
+		if cut := (*store.CutError)(nil); errors.As(err, &cut) {
+			out.Next, out.Cut, err = cut.After, true, nil
+		}
 		if len(found) > size {
 			found = found[:size]
-			out.Next = id(found[size-1])
+			out.Next, out.Cut = id(found[size-1]), false
 		}
 		for _, t := range found {
 			out.Rows = append(out.Rows, object(t))
@@ -155,8 +160,11 @@ func download[T, O any](
 	var write rowWrite
 	for {
 		var found []T
+		var cut *store.CutError
 		err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
-			found, err = read(v, p)
+			if found, err = read(v, p); errors.As(err, &cut) {
+				return nil
+			}
 			return err
 		})
 		if err != nil {
@@ -174,11 +182,15 @@ func download[T, O any](
 				return // the client is gone
 			}
 		}
-		if len(found) < p.Limit {
+		switch {
+		case cut != nil:
+			p.After = cut.After
+		case len(found) < p.Limit:
 			_ = write(nil) // a client that is gone needs nothing
 			return
+		default:
+			p.After = id(found[len(found)-1])
 		}
-		p.After = id(found[len(found)-1])
 	}
 }
 
@@ -196,7 +208,7 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 
 func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
-	f, of, p := q.Cases(), q.Case(), q.Page(50, true)
+	f, of, search, p := q.Cases(), q.Case(), q.Search(), q.Page(50, true)
 	if !check(w, q) {
 		return
 	}
@@ -206,13 +218,13 @@ func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return v.Cases(r.Context(), f)
+		return store.SearchCases(r.Context(), OneView{v}, f, search, m.Case)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) record.Case { return record.OfCase(m.Case(c)) })
 }
 
 func (a *API) items(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
-	f, of, p := q.Items(), q.Case(), q.Page(50, true)
+	f, of, search, p := q.Items(), q.Case(), q.Search(), q.Page(50, true)
 	if !check(w, q) {
 		return
 	}
@@ -222,7 +234,7 @@ func (a *API) items(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return v.Items(r.Context(), f)
+		return store.SearchItems(r.Context(), OneView{v}, f, search, m.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) record.Item { return record.OfItem(m.Row(it)) })
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/store/eventlog"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -106,8 +107,10 @@ var answers = map[string]struct {
 	"/api/v1/doctor": {reflect.TypeFor[why.Strand](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
 	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
 	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
-	"/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
+	exportPath: {}, "/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
 }
+
+const exportPath = "/api/v1/export"
 
 // params are the parameters of queries, with what they take.
 var params = map[string]struct{ kind, takes string }{
@@ -120,7 +123,8 @@ var params = map[string]struct{ kind, takes string }{
 	"key": {"string", "the business key"}, "kind": {"string", "the kind"}, "label": {"label", "name=value; of several, each must hold"},
 	"limit": {"integer", "how many at most"}, "name": {"string", "the name"}, "newer": {"string", "changed at most so long ago, as in 90s, 5m or 3d"},
 	"newest": {"boolean", "the newest first"}, "older": {"string", "changed at least so long ago, as in 90s, 5m or 3d"},
-	"queue": {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
+	"payload": {"string", "a text in an input, an output or a failure; the newest 100000 rows are searched, for half a second at most: cut says that next goes on from there"},
+	"queue":   {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
 	"root-only": {"boolean", "no child cases"}, "suspended": {"boolean", "only those that are suspended"}, "state": {"state", "a state; of several, separated by commas, one must hold"},
 	"target": {"string", "what a step is about: the workflow it calls, the event or topic it waits for"}, "task": {"string", "the task"},
 	"unread": {"boolean", "only those that no step has taken"}, "workflow": {"string", "the workflow"},
@@ -128,7 +132,7 @@ var params = map[string]struct{ kind, takes string }{
 
 // states are the words of the parameter state.
 var states = map[string][]string{
-	"/api/v1/cases": words(state.ParseCaseState), "/api/v1/items": words(workitem.ParseState), "/api/v1/jobs": words(state.ParseJobState),
+	"/api/v1/cases": words(state.ParseCaseState), exportPath: words(state.ParseCaseState), "/api/v1/items": words(workitem.ParseState), "/api/v1/jobs": words(state.ParseJobState),
 	"/api/v1/steps": words(workitem.ParseStepState),
 }
 
@@ -164,6 +168,9 @@ func parametersOf(t *testing.T, path string, names []string) (all []object) {
 		}
 		if name == "kind" && kinds[path] != nil {
 			schema["enum"] = kinds[path]
+		}
+		if path == exportPath && name == "format" {
+			p.takes, schema["enum"] = "the format of the event log: OCEL 2.0 as JSON, or IEEE 1849 XES", eventlog.Formats()
 		}
 		parameter := object{"name": name, "in": "query", "description": p.takes, "schema": schema}
 		if p.kind == "state" {
@@ -234,14 +241,16 @@ func (s *schemas) answerOf(t *testing.T, path string, names []string) object {
 			next = object{"type": "integer"}
 		}
 		schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},
-			"properties": object{"rows": object{"type": "array", "items": schema}, "next": next}}
+			"properties": object{"rows": object{"type": "array", "items": schema}, "next": next, "cut": object{"type": "boolean"}}}
 	}
 	kind := "application/json"
 	if path == "/api/v1/stream" {
 		kind = "text/event-stream"
 	}
 	content := object{kind: object{"schema": schema}}
-	if slices.Contains(names, "format") {
+	if path == exportPath {
+		content["application/xml"] = object{"schema": object{"type": "string", "description": "XES"}}
+	} else if slices.Contains(names, "format") {
 		content["text/csv"] = object{"schema": object{"type": "string", "description": "a line of names, and a line for each row"}}
 		content["application/x-ndjson"] = object{"schema": object{"type": "string", "description": "an object for each row, each in a line"}}
 	}

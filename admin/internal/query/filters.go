@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/eventlog"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -45,8 +46,11 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, but for their page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Key: q.Text("key"), Labels: q.labels(), Before: q.Before("older"), Since: q.Before("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.Text("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Before("older"), Since: q.Before("newer")}
 }
+
+// Search reads the text that payloads have.
+func (q *Query) Search() store.Search { return store.Search{Payload: q.Text("payload")} }
 
 // labels reads label=name=value, which may be given several times.
 func (q *Query) labels() map[string]string {
@@ -115,6 +119,19 @@ func (q *Query) Incidents() store.IncidentFilter {
 // Rates reads a filter of what ended.
 func (q *Query) Rates() store.RateFilter {
 	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly")}
+}
+
+// LogFormat reads the format of an event log; OCEL if none is given.
+func (q *Query) LogFormat() eventlog.Format {
+	text := q.Text("format")
+	if text == "" {
+		return eventlog.OCEL
+	}
+	f, err := eventlog.ParseFormat(text)
+	if err != nil {
+		q.fail("format", "is ocel or xes")
+	}
+	return f
 }
 
 // Journal reads a filter of the journal.

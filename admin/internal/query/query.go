@@ -84,7 +84,7 @@ func (q *Query) Number(name string) int64 {
 
 func key[T any](q *Query, name string, id *workitem.Key[T]) {
 	if text := q.v.Get(name); text != "" {
-		if err := id.UnmarshalText([]byte(text)); err != nil {
+		if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() { // a filter would take the zero id for none
 			q.fail(name, "is an id of 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071")
 		}
 	}

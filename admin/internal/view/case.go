@@ -192,7 +192,7 @@ type waitData struct {
 
 // words are the kinds of waits for people.
 var words = map[why.Kind]string{why.Person: "waits for a user", why.Worker: "waits for a worker", why.Running: "under way", why.Retry: "another attempt",
-	why.Delay: "waits for a time", why.Timer: "timer", why.Event: "waits for an event", why.Topic: "waits for a broadcast", why.Child: "waits for a child case",
+	why.Delay: "waits for a time", why.Timer: "timer", why.Event: "waits for an event", why.Topic: "waits for a broadcast", why.Child: "waits for a child case", why.Turn: "waits for its turn",
 	why.Join:     "join waits",
 	why.Incident: "needs a decision", why.Stuck: "cannot go on"}
 

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,7 +21,7 @@ type head struct {
 	Buttons []Link
 	Tabs    []Link
 	Filter  *filter
-	CSV     string // where all rows that match can be downloaded; "" if they cannot
+	Files   []Link // where all that match can be downloaded
 }
 
 // downloads are the lists that the API has by the same path and filters.
@@ -60,6 +62,12 @@ func (s *Site) listing(r *Request, path, title string, columns ...string) *listi
 
 // with is the address of the list with a parameter set, or dropped if it is "".
 func (l *listing) with(name, value string) string {
+	u := url.URL{Path: l.s.Prefix + l.path, RawQuery: l.query(name, value).Encode()}
+	return u.String()
+}
+
+// query is the query of the list with another value of one parameter.
+func (l *listing) query(name, value string) url.Values {
 	v := url.Values{}
 	for k, all := range l.r.Form {
 		if k != "cursor" && k != "done" && k != name {
@@ -69,8 +77,7 @@ func (l *listing) with(name, value string) string {
 	if value != "" {
 		v.Set(name, value)
 	}
-	u := url.URL{Path: l.s.Prefix + l.path, RawQuery: v.Encode()}
-	return u.String()
+	return v
 }
 
 // tabs are the choices of one parameter, with a number each if it is known.
@@ -119,11 +126,23 @@ func (l *listing) page(empty, command string) *Page {
 		l.table.Empty = e
 	}
 	if slices.Contains(downloads, l.path) && len(l.table.Rows) > 0 {
-		u := url.URL{Path: l.s.Prefix + "/api/v1" + l.path, RawQuery: strings.TrimPrefix(l.with("format", "csv"), l.s.Prefix+l.path+"?")}
-		l.head.CSV = u.String()
+		l.head.Files = append(l.head.Files, l.file("Download as CSV", l.path, "csv"))
+	}
+	if l.path == "/cases" && len(l.table.Rows) > 0 && l.r.Form.Get("payload") == "" {
+		l.head.Files = append(l.head.Files, l.file("Event log: OCEL", "/export", "ocel"), l.file("XES", "/export", "xes"))
 	}
 	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: []Part{
 		{ID: "head", Template: "list", Data: l.head}, {ID: "rows", Template: "tablepart", Data: l.table}}}
+}
+
+// file leads to a download with the filters of the list.
+func (l *listing) file(text, path, format string) Link {
+	v := l.query("format", format)
+	if path == "/export" {
+		v.Del("root-only") // it has root cases alone
+	}
+	u := url.URL{Path: l.s.Prefix + "/api/v1" + path, RawQuery: v.Encode()}
+	return Link{Text: text, Href: u.String()}
 }
 
 // set names the filters that are set.
@@ -147,7 +166,8 @@ func rows[T any](l *listing, q *query.Query, read func(store.Page) ([]T, error),
 	size := p.Limit
 	p.Limit++
 	found, err := read(p)
-	if err != nil {
+	cut := (*store.CutError)(nil)
+	if err != nil && !errors.As(err, &cut) {
 		return err
 	}
 	pager := &Pager{}
@@ -159,6 +179,9 @@ func rows[T any](l *listing, q *query.Query, read func(store.Page) ([]T, error),
 		found = found[:size]
 		pager.Text = thousands(int64(size)) + " shown"
 		pager.Next = l.next(id(found[size-1]))
+	}
+	if cut != nil && pager.Next == "" {
+		pager.Text, pager.Next = fmt.Sprintf("%s found in %s that were searched", pager.Text, thousands(int64(cut.Rows))), l.next(cut.After)
 	}
 	if pager.First != "" || pager.Next != "" {
 		l.table.Pager = pager

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -34,8 +35,9 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
 		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "root-only", Label: "root cases only", Options: []string{"true"}},
 		field{Name: "suspended", Label: "suspended only", Options: []string{"true"}},
+		field{Name: "code", Label: "code", Hint: "no-funds"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
-		field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
+		field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
 	l.head.Buttons = s.listButtons(r)
 	err = rows(l, q, func(p store.Page) (_ []*state.Case, err error) {
 		if f.Root, f.ID, err = query.Within(r, r.R, of); err != nil {
@@ -45,7 +47,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return r.R.Cases(r, f)
+		return store.SearchCases(r, api.OneView{R: r.R}, f, q.Search(), r.Mask.Case)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
 		c = r.Mask.Case(c)
 		part := text("")
@@ -120,7 +122,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
 		field{Name: "queue", Label: "queue", Hint: "name"}, field{Name: "code", Label: "failure code", Hint: "timeout"},
 		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
-		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "case", Label: "case", Hint: "id"})
+		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"})
 	err = rows(l, q, func(p store.Page) (_ []*store.ItemRow, err error) {
 		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
 			return nil, err
@@ -133,7 +135,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return r.R.Items(r, f)
+		return store.SearchItems(r, api.OneView{R: r.R}, f, q.Search(), r.Mask.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil

@@ -17,8 +17,8 @@ import (
 var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Empty gives none.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
-	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on.",
-		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede)}},
+	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it.",
+		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued)}},
 	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
 	{Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
 	{Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},

@@ -25,7 +25,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 var signs = map[string]string{
 	"started": "▶", "running": "▶", "completed": "✓", "done": "✓", "failed": "✕", "canceled": "⊘", "initialized": "○", "enabled": "○",
 	"pending": "○", "waiting": "◔", "disabled": "–", "incident": "!", "retry": "↻", "person": "☺", "worker": "⚙", "delay": "◔", "timer": "◔",
-	"event": "✉", "topic": "✉", "case": "▣", "join": "?", "stuck": "✕", "good": "✓", "bad": "✕", "warn": "!", "suspended": "‖", "active": "▶", "open": "▶", "paused": "‖", "failing": "✕", "over": "–", "removed": "–",
+	"event": "✉", "topic": "✉", "case": "▣", "turn": "▣", "join": "?", "stuck": "✕", "good": "✓", "bad": "✕", "warn": "!", "suspended": "‖", "active": "▶", "open": "▶", "paused": "‖", "failing": "✕", "over": "–", "removed": "–",
 }
 
 func sign(state string) string { return signs[state] }

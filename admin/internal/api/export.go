@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/eventlog"
+)
+
+// logFiles are the types and names of event logs.
+var logFiles = map[eventlog.Format]struct{ kind, name string }{
+	eventlog.OCEL: {"application/json", "events.json"}, eventlog.XES: {"application/xml", "events.xes"},
+}
+
+// export answers with what happened to the cases of a filter.
+func (a *API) export(w http.ResponseWriter, r *http.Request) {
+	q := a.params(r)
+	f, of, format := q.Cases(), q.Case(), q.LogFormat()
+	if !check(w, q) {
+		return
+	}
+	if !of.IsZero() {
+		err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
+			f.Root, err = v.Root(r.Context(), of)
+			return err
+		})
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+	}
+	out := &begun{w: w, header: func(h http.Header) {
+		file := logFiles[format]
+		h.Set("Content-Type", file.kind)
+		h.Set("Content-Disposition", `attachment; filename="`+file.name+`"`)
+	}}
+	err := eventlog.Write(r.Context(), out, a.Backend, format, eventlog.Options{Cases: f, Shown: a.mask(r).Case})
+	switch {
+	case err != nil && out.begun:
+		panic(http.ErrAbortHandler) // the client sees that the answer is cut off
+	case err != nil:
+		Problem(w, err)
+	}
+}
+
+// begun sets the header of an answer when it begins, so that an error before that is answered as one.
+type begun struct {
+	w      http.ResponseWriter
+	header func(http.Header)
+	begun  bool
+}
+
+// Write implements [io.Writer].
+func (b *begun) Write(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		b.header(b.w.Header())
+	}
+	return b.w.Write(p)
+}
