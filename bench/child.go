@@ -19,6 +19,9 @@ import (
 
 // child runs one step in this process and prints its metrics as one line of JSON.
 func child(name string, r job, profile string) (err error) {
+	if name == failoverMember {
+		return member(r.dir)
+	}
 	i := slices.IndexFunc(steps, func(s step) bool { return s.name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no measurement named %q", name)

@@ -39,6 +39,7 @@ func postgresSteps() []step {
 			})
 		}})
 	}
+	all = append(all, step{name: "pg-failover", rare: true, run: failover})
 	for i, s := range all {
 		all[i].server = true
 		all[i].run = func(r job) (metrics, error) { return inDatabase(r, s.run) }
@@ -173,4 +174,7 @@ func (b *bench) postgresTables(w io.Writer) {
 		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
 		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
 	}, columns)
+	b.table(w, "On PostgreSQL, kill -9 of one of three processes to the result of its job from another one", []line{
+		{"pg-failover", "Tasq", tree, full},
+	}, []column{{"p50", "median ms"}, {"max", "max ms"}, {"n", "kills"}})
 }
