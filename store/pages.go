@@ -16,6 +16,15 @@ type Viewer interface {
 	View(ctx context.Context, f func(Reader) error) error
 }
 
+// ViewerOf returns a Viewer whose views are all the one given, so that functions that page in views of their own read one
+// consistent state. It must not be used after the view has ended.
+func ViewerOf(r Reader) Viewer { return oneView{r} }
+
+type oneView struct{ r Reader }
+
+// View implements Viewer.
+func (v oneView) View(_ context.Context, f func(Reader) error) error { return f(v.r) }
+
 // AllCases lists the cases that match, in the order of their creation, or the newest first.
 func AllCases(ctx context.Context, v Viewer, f CaseFilter) iter.Seq2[*state.Case, error] {
 	return pages(ctx, v, &f.Page, func(r Reader) ([]*state.Case, error) { return r.Cases(ctx, f) },

@@ -218,7 +218,7 @@ func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return store.SearchCases(r.Context(), OneView{v}, f, search, m.Case)
+		return store.SearchCases(r.Context(), store.ViewerOf(v), f, search, m.Case)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) record.Case { return record.OfCase(m.Case(c)) })
 }
 
@@ -234,7 +234,7 @@ func (a *API) items(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return store.SearchItems(r.Context(), OneView{v}, f, search, m.Item)
+		return store.SearchItems(r.Context(), store.ViewerOf(v), f, search, m.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) record.Item { return record.OfItem(m.Row(it)) })
 }
 
@@ -305,7 +305,7 @@ func incidents(ctx context.Context, v store.Reader, f store.IncidentFilter, of w
 			return nil, err
 		}
 	}
-	for i, err := range store.Incidents(ctx, OneView{v}, f) {
+	for i, err := range store.Incidents(ctx, store.ViewerOf(v), f) {
 		if err != nil {
 			return nil, err
 		}
@@ -313,12 +313,6 @@ func incidents(ctx context.Context, v store.Reader, f store.IncidentFilter, of w
 	}
 	return all, nil
 }
-
-// OneView has functions that page in views of their own read in one.
-type OneView struct{ R store.Reader }
-
-// View implements [store.Viewer].
-func (v OneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.R) }
 
 func (a *API) counts(w http.ResponseWriter, r *http.Request) {
 	out := page[record.Count]{Rows: []record.Count{}}

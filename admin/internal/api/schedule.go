@@ -42,7 +42,7 @@ func (a *API) limits(w http.ResponseWriter, r *http.Request) {
 func (a *API) schedules(w http.ResponseWriter, r *http.Request) {
 	out := page[*schedules.Description]{Rows: []*schedules.Description{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		found, err := schedules.List(r.Context(), OneView{v})
+		found, err := schedules.List(r.Context(), store.ViewerOf(v))
 		for _, i := range found {
 			d, err := describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
 			if err != nil {
@@ -70,7 +70,7 @@ func describe(ctx context.Context, v store.Reader, i *schedules.Info, now time.T
 func (a *API) oneSchedule(w http.ResponseWriter, r *http.Request) {
 	var d *schedules.Description
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		i, err := schedules.Find(r.Context(), OneView{v}, r.PathValue("name"))
+		i, err := schedules.Find(r.Context(), store.ViewerOf(v), r.PathValue("name"))
 		if err == nil {
 			d, err = describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
 		}

@@ -23,7 +23,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	out := rates{Rows: []record.Rate{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		found, all, err := store.Rates(r.Context(), OneView{v}, f)
+		found, all, err := store.Rates(r.Context(), store.ViewerOf(v), f)
 		for _, rate := range found {
 			out.Rows = append(out.Rows, record.OfRate(rate))
 		}

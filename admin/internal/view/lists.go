@@ -2,13 +2,13 @@ package view
 
 import (
 	"fmt"
-	"github.com/tasq-dev/tasq/admin/internal/api"
+	"slices"
+
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
-	"slices"
 )
 
 var (
@@ -47,7 +47,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return store.SearchCases(r, api.OneView{R: r.R}, f, q.Search(), r.Mask.Case)
+		return store.SearchCases(r, store.ViewerOf(r.R), f, q.Search(), r.Mask.Case)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
 		c = r.Mask.Case(c)
 		part := text("")
@@ -135,7 +135,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return store.SearchItems(r, api.OneView{R: r.R}, f, q.Search(), r.Mask.Item)
+		return store.SearchItems(r, store.ViewerOf(r.R), f, q.Search(), r.Mask.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -14,12 +13,6 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-// oneView has functions that page in views of their own read in one.
-type oneView struct{ r store.Reader }
-
-// View implements [store.Viewer].
-func (v oneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.r) }
 
 // incidents are what waits for a person, by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {

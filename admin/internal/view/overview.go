@@ -174,7 +174,7 @@ func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
 	byCause := make(map[string]*group)
 	flows := make(map[workitem.CaseID]string)
 	var groups []*group
-	for i, err := range store.Incidents(r, oneView{r.R}, f) {
+	for i, err := range store.Incidents(r, store.ViewerOf(r.R), f) {
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func (s *Site) bulk(r *Request) (*Page, error) {
 	if err := pathID(r, "action", &id); err != nil {
 		return nil, err
 	}
-	p, err := bulk.ProgressOf(r, oneView{r.R}, id)
+	p, err := bulk.ProgressOf(r, store.ViewerOf(r.R), id)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -19,7 +20,7 @@ const minutes = "Mon 2006-01-02 15:04"
 func (s *Site) schedules(r *Request) (*Page, error) {
 	l := s.listing(r, "/schedules", "Schedules", "schedule", "state", "spec", "zone", "starts", "latest tick", "outcome", "next tick", "in")
 	l.head.About = "What begins by itself: at each tick of a schedule a case of its workflow starts."
-	found, err := schedules.List(r, oneView{r.R})
+	found, err := schedules.List(r, store.ViewerOf(r.R))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ var scheduleButtons = []struct{ word, text string }{{"schedule-run", "Run now…
 
 // schedule shows one schedule with its last and next ticks.
 func (s *Site) schedule(r *Request) (*Page, error) {
-	i, err := schedules.Find(r, oneView{r.R}, r.PathValue("name"))
+	i, err := schedules.Find(r, store.ViewerOf(r.R), r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}

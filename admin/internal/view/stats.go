@@ -42,7 +42,7 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
 	}
-	tasks, hours, all, err := store.TaskAndHourRates(r, oneView{r.R}, f)
+	tasks, hours, all, err := store.TaskAndHourRates(r, store.ViewerOf(r.R), f)
 	if err != nil {
 		return nil, err
 	}

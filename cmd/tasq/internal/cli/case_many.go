@@ -42,9 +42,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 				return err
 			}
 			if suspended {
-				targets, err = bulk.Live(ctx, oneView{r}, f, kind == workflow.KindResume)
+				targets, err = bulk.Live(ctx, store.ViewerOf(r), f, kind == workflow.KindResume)
 			} else {
-				targets, err = bulk.Failed(ctx, oneView{r}, f, f.Code)
+				targets, err = bulk.Failed(ctx, store.ViewerOf(r), f, f.Code)
 			}
 			return err
 		})

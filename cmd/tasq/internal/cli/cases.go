@@ -69,7 +69,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*state.Case, error) {
 		f.Page = p
-		return store.SearchCases(ctx, oneView{r}, f, l.search, nil)
+		return store.SearchCases(ctx, store.ViewerOf(r), f, l.search, nil)
 	}
 	id := func(c *state.Case) string { return c.ID.String() }
 	return rows(l, t, read, id, record.OfCase, func(c *state.Case) ([]string, error) {

@@ -138,7 +138,7 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
-	list, err := schedules.List(ctx, oneView{r})
+	list, err := schedules.List(ctx, store.ViewerOf(r))
 	names := make(map[workitem.CaseID]string, len(list))
 	for _, i := range list {
 		names[i.Case] = "of schedule " + i.Schedule.Name

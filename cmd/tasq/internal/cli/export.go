@@ -42,7 +42,7 @@ func (a *app) export() *cobra.Command {
 		}
 		at := now()
 		f.Workflow, f.Before, f.Since = l.workflow, l.older.before(at), l.newer.before(at)
-		return eventlog.Write(ctx, a.Out, oneView{r}, eventlog.Format(word), eventlog.Options{Cases: f})
+		return eventlog.Write(ctx, a.Out, store.ViewerOf(r), eventlog.Format(word), eventlog.Options{Cases: f})
 	})
 	return cmd
 }

@@ -60,7 +60,7 @@ func (a *app) failures() *cobra.Command {
 			if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
 				return err
 			}
-			groups, all, err := store.Failures(ctx, oneView{r}, f)
+			groups, all, err := store.Failures(ctx, store.ViewerOf(r), f)
 			if err != nil {
 				return err
 			}

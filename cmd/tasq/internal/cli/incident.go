@@ -68,7 +68,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		err := a.view(ctx, func(r store.Reader) error {
 			f, err := s.filter(ctx, r)
 			if err == nil {
-				targets, err = bulk.Open(ctx, oneView{r}, f)
+				targets, err = bulk.Open(ctx, store.ViewerOf(r), f)
 			}
 			return err
 		})

@@ -51,12 +51,6 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 	return s.f, err
 }
 
-// oneView has functions that page in views of their own read in one.
-type oneView struct{ r store.Reader }
-
-// View implements store.Viewer.
-func (v oneView) View(_ context.Context, f func(store.Reader) error) error { return f(v.r) }
-
 func (a *app) incidents() *cobra.Command {
 	var s choosing
 	cmd := &cobra.Command{
@@ -90,7 +84,7 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	}
 	names := namer{ctx: ctx, r: r}
 	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
-	for i, err := range store.Incidents(ctx, oneView{r}, f) {
+	for i, err := range store.Incidents(ctx, store.ViewerOf(r), f) {
 		if err != nil {
 			return err
 		}

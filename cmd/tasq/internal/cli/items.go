@@ -65,7 +65,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
 		f.Page = p
-		return store.SearchItems(ctx, oneView{r}, f, l.search, nil)
+		return store.SearchItems(ctx, store.ViewerOf(r), f, l.search, nil)
 	}
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, record.OfItem, func(it *store.ItemRow) ([]string, error) {

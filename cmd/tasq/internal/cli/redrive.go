@@ -41,7 +41,7 @@ func (a *app) redrive() *cobra.Command {
 		}
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) (err error) {
-			targets, err = bulk.Letters(ctx, oneView{r}, f, of, code)
+			targets, err = bulk.Letters(ctx, store.ViewerOf(r), f, of, code)
 			return err
 		})
 		if err != nil {

@@ -128,7 +128,7 @@ func (a *app) onSchedule(
 		asked := q
 		asked.made, asked.reason = true, ""
 		if err = a.view(ctx, func(r store.Reader) (err error) {
-			asked.command, err = command(ctx, oneView{r}, opts...)
+			asked.command, err = command(ctx, store.ViewerOf(r), opts...)
 			return err
 		}); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (a *app) onSchedule(
 		return err
 	}
 	return a.view(ctx, func(r store.Reader) error {
-		i, err := schedules.Find(ctx, oneView{r}, name)
+		i, err := schedules.Find(ctx, store.ViewerOf(r), name)
 		if errors.Is(err, store.ErrNotFound) {
 			return a.say("schedule %s is removed", name)
 		}

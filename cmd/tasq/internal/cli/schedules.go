@@ -26,13 +26,13 @@ func (a *app) schedules() *cobra.Command {
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			return a.view(ctx, func(r store.Reader) error {
 				if len(args) == 1 {
-					i, err := schedules.Find(ctx, oneView{r}, args[0])
+					i, err := schedules.Find(ctx, store.ViewerOf(r), args[0])
 					if err != nil {
 						return exit(ExitNotFound, "there is no schedule %q; tasq schedules lists them", args[0])
 					}
 					return a.showSchedule(ctx, r, i)
 				}
-				list, err := schedules.List(ctx, oneView{r})
+				list, err := schedules.List(ctx, store.ViewerOf(r))
 				if err != nil {
 					return err
 				}

@@ -71,7 +71,7 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 	if err != nil {
 		return err
 	}
-	tree, err := store.At(ctx, oneView{r}, c.ID, m)
+	tree, err := store.At(ctx, store.ViewerOf(r), c.ID, m)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (a *app) stats() *cobra.Command {
 			if by != "queue" {
 				return a.rates(ctx, r, f)
 			}
-			queues, err := store.Backlog(ctx, oneView{r})
+			queues, err := store.Backlog(ctx, store.ViewerOf(r))
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
 		return err
 	}
-	rates, all, err := store.Rates(ctx, oneView{r}, f)
+	rates, all, err := store.Rates(ctx, store.ViewerOf(r), f)
 	if err != nil {
 		return err
 	}
