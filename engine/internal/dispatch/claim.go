@@ -74,7 +74,7 @@ func (c *claim) accepted(tx *commit.Tx) {
 	c.work = c.asked
 	c.steps = c.d.newJournal(c.entry, c.work)
 	tx.CacheSteps(c.root, c.job, c.work.Steps)
-	c.d.sched.hold(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
+	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 	if !c.cautious {
 		c.d.sched.pool.do(c)
 	}

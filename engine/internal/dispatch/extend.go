@@ -107,7 +107,7 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		c.ctx, c.cancel = context.WithCancel(c.d.o.Context)
 		c.steps = c.d.newJournal(c.entry, c.work)
 		tx.CacheSteps(c.root, c.job, c.work.Steps)
-		c.d.sched.begin(c.job, &running{root: c.root, fence: c.work.Fence, lease: c.lease, cancel: c.cancel, steps: c.steps})
+		c.d.sched.begin(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 		c.d.sched.pool.do(c)
 		return
 	}

@@ -116,8 +116,7 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) error {
 func (d *Dispatcher) runs(j *state.Job) bool {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	r := d.sched.running[j.ID]
-	return r != nil && r.steps.fence.Load() == j.Fence
+	return d.sched.running[j.ID].holds(j.Fence)
 }
 
 // noFence is that of no claim.
@@ -125,7 +124,7 @@ const noFence = -1
 
 // Lost takes the jobs that run here from their workers. The database lacks what this engine committed last, so a run may go on behind a
 // step that was never recorded, and its fence may be given again. Nothing that a worker hands in later is taken. Each job is left to
-// whoever holds it next.
+// the engine that holds it next.
 func (d *Dispatcher) Lost() {
 	s := &d.sched
 	s.mu.Lock()
@@ -220,7 +219,7 @@ func (s *scheduler) compare(root workitem.CaseID, tree *state.Tree, steps map[wo
 		if tree != nil {
 			_, j = tree.Job(id)
 		}
-		if j == nil || j.State != state.JobRunning || j.Fence != r.fence {
+		if j == nil || j.State != state.JobRunning || !r.holds(j.Fence) {
 			r.steps.end()
 			r.cancel()
 			continue

@@ -74,15 +74,6 @@ type entry struct {
 	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
 }
 
-// running is a job in a worker.
-type running struct {
-	root   workitem.CaseID
-	fence  int64
-	lease  time.Time
-	cancel func()
-	steps  *journal // reports to the run what became of its steps
-}
-
 func (s *scheduler) init(d *Dispatcher) {
 	s.d = d
 	s.dropped = make(map[dueJob]struct{})
@@ -143,10 +134,10 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			s.begunOrGone(e.Job)
 			s.woken(e.Job)
 			r := s.running[e.Job]
-			if r == nil || r.fence != e.Fence || e.To != state.JobRunning {
+			if !r.holds(e.Fence) || e.To != state.JobRunning {
 				s.gate.Leave(e.Job)
 			}
-			if r != nil && r.fence == e.Fence && e.To != state.JobRunning {
+			if r.holds(e.Fence) && e.To != state.JobRunning {
 				r.steps.end() // what comes after this is for the next run
 				if e.To == state.JobPending {
 					r.cancel() // it was taken from its worker, or its worker is done with it
@@ -367,15 +358,6 @@ func (s *scheduler) freed(n entry, steps *journal, how outcome) {
 		s.d.o.Hungry()
 	}
 	s.d.jobs.Done()
-}
-
-// hold notes that a worker has a job.
-func (s *scheduler) hold(id workitem.JobID, r *running) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running[id] = r
-	s.gate.Leave(id) // what else waits for it, see entriesOf
-	s.keepBeating()
 }
 
 // nextDue is when the next waiting job is due.
