@@ -126,12 +126,9 @@ func OptionalOutput[In, Out any](t *TaskRef[In, Out]) Source[Optional[Out]] {
 
 // OptionalOutputOf is like [OutputOf] where the task may have given none.
 func OptionalOutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Optional[Out], error) {
-	if c.Outputs == nil {
-		return Optional[Out]{}, outputsUnknown(c, t.Name())
-	}
-	raw := c.Outputs(t.Name())
+	raw, err := lastOutput(c, t.Name())
 	if raw == nil {
-		return Optional[Out]{}, nil
+		return Optional[Out]{}, err
 	}
 	v, err := restore[Out](raw)
 	return Optional[Out]{Value: &v}, err
@@ -217,18 +214,19 @@ func infoOf(a *activities.Activation, c *activities.Case) activities.CaseInfo {
 
 // outputOf reads what a task gave last.
 func outputOf(c activities.CaseInfo, task string) (json.RawMessage, error) {
-	if c.Outputs == nil {
-		return nil, outputsUnknown(c, task)
-	}
-	raw := c.Outputs(task)
-	if raw == nil {
+	raw, err := lastOutput(c, task)
+	if err == nil && raw == nil {
 		return nil, fmt.Errorf("task %s of case %s (%s) %w; read it with builder.OptionalOutput where it may be missing",
 			task, c.ID, c.Workflow, activities.ErrNoOutput)
 	}
-	return raw, nil
+	return raw, err
 }
 
-// outputsUnknown is the error of a description of a case that was not made by an engine, as one of a test's own.
-func outputsUnknown(c activities.CaseInfo, task string) error {
-	return fmt.Errorf("output of task %s of case %s (%s): CaseInfo.Outputs is nil; use the CaseInfo of a callback, or set it", task, c.ID, c.Workflow)
+// lastOutput reads what a task gave last; nil if it has given none. A description of a case that was not made by an engine, as one of
+// a test's own, may not know of outputs: that is an error.
+func lastOutput(c activities.CaseInfo, task string) (json.RawMessage, error) {
+	if c.Outputs != nil {
+		return c.Outputs(task), nil
+	}
+	return nil, fmt.Errorf("output of task %s of case %s (%s): CaseInfo.Outputs is nil; use the CaseInfo of a callback, or set it", task, c.ID, c.Workflow)
 }
