@@ -53,16 +53,10 @@ type (
 		Object    string `json:"objectId"`
 		Qualifier string `json:"qualifier"`
 	}
-	ocelObject struct {
+	ocelRow struct { // an object or an event
 		ID         string          `json:"id"`
 		Type       string          `json:"type"`
-		Attributes []ocelAttribute `json:"attributes"`
-		Relations  []ocelRelation  `json:"relationships"`
-	}
-	ocelEvent struct {
-		ID         string          `json:"id"`
-		Type       string          `json:"type"`
-		Time       string          `json:"time"`
+		Time       string          `json:"time,omitempty"` // of an event
 		Attributes []ocelAttribute `json:"attributes"`
 		Relations  []ocelRelation  `json:"relationships"`
 	}
@@ -95,8 +89,8 @@ func (t *ocelTarget) object(ctx context.Context, v store.Viewer, root *state.Cas
 	return t.err
 }
 
-func ofCase(c *state.Case) *ocelObject {
-	o := &ocelObject{ID: c.ID.String(), Type: c.Workflow, Relations: []ocelRelation{}}
+func ofCase(c *state.Case) *ocelRow {
+	o := &ocelRow{ID: c.ID.String(), Type: c.Workflow, Relations: []ocelRelation{}}
 	o.set("version", c.Version, c.Created)
 	o.set("key", c.Key, c.Created)
 	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
@@ -115,8 +109,8 @@ func ofCase(c *state.Case) *ocelObject {
 	return o
 }
 
-func ofItem(it *store.ItemRow) *ocelObject {
-	o := &ocelObject{ID: it.ID.String(), Type: itemType}
+func ofItem(it *store.ItemRow) *ocelRow {
+	o := &ocelRow{ID: it.ID.String(), Type: itemType}
 	o.set("task", it.Task, it.Created)
 	o.set("label", it.Label(), it.Created)
 	o.set("queue", it.Queue, it.Created)
@@ -136,17 +130,17 @@ func ofItem(it *store.ItemRow) *ocelObject {
 }
 
 // set gives an object a value from a time on; an empty one is left out.
-func (o *ocelObject) set(name, value string, at time.Time) {
+func (o *ocelRow) set(name, value string, at time.Time) {
 	if value != "" {
 		o.Attributes = append(o.Attributes, ocelAttribute{name, value, stamp(at)})
 	}
 }
 
-func (o *ocelObject) relate(qualifier, id string) {
+func (o *ocelRow) relate(qualifier, id string) {
 	o.Relations = append(o.Relations, ocelRelation{id, qualifier})
 }
 
-func (t *ocelTarget) add(o *ocelObject) {
+func (t *ocelTarget) add(o *ocelRow) {
 	remember(t.objectTypes, o.Type, o.Attributes)
 	t.text(t.w, t.objectComma)
 	t.json(t.w, o)
@@ -154,7 +148,7 @@ func (t *ocelTarget) add(o *ocelObject) {
 }
 
 func (t *ocelTarget) event(e *event) {
-	row := &ocelEvent{ID: e.id, Type: e.activity + " " + e.action, Time: stamp(e.at), Attributes: []ocelAttribute{}}
+	row := &ocelRow{ID: e.id, Type: e.activity + " " + e.action, Time: stamp(e.at), Attributes: []ocelAttribute{}}
 	for _, a := range []ocelAttribute{
 		{Name: "activity", Value: e.activity}, {Name: "lifecycle", Value: e.transition}, {Name: "resource", Value: e.by}, {Name: "code", Value: e.code},
 	} {
