@@ -60,8 +60,9 @@ type SharedTx interface {
 	Waiting(ctx context.Context, topic string) ([]workitem.CaseID, error)
 }
 
-// ErrFenced says that another engine declared this one dead, because it gave no sign of life, or that this one gave its place up, since the
-// outcome of its last commits is not what it knows. Nothing that was under way has happened. The store has joined anew under a fresh number; the jobs that it held are free for any engine.
+// ErrFenced says that another engine declared this one dead, because it gave no sign of life, or that this one gave its
+// place up, since the outcome of its last commits is not what it knows. Nothing that was under way has happened. The store
+// has joined anew under a fresh number; the jobs that it held are free for any engine.
 var ErrFenced = errors.New("another engine declared this one dead, since it gave no sign of life")
 
 // Fleet is a store that several engines have open at once, if it was opened with [Options.Shared]. Its transactions are [SharedTx].

@@ -20,8 +20,8 @@ import (
 // maxNesting bounds how deep handlers end cases whose handlers end cases.
 const maxNesting = 20
 
-// RootEnded has the next case with the key of a root case that has ended begin, and calls the completion handlers of a root case that has ended. Jobs are opened first, so that a handler which
-// removes the case is refused while another one has still to be called.
+// RootEnded has the next case with the key of a root case that has ended begin, and calls its completion handlers. Jobs are
+// opened first, so that a handler which removes the case is refused while another one has still to be called.
 func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
 	o, err := workflow.OptionsOf(c)
