@@ -197,7 +197,11 @@ func pages(t *testing.T) []string {
 
 // A page links to files that are there.
 func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
-	for _, page := range pages(t) {
+	decisions, err := filepath.Glob(filepath.Join(root(t), "docs", "decisions", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range slices.Concat(pages(t), decisions, []string{filepath.Join(root(t), "CHANGELOG.md")}) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
