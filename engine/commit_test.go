@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
@@ -28,39 +29,26 @@ type broken struct {
 
 // Open implements store.Opener.
 func (b *broken) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := b.Opener.Open(ctx, o)
-	return &brokenStore{s, b}, err
-}
-
-type brokenStore struct {
-	store.Store
-	b *broken
-}
-
-// Update implements store.Store.
-func (s *brokenStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	if s.b.begin.Load() {
-		return errDisk
-	}
-	return s.Store.Update(ctx, func(tx store.Tx) error {
-		b := &brokenTx{Tx: tx, command: s.b.command}
-		if err := f(b); err != nil || !b.met || !s.b.commit.Load() {
-			return err
-		}
-		return errDisk
-	})
-}
-
-type brokenTx struct {
-	store.Tx
-	command string
-	met     bool
-}
-
-// Append implements store.Tx.
-func (b *brokenTx) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
-	b.met = b.met || e.Command == b.command
-	return b.Tx.Append(ctx, e, t)
+	met := false // the command is in the transaction that is under way
+	return (&storehook.Opener{Opener: b.Opener,
+		Update: func(run func() error) error {
+			if b.begin.Load() {
+				return errDisk
+			}
+			met = false
+			return run()
+		},
+		Append: func(e *store.Entry, _ *state.Tree) error {
+			met = met || e.Command == b.command
+			return nil
+		},
+		Commit: func() error {
+			if met && b.commit.Load() {
+				return errDisk
+			}
+			return nil
+		},
+	}).Open(ctx, o)
 }
 
 func TestACommandIsAnsweredWhenTheStoreDoesNotBegin(t *testing.T) {

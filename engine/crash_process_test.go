@@ -16,6 +16,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
@@ -67,31 +68,25 @@ type cutter struct {
 	before bool
 }
 
+// Open implements store.Opener.
 func (c *cutter) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Opener.Open(ctx, o)
-	return &cutStore{Store: s, cutter: c}, err
-}
-
-type cutStore struct {
-	store.Store
-	cutter *cutter
-	done   int
-}
-
-func (s *cutStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	s.done++
-	last := s.done >= s.cutter.n
-	err := s.Store.Update(ctx, func(tx store.Tx) error {
-		err := f(tx)
-		if last && s.cutter.before {
-			die()
-		}
-		return err
-	})
-	if last {
-		die()
-	}
-	return err
+	done := 0
+	return (&storehook.Opener{Opener: c.Opener,
+		Update: func(run func() error) error {
+			done++
+			err := run()
+			if done >= c.n {
+				die()
+			}
+			return err
+		},
+		Commit: func() error {
+			if done >= c.n && c.before {
+				die()
+			}
+			return nil
+		},
+	}).Open(ctx, o)
 }
 
 // die is kill -9.

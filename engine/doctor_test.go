@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net"
@@ -38,19 +39,17 @@ type stranding struct {
 	act func(repair []string) error
 }
 
-// edited is a store in which something is changed by hand before an engine opens it.
+// edited opens a store in which something is changed by hand before an engine opens it.
 type edited struct {
 	store.Opener
 	edit func(store.Store) error
 }
 
+// Open implements store.Opener.
 func (o *edited) Open(ctx context.Context, opts store.Options) (store.Store, error) {
-	s, err := o.Opener.Open(ctx, opts)
-	if err == nil && o.edit != nil {
-		err = o.edit(s)
-		o.edit = nil
-	}
-	return s, err
+	h := &storehook.Opener{Opener: o.Opener, Opened: o.edit}
+	o.edit = nil
+	return h.Open(ctx, opts)
 }
 
 const line = "workflow line\n start s\n end e\n task A\n task B\n flow s -> A\n flow A -> B\n flow B -> e\n"

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -34,41 +35,29 @@ type outage struct {
 
 // Open implements store.Opener.
 func (f *outage) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := f.Opener.Open(ctx, o)
-	return &outageStore{s, f}, err
+	return f.hooks().Open(ctx, o)
 }
 
-type outageStore struct {
-	store.Store
-	f *outage
-}
-
-// Update implements store.Store.
-func (s *outageStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	s.f.asked.Add(1)
-	return s.Store.Update(ctx, func(tx store.Tx) error {
-		err := f(tx)
-		if err == nil && s.f.down.Load() {
-			s.f.refused.Add(1)
-			return errDisk
-		}
-		return err
-	})
-}
-
-// View implements store.Store.
-func (s *outageStore) View(ctx context.Context, f func(store.Reader) error) error {
-	s.f.asked.Add(1)
-	if s.f.down.Load() {
-		return errDisk
+func (f *outage) hooks() *storehook.Opener {
+	asked := func(run func() error) error {
+		f.asked.Add(1)
+		return run()
 	}
-	return s.Store.View(ctx, f)
-}
-
-// Idle implements store.Store.
-func (s *outageStore) Idle(ctx context.Context) error {
-	s.f.asked.Add(1)
-	return s.Store.Idle(ctx)
+	return &storehook.Opener{Opener: f.Opener, Update: asked, Idle: asked,
+		Commit: func() error {
+			if f.down.Load() {
+				f.refused.Add(1)
+				return errDisk
+			}
+			return nil
+		},
+		View: func(run func() error) error {
+			if f.down.Load() {
+				run = func() error { return errDisk }
+			}
+			return asked(run)
+		},
+	}
 }
 
 // refusedTimes waits until the store has refused so many transactions.

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
@@ -39,13 +40,29 @@ type faulty struct {
 
 // Open implements store.Opener.
 func (f *faulty) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := f.Opener.Open(ctx, o)
-	return &faultyStore{s, f}, err
+	return (&storehook.Opener{Opener: f.Opener,
+		Update: func(run func() error) error {
+			if err := f.fail(&f.begin); err != nil {
+				return err
+			}
+			return run()
+		},
+		Tx:     func(tx store.Tx) store.Tx { return &faultyTx{Tx: tx, f: f} },
+		Append: f.appends,
+		Commit: func() error { return f.fail(&f.commits) },
+	}).Open(ctx, o)
 }
 
-type faultyStore struct {
-	store.Store
-	f *faulty
+// appends fails an entry.
+func (f *faulty) appends(e *store.Entry, _ *state.Tree) error {
+	for _, event := range e.Changes {
+		if opened, ok := event.(*state.CaseOpened); ok {
+			if _, lost := f.lost.Load(string(opened.Case.Input)); lost {
+				return fmt.Errorf("%w: %s", store.ErrUnavailable, f.kind)
+			}
+		}
+	}
+	return f.fail(&f.append_)
 }
 
 func (f *faulty) fail(left *atomic.Int32) error {
@@ -54,20 +71,6 @@ func (f *faulty) fail(left *atomic.Int32) error {
 	}
 	left.Add(-1)
 	return fmt.Errorf("%w: %s", store.ErrUnavailable, f.kind)
-}
-
-// Update implements store.Store.
-func (s *faultyStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	if err := s.f.fail(&s.f.begin); err != nil {
-		return err
-	}
-	return s.Store.Update(ctx, func(tx store.Tx) error {
-		err := f(&faultyTx{Tx: tx, f: s.f})
-		if err == nil {
-			err = s.f.fail(&s.f.commits)
-		}
-		return err
-	})
 }
 
 type faultyTx struct {
@@ -87,21 +90,6 @@ func (t *faultyTx) Load(ctx context.Context, root workitem.CaseID) (*state.Tree,
 		return nil, err
 	}
 	return t.Tx.Load(ctx, root)
-}
-
-// Append implements store.Tx.
-func (t *faultyTx) Append(ctx context.Context, e *store.Entry, tree *state.Tree) error {
-	for _, event := range e.Changes {
-		if opened, ok := event.(*state.CaseOpened); ok {
-			if _, lost := t.f.lost.Load(string(opened.Case.Input)); lost {
-				return fmt.Errorf("%w: %s", store.ErrUnavailable, t.f.kind)
-			}
-		}
-	}
-	if err := t.f.fail(&t.f.append_); err != nil {
-		return err
-	}
-	return t.Tx.Append(ctx, e, tree)
 }
 
 // DB implements store.Tx.

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
@@ -24,51 +25,24 @@ import (
 type taken struct {
 	store.Opener
 	gone  atomic.Bool
-	reads atomic.Bool  // only they notice it
+	reads bool         // only they notice it
 	asked atomic.Int64 // since then
 }
 
 // Open implements store.Opener.
 func (f *taken) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := f.Opener.Open(ctx, o)
-	return &takenStore{s, f}, err
-}
-
-type takenStore struct {
-	store.Store
-	f *taken
-}
-
-func (s *takenStore) err() error {
-	if !s.f.gone.Load() {
-		return nil
+	taken := func(run func() error) error {
+		if !f.gone.Load() {
+			return run()
+		}
+		f.asked.Add(1)
+		return store.ErrLost
 	}
-	s.f.asked.Add(1)
-	return store.ErrLost
-}
-
-// Update implements store.Store.
-func (s *takenStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	if err := s.err(); err != nil && !s.f.reads.Load() {
-		return err
+	h := &storehook.Opener{Opener: f.Opener, View: taken}
+	if !f.reads {
+		h.Update, h.Idle = taken, taken
 	}
-	return s.Store.Update(ctx, f)
-}
-
-// View implements store.Store.
-func (s *takenStore) View(ctx context.Context, f func(store.Reader) error) error {
-	if err := s.err(); err != nil {
-		return err
-	}
-	return s.Store.View(ctx, f)
-}
-
-// Idle implements store.Store.
-func (s *takenStore) Idle(ctx context.Context) error {
-	if err := s.err(); err != nil && !s.f.reads.Load() {
-		return err
-	}
-	return s.Store.Idle(ctx)
+	return h.Open(ctx, o)
 }
 
 // An engine whose database is taken away stops: running functions are canceled, who waits gets the error, each command is
@@ -150,7 +124,7 @@ func TestAnEngineStopsWhenItsDatabaseIsTakenAway(t *testing.T) {
 func TestAnEngineStopsWhenItsDatabaseIsGoneAsCasesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		f, log := &taken{Opener: sqlite.Memory()}, &lines{}
+		f, log := &taken{Opener: sqlite.Memory(), reads: true}, &lines{}
 		a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
 		e, err := engine.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}.Open(ctx, f, a)
 		require.NoError(t, err)
@@ -160,7 +134,6 @@ func TestAnEngineStopsWhenItsDatabaseIsGoneAsCasesAreRemoved(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.Drain(ctx))
 
-		f.reads.Store(true)
 		f.gone.Store(true)
 		<-time.After(2 * time.Hour)
 		synctest.Wait()

@@ -377,11 +377,20 @@ type outageInbox struct{ *outage }
 
 // Open implements store.Opener.
 func (f outageInbox) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := f.Opener.Open(ctx, o)
+	var opened store.Store
+	h := f.hooks()
+	h.Opened = func(s store.Store) error {
+		opened = s
+		return nil
+	}
+	s, err := h.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	return struct {
 		store.Store
 		store.Watcher
-	}{&outageStore{s, f.outage}, s.(store.Watcher)}, err
+	}{s, opened.(store.Watcher)}, nil
 }
 
 // A command that comes while the store fails is done when it works again, once.

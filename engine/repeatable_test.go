@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -20,19 +21,10 @@ type transactions struct {
 
 // Open implements store.Opener.
 func (c *transactions) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Opener.Open(ctx, o)
-	return &countedStore{s, c}, err
-}
-
-type countedStore struct {
-	store.Store
-	c *transactions
-}
-
-// Update implements store.Store.
-func (s *countedStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	s.c.updates.Add(1)
-	return s.Store.Update(ctx, f)
+	return (&storehook.Opener{Opener: c.Opener, Update: func(run func() error) error {
+		c.updates.Add(1)
+		return run()
+	}}).Open(ctx, o)
 }
 
 // Functions of Updates that may be called again share a transaction; each other one has its own.

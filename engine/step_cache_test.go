@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -24,27 +25,17 @@ type stepReads struct {
 	n atomic.Int64
 }
 
+// Open implements store.Opener.
 func (c *stepReads) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Opener.Open(ctx, o)
-	return &stepReadsStore{Store: s, n: &c.n}, err
+	return (&storehook.Opener{Opener: c.Opener, Tx: func(tx store.Tx) store.Tx { return &stepReadsTx{tx, &c.n} }}).Open(ctx, o)
 }
-
-type stepReadsStore struct {
-	store.Store
-	n *atomic.Int64
-}
-
-func (s *stepReadsStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	return s.Store.Update(ctx, func(tx store.Tx) error { return f(&stepReadsTx{tx, s.n}) })
-}
-
-func (s *stepReadsStore) Kill() error { return s.Store.(store.Killer).Kill() }
 
 type stepReadsTx struct {
 	store.Tx
 	n *atomic.Int64
 }
 
+// Steps implements store.Tx.
 func (t *stepReadsTx) Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error) {
 	t.n.Add(1)
 	return t.Tx.Steps(ctx, owner)

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -39,9 +40,59 @@ type durables struct {
 
 // Open implements store.Opener.
 func (w *durables) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := w.Opener.Open(ctx, o)
 	w.durable = make(map[string]bool)
-	return &durableStore{s, w}, err
+	var changed bool // in the transaction that is under way
+	var steps []string
+	return (&storehook.Opener{Opener: w.Opener,
+		Tx: func(tx store.Tx) store.Tx {
+			changed, steps = false, nil
+			return tx
+		},
+		Append: func(e *store.Entry, _ *state.Tree) error {
+			changed = true
+			for _, change := range e.Changes {
+				if opened, ok := change.(*state.StepOpened); ok {
+					steps = append(steps, opened.Step.Name)
+				}
+			}
+			return nil
+		},
+		Commit: func() error {
+			if !changed {
+				return nil
+			}
+			if n := w.committing(); w.before != nil {
+				return w.before(n)
+			}
+			return nil
+		},
+		Update: func(run func() error) error {
+			err := run()
+			if err == nil && changed {
+				w.committed(steps)
+			}
+			return err
+		},
+	}).Open(ctx, o)
+}
+
+// committing counts a commit of changes.
+func (w *durables) committing() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.commits++
+	return w.commits
+}
+
+func (w *durables) committed(steps []string) {
+	if w.after != nil {
+		w.after(w.count())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range steps {
+		w.durable[name] = true
+	}
 }
 
 // has reports whether a step is durable.
@@ -55,60 +106,6 @@ func (w *durables) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.commits
-}
-
-type durableStore struct {
-	store.Store
-	w *durables
-}
-
-// Update implements store.Store.
-func (s *durableStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	n, tx := 0, (*durableTx)(nil)
-	err := s.Store.Update(ctx, func(inner store.Tx) error {
-		tx = &durableTx{Tx: inner}
-		err := f(tx)
-		if err != nil || !tx.changed {
-			return err
-		}
-		s.w.mu.Lock()
-		s.w.commits++
-		n = s.w.commits
-		s.w.mu.Unlock()
-		if s.w.before != nil {
-			return s.w.before(n)
-		}
-		return nil
-	})
-	if err != nil || n == 0 {
-		return err
-	}
-	if s.w.after != nil {
-		s.w.after(n)
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	for _, name := range tx.steps {
-		s.w.durable[name] = true
-	}
-	return nil
-}
-
-type durableTx struct {
-	store.Tx
-	changed bool
-	steps   []string
-}
-
-// Append implements store.Tx.
-func (t *durableTx) Append(ctx context.Context, e *store.Entry, tree *state.Tree) error {
-	t.changed = true
-	for _, change := range e.Changes {
-		if opened, ok := change.(*state.StepOpened); ok {
-			t.steps = append(t.steps, opened.Step.Name)
-		}
-	}
-	return t.Tx.Append(ctx, e, tree)
 }
 
 // chainOf is a function of n steps that notes the calls of each.

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -229,36 +230,20 @@ func TestACaseThatCannotBeRemovedKeepsNobodyElse(t *testing.T) {
 	require.Empty(t, there(t, e, runs))
 }
 
-// stubborn is a store that does not let go of one case.
+// stubborn opens a store that does not let go of one case.
 type stubborn struct {
 	store.Opener
 	keep workitem.CaseID
 }
 
+// Open implements store.Opener.
 func (o *stubborn) Open(ctx context.Context, opts store.Options) (store.Store, error) {
-	s, err := o.Opener.Open(ctx, opts)
-	return &stubbornStore{s, o}, err
-}
-
-type stubbornStore struct {
-	store.Store
-	o *stubborn
-}
-
-func (s *stubbornStore) Update(ctx context.Context, f func(store.Tx) error) error {
-	return s.Store.Update(ctx, func(tx store.Tx) error { return f(&stubbornTx{tx, s.o}) })
-}
-
-type stubbornTx struct {
-	store.Tx
-	o *stubborn
-}
-
-func (tx *stubbornTx) Append(ctx context.Context, e *store.Entry, t *state.Tree) error {
-	if e.Root == tx.o.keep && t.Removed() {
-		return errors.New("no")
-	}
-	return tx.Tx.Append(ctx, e, t)
+	return (&storehook.Opener{Opener: o.Opener, Append: func(e *store.Entry, t *state.Tree) error {
+		if e.Root == o.keep && t.Removed() {
+			return errors.New("no")
+		}
+		return nil
+	}}).Open(ctx, opts)
 }
 
 // A handler of an ended run takes the process down again and again: the engine that gives it up does so while it opens, before

@@ -42,7 +42,7 @@ var layers = map[string]int{
 
 	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 7, "store/postgres": 7, "store/storetest": 6, "step/steptest": 6,
 	"internal/story":     4,
-	"internal/integrity": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/ration": 6, "engine/internal/registry": 6,
+	"internal/integrity": 6, "internal/storehook": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/ration": 6, "engine/internal/registry": 6,
 
 	"engine/internal/admission": 7, "engine/internal/mailbox": 7, "engine/internal/fleet": 7, "engine/internal/notify": 7,
 	"engine/internal/retention": 7, "engine/internal/commit": 7,

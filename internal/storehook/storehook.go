@@ -1,0 +1,100 @@
+// Package storehook opens stores that call functions of a test where an engine begins and ends transactions, reads and
+// appends: to count, to fail, to wait, to kill the process. The optional interfaces of a store but [store.Killer] are hidden.
+package storehook
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// Opener opens stores with hooks. A nil hook does nothing. The hooks of transactions are called one at a time, since an
+// engine has one writer; those of View and Idle are called from any goroutine.
+type Opener struct {
+	store.Opener
+
+	Opened func(s store.Store) error                    // the store is open; an error refuses it
+	Update func(run func() error) error                 // around each transaction that may write
+	Tx     func(tx store.Tx) store.Tx                   // what such a transaction is given
+	Append func(e *store.Entry, tree *state.Tree) error // before each entry; an error is that of the append
+	Commit func() error                                 // a transaction is to be committed; an error undoes it
+	View   func(run func() error) error                 // around each view
+	Idle   func(run func() error) error                 // around each call of Idle
+}
+
+// Open implements [store.Opener].
+func (o *Opener) Open(ctx context.Context, opts store.Options) (store.Store, error) {
+	s, err := o.Opener.Open(ctx, opts)
+	if err == nil && o.Opened != nil {
+		err = o.Opened(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &hooked{s, o}, nil
+}
+
+type hooked struct {
+	store.Store
+	o *Opener
+}
+
+// Update implements [store.Store].
+func (s *hooked) Update(ctx context.Context, f func(store.Tx) error) error {
+	return around(s.o.Update, func() error {
+		return s.Store.Update(ctx, func(tx store.Tx) error {
+			if s.o.Append != nil {
+				tx = &hookedTx{tx, s.o}
+			}
+			if s.o.Tx != nil {
+				tx = s.o.Tx(tx)
+			}
+			err := f(tx)
+			if err == nil && s.o.Commit != nil {
+				err = s.o.Commit()
+			}
+			return err
+		})
+	})
+}
+
+// View implements [store.Store].
+func (s *hooked) View(ctx context.Context, f func(store.Reader) error) error {
+	return around(s.o.View, func() error { return s.Store.View(ctx, f) })
+}
+
+// Idle implements [store.Store].
+func (s *hooked) Idle(ctx context.Context) error {
+	return around(s.o.Idle, func() error { return s.Store.Idle(ctx) })
+}
+
+// Kill implements [store.Killer].
+func (s *hooked) Kill() error {
+	k, ok := s.Store.(store.Killer)
+	if !ok {
+		return errors.New("this store cannot be killed")
+	}
+	return k.Kill()
+}
+
+func around(hook func(run func() error) error, run func() error) error {
+	if hook == nil {
+		return run()
+	}
+	return hook(run)
+}
+
+type hookedTx struct {
+	store.Tx
+	o *Opener
+}
+
+// Append implements [store.Tx].
+func (t *hookedTx) Append(ctx context.Context, e *store.Entry, tree *state.Tree) error {
+	if err := t.o.Append(e, tree); err != nil {
+		return err
+	}
+	return t.Tx.Append(ctx, e, tree)
+}
