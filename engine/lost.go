@@ -11,6 +11,12 @@ import (
 // then on could be acknowledged: nothing is claimed or tried again, the contexts of jobs are canceled, who waits gets the
 // error, and so does each command. [Engine.Close] remains to be called. It returns the error that commands get from now
 // on, and any other error as it is.
+//
+//	who                            learns of the loss by
+//	a caller of a command          the error of its command, now and later
+//	who waits, watches or drains   the error of its call, at once
+//	a running function             its context, which is canceled
+//	the operator                   one line of the log
 func (e *Engine) lose(err error) error {
 	if !errors.Is(err, store.ErrLost) {
 		return err

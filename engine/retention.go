@@ -15,7 +15,10 @@ import (
 )
 
 // The cleaner decides what is removed and when; this file gives it the engine. It finds cases by a view, and removes them by requests
-// of the writer, so that a removal and a command on the same case are ordered, and an observer learns of both.
+// of the writer, so that a removal and a command on the same case are ordered, and an observer learns of both:
+//
+//	alarm ─▶ pass: Find a page of cases ─▶ Remove them in one commit ─▶ the next page ─▶ alarm for the next case that is due
+//	                                        └ refused: each in a commit of its own; the one at fault is left, and logged
 
 // newCleaner returns the cleaner of an engine's store.
 func (e *Engine) newCleaner() *retention.Cleaner {

@@ -214,7 +214,13 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 	return &state.StepOpened{Step: &s}, nil
 }
 
-// begin has what was under way at a time begin again: jobs that ran are due, and what waited for a time waits for as long as was left.
+// begin has what was under way at a time begin again: jobs that ran are due, and what waited for a time waits for as long as was left:
+//
+//	other case    then ├──── left ────┤ due
+//	fork          now  ├──── left ────┤ now + left
+//
+// A job that ran has not used the attempt up, since nothing of its end is taken over. One that was due already stays due at its old
+// time, so that jobs of the fork keep their order.
 func (f *fork) begin(then time.Time) (err error) {
 	m := f.m
 	left := func(due time.Time) time.Time {

@@ -38,6 +38,9 @@ func (m *Machine) Start(
 
 // takeOver gives the run of an item the steps of the run that its case restarts. They are for the first item with a run
 // and for it alone: a later item is work of its own, which the steps say nothing of.
+//
+//	old run     charge done    pack done    ship failed
+//	new run     charge done    pack done    ship is called
 func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	steps := m.copied
 	m.copied = nil
