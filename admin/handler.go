@@ -122,7 +122,7 @@ const pageTimeout = 5 * time.Second
 func (c *Config) sight(u *User) string {
 	sight := "look"
 	if u.May != nil {
-		sight = "act"
+		sight = "act as " + u.Name // one who acts sees the buttons of the own rights
 	}
 	if c.Show != nil {
 		sight += " as " + u.Name

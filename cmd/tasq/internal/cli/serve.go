@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os/user"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,21 +21,30 @@ import (
 
 func (a *app) serve() *cobra.Command {
 	var o serve.Options
+	var hash string
 	cmd := &cobra.Command{
 		Use: "serve [DATABASE]", Short: "show a database in the browser",
 		Long: paragraph("Show a database in the browser: cases with their nets, what they wait for and their history, work items, jobs, incidents. " +
-			"The address that is printed has a token, which makes a cookie; without it there is no access. The database is opened for reading, also " +
-			"beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
+			"The address that is printed has a token, which makes a cookie; without it there is no access. With --users, people sign in with the names " +
+			"and passwords of a file instead. It has a line NAME:HASH:RIGHTS for each: HASH is the bcrypt hash of the password, and RIGHTS are look, act (all " +
+			"commands), or kinds of commands with commas between, such as retry,skip; without RIGHTS it is look. The file is read again when it " +
+			"changes. The database is opened for reading, also beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
 			"names the database. The pages have a JSON API under /api/v1/."),
-		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User\n" +
+			"  tasq serve --hash ann < password >> users\n  tasq serve article.db --act --users users",
+		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Act, "act", false, "let those who have access act; otherwise they can only look")
-	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "`address` to serve; one that other machines reach needs --trust-header")
+	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "`address` to serve; one that other machines reach needs --users or --trust-header")
 	f.StringVar(&o.TrustHeader, "trust-header", "", "`name` of the header in which a proxy that signs people in says who it is; only behind such a proxy")
-	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --trust-header")
+	f.StringVar(&o.Users, "users", "", "`file` of the users who sign in; passwords need an encrypted connection, so on other addresses put TLS before it")
+	f.StringVar(&hash, "hash", "", "print a line of such a file for the user `name`, whose password is a line of standard input, and end")
+	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --users and --trust-header")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		if f.Changed("hash") {
+			return a.hash(hash)
+		}
 		if len(args) == 1 {
 			a.db = args[0]
 		}
@@ -54,6 +66,19 @@ func pagesConfig(ctx context.Context, v store.Viewer, o serve.Options) (c admin.
 		return err
 	})
 	return c, err
+}
+
+// hash prints a line of a file of users.
+func (a *app) hash(name string) error {
+	password, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	line, err := serve.UserLine(name, strings.TrimRight(password, "\r\n"))
+	if err != nil {
+		return usage(err)
+	}
+	return a.say("%s", line)
 }
 
 func userName() string {
@@ -80,7 +105,7 @@ func (a *app) servePages(ctx context.Context, o serve.Options) error {
 			return err
 		}
 		server, err := serve.Open(admin.Reading(s, post), c, o)
-		if errors.Is(err, serve.ErrAddress) {
+		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) {
 			return usage(err)
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package serve runs the pages of package admin for one person on this machine, or behind a proxy that signs people in.
+// Package serve runs the pages of package admin for one person on this machine, for the users of a file, or behind a proxy that signs people in.
 package serve
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -18,10 +19,12 @@ import (
 
 // Options say how the pages are served. The zero value serves them on loopback, for looking only.
 type Options struct {
-	Act         bool   // let those who have access act
-	Listen      string // address; DefaultListen if it is ""
-	TrustHeader string // name of the header in which a proxy that signs people in says who it is; "" is for a token
-	Name        string // who acts, if no header says so
+	Act         bool         // let those who have access act
+	Listen      string       // address; DefaultListen if it is ""
+	TrustHeader string       // name of the header in which a proxy that signs people in says who it is; "" is for a token
+	Name        string       // who acts, if no header and no file says so
+	Users       string       // path of a file of names, hashes of passwords and rights; "" is for a token, or for TrustHeader
+	Log         *slog.Logger // takes sign-ins that are refused and changes of Users; nil is slog.Default()
 }
 
 // DefaultListen is an address of this machine alone.
@@ -38,9 +41,10 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	token    string
+	users    *users // of the file; nil without one
 }
 
-// Open reserves the address and makes the server. The error wraps ErrAddress.
+// Open reserves the address and makes the server. The error wraps [ErrAddress] or [ErrUsers].
 func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = DefaultListen
@@ -49,19 +53,15 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is no address such as %s: %w", ErrAddress, o.Listen, DefaultListen, err)
 	}
-	if !loopback(host) && o.TrustHeader == "" {
-		return nil, fmt.Errorf("%w: %s can be reached from other machines, so a proxy must sign people in; name the header that it sets with "+
-			"--trust-header, or listen on %s", ErrAddress, o.Listen, DefaultListen)
+	if !loopback(host) && o.TrustHeader == "" && o.Users == "" {
+		return nil, fmt.Errorf("%w: %s can be reached from other machines, so people must sign in; name a file of users with --users, or, behind "+
+			"a proxy that signs people in, the header that it sets with --trust-header, or listen on %s", ErrAddress, o.Listen, DefaultListen)
 	}
 	s := &Server{}
-	c.Access = o.byHeader
-	if o.TrustHeader == "" {
-		var secret [24]byte
-		if _, err := rand.Read(secret[:]); err != nil {
-			return nil, err
-		}
-		s.token = hex.EncodeToString(secret[:])
-		c.Access = s.byToken(o)
+	if c.Access, err = s.access(o); err != nil {
+		return nil, err
+	}
+	if o.TrustHeader == "" && loopback(host) {
 		c.Hosts = []string{"127.0.0.1", "localhost", "::1", host}
 	}
 	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
@@ -70,6 +70,28 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	s.http = &http.Server{Handler: s.entrance(admin.Handler(b, c)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10}
 	return s, nil
+}
+
+// access is how the user of a request is found.
+func (s *Server) access(o Options) (func(*http.Request) (admin.User, error), error) {
+	switch {
+	case o.Users != "" && o.TrustHeader != "":
+		return nil, fmt.Errorf("%w: people sign in by the file %s or by the header %s; name one of them", ErrUsers, o.Users, o.TrustHeader)
+	case o.TrustHeader != "":
+		return o.byHeader, nil
+	case o.Users != "":
+		var err error
+		if s.users, err = openUsers(o.Users, o.Act, o.Log); err != nil {
+			return nil, err
+		}
+		return s.users.access, nil
+	}
+	var secret [24]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, err
+	}
+	s.token = hex.EncodeToString(secret[:])
+	return s.byToken(o), nil
 }
 
 func loopback(host string) bool {
@@ -98,6 +120,9 @@ func (s *Server) Run(ctx context.Context, out io.Writer) error {
 
 // entrance makes a cookie of the token of the address, so that the token is in no further address, and in no log.
 func (s *Server) entrance(pages http.Handler) http.Handler {
+	if s.users != nil {
+		return s.users.entrance(pages)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if given := q.Get("token"); s.token != "" && r.Method == http.MethodGet && s.is(given) {
