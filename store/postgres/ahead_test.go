@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,6 +80,42 @@ func TestATransactionThatWasBegunAheadEnds(t *testing.T) {
 			w.Check()
 		})
 	}
+}
+
+// An update that appends nothing, and so needs no number, is durable too when it follows one that began a transaction ahead.
+func TestAnUpdateWithoutEntriesIsDurableBehindOneThatBeganAhead(t *testing.T) {
+	t.Parallel()
+	opener := postgres.Open(pgtest.Database(t), postgres.KeepAhead(time.Hour))
+	w := storetest.NewWorld(t, opener, 1)
+	leave, ok := opener.(interface {
+		Leave(ctx context.Context, command json.RawMessage) error
+	})
+	require.True(t, ok)
+	require.NoError(t, leave.Leave(t.Context(), json.RawMessage(`{"do": "this"}`)))
+	w.Update(func(b *storetest.Batch) { b.Start(`1`) })
+	w.Update(func(b *storetest.Batch) {
+		require.NoError(t, b.Tx.Set(t.Context(), "limit/a", json.RawMessage(`1`)))
+	})
+	w.Crash()
+	w.View(func(ctx context.Context, r store.Reader) {
+		all, err := r.Settings(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []store.Setting{{Name: "limit/a", Value: json.RawMessage(`1`)}}, all)
+	})
+	w.Update(func(b *storetest.Batch) { b.Start(`2`) })
+	w.Update(func(b *storetest.Batch) {
+		left, err := b.Tx.Requests(t.Context(), 0, 10)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		require.NoError(t, b.Tx.Reply(t.Context(), left[0].ID, store.Answer{Code: "refused"}))
+	})
+	w.Crash()
+	w.Update(func(b *storetest.Batch) {
+		left, err := b.Tx.Requests(t.Context(), 0, 10)
+		require.NoError(t, err)
+		require.Empty(t, left, "it was replied to")
+	})
+	w.Check()
 }
 
 // The connection of a transaction that was begun ahead is lost: one update may find that out, and nothing of it happened.

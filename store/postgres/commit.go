@@ -67,6 +67,7 @@ func (tx *transaction) commit() error {
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
+	tx.useAhead()           // what has no entry would otherwise be written in it, and undone when it ends
 	if tx.w.opening != "" { // a transaction of one round trip would not have it
 		if err := tx.begin(); err != nil {
 			return err
