@@ -50,6 +50,10 @@ var actions = map[string]action{
 		about: "The case goes on where it was: what was done stays done, and what failed is tried again.", fields: []field{inputField, reasonField}},
 	"restart": {kind: workflow.KindRestart, target: "case", title: "Start the case again", do: "Start it again",
 		about: "A fresh case begins with the same input. Steps that were done are taken over."},
+	"fork": {kind: workflow.KindFork, target: "case", title: "Fork the case", do: "Start the fork",
+		about: "A fresh case goes on from the past state. What was done until then is done there, too, and is not done again; what was under way begins " +
+			"again, with the time that was left. The case itself stays as it is.",
+		fields: []field{{Name: "seq", Label: "Position of the journal", Hint: "The last entry that is taken over.", Required: true}, reasonField}},
 	"redrive": {kind: workflow.KindRedrive, target: "case", title: "Start what was given up again", do: "Start it again", shows: true,
 		about: "The original of the dead letter begins again, and the letter ends.", fields: []field{reasonField}},
 	"remove": {kind: workflow.KindRemove, target: "case", title: "Remove the case", do: "Remove it for good", danger: true,
@@ -118,12 +122,16 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
 		c.Payload = json.RawMessage("null")
 	}
-	if text := strings.TrimSpace(form.Get("number")); text != "" {
+	for name, to := range map[string]*int64{"number": &c.N, "seq": &c.Seq} {
+		text := strings.TrimSpace(form.Get(name))
+		if text == "" {
+			continue
+		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return c, &fieldError{"number", fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)}
+			return c, &fieldError{name, fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)}
 		}
-		c.N = n
+		*to = n
 	}
 	if a.kind == workflow.KindStart {
 		if err := readStart(&c, form); err != nil {

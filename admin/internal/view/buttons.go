@@ -3,6 +3,7 @@ package view
 import (
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store/state"
@@ -51,6 +52,15 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 		all = s.button(r, all, "Remove…", "remove", id)
 	}
 	return all
+}
+
+// forkButton begins a fresh case from the past state that is shown. A fork is of a root case, which has not ended then.
+func (s *Site) forkButton(r *Request, c *shown) []Link {
+	id := c.c.ID.String()
+	if !c.c.Parent.IsZero() || c.c.State.Final() || !r.User.Allowed(string(workflow.KindFork), id) {
+		return nil
+	}
+	return []Link{{Text: "Fork from here…", Href: s.Link("/act", "kind", "fork", "case", id, "seq", strconv.FormatInt(c.film.at().Seq, 10))}}
 }
 
 func (s *Site) itemButtons(r *Request, it *workitem.Item, incident bool) (all []Link) {

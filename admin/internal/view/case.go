@@ -144,6 +144,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	if c.past {
 		e := c.film.at()
 		h.Past = &former{Place: c.film.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
+		h.Buttons = s.forkButton(r, c)
 		return h
 	}
 	h.Buttons = s.caseButtons(r, c.c)
