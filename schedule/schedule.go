@@ -108,20 +108,6 @@ func (s Schedule) Compile() (*Timetable, error) {
 	return t, nil
 }
 
-// Location finds a zone of the tz database by its name; "" is UTC. The machine's own zone, Local, is none, since processes on other machines
-// would differ.
-func Location(name string) (*time.Location, error) {
-	if name == "Local" {
-		return time.UTC, fmt.Errorf("zone Local differs between machines: use a name such as Europe/Berlin")
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return time.UTC, fmt.Errorf("zone %q is not in the tz database of this program: use a name such as "+
-			"Europe/Berlin, or import time/tzdata", name)
-	}
-	return zone, nil
-}
-
 // Schedule returns what the timetable was made of.
 func (t *Timetable) Schedule() Schedule { return t.schedule }
 

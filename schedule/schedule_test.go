@@ -267,3 +267,46 @@ func TestWhatIsNoWindow(t *testing.T) {
 	_, err := schedule.ParseWindow("08:00-18:00", "Berlin")
 	require.ErrorContains(t, err, `zone "Berlin" is not in the tz database`)
 }
+
+// A window is written and read again, as a definition keeps it.
+func TestAWindowAsText(t *testing.T) {
+	for _, c := range []struct{ window, zone, text string }{
+		{"mon-fri 08:00-18:00", "Europe/Berlin", "mon-fri 08:00-18:00 Europe/Berlin"},
+		{"sat,sun", "America/New_York", "sat,sun America/New_York"},
+		{"22:00-06:00", "UTC", "22:00-06:00 UTC"},
+	} {
+		w := schedule.MustParseWindow(c.window, c.zone)
+		text, err := w.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, c.text, string(text))
+		var again schedule.Window
+		require.NoError(t, again.UnmarshalText(text))
+		require.True(t, again == w, "%v", again)
+		require.False(t, w.IsZero())
+	}
+	var w schedule.Window
+	require.True(t, w.IsZero())
+	text, err := w.MarshalText()
+	require.NoError(t, err)
+	again := schedule.MustParseWindow("sat,sun", "")
+	require.NoError(t, again.UnmarshalText(text))
+	require.True(t, again.IsZero())
+	require.ErrorIs(t, w.UnmarshalText([]byte("mon-fri 08:00-18:00")), schedule.ErrInvalid, "without a zone")
+	require.Panics(t, func() { schedule.MustParseWindow("8-18", "") })
+}
+
+// A zone is read from the tz database once.
+func TestAZoneIsReadOnce(t *testing.T) {
+	first, err := schedule.Location("Europe/Berlin")
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		again, err := schedule.Location("Europe/Berlin")
+		if err != nil || again != first {
+			t.Fatal(again, err)
+		}
+	}))
+	for _, name := range []string{"Local", "Berlin"} {
+		_, err := schedule.Location(name)
+		require.Error(t, err)
+	}
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // Window is a part of the day in which something may be done: from 08:00 to 18:00 in Europe/Berlin, on some days. It is a
-// value, and can be compared. It goes by what clocks in the zone show: where they are put forward or back, it is shorter
+// value, and can be compared: two that were read from the same text and zone are equal. It goes by what clocks in the zone show: where they are put forward or back, it is shorter
 // or longer by that, and one whose opening is skipped opens at that moment. The zero value is always open.
 type Window struct {
 	from, to time.Duration // since midnight; to is at most from for one over midnight
@@ -61,6 +61,35 @@ func ParseWindow(text, zone string) (Window, error) {
 	return w, nil
 }
 
+// MustParseWindow is like [ParseWindow] but panics on an error. It is for windows that are part of a definition.
+func MustParseWindow(text, zone string) Window {
+	w, err := ParseWindow(text, zone)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+// MarshalText implements [encoding.TextMarshaler], with the text of [Window.String].
+func (w Window) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It reads what MarshalText has written: a window, and its zone as the last word.
+func (w *Window) UnmarshalText(text []byte) (err error) {
+	if string(text) == always {
+		*w = Window{}
+		return nil
+	}
+	window, zone := string(text), ""
+	if i := strings.LastIndexByte(window, ' '); i >= 0 {
+		window, zone = window[:i], window[i+1:]
+	}
+	*w, err = ParseWindow(window, zone)
+	return err
+}
+
+// IsZero reports whether it is the zero value, which is always open.
+func (w Window) IsZero() bool { return w == Window{} }
+
 // clock reads a time of day, 24:00 at most.
 func clock(text string) (time.Duration, bool) {
 	hours, minutes, ok := strings.Cut(text, ":")
@@ -70,15 +99,26 @@ func clock(text string) (time.Duration, bool) {
 	return d, ok && errHour == nil && errMinute == nil && len(minutes) == 2 && m < 60 && d <= 24*time.Hour
 }
 
+// always is the text of the zero value.
+const always = "always"
+
 // String returns the text that the window was read from, and its zone: "mon-fri 08:00-18:00 Europe/Berlin".
 func (w Window) String() string {
 	if w.loc == nil {
-		return "always"
+		return always
 	}
 	if w.zone == "" {
 		return w.text + " UTC"
 	}
 	return w.text + " " + w.zone
+}
+
+// Text returns the text that the window was read from, without its zone: "mon-fri 08:00-18:00"; "always" for the zero value.
+func (w Window) Text() string {
+	if w.loc == nil {
+		return always
+	}
+	return w.text
 }
 
 // Location returns the zone of the window, UTC for the zero value.
