@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -101,6 +102,7 @@ type documentTask struct {
 	Policy     string          `json:"policy"`
 	Auto       bool            `json:"auto,omitempty"`
 	RunTimeout string          `json:"runTimeout,omitempty"`
+	Hours      schedule.Window `json:"hours,omitzero"`
 	Timers     []documentTimer `json:"timers,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
 	Code       []string        `json:"code,omitempty"`
@@ -124,9 +126,10 @@ type documentFlow struct {
 }
 
 type documentJob struct {
-	Name  string `json:"name"`
-	Queue string `json:"queue,omitempty"`
-	Retry string `json:"retry"`
+	Name  string          `json:"name"`
+	Queue string          `json:"queue,omitempty"`
+	Retry string          `json:"retry"`
+	Hours schedule.Window `json:"hours,omitzero"`
 }
 
 func documentOf(d *workflow.Definition, notes []Note) *document {
@@ -149,7 +152,7 @@ func documentOf(d *workflow.Definition, notes []Note) *document {
 	}
 	for _, name := range sortedKeys(d.Calls) {
 		call := d.Calls[name]
-		doc.Jobs = append(doc.Jobs, documentJob{name, call.Queue, call.Retry.String()})
+		doc.Jobs = append(doc.Jobs, documentJob{name, call.Queue, call.Retry.String(), call.Hours})
 	}
 	return doc
 }
@@ -158,7 +161,7 @@ func documentTaskOf(t *net.Task, spec *workflow.Task, notes []Note) documentTask
 	dt := documentTask{
 		Name: t.Name, Kind: [...]string{"", "routing", "composite"}[t.Kind], Join: t.Join.String(), Split: t.Split.String(),
 		Cancels: t.Cancels, Queue: spec.Queue, Priority: spec.Priority, Policy: spec.Policy.Name(), Auto: spec.Auto,
-		Notes: notesOf(notes, t.Name), Code: taskCode(spec),
+		Hours: spec.Hours, Notes: notesOf(notes, t.Name), Code: taskCode(spec),
 	}
 	for _, name := range sortedKeys(spec.Of) {
 		dt.Workflows = append(dt.Workflows, documentChild{name, spec.Of[name].Fingerprint})

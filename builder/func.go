@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -97,7 +98,7 @@ func newFunc[In, Out any](
 	}
 	task := newTask(b, funcTask, pos, Work[In, Out]{
 		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
-		OnWorkItemStateChanged: retryOf(spec.retry), Limits: spec.needs,
+		OnWorkItemStateChanged: retryOf(spec.retry), Limits: spec.needs, Hours: spec.hours,
 	})
 	task.n.task.Retry, task.n.task.Function.Name = spec.retry, name
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
@@ -195,6 +196,7 @@ type funcSpec struct {
 	queue   string
 	timeout time.Duration
 	needs   []Need
+	hours   schedule.Window
 	wrong   error // why the process of Exec cannot be run
 }
 
@@ -207,6 +209,16 @@ func (f funcOption) ofFunc(s *funcSpec) { f(s) }
 // OnQueue has the function's jobs run in this queue, of which a configuration of the engine may bound the workers. The
 // default is the default queue, "".
 func OnQueue(name string) FuncOption { return funcOption(func(s *funcSpec) { s.queue = name }) }
+
+// Hours has the function be called only while a window is open: from 08:00 to 18:00 in Europe/Berlin, on some days.
+//
+//	builder.Hours(schedule.MustParseWindow("mon-fri 08:00-18:00", "Europe/Berlin"))
+//
+// A job that is due while it is closed waits until it opens, and holds no worker and no attempt; so does the next attempt of one that
+// failed, and a function that goes on after a wait in its steps. A call that goes on as the window closes is not disturbed. Timeouts
+// count on. The window goes by what clocks in its zone show: where they are put forward or back, it is shorter or longer by that. It is
+// part of the definition and its fingerprint.
+func Hours(w schedule.Window) FuncOption { return funcOption(func(s *funcSpec) { s.hours = w }) }
 
 // AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0
 // leaves it unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the

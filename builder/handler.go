@@ -120,7 +120,7 @@ func LaterHandler[Out, V any](
 		return f(context.WithValue(ctx, workKey{}, w), ended, v)
 	}
 	h.call = &workflow.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V](),
-		Limits: usesOf(o.Limits)}
+		Limits: usesOf(o.Limits), Hours: o.Hours}
 	h.problems = append(h.problems, func(d *draft) {
 		d.checkNeeds(fmt.Sprintf("completion handler %q", name), name, h.pos, reflect.TypeFor[V](), o.Limits)
 	})

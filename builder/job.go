@@ -9,15 +9,17 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // JobOptions says how a job is run.
 type JobOptions struct {
-	Queue  string       // of the workers; "" is the default queue
-	Retry  retry.Policy // after a failure; the zero value gives up at once
-	Limits []Need       // what each attempt takes before it begins; see [Limits]
+	Queue  string          // of the workers; "" is the default queue
+	Retry  retry.Policy    // after a failure; the zero value gives up at once
+	Limits []Need          // what each attempt takes before it begins; see [Limits]
+	Hours  schedule.Window // when the function may begin; the zero value is always; see [Hours]
 }
 
 // JobRef is the handle of a function that runs in a worker, outside any transaction, with a P as its payload.
@@ -56,7 +58,7 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 	}
 	j := &job{d: d, name: name, pos: pos, call: &workflow.Call{
 		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
-		Limits: usesOf(o.Limits),
+		Limits: usesOf(o.Limits), Hours: o.Hours,
 	}}
 	d.checkNeeds(fmt.Sprintf("job %q", name), name, pos, reflect.TypeFor[P](), o.Limits)
 	d.jobs = append(d.jobs, j)

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -27,8 +28,9 @@ type Work[In, Out any] struct {
 	// program. Its error is a failure of the item, which activities answer; see [workitem.FailureOf], [workitem.Fatal],
 	// retry.After and retry.Permanent for what it may say. [WorkFrom] says which job it does.
 	Run        func(context.Context, In) (Out, error)
-	Limits     []Need        // what each attempt of Run takes before it begins; see [Limits]
-	RunTimeout time.Duration // bounds one run, which then fails with the code "timeout"; 0 is unbounded
+	Limits     []Need          // what each attempt of Run takes before it begins; see [Limits]
+	Hours      schedule.Window // when Run may begin; the zero value is always; see [Hours]
+	RunTimeout time.Duration   // bounds one run, which then fails with the code "timeout"; 0 is unbounded
 	// Retry answers a failed item with a fresh one after a backoff, until the policy gives up: the same as [activities.Retry] in
 	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
 	// does not try again.
@@ -89,7 +91,7 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	if w.Run != nil {
 		n.task.Run = runnerOf(w.Run)
 	}
-	n.task.Limits = usesOf(w.Limits)
+	n.task.Limits, n.task.Hours = usesOf(w.Limits), w.Hours
 	if w.DeadLetter != nil {
 		n.task.DeadLetter = b.d.letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
 		n.notes = append(n.notes, "dead letter: "+lettersOf(n.task.DeadLetter))
@@ -228,6 +230,9 @@ func (d *draft) checkWork(n *node) {
 	}
 	if len(t.Limits) > 0 && t.Run == nil {
 		d.at(n, Conflict, "task %q has Limits but no Run; limits bound what workers do", n.name)
+	}
+	if !t.Hours.IsZero() && t.Run == nil {
+		d.at(n, Conflict, "task %q has Hours but no Run; hours say when workers may begin", n.name)
 	}
 	if t.Auto && t.Run != nil {
 		d.at(n, Conflict, "task %q is Auto and has Run; an automatic item completes without being run", n.name)

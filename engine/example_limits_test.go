@@ -7,7 +7,9 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -58,4 +60,33 @@ func ExampleEngine_stepLimits() {
 	}
 	fmt.Println(run.Result(ctx, e))
 	// Output: a net <nil>
+}
+
+// A mail is sent in office hours. One of the night waits for the morning.
+func ExampleEngine_hours() {
+	ctx := context.Background()
+	send := func(_ context.Context, m Mail) (string, error) { return "sent to " + m.Customer, nil }
+	mail := builder.MustFunc("mail", send, builder.Hours(schedule.MustParseWindow("mon-fri 08:00-18:00", "Europe/Berlin")))
+	clock := virtual.NewClock() // it is Tuesday, 1 January 2030, 01:00 in Berlin
+	e, err := engine.Config{Clock: clock}.Open(ctx, sqlite.Memory(), mail)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	run, err := mail.Run(ctx, e, Mail{"ada", "hello"})
+	if err != nil {
+		panic(err)
+	}
+	answer, err := e.Why(ctx, run.ID)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Waits[0].Words(answer.At))
+	if err := clock.Advance(ctx, e, 7*time.Hour); err != nil {
+		panic(err)
+	}
+	fmt.Println(run.Result(ctx, e))
+	// Output:
+	// item run.1.1 waits until Tue 2030-01-01 08:00 Europe/Berlin, when its hours begin (mon-fri 08:00-18:00)
+	// sent to ada <nil>
 }

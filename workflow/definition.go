@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -75,6 +76,8 @@ type Task struct {
 	Retry retry.Policy
 	// Limits are what each attempt of Run takes before it begins.
 	Limits []Use
+	// Hours are when Run may begin; the zero value is always.
+	Hours schedule.Window
 	// DeadLetter is the workflow of which an item that is given up starts a case, see [Letter]; nil for none.
 	DeadLetter *Definition
 	// Function describes Run to filters and logs; without a name it has that of the task.
@@ -87,7 +90,8 @@ type Call struct {
 	Retry retry.Policy // after a failure; the zero value gives up at once
 	Run   func(ctx context.Context, w *activities.Work) error
 
-	Limits []Use // what each attempt takes before it begins
+	Limits []Use           // what each attempt takes before it begins
+	Hours  schedule.Window // when Run may begin; the zero value is always
 
 	// Decode makes a value of the Go type of the job's input, for filters to look at; nil leaves it as JSON.
 	Decode func(input json.RawMessage) (any, error)

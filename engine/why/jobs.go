@@ -88,6 +88,7 @@ func (v *visit) pending(j *state.Job) {
 		}
 		w.Since, w.Until = j.Created, j.Due
 		w.Blocked = v.blocked(j.Queue)
+		v.inHours(&w, j, j.Due)
 		v.add(w)
 		return
 	}
@@ -106,6 +107,8 @@ func (v *visit) pending(j *state.Job) {
 		case v.in.Paused[j.Queue].Paused:
 			by := v.in.Paused[j.Queue].Decision
 			w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
+		case v.inHours(&w, j, v.in.Now):
+			w.Blocked, w.Ahead, w.Limits = Hours, 0, nil
 		case len(w.Limits) > 0:
 			w.Blocked, w.Ahead = Limited, 0
 		case w.Ahead > 0:
@@ -201,6 +204,9 @@ func (v *visit) waiting(j *state.Job) {
 			}
 		case kind == Retry:
 			w.Attempt, w.Failure = s.Attempt+1, s.Failure
+		}
+		if (kind == Retry || kind == Delay) && j.State == state.JobWaiting && w.Kind == kind {
+			v.inHours(&w, j, later(s.Due, v.in.Now))
 		}
 		if !v.loaded() {
 			w.Blocked = NotLoaded

@@ -40,6 +40,8 @@ type Input struct {
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 
+	Hours map[string]workflow.Hours // in which functions may begin, by the fingerprint of their definition
+
 	Before []*state.Case // if the root case waits for its turn: those with its key that go on and were started before it, oldest first
 }
 
@@ -65,6 +67,9 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 		if in.Paused, err = pausedQueues(ctx, r); err != nil {
 			return nil, err
 		}
+	}
+	if in.Hours, err = readHours(ctx, r); err != nil {
+		return nil, err
 	}
 	if in.Before, err = before(ctx, r, tree.Case(root)); err != nil {
 		return nil, err

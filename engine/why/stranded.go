@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -97,6 +98,7 @@ type examination struct {
 	Search
 	limits map[string]store.LimitValue
 	queues map[string]store.QueueValue
+	hours  map[string]workflow.Hours
 	busy   map[string]bool // of each queue that was asked about: some of its jobs run
 }
 
@@ -104,6 +106,9 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 	settings, err := r.Settings(ctx)
 	if err == nil {
 		x.limits, x.queues, err = store.ReadControls(settings)
+	}
+	if err == nil {
+		x.hours, err = readHours(ctx, r)
 	}
 	return err
 }
@@ -143,7 +148,7 @@ func (x *examination) look(ctx context.Context, r store.Finder, root workitem.Ca
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
-	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues}
+	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues, Hours: x.hours}
 	l := &looking{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {

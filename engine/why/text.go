@@ -95,10 +95,16 @@ func what(w *Wait, now time.Time) string {
 		if w.Blocked == Limited {
 			return subject(w) + " waits for " + limits(w.Limits) + attempt(w) + failed(w)
 		}
+		if w.Blocked == Hours {
+			return subject(w) + " waits until " + opens(w, now) + attempt(w) + failed(w)
+		}
 		return subject(w) + " waits for a worker of " + queue(w.Queue) + attempt(w) + failed(w)
 	case Running:
 		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
 	case Retry, Delay:
+		if !w.Hours.IsZero() {
+			return subject(w) + " goes on at " + opens(w, now) + attempt(w) + failed(w)
+		}
 		return subject(w) + " goes on" + at(w.Until, now) + attempt(w) + failed(w)
 	case Timer:
 		return subject(w) + " is due" + at(w.Until, now) + tries(w)

@@ -6,6 +6,7 @@ package why
 import (
 	"time"
 
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -45,6 +46,7 @@ const (
 	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
 	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
 	Paused    Block = "paused"     // the queue is paused
+	Hours     Block = "hours"      // the window in which its function may begin is closed; see Wait.Hours and Wait.Until
 	Limited   Block = "limited"    // it needs more of limits than is free; see Wait.Limits
 	Busy      Block = "busy"       // all workers of the queue have jobs
 	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
@@ -145,6 +147,8 @@ type Wait struct {
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
 
 	Limits []Limit `json:"limits,omitempty"` // that have no room
+
+	Hours schedule.Window `json:"hours,omitzero"` // of its function, if it waits until they begin
 
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -41,6 +42,8 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{}
 	case t.Kind() == reflect.Array:
 		return object{"type": "string", "format": "uuid"}
+	case t.Kind() == reflect.Struct && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return object{"type": "string"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

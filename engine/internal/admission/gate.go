@@ -190,6 +190,17 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	}
 }
 
+// Pass lets the others go on in the lines of a ticket that was ready and does not enter yet. A nil ticket is in none.
+func (g *Gate[T]) Pass(t *Ticket[T]) {
+	if t == nil || g.over {
+		return
+	}
+	now := g.now()
+	for i := range t.Parts {
+		g.advance(g.lineOf(&t.Parts[i]), now)
+	}
+}
+
 // Leave has a job wait no longer, nor its steps: it was canceled, or is due anew.
 func (g *Gate[T]) Leave(job workitem.JobID) {
 	for _, t := range slices.Clone(g.parked[job]) {

@@ -141,6 +141,9 @@ func (s *scheduler) overdue(now int64) []Backlog {
 	}
 	for _, q := range s.queues {
 		for i := range q.ready {
+			if s.hours.isClosed(&q.ready[i], now) {
+				continue // it has not been looked at, since no worker is free
+			}
 			count(&q.ready[i], 0)
 		}
 	}

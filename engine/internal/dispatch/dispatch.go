@@ -75,11 +75,13 @@ type Dispatcher struct {
 	attempts attemptLog
 	slots    chan struct{} // one for each function of a step that runs; nil without a bound
 	jobs     sync.WaitGroup
+
+	haveHours bool // a function may begin only while a window is open
 }
 
 // New makes a dispatcher. It is to be an observer of the writer.
 func New(o Options) *Dispatcher {
-	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}}
+	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours()}
 	if o.Steps > 0 {
 		d.slots = make(chan struct{}, o.Steps)
 	}

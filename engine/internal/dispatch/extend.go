@@ -128,16 +128,20 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	if s.paused[q.name] || q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
 		return entry{}, false
 	}
-	t := s.ticketOf(c, j)
-	if t != nil && !s.gate.Try(t) {
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
+		urgent: s.d.urgency(j), hours: s.hoursOf(c, j)}
+	if s.hours.isClosed(&n, now) {
+		return entry{}, false
+	}
+	n.ticket = s.ticketOf(c, j)
+	if n.ticket != nil && !s.gate.Try(n.ticket) {
 		return entry{}, false
 	}
 	q.running++
 	s.d.jobs.Add(1)
 	s.d.o.Active(1)
 	s.reserved[j.ID] = struct{}{}
-	return entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
-		urgent: s.d.urgency(j), ticket: t}, true
+	return n, true
 }
 
 // unreserve gives a worker back whose job does not begin.

@@ -152,7 +152,8 @@ func (d *Dispatcher) Busy() bool {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.running) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= d.o.Now().Add(soon).UnixMicro() {
+	now := d.o.Now()
+	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= then || s.hours.due(now.UnixMicro()) <= then {
 		return true
 	}
 	for _, q := range s.queues {

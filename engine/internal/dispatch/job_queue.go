@@ -163,6 +163,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 		}
 	}
 	s.gate.Each(waits)
+	s.hours.each(waits)
 	s.waiting.until(now, waits)
 	for level := range s.again {
 		for i := range s.again[level].list {

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -81,7 +82,11 @@ func (s *scheduler) begins(t *ticket) bool {
 
 // ticketOf is what a job needs of limits; nil if it needs none. The lock is held.
 func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
-	uses, input := s.d.usesOf(c, j)
+	if len(s.d.o.Limits) == 0 {
+		return nil
+	}
+	f := s.d.conditionsOf(c, j)
+	uses, input := f.limits, f.input
 	if len(uses) == 0 {
 		return nil
 	}
@@ -115,34 +120,49 @@ func (s *scheduler) admits(u *workflow.Use, n int64) error {
 	return nil
 }
 
-// usesOf finds what the function of a job takes of limits, and the input that decides how much.
-func (d *Dispatcher) usesOf(c *state.Case, j *state.Job) ([]workflow.Use, json.RawMessage) {
+// hoursOf is the number of the window of a job's function; 0 for always. The lock is held.
+func (s *scheduler) hoursOf(c *state.Case, j *state.Job) uint16 {
+	if !s.d.haveHours {
+		return 0
+	}
+	return s.hours.index(s.d.conditionsOf(c, j).hours)
+}
+
+// conditions are what the definition says of when a job may begin. The zero value is at once.
+type conditions struct {
+	limits []workflow.Use
+	hours  schedule.Window
+	input  json.RawMessage // decides how much of the limits it takes
+}
+
+// conditionsOf finds what the function of a job needs to begin.
+func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	def := d.o.Definitions.Definition(c.Fingerprint)
-	if len(d.o.Limits) == 0 || def == nil {
-		return nil, nil
+	if def == nil {
+		return f
 	}
 	if j.Kind == state.JobCall {
 		if call := def.Calls[j.Name]; call != nil {
-			return call.Limits, j.Input
+			return conditions{call.Limits, call.Hours, j.Input}
 		}
-		return nil, nil
+		return f
 	}
 	it := c.Item(j.Item)
 	if it == nil || j.Kind != state.JobRun {
-		return nil, nil
+		return f
 	}
 	t, ok := def.Net.TaskByName(it.Task)
 	if !ok {
-		return nil, nil
+		return f
 	}
-	return def.Tasks[t].Limits, it.Input
+	return conditions{def.Tasks[t].Limits, def.Tasks[t].Hours, it.Input}
 }
 
-// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits.
+// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, or has hours.
 type limitedError struct{ list []entry }
 
 // Error implements error.
-func (*limitedError) Error() string { return "the job needs limits" }
+func (*limitedError) Error() string { return "the job needs limits, or has hours" }
 
 // readNeeds looks at what a job needs that was taken up without its case.
 func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
@@ -156,7 +176,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil {
+	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil || list[0].hours != 0 {
 		return &limitedError{list}
 	}
 	return nil

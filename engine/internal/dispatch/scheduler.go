@@ -31,6 +31,7 @@ type scheduler struct {
 	lost     map[workitem.JobID]struct{} // that Lost took from their workers
 	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
 	parked   parking
+	hours    hours
 	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
@@ -68,8 +69,9 @@ type entry struct {
 	priority int32
 	urgent   int64      // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
 	cautious bool       // claim it durably before it runs: it may have ended a process before, or the claim failed
+	hours    uint16     // of the function, see hours; 0 for always, and while that is not known
 	faults   uint8      // how often in a row the store failed as it was to begin
-	unread   bool       // what it needs of limits is not known
+	unread   bool       // what it needs of limits, and its hours, are not known
 	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
 	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
 }
@@ -131,6 +133,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
 			s.parked.drop(tree.Root, e.Job)
+			s.hours.drop(e.Job)
 			s.begunOrGone(e.Job)
 			s.woken(e.Job)
 			r := s.running[e.Job]
@@ -193,7 +196,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 			}
 			return true
 		}
-		n.unread = len(s.d.o.Limits) > 0
+		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours
 	}
 	s.put(n, j)
 	return true
@@ -271,6 +274,7 @@ func (s *scheduler) turn() {
 	for _, j := range s.loops.release(now) {
 		s.add(nil, j, false)
 	}
+	s.hours.open(now, s.isReady)
 	next := s.next[:0]
 	for len(s.waiting) > 0 && s.waiting[0].due <= now {
 		n := s.waiting.pop(byDue)
@@ -290,10 +294,10 @@ func (s *scheduler) turn() {
 		s.admitSteps()
 		for _, q := range s.queues {
 			q.promised = 0
-			next = s.handOut(q, next)
+			next = s.handOut(q, now, next)
 		}
 	}
-	s.setAlarm()
+	s.setAlarm(now)
 	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
 	for _, n := range next {
 		if n.queue == nil {
@@ -306,10 +310,16 @@ func (s *scheduler) turn() {
 	s.next = next[:0]
 }
 
-// handOut appends the jobs of a queue for which there are workers, and room in the limits that they need.
-func (s *scheduler) handOut(q *jobQueue, next []entry) []entry {
+// handOut appends the jobs of a queue for which there are workers, an open window, and room in the limits that they need.
+func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 	for q.running < q.limit && len(q.ready) > 0 {
 		n := q.ready.pop(byPriority)
+		if s.hours.isClosed(&n, now) {
+			s.hours.wait(n)
+			s.gate.Pass(n.ticket)
+			s.d.o.Active(-1)
+			continue
+		}
 		if !s.enter(n) {
 			continue
 		}
@@ -318,27 +328,6 @@ func (s *scheduler) handOut(q *jobQueue, next []entry) []entry {
 		s.d.jobs.Add(1)
 	}
 	return next
-}
-
-// setAlarm arranges the next turn.
-func (s *scheduler) setAlarm() {
-	if len(s.waiting) == 0 {
-		return
-	}
-	due := s.waiting[0].due
-	if s.wake != nil && s.wakeAt == due {
-		return
-	}
-	if s.wake != nil {
-		s.wake()
-	}
-	s.wakeAt = due
-	s.wake = s.d.o.Alarms.At(due, func() {
-		s.mu.Lock()
-		s.wake = nil
-		s.mu.Unlock()
-		s.turn()
-	})
 }
 
 // freed notes that a worker has ended.
@@ -358,25 +347,4 @@ func (s *scheduler) freed(n entry, steps *journal, how outcome) {
 		s.d.o.Hungry()
 	}
 	s.d.jobs.Done()
-}
-
-// nextDue is when the next waiting job is due.
-func (s *scheduler) nextDue() (due time.Time, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wait, limited := s.gate.NextDue(); limited {
-		now := s.d.o.Now()
-		defer func() {
-			if at := now.Add(max(wait, 0)); !ok || at.Before(due) {
-				due, ok = at, true
-			}
-		}()
-	}
-	for len(s.waiting) > 0 {
-		if _, gone := s.dropped[s.waiting[0].key()]; !gone {
-			return time.UnixMicro(s.waiting[0].due).UTC(), true
-		}
-		delete(s.dropped, s.waiting.pop(byDue).key())
-	}
-	return time.Time{}, false
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -138,6 +140,11 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
+	outOfHours, err := why.OutOfHours(ctx, r, jobs, now())
+	if err != nil {
+		return err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j *state.Job) bool { return outOfHours[j.ID] })
 	list, err := schedules.List(ctx, store.ViewerOf(r))
 	names := make(map[workitem.CaseID]string, len(list))
 	for _, i := range list {
