@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -177,6 +178,33 @@ func TestQueuedRunsAtOnce(t *testing.T) {
 		a, b := f.open(engine.Config{}, one.f), f.open(engine.Config{}, one.f)
 		one.start(t, a, b)
 	})
+}
+
+// behindTime is a clock that shows a time long ago.
+type behindTime struct{ retry.Clock }
+
+func (c behindTime) Now() time.Time { return c.Clock.Now().Add(-time.Hour) }
+
+// Runs begin in the order of their starts, also those of engines whose clocks differ.
+func TestQueuedRunsOfEnginesWhoseClocksDiffer(t *testing.T) {
+	f := newFleet(t)
+	nap := napping()
+	late, right := f.open(engine.Config{Clock: behindTime{retry.SystemClock}}, nap), f.open(engine.Config{}, nap)
+	first, second, third := queuedRun(t, right, "a"), queuedRun(t, late, "b"), queuedRun(t, right, "c")
+	answer, err := late.Why(t.Context(), third)
+	require.NoError(t, err)
+	require.Equal(t, first, answer.Waits[0].Child)
+	require.Equal(t, 1, answer.Waits[0].Ahead)
+	_, err = right.Do(t.Context(), workflow.Cancel(third, nil))
+	require.NoError(t, err)
+	c, err := right.Case(t.Context(), second)
+	require.NoError(t, err)
+	require.NotNil(t, c.Turn(), "the first one goes on")
+	_, err = late.Do(t.Context(), workflow.Cancel(first, nil))
+	require.NoError(t, err)
+	c, err = right.Case(t.Context(), second)
+	require.NoError(t, err)
+	require.Nil(t, c.Turn())
 }
 
 // turns counts runs of a function that are not to go on side by side.

@@ -179,7 +179,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 // restarts.
 func (x *Executor) begin(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step,
-) (workflow.Result, error) {
+) (result workflow.Result, err error) {
 	due, err := c.Due(tx.Now())
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
@@ -188,6 +188,26 @@ func (x *Executor) begin(
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
+	if !wish.Queued {
+		return x.beginAs(tx, fresh, d, c, o, due, wish, steps)
+	}
+	for {
+		again := *fresh // what begins becomes a part of a tree
+		err = tx.Savepoint(func() (err error) {
+			result, err = x.beginAs(tx, &again, d, c, o, due, wish, steps)
+			return err
+		})
+		if !errors.Is(err, kernel.ErrBefore) { // the next id is above that of the case that was met
+			return result, err
+		}
+	}
+}
+
+// beginAs is begin with a new id.
+func (x *Executor) beginAs(
+	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, due time.Time, wish workflow.Wish,
+	steps []*workitem.Step,
+) (workflow.Result, error) {
 	fresh.ID = x.o.IDs.NewCaseID(tx.Now())
 	tree := state.NewTree()
 	tree.Root = fresh.ID

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -74,13 +76,21 @@ func (m *Machine) mayHold(c *state.Case) error {
 	return &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holders[0]}
 }
 
+// ErrBefore says that a case is to wait for one whose id is above its own, as that of an engine whose clock is ahead. Cases begin in the
+// order of their ids, so it has to be started with another id.
+var ErrBefore = errors.New("the id of the case is below that of one that was started before it")
+
 // queue finds out whether a case has to wait for others that hold its key. A run that takes steps over cannot: nothing keeps them until
 // it begins.
 func (m *Machine) queue(holders []workitem.CaseID) (err error) {
 	for _, id := range slices.Backward(holders) {
-		if m.behind, err = m.host.GoesOn(id); m.behind || err != nil {
-			return err
+		if m.behind, err = m.host.GoesOn(id); !m.behind && err == nil {
+			continue
 		}
+		if err == nil && bytes.Compare(m.tree.Root[:], id[:]) < 0 {
+			err = ErrBefore
+		}
+		return err
 	}
 	return nil
 }
