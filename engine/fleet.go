@@ -20,6 +20,7 @@ func (e *Engine) isShared() bool {
 // What the member of a fleet and this engine want of each other:
 //
 //	fleet needs to know     Awaited, Work.Roots    which root cases have callers or running jobs here
+//	                        Began, Committed       when a caller begins to wait, or this engine commits
 //	fleet learned           Refresh, Forget        another engine changed a root case: read it anew, or drop it from memory
 //	                        Moved, Set, Died       entries of the journal, settings, or an engine that is gone
 //	fleet took over         Work.Adopt             jobs that are this engine's from now on
@@ -42,6 +43,7 @@ func (e *Engine) joinFleet() {
 		Report: e.reportFleet, Now: e.now, Log: e.log,
 	})
 	e.writer.Observe(e.fleet)
+	e.notifier.OnWait(e.fleet.Began)
 }
 
 // hungry is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.

@@ -187,6 +187,44 @@ func randomFaults(seed uint64) func(string) pgproxy.Fault {
 	}
 }
 
+// An engine whose connection is lost as it takes a job does it all the same, whether the database has given it the job or not.
+func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
+	for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply, pgproxy.Late} {
+		t.Run(string(fault), func(t *testing.T) {
+			f := newFleet(t)
+			p, dsn := pgproxy.New(t, f.dsn)
+			w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+			a := f.open(engine.Config{Workers: -1}, w)
+			fleetOf{t, dsn}.open(engine.Config{}, w)
+			taking, broken, again := false, make(chan struct{}), make(chan struct{}, 100)
+			p.Decide(func(statement string) pgproxy.Fault {
+				switch {
+				case broken == nil && strings.Contains(statement, "FOR UPDATE"):
+					again <- struct{}{}
+				case strings.Contains(statement, "FOR UPDATE OF j SKIP LOCKED"):
+					taking = true
+				case taking && strings.HasPrefix(statement, "COMMIT") && broken != nil && f.sql("SELECT count(*) FROM tasq.jobs") > 0:
+					close(broken)
+					broken = nil
+					return fault
+				}
+				return ""
+			})
+			met := broken
+			id := startOn(t, a, "double", `7`)
+			for _, c := range []chan struct{}{met, again} {
+				select {
+				case <-c:
+				case <-time.After(time.Minute):
+					t.Fatal("the job was not taken")
+				}
+			}
+			p.Deliver()
+			require.Equal(t, "completed: 14", ends(t, a, id))
+		})
+	}
+}
+
 // The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not if it failed.
 func TestALostReplyIsNoLie(t *testing.T) {
 	f := newFleet(t)

@@ -204,6 +204,27 @@ func TestAnEngineIsReplaced(t *testing.T) {
 	require.Equal(t, "canceled: done", ends(t, c, id))
 }
 
+// A death is noticed as soon if all was quiet until then, also if the one that notices it has no worker: the others hear of the job.
+func TestADeathAfterQuietIsNoticed(t *testing.T) {
+	f := newFleet(t)
+	began, canceled := make(chan string, 10), make(chan string, 10)
+	engines := map[string]*engine.Engine{}
+	for _, name := range []string{"a", "b"} {
+		engines[name] = f.open(engine.Config{}, blocking(t, began, canceled, name))
+	}
+	e := f.open(engine.Config{Workers: -1}, blocking(t, began, canceled, "none"))
+	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.pulses WHERE pace = '10 s' AND NOT busy") == 3 }, time.Minute, 10*time.Millisecond)
+	id := startOn(t, e, "block", `0`)
+	first := <-began
+	require.NoError(t, engines[first].Kill())
+	died := time.Now()
+	require.NotEqual(t, first, <-began)
+	require.Less(t, time.Since(died), 7*time.Second, "it is some two seconds, and ten if the quiet lasts")
+	_, err := e.Do(t.Context(), workflow.Cancel(id, workitem.Failf("done", "")))
+	require.NoError(t, err)
+	require.Equal(t, "canceled: done", ends(t, e, id))
+}
+
 // An engine that was declared dead, and lives, commits nothing under its old number. It joins anew and goes on.
 func TestAnEngineThatWasDeclaredDeadJoinsAnew(t *testing.T) {
 	f := newFleet(t)

@@ -78,7 +78,7 @@ type Fleet interface {
 	Knows(ctx context.Context, fingerprint string) (bool, error)
 
 	// Take makes jobs this engine's that no engine holds, the most urgent first, and returns them. A running one was that of an engine
-	// that died.
+	// that died. After an error it may have made some this engine's: the next call returns them.
 	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
 
 	// Tick gives a sign of life, frees the jobs of engines that have died, and reports what an engine has to know. The error wraps
@@ -114,6 +114,7 @@ type News struct {
 	Others  int               // how many other engines are live
 	Skew    time.Duration     // by how much the engine's clock is ahead of the server's
 	Next    time.Duration     // when the next Tick is due
+	Soon    time.Duration     // when it is due if something begins before that; 0 for Next
 }
 
 // Hint is what another engine did.

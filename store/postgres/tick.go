@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -25,6 +27,7 @@ type side struct {
 	since    int64             // when it was made anew, in microseconds of the server; 0 for the first one
 	ever     bool              // there was a connection
 	suspects map[int64]suspect // engines whose session has ended
+	unsure   []workitem.JobID  // taken by a commit of unknown outcome
 	over     bool              // the store is closed
 	told     int64             // the number of this engine at the last Tick
 }
@@ -40,7 +43,7 @@ func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) er
 		return errClosed
 	}
 	if s.side.c == nil || s.side.c.gone() {
-		c, err := s.db.connectFor(ctx, s.db.set.attention, writerNeeds...)
+		c, err := s.db.connectFor(ctx, s.db.set.attention, sideNeeds...)
 		if err != nil {
 			return s.db.explain(err)
 		}
@@ -94,11 +97,47 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 		without = []string{}
 	}
 	err = s.aside(ctx, func(c *conn, self int64) error {
-		return c.each(take+tables.Jobs.List("")+" FROM t", []any{self, without, f.Max, f.Only}, func(r *tables.Row) error {
-			j, err := tables.ReadJob(r)
-			jobs = append(jobs, j)
+		if jobs, err = s.side.confirm(c, self); err != nil {
+			return err
+		}
+		var taken []*state.Job
+		err := c.transaction(context.Background(), func() error {
+			taken, err = readJobs(c, take+tables.Jobs.List("")+" FROM t", self, without, f.Max, f.Only)
 			return err
 		})
+		if err == nil {
+			jobs = append(jobs, taken...)
+			return nil
+		}
+		for _, j := range slices.Concat(jobs, taken) { // the commit may have happened
+			s.side.unsure = append(s.side.unsure, j.ID)
+		}
+		jobs = nil
+		return err
+	})
+	return jobs, err
+}
+
+// confirm returns which of the jobs are this engine's that it took by a commit whose outcome it did not hear. If that still runs, its end is
+// waited for: nobody else would do those jobs as long as this engine lives.
+func (d *side) confirm(c *conn, self int64) ([]*state.Job, error) {
+	if len(d.unsure) == 0 {
+		return nil, nil
+	}
+	jobs, err := readJobs(c, "WITH j AS MATERIALIZED (SELECT * FROM @.jobs WHERE id = ANY ($1) AND "+liveJob+" ORDER BY root, id FOR UPDATE) "+
+		"SELECT "+tables.Jobs.List("")+" FROM j WHERE holder = $2", // which is what it is after the wait
+		ids(d.unsure, func(id workitem.JobID) workitem.JobID { return id }), self)
+	if err == nil {
+		d.unsure = nil
+	}
+	return jobs, err
+}
+
+func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error) {
+	err = c.each(query, args, func(r *tables.Row) error {
+		j, err := tables.ReadJob(r)
+		jobs = append(jobs, j)
+		return err
 	})
 	return jobs, err
 }
@@ -173,7 +212,7 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	if news.Died, err = s.adopt(c, s.side.dead(others.all, at)); err != nil {
 		return news, live, err
 	}
-	news.Others, news.Next = len(others.all)-news.Died, pace
+	news.Others, news.Next, news.Soon = len(others.all)-news.Died, pace, s.pace(true)
 	s.others.Store(int64(news.Others))
 	err = c.each("SELECT h.seq, h.seq < "+horizon+" FROM (SELECT COALESCE(max(seq), 0) AS seq FROM @.journal) h", nil, func(r *tables.Row) error {
 		news.Head, news.Settled = r.Number(), r.Flag()
@@ -182,8 +221,12 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	if err != nil {
 		return news, live, err
 	}
-	if !news.Settled {
-		news.Next = s.pace(true) // those who follow the journal wait for it
+	missed, err := s.areMissed(c)
+	if err != nil {
+		return news, live, err
+	}
+	if missed || !news.Settled { // those who follow the journal wait for it to settle
+		news.Next = news.Soon
 	}
 	if _, news.Free, err = c.number("SELECT 1 FROM @.jobs WHERE holder = 0 AND " + liveJob + " LIMIT 1"); err != nil {
 		return news, live, err
@@ -267,7 +310,18 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 	return dead
 }
 
-// adopt declares engines dead, and frees what they held. It returns how many there were. Each part is safe to repeat, and the row of an
+// areMissed reports whether an engine that is suspected holds what is due, so that the second look at it must not take long. If all was quiet
+// until it began that, neither its own signs of life nor those of the others are frequent.
+func (s *Store) areMissed(c *conn) (missed bool, err error) {
+	if len(s.side.suspects) == 0 {
+		return false, nil
+	}
+	_, missed, err = c.number("SELECT 1 FROM @.jobs WHERE holder = ANY ($1) AND "+liveJob+" AND due < "+now+" + $2 LIMIT 1",
+		slices.Collect(maps.Keys(s.side.suspects)), idlePace.Microseconds())
+	return missed, err
+}
+
+// adopt declares engines dead, frees what they held, and notifies the others, which may be those that can do it. It returns how many there were. Each part is safe to repeat, and the row of an
 // engine goes last: if this one dies meanwhile, the next one that looks finds the dead one again, and goes on. Jobs are freed in portions,
 // so that the commits of the living that need one of them wait for a portion, and not for all.
 func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
@@ -283,6 +337,9 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 			if err = c.transaction(context.Background(), func() (err error) {
 				freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND "+liveJob+
 					" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id)
+				if err == nil && freed > 0 {
+					err = notify(c, s.number.Load(), "f", "")
+				}
 				return err
 			}); err != nil {
 				return n, err

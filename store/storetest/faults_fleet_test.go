@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -222,6 +223,12 @@ var fleetFaults = []struct {
 				j.State = state.JobPending
 			}
 			return jobs
+		}
+	}},
+	{"takes its time with one that is missed", "adopt", func(s *sharing) {
+		s.tick = func(n store.News, err error) (store.News, error) {
+			n.Next = time.Minute
+			return n, err
 		}
 	}},
 	{"shows entries before which others appear", "settled", func(s *sharing) {

@@ -57,7 +57,8 @@ var fleetRules = []fleetRule{
 		"other jobs stay with the store that made them.", takeOnce},
 	{"leave", "What a store holds is free when it is closed.", leaveFree},
 	{"fenced", "A store that was declared dead commits nothing; it gets that error once, and goes on under a fresh number.", fencedStore},
-	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had.", adoptDead},
+	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had. " +
+		"The next look is soon if it held what is due.", adoptDead},
 	{"news", "A Tick names the root cases that have changed, and the end of the journal.", newsOfTick},
 }
 

@@ -89,18 +89,15 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 	return f
 }
 
-// Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here.
-func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) error {
+// Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here. Those that are
+// left, by the error, are this engine's all the same, and are to be given to Adopt again.
+func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	for _, j := range jobs {
 		if j.State != state.JobRunning || d.runs(j) {
 			continue
 		}
-		crashed := !d.wasLost(j.ID) // no process died of a job that ran here
-		err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
-			return m.Release(j.ID, j.Fence, crashed)
-		}))
-		if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("job %s: %w", j.ID, err)
+		if failed := d.takeOver(ctx, j); failed != nil {
+			left, err = append(left, j), fmt.Errorf("job %s: %w", j.ID, failed)
 		}
 	}
 	d.sched.mu.Lock()
@@ -109,6 +106,19 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) error {
 	}
 	d.sched.mu.Unlock()
 	d.sched.turn()
+	return left, err
+}
+
+// takeOver makes a job pending that was with a worker which is gone.
+func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
+	crashed := !d.wasLost(j.ID) // no process died of a job that ran here
+	err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
+		return m.Release(j.ID, j.Fence, crashed)
+	}))
+	if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	d.isOver(j.ID)
 	return nil
 }
 
@@ -138,13 +148,19 @@ func (d *Dispatcher) Lost() {
 	}
 }
 
-// wasLost reports whether a job was taken from a worker here by Lost, once.
+// wasLost reports whether a job was taken from a worker here by Lost.
 func (d *Dispatcher) wasLost(id workitem.JobID) bool {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	_, lost := d.sched.lost[id]
-	delete(d.sched.lost, id)
 	return lost
+}
+
+// isOver notes that the run which Lost took from its worker has been followed up.
+func (d *Dispatcher) isOver(id workitem.JobID) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	delete(d.sched.lost, id)
 }
 
 // Busy reports whether something runs here, or is due soon.

@@ -1,6 +1,7 @@
 // Package fleet keeps an engine in touch with the others that have the same store open.
 //
-//	every second, or ten if all is quiet             another engine commits
+//	every second, or ten if all is quiet,            another engine commits
+//	until something begins
 //	  Tick: a sign of life ──▶ store                   │ a hint, which may be lost
 //	        ◀── what has changed, who has died         ▼
 //	  Take: jobs that no engine holds ──▶ Work       Refresh: root cases that are waited for or worked on
@@ -38,8 +39,8 @@ type Work interface {
 	Roots() []workitem.CaseID
 	// Filter is what is taken of the jobs that no engine holds.
 	Filter() store.TakeFilter
-	// Adopt takes up jobs that are this engine's from now on.
-	Adopt(ctx context.Context, jobs []*state.Job) error
+	// Adopt takes up jobs that are this engine's from now on. It returns those that it could not take up, with the reason.
+	Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error)
 	// Others says whether there are other engines.
 	Others(are bool)
 }
@@ -73,14 +74,20 @@ type Options struct {
 type Member struct {
 	o      Options
 	hungry chan struct{}
+	begun  chan struct{} // something has begun here
 	done   sync.WaitGroup
 
 	mu     sync.Mutex
 	seen   map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
 	asked  map[workitem.CaseID]bool  // they are being refreshed
 	free   bool                      // there may be jobs to take
+	left   []*state.Job              // they are this engine's and could not be taken up yet
+	unsure bool                      // the last attempt to take jobs failed, and may have made some this engine's
 	others int
 	skewed bool
+
+	wanted bool // something has begun here since the last Tick
+	pause  pause
 
 	ticked    bool  // there was an exchange with the store
 	head      int64 // of the journal, as of the last one; 0 if it was empty
@@ -89,7 +96,7 @@ type Member struct {
 
 // New makes a member that does nothing yet.
 func New(o Options) *Member {
-	return &Member{o: o, hungry: make(chan struct{}, 1), seen: make(map[workitem.CaseID]int64), asked: make(map[workitem.CaseID]bool)}
+	return &Member{o: o, hungry: make(chan struct{}, 1), begun: make(chan struct{}, 1), seen: make(map[workitem.CaseID]int64), asked: make(map[workitem.CaseID]bool)}
 }
 
 // Join announces this engine, and takes up what no engine holds.
@@ -140,6 +147,26 @@ func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	if _, watched := m.seen[tree.Root]; watched && !tree.Removed() {
 		m.seen[tree.Root] = tree.Case(tree.Root).LastSeq
 	}
+	m.began()
+}
+
+// Began is called when a caller begins to wait. If all was quiet, the sign of life that says how soon the next one is to be expected comes
+// early then, as after a commit of this engine: the others notice sooner if that is its last one.
+func (m *Member) Began() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.began()
+}
+
+func (m *Member) began() {
+	if m.wanted || m.others == 0 {
+		return
+	}
+	m.wanted = true
+	select {
+	case m.begun <- struct{}{}:
+	default:
+	}
 }
 
 // Saw notes that a root case was refreshed, up to a position; 0 if that has failed.
@@ -164,13 +191,18 @@ func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 		m.follow(ctx, hint, timer)
 	case <-m.hungry:
 		m.report(m.take(ctx))
+	case <-m.begun:
+		m.pause.begin(timer)
 	case <-timer.C:
+		if m.pause.goesOn(timer) {
+			break
+		}
 		next, err := m.tick(ctx)
 		if errors.Is(err, store.ErrFenced) || err == nil {
 			err = errors.Join(err, m.take(ctx))
 		}
 		m.report(err)
-		timer.Reset(next)
+		m.pause.start(timer, next)
 	}
 	return ctx.Err() == nil
 }
@@ -197,6 +229,7 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 	}
 	if len(hint.Roots) > 0 {
 		m.o.Moved()
+		m.pause.hear(timer)
 	}
 	if hint.Set {
 		m.o.Set()
@@ -250,7 +283,12 @@ func (m *Member) refresh(root workitem.CaseID) {
 // tick gives a sign of life and takes the news. It returns when the next one is due.
 func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	roots := m.watched()
-	news, err := m.o.Store.Tick(ctx, store.Standing{Busy: m.o.Work.Busy() || len(roots) > 0, Roots: roots, Clock: m.o.Now()})
+	m.mu.Lock()
+	m.wanted = false
+	m.mu.Unlock()
+	busy := m.pause.heard || len(roots) > 0 || m.o.Work.Busy()
+	m.pause = pause{}
+	news, err := m.o.Store.Tick(ctx, store.Standing{Busy: busy, Roots: roots, Clock: m.o.Now()})
 	if errors.Is(err, store.ErrFenced) {
 		m.setFree(true)
 		return 0, nil
@@ -265,6 +303,9 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	skewed := news.Skew.Abs() > maxSkew && news.Others > 0 && !m.skewed
 	m.skewed = m.skewed || skewed
 	m.mu.Unlock()
+	if news.Others > 0 {
+		m.pause.soon = news.Soon
+	}
 	if skewed {
 		m.o.Log.Warn("the clock of this engine differs from the database server's; its timers fire so much early or late", "by", news.Skew)
 	}
@@ -283,22 +324,27 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	return news.Next, nil
 }
 
-// take takes jobs that no engine holds, as long as there are some that this engine has room for.
+// take takes jobs that no engine holds, as long as there are some that this engine has room for. What it takes and cannot take up, since
+// the store fails then, is its own: nobody else does it. It is tried again by the next Tick.
 func (m *Member) take(ctx context.Context) error {
 	m.mu.Lock()
-	free := m.free
+	free, left := m.free || m.unsure, m.left
+	m.left = nil
 	m.mu.Unlock()
-	if !free {
-		return nil
+	if err := m.adopt(ctx, left); err != nil || !free {
+		return err
 	}
 	for {
 		f := m.o.Work.Filter()
 		f.Max = page
 		jobs, err := m.o.Store.Take(ctx, f)
+		m.mu.Lock()
+		m.unsure = err != nil
+		m.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		if err := m.o.Work.Adopt(ctx, jobs); err != nil {
+		if err := m.adopt(ctx, jobs); err != nil {
 			return err
 		}
 		if len(jobs) < page {
@@ -306,4 +352,15 @@ func (m *Member) take(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+func (m *Member) adopt(ctx context.Context, jobs []*state.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	left, err := m.o.Work.Adopt(ctx, jobs)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = append(m.left, left...)
+	return err
 }

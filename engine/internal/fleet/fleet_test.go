@@ -32,10 +32,12 @@ type world struct {
 	hints chan store.Hint
 	free  []*state.Job
 	took  int
+	takes error // of Take
 
 	roots     []workitem.CaseID
 	filter    store.TakeFilter
 	adopted   []*state.Job
+	refuses   bool // it adopts only the first one of each call, unnoted
 	others    bool
 	refreshed []workitem.CaseID
 	forgotten []workitem.CaseID
@@ -85,17 +87,23 @@ func (w *world) Take(_ context.Context, f store.TakeFilter) ([]*state.Job, error
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.took++
+	if w.takes != nil {
+		return nil, w.takes
+	}
 	n := min(f.Max, len(w.free))
 	jobs := w.free[:n]
 	w.free = w.free[n:]
 	return jobs, nil
 }
 
-func (w *world) Adopt(_ context.Context, jobs []*state.Job) error {
+func (w *world) Adopt(_ context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.refuses {
+		return jobs[1:], errGone
+	}
 	w.adopted = append(w.adopted, jobs...)
-	return nil
+	return nil, nil
 }
 
 func (w *world) Others(are bool) {
@@ -162,6 +170,57 @@ func TestThePaceIsThatOfTheStore(t *testing.T) {
 	})
 }
 
+// While all is quiet, what this engine begins has it tick at once, and what another one does within a moment, and once more after that. No more
+// than one tick in that time comes of it.
+func TestTheQuietEnds(t *testing.T) {
+	w := &world{news: []store.News{{Next: 10 * time.Second, Soon: time.Second, Others: 1, Settled: true}}}
+	run(t, w, func(m *fleet.Member) {
+		ticked := func(n int) {
+			t.Helper()
+			w.settle()
+			require.Len(t, w.ticks, n)
+		}
+		n := len(w.ticks)
+		w.await(3 * time.Second)
+		m.Began()
+		ticked(n + 1)
+		w.await(500 * time.Millisecond)
+		m.Committed(&state.Tree{Root: one}, nil)
+		m.Began()
+		ticked(n + 1)
+		w.await(500 * time.Millisecond)
+		ticked(n + 2)
+		require.False(t, w.ticks[n+1].Busy)
+
+		w.await(3 * time.Second)
+		w.hint(store.Hint{Roots: []workitem.CaseID{two}})
+		w.await(900 * time.Millisecond)
+		ticked(n + 2)
+		w.news[0].Next = time.Second // as for one that is busy
+		w.await(100 * time.Millisecond)
+		ticked(n + 3)
+		require.True(t, w.ticks[n+2].Busy, "the other one may have had no time to say that it is")
+		w.news[0].Next = 10 * time.Second
+		w.await(time.Second)
+		ticked(n + 4)
+		require.False(t, w.ticks[n+3].Busy)
+		w.await(9 * time.Second)
+		ticked(n + 4)
+	})
+}
+
+// An engine that is alone ticks as the store says, whatever it does.
+func TestOneAloneIsNotHastened(t *testing.T) {
+	w := &world{news: []store.News{{Next: 10 * time.Second, Soon: time.Second}}}
+	run(t, w, func(m *fleet.Member) {
+		n := len(w.ticks)
+		w.await(3 * time.Second)
+		m.Began()
+		w.await(3 * time.Second)
+		require.Len(t, w.ticks, n)
+	})
+}
+
 // All free jobs are taken page by page as the member joins, and later ones when a tick or a hint says that there are some.
 func TestFreeJobsAreTaken(t *testing.T) {
 	w := &world{news: []store.News{{Free: true, Next: time.Minute}, {Others: 1, Next: time.Minute}}, free: make([]*state.Job, 450)}
@@ -192,6 +251,38 @@ func TestAFencedEngineTakesAnew(t *testing.T) {
 		w.errs, w.free = []error{store.ErrFenced}, make([]*state.Job, 2)
 		w.await(time.Second)
 		require.Len(t, w.adopted, 2)
+	})
+}
+
+// Jobs that were taken while the store fails are this engine's: they are taken up by the next tick, also if nothing else is free then.
+func TestWhatCouldNotBeTakenUpIsTriedAgain(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second, Others: 1}}}
+	run(t, w, func(*fleet.Member) {
+		w.refuses, w.free = true, make([]*state.Job, 3)
+		w.hint(store.Hint{Free: true})
+		w.settle()
+		require.Contains(t, w.reports, errGone)
+		w.refuses = false
+		w.await(time.Second)
+		require.Len(t, w.adopted, 2)
+		w.await(time.Second)
+		require.Len(t, w.adopted, 2)
+	})
+}
+
+// What a failed attempt may have taken is asked for by the next tick, also if nothing is free then.
+func TestWhatMayHaveBeenTakenIsAskedFor(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second, Others: 1}}}
+	run(t, w, func(*fleet.Member) {
+		w.takes, w.free = errGone, make([]*state.Job, 3)
+		w.hint(store.Hint{Free: true})
+		w.settle()
+		w.takes = nil
+		w.await(time.Second)
+		require.Len(t, w.adopted, 3)
+		took := w.took
+		w.await(time.Second)
+		require.Equal(t, took, w.took)
 	})
 }
 

@@ -15,6 +15,7 @@ type Notifier struct {
 	err     error                                          // of waits, once closed
 	changes map[workitem.CaseID]map[chan struct{}]struct{} // by root case; zero is for all of them
 	ends    map[workitem.CaseID]map[*subscription]struct{} // by root case
+	began   func()                                         // see OnWait; nil for nothing
 }
 
 // subscription is what a wait for the end of a root case gets.
@@ -28,6 +29,17 @@ func New() *Notifier {
 	return &Notifier{
 		changes: make(map[workitem.CaseID]map[chan struct{}]struct{}),
 		ends:    make(map[workitem.CaseID]map[*subscription]struct{}),
+	}
+}
+
+// OnWait has a function called as a caller begins to wait for something of a root case. It must not call the Notifier. Call OnWait before the
+// first wait.
+func (n *Notifier) OnWait(f func()) { n.began = f }
+
+// waits calls what OnWait was given.
+func (n *Notifier) waits() {
+	if n.began != nil {
+		n.began()
 	}
 }
 
@@ -108,6 +120,7 @@ func (n *Notifier) subscribe(root workitem.CaseID) (changed chan struct{}, unsub
 		return changed, func() {}
 	}
 	add(n.changes, root, changed)
+	n.waits()
 	return changed, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -125,6 +138,7 @@ func (n *Notifier) subscribeEnd(root workitem.CaseID) (s *subscription, unsubscr
 		return s, func() {}
 	}
 	add(n.ends, root, s)
+	n.waits()
 	return s, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
