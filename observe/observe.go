@@ -125,7 +125,7 @@ func (o *Observer) job(ctx context.Context, w *activities.Work, next func(contex
 	switch {
 	case err == nil:
 		code, outcome = "", "completed"
-	case errors.Is(err, step.ErrSuspended):
+	case errors.Is(err, step.ErrSuspended), errors.Is(err, step.ErrYielded):
 		code, outcome = "", "suspended"
 	default:
 		code = workitem.FailureOf(err).Code

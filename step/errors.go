@@ -14,6 +14,10 @@ var (
 	// not; the function will be called again.
 	ErrSuspended = errors.New("the job is suspended")
 
+	// ErrYielded says that [Yield] has given the worker of the job back. Return it, wrapped or not; the function will be
+	// called again.
+	ErrYielded = errors.New("the job has given its worker back")
+
 	// ErrNoJob says that the context is not that of a running job.
 	ErrNoJob = errors.New("not in a job")
 

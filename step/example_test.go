@@ -445,3 +445,35 @@ func ExampleRand() {
 	// 988
 	// 988
 }
+
+// A function of many steps gives its worker back when it is wanted, and goes on later where it was.
+func ExampleYield() {
+	mails := []string{"ada", "ben", "cid"}
+	send := func(to string) func(context.Context) (int, error) {
+		return func(context.Context) (int, error) {
+			fmt.Println("to", to)
+			return 0, nil
+		}
+	}
+	sendAll := func(ctx context.Context) error {
+		for i, mail := range mails {
+			if err := step.Yield(ctx); err != nil {
+				return err
+			}
+			if _, err := step.Do(ctx, fmt.Sprint("mail ", i), send(mail)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	job, asked := steptest.New(), 0
+	job.Info.Yield = func() bool { asked++; return asked == 3 } // an engine asks whether it closes
+	fmt.Println("yielded:", job.Run(context.Background(), sendAll).Yielded)
+	fmt.Println("yielded:", job.Run(context.Background(), sendAll).Yielded)
+	// Output:
+	// to ada
+	// to ben
+	// yielded: true
+	// to cid
+	// yielded: false
+}

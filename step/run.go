@@ -31,6 +31,9 @@ type Info struct {
 	// channel while it runs. Default: nil, which is no bound.
 	Slots chan struct{}
 
+	// Yield reports whether the worker is wanted back, which [Yield] asks. It must not block. Default: nil, which is never.
+	Yield func() bool
+
 	// Limits admits the calls of steps with [Limits]. Default: nil, which admits all.
 	Limits Limiter
 
@@ -80,11 +83,15 @@ type Outcome struct {
 	// counts for nothing then, and nothing is to be settled.
 	Suspended bool
 
+	// Yielded says that the job gave its worker back: it is to be released, together with Steps, so that it is due again.
+	// Whatever the function returned counts for nothing then.
+	Yielded bool
+
 	// Err is what the job is to be settled with: nil, the function's error, or what was wrong with its steps, such as
 	// ErrHistory. It wraps ErrLost if the job is no longer this run's, and nothing is to be settled.
 	Err error
 
-	// Steps are to be recorded in the transaction that settles the job: values that had no commit of their own. They come
+	// Steps are to be recorded in the transaction that settles or releases the job: values that had no commit of their own. They come
 	// after what [Journal.Queue] was given last, which the journal has the job settled with.
 	Steps []*workitem.Step
 }
@@ -153,11 +160,13 @@ func (r *Run) outcome(over, err error) Outcome {
 	switch {
 	case over == errEnded:
 	case errors.Is(over, ErrSuspended):
-		if !errors.Is(err, ErrSuspended) {
-			r.info.Log.Warn("step: a function went on after ErrSuspended; it is suspended all the same",
-				append(r.who(), "returned", err)...)
-		}
+		r.warnIfIgnored(ErrSuspended, "ErrSuspended; it is suspended all the same", err)
 		return Outcome{Suspended: true}
+	case errors.Is(over, ErrYielded):
+		r.warnIfIgnored(ErrYielded, "ErrYielded; its worker is given back all the same", err)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return Outcome{Yielded: true, Steps: r.pending}
 	default:
 		return Outcome{Err: over}
 	}
@@ -173,8 +182,17 @@ func (r *Run) outcome(over, err error) Outcome {
 	case errors.Is(err, ErrSuspended):
 		err = mistakef(ErrUsage, "the function returned ErrSuspended, but none of its steps waits (%v); "+
 			"return it only as a step has returned it in this run", err)
+	case errors.Is(err, ErrYielded):
+		err = mistakef(ErrUsage, "the function returned ErrYielded, but Yield did not in this run (%v)", err)
 	}
 	return Outcome{Err: err, Steps: r.pending}
+}
+
+// warnIfIgnored logs that a function did not return what a step has returned.
+func (r *Run) warnIfIgnored(want error, text string, returned error) {
+	if !errors.Is(returned, want) {
+		r.info.Log.Warn("step: a function went on after "+text, append(r.who(), "returned", returned)...)
+	}
 }
 
 // who names the job in logs.

@@ -86,7 +86,11 @@ func (j *Job) Run(ctx context.Context, fn func(context.Context) error) step.Outc
 	if out.Suspended || errors.Is(out.Err, step.ErrLost) {
 		return out
 	}
-	if err := r.settle(out); err != nil {
+	end := r.settle
+	if out.Yielded {
+		end = r.release
+	}
+	if err := end(out); err != nil {
 		return step.Outcome{Err: err}
 	}
 	return out

@@ -354,6 +354,19 @@ func (r *run) settle(out step.Outcome) error {
 	})
 }
 
+// release gives the worker back.
+func (r *run) release(out step.Outcome) error {
+	return r.j.change(func() error {
+		return r.write(func() error {
+			if _, err := r.put(append(slices.Clone(r.later), out.Steps...)); err != nil {
+				return err
+			}
+			r.j.run, r.j.state = nil, ready
+			return nil
+		})
+	})
+}
+
 // Watch reports ends.
 func (r *run) Watch(f func(*workitem.Step)) {
 	r.j.mu.Lock()

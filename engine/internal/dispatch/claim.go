@@ -106,31 +106,32 @@ func (c *claim) do() {
 	d.sched.reserveStep(c.steps)
 	defer d.sched.leaveSteps(c.steps)
 	c.outcome = failed // unless it returns
-	returned := false
+	ended := false
 	defer func() {
-		if !returned && d.o.Context.Err() == nil {
+		if !ended && d.o.Context.Err() == nil {
 			d.settle(c.steps, nil, workitem.FailureOf(errGone))
 		}
 	}()
-	output, failure, suspended := c.run()
-	returned = true
+	output, failure, how := c.run()
+	ended = true
 	if failure == nil {
 		c.outcome = succeeded
 	}
-	if suspended {
-		return
-	}
-	if failure != nil && d.o.Context.Err() != nil {
+	switch {
+	case how == suspended:
+	case how == yielded:
+		d.yield(c.steps)
+	case failure != nil && d.o.Context.Err() != nil:
 		d.release(c.job, c.root, c.steps) // the engine is closing: this was no failed attempt
-		return
+	default:
+		d.settle(c.steps, output, failure)
 	}
-	d.settle(c.steps, output, failure)
 }
 
 // run does the job, unless it needs of a limit what that does not have.
-func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, suspended bool) {
+func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how ending) {
 	if c.ticket != nil && c.ticket.Err != nil {
-		return nil, workitem.FailureOf(c.ticket.Err), false
+		return nil, workitem.FailureOf(c.ticket.Err), returned
 	}
 	return c.d.run(c.ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
 }

@@ -17,6 +17,14 @@ type running struct {
 // holds reports whether the worker has the job by a fence.
 func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Load() == fence }
 
+// wantsBack reports whether the worker of a job is to be given back when its function yields: nothing like it would begin now.
+func (s *scheduler) wantsBack(n entry) bool {
+	now := s.d.o.Now().UnixMicro()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name]
+}
+
 // hold notes that a worker has a job.
 func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()

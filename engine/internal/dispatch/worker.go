@@ -17,10 +17,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// run does a job: it calls the function behind it, and sees to its steps. A function that waits for one of its steps has given
-// the job up when it returns.
+// run does a job: it calls the function behind it, and sees to its steps.
 func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
-	output json.RawMessage, failure *workitem.Failure, suspended bool,
+	output json.RawMessage, failure *workitem.Failure, how ending,
 ) {
 	run := step.NewRun(j, d.infoOf(def, w, j))
 	if j.n.ticket != nil {
@@ -29,19 +28,31 @@ func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activ
 	output, err := d.call(run.Context(ctx), def, w)
 	outcome := run.End(err)
 	j.last = outcome.Steps
-	if outcome.Suspended {
-		return nil, nil, true
+	switch {
+	case outcome.Suspended:
+		return nil, nil, suspended
+	case outcome.Yielded:
+		return nil, nil, yielded
+	case outcome.Err != nil:
+		return nil, d.failureOf(def, w, outcome.Err), returned
 	}
-	if outcome.Err != nil {
-		return nil, d.failureOf(def, w, outcome.Err), false
-	}
-	return output, nil, false
+	return output, nil, returned
 }
+
+// ending is how a call of a function ended.
+type ending uint8
+
+const (
+	returned  ending = iota // with a result, which is to be handed in
+	suspended               // its job has been given up for one of its steps
+	yielded                 // its job is to be released
+)
 
 // infoOf describes a job to its steps.
 func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *journal) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: d.o.Log, MaxResult: d.o.MaxPayload,
-		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots}
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots,
+		Yield: func() bool { return d.sched.wantsBack(j.n) }}
 	if len(d.o.Limits) > 0 {
 		info.Limits = j
 	}
@@ -152,22 +163,44 @@ func (d *Dispatcher) refused(n entry, err error) bool {
 }
 
 func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *workitem.Failure) error {
-	n, w, later := j.n, j.w, j.queued()
+	return d.handIn(j, "job settle", func(m *kernel.Machine) error { return m.Settle(j.n.job, j.fence.Load(), output, failure) },
+		func(changes []state.Change) { d.attempts.call(j.w, failure, changes) })
+}
+
+// yield releases the job of a function that has given its worker back. If it cannot be released now, it is when its lease is over.
+func (d *Dispatcher) yield(j *journal) {
+	release := func() error {
+		return d.handIn(j, "job yield", func(m *kernel.Machine) error { return m.Release(j.n.job, j.fence.Load(), false) }, nil)
+	}
+	err := release()
+	if errors.Is(err, errUnrecorded) {
+		j.setLatest(nil) // the step is done again, and refused where the function learns of it
+		err = release()
+	}
+	if err != nil && !d.refused(j.n, err) {
+		d.o.Log.Error("a job could not give its worker back; it is due again when its lease is over", "job", j.n.job, "case", j.n.root, "error", err)
+	}
+}
+
+// handIn ends a run by a command, with what the run has left to be recorded. What is done is told of what the command changed; it may
+// be nil.
+func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
+	later := j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {
-		r := d.onJob(n, "job settle", false, func(m *kernel.Machine) error {
+		r := d.onJob(j.n, word, false, func(m *kernel.Machine) error {
 			if err := later.missing(); err != nil {
 				return err
 			}
 			if len(j.last) > 0 {
-				if _, err := m.RecordSteps(n.job, j.fence.Load(), j.last); err != nil {
+				if _, err := m.RecordSteps(j.n.job, j.fence.Load(), j.last); err != nil {
 					return err
 				}
 			}
-			return m.Settle(n.job, j.fence.Load(), output, failure)
+			return end(m)
 		})
 		err := d.o.Writer.Submit(context.Background(), r)
-		if err == nil {
-			d.attempts.call(w, failure, r.Changes())
+		if err == nil && done != nil {
+			done(r.Changes())
 		}
 		return err
 	})
