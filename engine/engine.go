@@ -213,6 +213,7 @@ func (e *Engine) assemble() {
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},
 		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
+		Committed: e.committed(),
 		Recovered: func() { e.dispatch.TryAgain() }, Fenced: func() { e.dispatch.Lost() },
 	})
 	e.dispatch = dispatch.New(dispatch.Options{

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -25,6 +26,18 @@ type Middleware struct {
 	// Step is like Job for the function of a step, of the given name. That of step.Tx is called within a transaction, so what
 	// surrounds it does not take long.
 	Step func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
+
+	// Commit is called after each commit that changed something, in their order, by the goroutine that commits: it must return at once, and
+	// must not use the engine.
+	Commit func(Commit)
+}
+
+// Commit is the size of a commit: of what the commands that share it, also those of the engine itself, appended to the journal.
+type Commit struct {
+	Commands int // that share the commit and changed something; 1 or more
+	Entries  int // of the journal: one for each tree of cases that a command changed
+	Changes  int // in the entries
+	Bytes    int // of the changes, as the journal keeps them
 }
 
 // Commander executes a command.
@@ -75,7 +88,25 @@ func (m Middleware) around(inner Middleware) Middleware {
 			})
 		}
 	}
+	if m.Commit != nil {
+		all.Commit = func(c Commit) {
+			m.Commit(c)
+			if inner.Commit != nil {
+				inner.Commit(c)
+			}
+		}
+	}
 	return all
+}
+
+// committed reports the sizes of commits to the middleware; nil if none of it wants them.
+func (e *Engine) committed() func(commit.Size) {
+	if e.wrap.Commit == nil {
+		return nil
+	}
+	return func(s commit.Size) {
+		e.wrap.Commit(Commit{Commands: s.Requests, Entries: s.Entries, Changes: s.Changes, Bytes: s.Bytes})
+	}
 }
 
 // command executes a command within the middleware.

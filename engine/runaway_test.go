@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -55,6 +56,32 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 	require.ErrorContains(t, err, "it enabled task work of workflow loop more than 10000 times")
 	require.Less(t, rounds, 21_000)
 	require.Equal(t, workitem.Started, live(t, e, id, "wait").State, "nothing of it happened")
+}
+
+// A job whose result would have the case go round without end has nobody to get the refusal: that is an incident, and the case stays as it was.
+func TestAJobWhoseResultIsARunawayIsAnIncident(t *testing.T) {
+	b := builder.New[struct{}]("loop")
+	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{
+		Run: func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }})
+	round := builder.Task(b, "round", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
+	b.Path(b.Start(), work, round)
+	builder.Flow(b, round, round).When(func(struct{}) bool { return true })
+	builder.Flow(b, round, b.End()).Otherwise()
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{}, w)
+	id, err := w.Start(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	e.Drain()
+	var kinds []string
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{}) {
+		require.NoError(t, err)
+		kinds = append(kinds, i.Kind)
+		require.Equal(t, "runaway", i.Failure.Code)
+		require.Contains(t, i.Failure.Message, "it enabled task round of workflow loop more than")
+	}
+	require.Equal(t, []string{state.IncidentResult}, kinds)
+	require.Equal(t, workitem.Started, live(t, e, id, "work").State)
 }
 
 // A task may have more automatic items than the bound on the activations of a task; the nightly form has 100,000.

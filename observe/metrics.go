@@ -21,6 +21,9 @@ var seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, 
 //	tasq.command.duration   command, code            of commands, until they are durable
 //	tasq.job.duration       workflow, task, outcome, code   of calls of the functions of jobs
 //	tasq.job.lag            workflow, task, queue    from the time at which a job was due to its call
+//	tasq.commit.commands                             commands that share a commit
+//	tasq.commit.changes                              changes of a commit
+//	tasq.commit.size                                 bytes of the changes of a commit
 //	tasq.live               what, workflow, task, state     cases, work items and jobs that have not ended
 //	tasq.failed             what, workflow, task     cases and work items that failed
 //	tasq.queue.running      queue                    jobs with a worker of this engine
@@ -30,6 +33,8 @@ var seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, 
 type meters struct {
 	meter             metric.Meter
 	command, job, lag metric.Float64Histogram
+
+	commands, changes, bytes metric.Int64Histogram // of a commit
 
 	live, failed, running, overdue, timers metric.Int64ObservableGauge
 	oldest                                 metric.Float64ObservableGauge
@@ -43,6 +48,11 @@ func newMeters(m metric.Meter) (meters, error) {
 		errs = append(errs, err)
 		return h
 	}
+	amount := func(name, unit, text string, bounds ...float64) metric.Int64Histogram {
+		h, err := m.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(text), metric.WithExplicitBucketBoundaries(bounds...))
+		errs = append(errs, err)
+		return h
+	}
 	gauge := func(name, text string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithDescription(text))
 		errs = append(errs, err)
@@ -51,6 +61,9 @@ func newMeters(m metric.Meter) (meters, error) {
 	all.command = histogram("tasq.command.duration", "Duration of commands until they are durable.")
 	all.job = histogram("tasq.job.duration", "Duration of calls of the functions of jobs.")
 	all.lag = histogram("tasq.job.lag", "Time from when a job was due until its function was called.")
+	all.commands = amount("tasq.commit.commands", "", "Commands that share a commit.", 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+	all.changes = amount("tasq.commit.changes", "", "Changes of a commit.", 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000)
+	all.bytes = amount("tasq.commit.size", "By", "Bytes of the changes of a commit.", 100, 1000, 10_000, 100_000, 1e6, 1e7, 1e8)
 	all.live = gauge("tasq.live", "Cases, work items and jobs that have not ended.")
 	all.failed = gauge("tasq.failed", "Cases and work items that failed.")
 	all.running = gauge("tasq.queue.running", "Jobs with a worker of this engine.")

@@ -63,7 +63,7 @@ func New(o Options) (*Observer, error) {
 
 // Middleware is what an engine is given as engine.Config.Wrap.
 func (o *Observer) Middleware() engine.Middleware {
-	return engine.Middleware{Command: o.command, Job: o.job, Step: o.step}
+	return engine.Middleware{Command: o.command, Job: o.job, Step: o.step, Commit: o.commit}
 }
 
 // command traces and measures a command, and gives its span to the case that it starts.
@@ -95,6 +95,14 @@ func (o *Observer) command(ctx context.Context, c workflow.Command, next engine.
 	o.meters.command.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(
 		attribute.String("command", string(c.Kind)), attribute.String("code", code)))
 	return result, err
+}
+
+// commit measures the size of a commit.
+func (o *Observer) commit(c engine.Commit) {
+	ctx := context.Background()
+	o.meters.commands.Record(ctx, int64(c.Commands))
+	o.meters.changes.Record(ctx, int64(c.Changes))
+	o.meters.bytes.Record(ctx, int64(c.Bytes))
 }
 
 // job traces and measures a call of the function of a job.

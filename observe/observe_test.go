@@ -161,6 +161,10 @@ func TestMetrics(t *testing.T) {
 	require.EqualValues(t, 1, got[`tasq.live{state=initialized,task=sign,what=item,workflow=order}`])
 	require.EqualValues(t, 1, got[`tasq.failed{task=ship,what=item,workflow=delivery}`])
 	require.EqualValues(t, 0, got[`tasq.queue.overdue{queue=}`])
+	require.NotZero(t, got[`tasq.commit.commands{}`])
+	require.Equal(t, got[`tasq.commit.commands{}`], got[`tasq.commit.size{}`])
+	require.Greater(t, got[`tasq.commit.changes{} max`], 3.0)
+	require.Greater(t, got[`tasq.commit.size{} max`], got[`tasq.commit.changes{} max`])
 	require.Zero(t, got[`tasq.command.duration{code=,command=queues}`], "the observer does not observe itself")
 	enginetest.CompleteItem(e, id, "sign.1.1", "ann")
 	require.NoError(t, unregister())
@@ -183,6 +187,12 @@ func collect(t *testing.T, reader metric.Reader) map[string]float64 {
 				for _, p := range data.DataPoints {
 					got[key(m.Name, p.Attributes)] = float64(p.Count)
 					got[key(m.Name, p.Attributes)+" max"], _ = p.Max.Value()
+				}
+			case metricdata.Histogram[int64]:
+				for _, p := range data.DataPoints {
+					got[key(m.Name, p.Attributes)] = float64(p.Count)
+					largest, _ := p.Max.Value()
+					got[key(m.Name, p.Attributes)+" max"] = float64(largest)
 				}
 			case metricdata.Gauge[int64]:
 				for _, p := range data.DataPoints {

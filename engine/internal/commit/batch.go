@@ -73,6 +73,9 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 // answerAll answers requests of a transaction that is over.
 func (w *Writer) answerAll(batch []*Request, err error) {
 	err = w.o.Lost(err)
+	if err == nil {
+		w.measure(batch)
+	}
 	for _, r := range batch {
 		if err != nil && r.err == nil {
 			r.err = refusedBy(err)
@@ -81,6 +84,24 @@ func (w *Writer) answerAll(batch []*Request, err error) {
 		w.answered(r)
 	}
 	w.noteCommit(err, len(batch))
+}
+
+// measure reports the size of a commit.
+func (w *Writer) measure(batch []*Request) {
+	if w.o.Committed == nil {
+		return
+	}
+	var all Size
+	for _, r := range batch {
+		if r.err != nil || r.tx == nil {
+			continue
+		}
+		one := r.tx.size
+		all = Size{all.Requests + one.Requests, all.Entries + one.Entries, all.Changes + one.Changes, all.Bytes + one.Bytes}
+	}
+	if all.Entries > 0 {
+		w.o.Committed(all)
+	}
 }
 
 // refusedBy is the error of a command that was fine, and was not committed.

@@ -199,6 +199,7 @@ func (tx *Tx) append() error {
 				tx.w.trees.forget(tx)
 				return fmt.Errorf("append to the journal: %w", err)
 			}
+			tx.measure(e, u.Tree)
 		}
 	}
 	for _, u := range tx.writes.list {
@@ -206,6 +207,17 @@ func (tx *Tx) append() error {
 		tx.offer(u)
 	}
 	return nil
+}
+
+// measure adds an entry to the size of what was appended.
+func (tx *Tx) measure(e *store.Entry, t *state.Tree) {
+	if tx.w.o.Committed == nil {
+		return
+	}
+	tx.size.Requests = 1
+	tx.size.Entries++
+	tx.size.Changes += len(e.Changes)
+	tx.size.Bytes += len(state.AppendChanges(nil, e.Changes, t))
 }
 
 // Rollback undoes what the transaction did to trees, so that nothing of it is appended.

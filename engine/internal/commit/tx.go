@@ -37,6 +37,8 @@ type Tx struct {
 
 	savepoints []savepoint // that are under way, the outermost first
 	deferred   bool        // completion handlers are called by jobs
+
+	size Size // of what was appended, if that is measured
 }
 
 // Store is the transaction of the store.

@@ -48,6 +48,8 @@ type Options struct {
 	RootEnded func(tx *Tx, u *TreeWrite) error
 	// GivenUp is called in the transaction when a command has given up work items that leave a dead letter.
 	GivenUp func(tx *Tx, u *TreeWrite, items []kernel.GivenUp) error
+	// Committed is called after each commit that appended something; nil measures nothing.
+	Committed func(Size)
 	// Active counts requests that are under way: +1 as one is queued, -1 when its outcome is known.
 	Active func(int)
 	// Lost sees every error of the store, and returns what callers get instead: [ErrClosed] if the database was taken away.
@@ -56,6 +58,14 @@ type Options struct {
 	Closed func() error
 	// Recovered is called when the store works again after a fault.
 	Recovered func()
+}
+
+// Size is how much a commit appended to the journal.
+type Size struct {
+	Requests int // that share the commit and appended something
+	Entries  int // of the journal: one for each tree of cases that a request changed
+	Changes  int // in the entries
+	Bytes    int // of the changes, as the journal keeps them
 }
 
 // Writer runs requests, one after the other. Make one with [New] and start it with [Writer.Start]. Its methods are safe for

@@ -113,8 +113,11 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	return output, nil
 }
 
+// codeRunaway is the code of a result that a case could not take in within the bounds of a command.
+const codeRunaway = "runaway"
+
 // settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
-// incident. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
+// incident, and so does a result whose command does not come to an end: the net is at fault, not the work. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
 // closes.
 func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
 	n := j.n
@@ -122,7 +125,7 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	if err == nil || d.refused(n, err) {
 		return
 	}
-	if failure == nil {
+	if failure == nil && !errors.Is(err, kernel.ErrRunaway) {
 		failure = refusal(err)
 		if errors.Is(err, errUnrecorded) {
 			j.setLatest(nil) // the job fails for that
@@ -131,9 +134,12 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 			return
 		}
 	}
-	d.o.Log.Error("the process refuses both the result and the failure of a job; it is given up",
-		"job", n.job, "case", n.root, "error", err)
-	d.giveUp(j, workitem.FailureOf(err))
+	d.o.Log.Error("the process refuses every result of a job; it is given up", "job", n.job, "case", n.root, "error", err)
+	failure = workitem.FailureOf(err)
+	if errors.Is(err, kernel.ErrRunaway) {
+		failure.Code = codeRunaway
+	}
+	d.giveUp(j, failure)
 }
 
 // giveUp ends a job that can end in no other way. Until that is done, nothing else is done for it.
