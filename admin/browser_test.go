@@ -42,6 +42,29 @@ const checks = `(() => {
     const a = light(backOf(e)), b = light(rgb(getComputedStyle(e).color)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push("contrast " + ratio.toFixed(1) + ": " + e.outerHTML.slice(0, 120));
   }
+  const inside = (box, x, y) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
+  for (const e of document.querySelectorAll("svg text")) { // behind it is the last shape that was drawn there before
+    if (!seen(e) || !e.textContent.trim()) continue;
+    const svg = e.closest("svg"), box = e.getBoundingClientRect(), x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+    let back = backOf(svg);
+    for (const shape of svg.querySelectorAll("rect,circle,ellipse,polygon")) {
+      if (!(shape.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
+      const s = getComputedStyle(shape);
+      if (s.fill !== "none" && s.display !== "none" && inside(shape.getBoundingClientRect(), x, y)) back = over(rgb(s.fill), back);
+    }
+    const s = getComputedStyle(e), needs = parseFloat(s.fontSize) >= 24 || parseFloat(s.fontSize) >= 18.66 && s.fontWeight >= 700 ? 3 : 4.5;
+    const a = light(back), b = light(over(rgb(s.fill), back)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < needs) bad.push("contrast " + ratio.toFixed(1) + " in a picture: " + e.outerHTML.slice(0, 120));
+  }
+  for (const e of document.querySelectorAll(".foot > *")) {
+    const range = document.createRange(), line = e.parentElement.firstElementChild, base = e => (range.selectNodeContents(e), range.getBoundingClientRect().bottom);
+    if (Math.abs(e.getBoundingClientRect().top - line.getBoundingClientRect().top) < 12 && Math.abs(base(e) - base(line)) > 0.5) bad.push("above its line by " + (base(line) - base(e)) + ": " + e.outerHTML.slice(0, 120));
+  }
+  for (const e of document.querySelectorAll("table")) if (!e.querySelector("th")) bad.push("a table without heads: " + e.outerHTML.slice(0, 120));
+  for (const e of document.querySelectorAll(".newest")) for (const text of e.querySelectorAll("text[data-scale]")) {
+    const box = text.getBoundingClientRect(), window = e.getBoundingClientRect();
+    if (box.left < window.left - 1 || box.right > window.right + 1) bad.push("the scale is out of sight: " + text.outerHTML);
+  }
   const levels = [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].map(e => Number(e.tagName[1]));
   levels.forEach((level, i) => { if (level > (i ? levels[i - 1] : 0) + 1) bad.push("heading " + (i + 1) + " of level " + level + " follows one of level " + (levels[i - 1] || 0)); });
   for (const [part, n] of [["main", 1], ["body > header", 1], ["body > footer", 1], ["[tabindex]:not([tabindex='0'],[tabindex='-1'])", 0]])
@@ -66,7 +89,7 @@ func TestPagesInABrowser(t *testing.T) {
 	base := o.serve(t)
 	for _, path := range o.pages(t) {
 		b.visit(base + path)
-		for _, width := range []int64{320, 1280} {
+		for _, width := range []int64{320, 768, 1280} {
 			b.width(width)
 			for _, theme := range []string{"light", "dark"} {
 				b.theme(theme)

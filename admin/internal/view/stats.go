@@ -102,7 +102,7 @@ func (s *Site) rateTable(r *Request, rates []store.Rate, hourly bool) ratePart {
 // Sizes of the chart of what ended, in pixels.
 const (
 	barsWidth = 900
-	barsLeft  = 50
+	barsRight = 850 // of the bars; the scale stands beside the newest hours, where a narrow window begins
 	barsHigh  = 120
 	mostBars  = 7 * 24
 )
@@ -136,10 +136,10 @@ func bars(hours []store.Rate, from, now time.Time) template.HTML {
 	var b strings.Builder
 	const bottom = barsHigh + 10
 	fmt.Fprintf(&b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="Work items that ended, by %s">`, barsWidth, bottom+24, map[bool]string{true: "hour", false: "day"}[unit == time.Hour])
-	fmt.Fprintf(&b, `<path class="line" d="M%d 10H%d"/><text class="axis" x="%d" y="14" text-anchor="end">%s</text>`, barsLeft, barsWidth, barsLeft-6, thousands(int64(most)))
-	step := float64(barsWidth-barsLeft) / float64(len(all))
+	fmt.Fprintf(&b, `<path class="line" d="M0 10H%d"/><text class="axis" data-scale="" x="%d" y="14">%s</text>`, barsRight, barsRight+6, thousands(int64(most)))
+	step := barsRight / float64(len(all))
 	for i, v := range all {
-		x, wide := barsLeft+step*float64(i), max(step-2, 1)
+		x, wide := step*float64(i), max(step-2, 1)
 		title := fmt.Sprintf("%s: %d done, %d failed", from.Add(time.Duration(i)*unit).Format(layout), v.done, v.failed)
 		good, bad := float64(v.done)/float64(most)*barsHigh, float64(v.failed)/float64(most)*barsHigh
 		rect := func(class string, y, high float64) {
@@ -150,12 +150,12 @@ func bars(hours []store.Rate, from, now time.Time) template.HTML {
 		rect("d", bottom-good, good)
 		rect("f", bottom-good-bad, bad)
 	}
-	fmt.Fprintf(&b, `<path class="axisline" d="M%d %dH%d"/>`, barsLeft, bottom, barsWidth)
+	fmt.Fprintf(&b, `<path class="axisline" d="M0 %dH%d"/>`, bottom, barsRight)
 	for _, mark := range []struct {
 		i      int
 		anchor string
 	}{{0, "start"}, {len(all) / 2, "middle"}, {len(all) - 1, "end"}} {
-		x := barsLeft + step*(float64(mark.i)+map[string]float64{"start": 0, "middle": 0.5, "end": 1}[mark.anchor])
+		x := step * (float64(mark.i) + map[string]float64{"start": 0, "middle": 0.5, "end": 1}[mark.anchor])
 		if len(all) > 2 || mark.i == 0 && mark.anchor == "start" {
 			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%d" text-anchor="%s">%s</text>`, x, bottom+16, mark.anchor, from.Add(time.Duration(mark.i)*unit).Format(layout))
 		}
