@@ -60,7 +60,7 @@ func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ name, value, says string }{
 		{"payload", `{"half":`, "this is not JSON"}, {"payload", `{"n":1}`, "string"}, {"labels", "ada", "name and value"}, {"labels", "a=1\na=2", "twice"},
-		{"labels", "=1", "label"}, {"after", "soon", "90s, 5m"}, {"priority", "high", "is no number"}, {"ifTaken", "dance", "there is no"},
+		{"labels", "=1", "label"}, {"after", "soon", "90s, 5m"}, {"quiet", "soon", "90s, 5m"}, {"priority", "high", "is no number"}, {"ifTaken", "dance", "there is no"},
 		{"businessKey", "M-1", "M-1"},
 	} {
 		for _, button := range []string{"check", "start"} {

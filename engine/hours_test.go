@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/limit"
@@ -48,7 +49,9 @@ func inBerlin(times []time.Time) (list []string) {
 }
 
 // says compares a part of what why says of a case.
-func says(t *testing.T, e *engine.Engine, id workitem.CaseID, want string) {
+func says(t *testing.T, e interface {
+	Why(context.Context, workitem.CaseID) (*why.Answer, error)
+}, id workitem.CaseID, want string) {
 	t.Helper()
 	answer, err := e.Why(t.Context(), id)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Taken says what a start does if another root case of the workflow holds its business key. "" is [Refuse], if the workflow has
@@ -23,6 +24,10 @@ const (
 	// Queued has this case begin when those with the key that were started before it have ended, in the order of their starts; at once if
 	// all have. It holds the key until it ends. A delay cannot be given too.
 	Queued Taken = "queue"
+
+	// Debounced puts the case off, see [Debounce], which has to be given too. A case that was put off so and has not begun is canceled, and
+	// this one takes its place. It holds the key until it ends, but not against other starts that are debounced once it has begun.
+	Debounced Taken = "debounce"
 )
 
 // Period is a part of the calendar.
@@ -37,7 +42,7 @@ const (
 )
 
 var (
-	takens  = []Taken{Refuse, Return, Replace, Supersede, Queued}
+	takens  = []Taken{Refuse, Return, Replace, Supersede, Queued, Debounced}
 	periods = []Period{Hour, Day, Week, Month}
 )
 
@@ -51,14 +56,31 @@ func OncePer(p Period, zone string) Option {
 	return set(func(c *Command) { c.Per, c.Zone = p, zone })
 }
 
+// Debounce has the case begin when no start with its business key has come for a time: each further one within it takes the place of the
+// one before, with its own input, and puts the begin off by that time again; but not beyond longest after the first of them, if that is not
+// 0. So of many changes within a moment, the last one is worked on, once. It is [IfTaken] with [Debounced]. The case whose place is taken is
+// canceled, with the code "replaced". A delay cannot be given too.
+func Debounce(quiet, longest time.Duration) Option {
+	return set(func(c *Command) { c.IfTaken, c.Quiet, c.Longest = Debounced, quiet, longest })
+}
+
+// PutOff is how long after now a debounced start begins, of which the first came at a time.
+func (c *Command) PutOff(first, now time.Time) time.Duration {
+	if c.Longest == 0 {
+		return c.Quiet
+	}
+	return max(0, min(c.Quiet, first.Add(c.Longest).Sub(now)))
+}
+
 // asksUnique reports whether a start wants its key to be unique.
 func (c *Command) asksUnique() bool { return c.IfTaken != "" || c.Per != "" }
 
 // Wish is what a start asks of its business key.
 type Wish struct {
 	Unique bool
-	Queued bool   // the case begins when those before it have ended
-	Window string // a part of the key; "" for none
+	Queued bool              // the case begins when those before it have ended
+	Beside []workitem.CaseID // cases that may hold the key too
+	Window string            // a part of the key; "" for none
 }
 
 // KeyWish is what a start asks of its business key, of a case that begins at a time.
@@ -100,6 +122,14 @@ func (c *Command) checkAgain() error {
 		return fmt.Errorf("%w: OncePer is %q, and none of %q", ErrBadCommand, c.Per, periods)
 	case c.IfTaken == Queued && (c.After != 0 || !c.At.IsZero()):
 		return fmt.Errorf("%w: IfTaken is %q, and the case is to begin later: give one of them", ErrBadCommand, Queued)
+	case c.IfTaken == Debounced && (c.After != 0 || !c.At.IsZero()):
+		return fmt.Errorf("%w: the start is debounced, and the case is to begin later: give one of them", ErrBadCommand)
+	case (c.Quiet != 0 || c.Longest != 0) && c.IfTaken != Debounced:
+		return fmt.Errorf("%w: the times of Debounce are for IfTaken %q, and it is %q", ErrBadCommand, Debounced, c.IfTaken)
+	case c.IfTaken == Debounced && c.Quiet <= 0:
+		return fmt.Errorf("%w: the start is debounced by %s: give more than 0", ErrBadCommand, c.Quiet)
+	case c.IfTaken == Debounced && c.Longest != 0 && c.Longest < c.Quiet:
+		return fmt.Errorf("%w: the start is debounced by %s, and at most by %s: give at least as much, or 0 for no bound", ErrBadCommand, c.Quiet, c.Longest)
 	case c.Zone != "" && c.Per == "":
 		return fmt.Errorf("%w: a zone is for OncePer; give both", ErrBadCommand)
 	}

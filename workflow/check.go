@@ -50,7 +50,7 @@ var (
 	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
 	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
 
-	takenField = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" }}
+	takenField = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" || c.Quiet != 0 || c.Longest != 0 }}
 	perField   = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,

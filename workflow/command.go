@@ -98,6 +98,9 @@ type Command struct {
 	Per     Period `json:"per,omitempty"`     // of a start: each of these has a case with the business key, see OncePer
 	Zone    string `json:"zone,omitempty"`    // of Per; "" is UTC
 
+	Quiet   time.Duration `json:"quiet,omitempty"`   // of a debounced start: how long none with its key may come before it begins, in nanoseconds, see Debounce
+	Longest time.Duration `json:"longest,omitempty"` // of a debounced start: how long it is put off at most since the first, in nanoseconds; 0 is without a bound
+
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
 	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
 	Trace string `json:"trace,omitempty"` // of which trace the command is a part, see [Trace]; "" is none

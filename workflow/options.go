@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
@@ -21,6 +22,7 @@ type Options struct {
 	Tick       *Tick           `json:"tick,omitempty"`       // of the schedule that starts the run; nil if none does
 	Trace      string          `json:"trace,omitempty"`      // of the command that starts the run, see Command.Trace
 	Queued     bool            `json:"queued,omitempty"`     // the run waits for those with its business key that were started before it
+	Debounced  time.Time       `json:"debounced,omitzero"`   // of a run that was put off by Debounce: when the first of the starts came
 }
 
 // HandlerCall says that a completion handler is called at the end of a run.
@@ -51,7 +53,7 @@ func (o Options) Encode() (json.RawMessage, error) {
 }
 
 func (o *Options) isZero() bool {
-	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued && o.Debounced.IsZero()
 }
 
 // OptionsOf reads the options of a case.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -175,6 +177,9 @@ func (v *visit) delay(j *state.Job) {
 		w.Kind = Retry
 	}
 	w.Since, w.Until = j.Created, j.Due
+	if o, err := workflow.OptionsOf(activities.CaseInfo{Options: v.c.Options}); j.Kind == state.JobStart && err == nil {
+		w.Debounced = o.Debounced
+	}
 	v.byEngine(&w, j)
 }
 

@@ -102,6 +102,9 @@ func what(w *Wait, now time.Time) string {
 	case Running:
 		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
 	case Retry, Delay:
+		if !w.Debounced.IsZero() {
+			return subject(w) + " begins" + at(w.Until, now) + ", unless another start with its key takes its place"
+		}
 		if !w.Hours.IsZero() {
 			return subject(w) + " goes on at " + opens(w, now) + attempt(w) + failed(w)
 		}

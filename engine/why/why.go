@@ -148,6 +148,8 @@ type Wait struct {
 
 	Limits []Limit `json:"limits,omitempty"` // that have no room
 
+	Debounced time.Time `json:"debounced,omitzero"` // of a case that further starts with its key put off: when the first came
+
 	Hours schedule.Window `json:"hours,omitzero"` // of its function, if it waits until they begin
 
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom

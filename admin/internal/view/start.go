@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
@@ -17,8 +18,10 @@ import (
 var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Empty gives none.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
-	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it.",
-		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued)}},
+	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it; debounce: begin when no start has come for a time.",
+		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
+	{Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
+	{Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
 	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
 	{Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
 	{Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
@@ -91,9 +94,14 @@ func readStart(c *workflow.Command, form url.Values) (err error) {
 		}
 		c.Labels[name] = value
 	}
-	if text := strings.TrimSpace(form.Get("after")); text != "" {
-		if c.After, err = query.Age(text); err != nil {
-			return bad("after", "%q is no time such as 90s, 5m, 2h or 3d", text)
+	for _, f := range []struct {
+		name string
+		to   *time.Duration
+	}{{"after", &c.After}, {"quiet", &c.Quiet}, {"longest", &c.Longest}} {
+		if text := strings.TrimSpace(form.Get(f.name)); text != "" {
+			if *f.to, err = query.Age(text); err != nil {
+				return bad(f.name, "%q is no time such as 90s, 5m, 2h or 3d", text)
+			}
 		}
 	}
 	if text := strings.TrimSpace(form.Get("priority")); text != "" {

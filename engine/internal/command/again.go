@@ -21,6 +21,9 @@ func (x *Executor) beginOrFind(
 	if c.IfTaken == "" || c.IfTaken == workflow.Refuse || c.IfTaken == workflow.Queued {
 		return x.begin(tx, fresh, d, c, o, nil)
 	}
+	if c.IfTaken == workflow.Debounced {
+		return x.debounce(tx, fresh, d, c, o)
+	}
 	for {
 		again := *fresh // what begins becomes a part of a tree
 		err = tx.Savepoint(func() (err error) {
@@ -54,9 +57,14 @@ func (x *Executor) takePlace(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Com
 	case c.IfTaken == workflow.Replace && holder.Begun:
 		return fmt.Errorf("%w: it has begun, and %q is for one that has not", taken, c.IfTaken)
 	}
+	return cancelReplaced(tx, u, o)
+}
+
+// cancelReplaced cancels a case whose place another one takes.
+func cancelReplaced(tx *commit.Tx, u *commit.TreeWrite, o commit.Operation) error {
 	reason := &workitem.Failure{Code: CodeReplaced, Message: "a start with the same business key takes its place"}
 	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	_, err := tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) error { return m.Cancel(holder.ID, reason) })
+	_, err := tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) error { return m.Cancel(u.Tree.Root, reason) })
 	return err
 }
 

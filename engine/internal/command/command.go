@@ -165,7 +165,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	}
 	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
 	options := c.Options
-	options.Trace, options.Queued = c.Trace, c.IfTaken == workflow.Queued
+	options.Trace, options.Queued, options.Debounced = c.Trace, c.IfTaken == workflow.Queued, time.Time{}
 	if fresh.Options, err = options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}
@@ -176,9 +176,9 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 }
 
 // begin starts a root case. The case given holds what it is to have beyond its input; the steps are those of a case that it
-// restarts.
+// restarts. Cases beside it may hold its key.
 func (x *Executor) begin(
-	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step,
+	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step, beside ...workitem.CaseID,
 ) (result workflow.Result, err error) {
 	due, err := c.Due(tx.Now())
 	if err != nil {
@@ -188,6 +188,7 @@ func (x *Executor) begin(
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
+	wish.Beside = beside
 	if !wish.Queued {
 		return x.beginAs(tx, fresh, d, c, o, due, wish, steps)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -47,8 +48,14 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		again.IfTaken = workflow.Queued
 	}
 	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID, Key: old.Key, Labels: old.Labels,
-		Unique: old.Unique}
+		Unique: old.Unique && !wasDebounced(old)}
 	return x.begin(tx, fresh, d, &again, o, steps)
+}
+
+// wasDebounced reports whether a case held its key as one that is debounced does; a restart of it holds none.
+func wasDebounced(old *state.Case) bool {
+	o, err := workflow.OptionsOf(kernel.Info(old))
+	return err == nil && !o.Debounced.IsZero()
 }
 
 // optionsAgain are the options of a fresh run: those of the old one, which work it goes on with, and the trace of the restart. It reports
@@ -58,7 +65,7 @@ func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bo
 	if err != nil {
 		return old.Options, false, err
 	}
-	o.Trace = trace
+	o.Trace, o.Debounced = trace, time.Time{}
 	if OneJob(old) && o.Work.IsZero() {
 		o.Work = kernel.FirstItem(old)
 	}

@@ -19,6 +19,7 @@ import (
 //	it has OncePer day, for C-1                C-1 2026-11-23    no
 //	it has IfTaken, for C-1                    C-1               no: refused, or what IfTaken says
 //	it has IfTaken queue, for C-1              C-1               yes: it waits until those before it have ended
+//	it is debounced, for C-1                   C-1               yes, if it was debounced and has begun
 //
 // A child case has a key and labels to be found by, and holds nothing: its root case stands for it.
 
@@ -67,6 +68,7 @@ func (m *Machine) mayHold(c *state.Case) error {
 		return nil
 	}
 	holders, err := m.host.KeyHolders(c)
+	holders = slices.DeleteFunc(holders, func(id workitem.CaseID) bool { return slices.Contains(m.wish.Beside, id) })
 	if err != nil || len(holders) == 0 {
 		return err
 	}
@@ -112,11 +114,11 @@ func (m *Machine) Turn() error {
 	return m.moveJob(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
-// queued reports whether a case holds its key until it ends and no longer, see [workflow.Queued].
+// queued reports whether a case holds its key until it ends and no longer, see [workflow.Queued] and [workflow.Debounced].
 func queued(c *state.Case) (bool, error) {
 	if !c.Unique || len(c.Options) == 0 {
 		return false, nil
 	}
 	o, err := workflow.OptionsOf(Info(c))
-	return o.Queued, err
+	return o.Queued || !o.Debounced.IsZero(), err
 }

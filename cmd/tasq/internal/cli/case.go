@@ -42,7 +42,10 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().StringVar(&q.command.BusinessKey, "business-key", "", "`key` that the case is found by, in place of what its workflow makes of "+
 		"the input")
 	cmd.Flags().StringVar((*string)(&q.command.IfTaken), "if-taken", "", "what to do if a case holds the business key: refuse, return (start nothing, and "+
-		"print its id), replace (cancel it if it has not begun), supersede (cancel it if it goes on), queue (begin when it has ended)")
+		"print its id), replace (cancel it if it has not begun), supersede (cancel it if it goes on), queue (begin when it has ended), debounce (see --debounce)")
+	var quiet, longest age
+	cmd.Flags().Var(&quiet, "debounce", "begin when no start with the business key has come for so long: 90s, 5m; each takes the place of the one before")
+	cmd.Flags().Var(&longest, "debounce-max", "with --debounce, put the begin off for so long at most, since the first start (default without a bound)")
 	cmd.Flags().StringVar((*string)(&q.command.Per), "once-per", "", "one case with the business key for each calendar `period`: hour, day, week, month")
 	cmd.Flags().StringVar(&q.command.Zone, "zone", "", "time zone of --once-per, such as `Europe/Berlin` (default UTC)")
 	cmd.Flags().Var((*labels)(&q.command.Labels), "label", "label that the case is found by, as `name=value`; may be given several times")
@@ -50,6 +53,9 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind, q.command.Workflow, q.command.After = workflow.KindStart, args[0], time.Duration(after)
+		if q.command.Quiet, q.command.Longest = time.Duration(quiet), time.Duration(longest); quiet != 0 && q.command.IfTaken == "" {
+			q.command.IfTaken = workflow.Debounced
+		}
 		result, err := o.do(ctx, q)
 		if err != nil || q.left() {
 			return err
