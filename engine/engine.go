@@ -25,6 +25,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
+	"github.com/tasq-dev/tasq/internal/transfer"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -141,6 +142,7 @@ func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, 
 
 // The order in which an engine opens. Each line needs those above it, and nothing runs before the last three:
 //
+//	Whole                   a database that is the beginning of a copy is refused
 //	CheckDrift, Register    a program with other definitions is refused before it has written anything
 //	resumeIDs               ids rise above what is stored, also if the clock went back since
 //	assemble                the parts; no goroutine yet
@@ -152,6 +154,9 @@ func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, 
 
 // prepare checks definitions, takes jobs back from a process that died, and starts the engine's goroutines.
 func (e *Engine) prepare(ctx context.Context) error {
+	if err := e.store.View(ctx, func(r store.Reader) error { return transfer.Whole(ctx, r) }); err != nil {
+		return err
+	}
 	if err := e.definitions.CheckDrift(ctx, e.store); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ var codes = []struct {
 	{"older", store.ErrOlder},
 	{"read-only", store.ErrReadOnly},
 	{"newer", store.ErrNewer},
+	{"half-copied", store.ErrHalfCopied},
 	{"corrupt", store.ErrCorrupt},
 	{"undone", store.ErrUndone},
 	{"conflict", store.ErrConflict},

@@ -250,6 +250,7 @@ func TestCodesAreStable(t *testing.T) {
 		{store.ErrLost, "lost"},
 		{store.ErrUndone, "undone"},
 		{store.ErrConflict, "conflict"},
+		{store.ErrHalfCopied, "half-copied"},
 		{store.ErrUnavailable, "unavailable"},
 		{store.ErrReadOnly, "read-only"},
 		{store.ErrNewer, "newer"},

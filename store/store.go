@@ -36,6 +36,10 @@ var (
 	// Savepoint that it ran in and those around it return it, and so does Update, in which nothing happened.
 	ErrUndone = errors.New("the whole transaction was undone")
 
+	// ErrHalfCopied says that a copy of another database into this one is not complete: what runs on it would miss cases. Give the same
+	// "tasq copy" again, which goes on where it was, or drop the database.
+	ErrHalfCopied = errors.New("a copy into the database is not complete")
+
 	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
 	ErrOlder = errors.New("the database was written by an older version")
 )

@@ -41,8 +41,8 @@ var layers = map[string]int{
 	"store": 5, "store/internal/tables": 6, "store/eventlog": 6,
 
 	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 7, "store/postgres": 7, "store/storetest": 6, "step/steptest": 6,
-	"internal/story":     4,
-	"internal/integrity": 6, "internal/storehook": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/ration": 6, "engine/internal/registry": 6,
+	"internal/story":    4,
+	"internal/transfer": 6, "internal/integrity": 6, "internal/storehook": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/ration": 6, "engine/internal/registry": 6,
 
 	"engine/internal/admission": 7, "engine/internal/mailbox": 7, "engine/internal/fleet": 7, "engine/internal/notify": 7,
 	"engine/internal/retention": 7, "engine/internal/commit": 7,
@@ -52,7 +52,7 @@ var layers = map[string]int{
 	"engine": 9, "cmd/tasq/internal/database": 9,
 
 	"admin/internal/query": 7, "admin/internal/mask": 7, "admin/internal/access": 6, "admin/internal/source": 10, "admin/internal/api": 11, "admin/internal/live": 11,
-	"admin/internal/past": 6, "admin/internal/view": 12, "admin": 13, "engine/runs": 10, "internal/scenario": 10, "internal/transfer": 10,
+	"admin/internal/past": 6, "admin/internal/view": 12, "admin": 13, "engine/runs": 10, "internal/scenario": 10,
 
 	"engine/enginetest": 11, "cmd/tasq/internal/serve": 14, "cmd/tasq/internal/demo": 15, "cmd/tasq/internal/model": 11,
 

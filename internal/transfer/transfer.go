@@ -15,7 +15,8 @@ import (
 
 // The ways in which a copy is refused.
 var (
-	ErrNotEmpty = errors.New("the target holds cases already, and is not the beginning of a copy of this source")
+	ErrNotEmpty = errors.New("the target holds cases already, and is not the beginning of a copy of this source: name an empty one, " +
+		"or use it as it is if the copy was complete, which tasq doctor checks")
 	ErrRequests = errors.New("commands that were left for the engine of the source are not done yet")
 )
 
@@ -49,7 +50,8 @@ type copier struct {
 
 // Copy copies definitions, cases with all that they have, idempotency keys, the records of collections, and the settings of limits and queues. Tables of the
 // user's own are not copied. Both stores are to be open for writing, so that no engine runs on either; progress may be nil.
-// The error wraps [ErrNotEmpty] or [ErrRequests]; after any other one, the same call goes on.
+// The error wraps [ErrNotEmpty], [ErrRequests] or [store.ErrHalfCopied], of the source; after any other one, the same call goes on. Until it
+// has, no engine opens the target: see [Whole].
 func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (Progress, error) {
 	c := &copier{from: from, to: to, trees: make(map[workitem.CaseID]*state.Tree), progress: progress}
 	for _, step := range []func(context.Context) error{c.check, c.definitions, c.resume, c.entries, c.finish} {
@@ -62,8 +64,24 @@ func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (P
 
 func (c *copier) done() Progress { return Progress{Entries: c.at.Entries, Of: c.of} }
 
-// check refuses a source with commands in its inbox, which would be lost.
+// Whole returns an error that wraps [store.ErrHalfCopied] if the database is the beginning of a copy.
+func Whole(ctx context.Context, r store.Reader) error {
+	at, err := positions.Get(ctx, r.DB(), key)
+	switch {
+	case errors.Is(err, domain.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether it is a whole copy: %w", err)
+	}
+	return fmt.Errorf("%w: %d journal entries of its source are there: give the same tasq copy again, which goes on where it was, "+
+		"or drop the database and go on with the source", store.ErrHalfCopied, at.Entries)
+}
+
+// check refuses a source that is half a copy itself, and one with commands in its inbox, which would be lost.
 func (c *copier) check(ctx context.Context) error {
+	if err := c.from.View(ctx, func(r store.Reader) error { return Whole(ctx, r) }); err != nil {
+		return fmt.Errorf("the source: %w", err)
+	}
 	return c.from.Update(ctx, func(tx store.Tx) error {
 		left, err := tx.Requests(ctx, 0, 1)
 		if err == nil && len(left) > 0 {
