@@ -225,6 +225,40 @@ func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	}
 }
 
+// An engine whose connection is lost as it comes back comes back: what the lost session has locked is free soon, also if nobody tells the server
+// that its client is gone.
+func TestAnEngineComesBackByACommitThatIsLost(t *testing.T) {
+	f := newFleet(t)
+	p, dsn := pgproxy.New(t, f.dsn)
+	w, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	e := fleetOf{t, dsn}.open(engine.Config{}, w)
+	stage := 0
+	p.Decide(func(statement string) pgproxy.Fault {
+		for at, s := range []struct {
+			text  string
+			fault pgproxy.Fault
+		}{{"start double", pgproxy.Request}, {"SET epoch = epoch + 1", ""}, {"COMMIT", pgproxy.Late}} {
+			if at == stage && strings.Contains(statement, s.text) {
+				stage++
+				return s.fault
+			}
+		}
+		return ""
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		r, err := e.Do(ctx, workflow.Start("double", []byte("7")))
+		if err == nil {
+			require.Equal(t, "completed: 14", ends(t, e, r.Case))
+			break
+		}
+		require.NoError(t, ctx.Err(), "%v", err)
+	}
+	require.Equal(t, 2, p.Met())
+	p.Deliver()
+}
+
 // The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not if it failed.
 func TestALostReplyIsNoLie(t *testing.T) {
 	f := newFleet(t)

@@ -155,9 +155,13 @@ func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Resu
 	return results, err
 }
 
-// transaction runs f between BEGIN and COMMIT.
+// prompt has the server end a session that is idle within a transaction for long.
+const prompt = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+
+// transaction runs f, which is none of the user's SQL, between BEGIN and COMMIT. If this process is stopped on the way, or the connection is cut
+// without a word, the server soon ends the session, and with it the locks that other engines, or the next connection of this one, wait for.
 func (c *conn) transaction(ctx context.Context, f func() error) error {
-	if _, err := c.begin(ctx, "BEGIN"); err != nil {
+	if _, err := c.begin(ctx, "BEGIN", prompt); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

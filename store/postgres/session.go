@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +27,6 @@ var (
 		{"plan_cache_mode", "force_generic_plan"}, {"lock_timeout", "2s"}, {"statement_timeout", "30s"},
 		{"idle_in_transaction_session_timeout", "5min"},
 	}
-	sideNeeds = append(slices.Clone(writerNeeds[:3]), setting{"idle_in_transaction_session_timeout", "10s"}) // no SQL of the user's runs there
 )
 
 // setup is the statement that sets what is needed, for the session or for the transaction, and returns the number of the server's process.

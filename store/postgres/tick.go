@@ -43,7 +43,7 @@ func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) er
 		return errClosed
 	}
 	if s.side.c == nil || s.side.c.gone() {
-		c, err := s.db.connectFor(ctx, s.db.set.attention, sideNeeds...)
+		c, err := s.db.connectFor(ctx, s.db.set.attention, writerNeeds...)
 		if err != nil {
 			return s.db.explain(err)
 		}
