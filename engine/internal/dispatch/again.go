@@ -66,7 +66,7 @@ func (s *scheduler) release(level int) int {
 	}
 	r.timer.Stop()
 	for _, entry := range r.list {
-		s.waiting.push(entry, byDue)
+		s.waiting.putBack(entry)
 	}
 	*r = retries{}
 	return n
@@ -153,11 +153,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 			count(&list[i], 1)
 		}
 	}
-	s.waiting.until(now, func(n *entry) { // what the next turn will find, as after the clock was set
-		if _, gone := s.dropped[n.key()]; !gone {
-			count(n, 0)
-		}
-	})
+	s.waiting.until(now, func(n *entry) { count(n, 0) }) // what the next turn will find, as after the clock was set
 	var list []Backlog
 	if b := found[nil]; b != nil {
 		list = append(list, *b)

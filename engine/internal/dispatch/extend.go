@@ -125,7 +125,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 		return entry{}, false
 	}
 	q := s.queueOf(j.Queue)
-	if s.paused[q.name] || q.running >= q.limit || len(q.ready) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= now {
+	if s.paused[q.name] || q.running >= q.limit || len(q.ready) > 0 || s.waiting.next() <= now {
 		return entry{}, false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,

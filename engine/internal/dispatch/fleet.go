@@ -169,7 +169,7 @@ func (d *Dispatcher) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := d.o.Now()
-	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || len(s.waiting) > 0 && s.waiting[0].due <= then || s.hours.due(now.UnixMicro()) <= then {
+	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then {
 		return true
 	}
 	for _, q := range s.queues {

@@ -138,7 +138,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 		return found[name]
 	}
 	waits := func(n *entry) {
-		if _, gone := s.dropped[n.key()]; gone || n.queue == nil {
+		if s.waiting.isGone(n) || n.queue == nil {
 			return
 		}
 		info := of(n.queue.name)

@@ -191,7 +191,7 @@ func (d *Dispatcher) takeNeeds(err error) bool {
 	d.sched.mu.Lock()
 	for _, m := range limited.list {
 		if m.unread = false; !d.sched.stopping {
-			d.sched.waiting.push(m, byDue)
+			d.sched.waiting.putBack(m)
 		}
 	}
 	d.sched.mu.Unlock()

@@ -62,7 +62,7 @@ func (s *scheduler) unpark(n entry) {
 	s.mu.Lock()
 	parked := s.parked.drop(n.root, n.job)
 	if parked {
-		s.waiting.push(n, byDue)
+		s.waiting.putBack(n)
 	}
 	s.mu.Unlock()
 	if parked {
@@ -74,7 +74,7 @@ func (s *scheduler) unpark(n entry) {
 // parked again when it is tried. The lock is held.
 func (s *scheduler) goesOn(tree *state.Tree) (changed bool) {
 	for _, n := range s.parked[tree.Root] {
-		s.waiting.push(n, byDue)
+		s.waiting.putBack(n)
 		changed = true
 	}
 	delete(s.parked, tree.Root)

@@ -23,9 +23,7 @@ import (
 type scheduler struct {
 	d        *Dispatcher
 	mu       sync.Mutex
-	waiting  entries                  // by due
-	dropped  map[dueJob]struct{}      // in waiting, but canceled or woken since
-	asleep   map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
+	waiting  calendar
 	queues   map[string]*jobQueue
 	running  map[workitem.JobID]*running
 	lost     map[workitem.JobID]struct{} // that Lost took from their workers
@@ -52,14 +50,6 @@ type scheduler struct {
 	readied  bool                         // the gate has put jobs back into their queues since a turn looked at them
 }
 
-// dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
-type dueJob struct {
-	job workitem.JobID
-	due int64
-}
-
-func (n entry) key() dueJob { return dueJob{n.job, n.due} }
-
 // entry is a pending job, or a suspended one that time will wake.
 type entry struct {
 	due      int64 // microseconds since 1970
@@ -78,9 +68,8 @@ type entry struct {
 
 func (s *scheduler) init(d *Dispatcher) {
 	s.d = d
-	s.dropped = make(map[dueJob]struct{})
+	s.waiting = newCalendar()
 	s.parked = make(parking)
-	s.asleep = make(map[workitem.JobID]int64)
 	s.queues = make(map[string]*jobQueue)
 	s.running = make(map[workitem.JobID]*running)
 	s.lost = make(map[workitem.JobID]struct{})
@@ -135,7 +124,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			s.parked.drop(tree.Root, e.Job)
 			s.hours.drop(e.Job)
 			s.begunOrGone(e.Job)
-			s.woken(e.Job)
+			s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 			r := s.running[e.Job]
 			if !r.holds(e.Fence) || e.To != state.JobRunning {
 				s.gate.Leave(e.Job)
@@ -215,26 +204,6 @@ func (s *scheduler) takeUp(j *state.Job) {
 	}
 }
 
-// woken passes over the entry that a suspended job has for the end of its sleep.
-func (s *scheduler) woken(job workitem.JobID) {
-	due, ok := s.asleep[job]
-	if !ok {
-		return
-	}
-	delete(s.asleep, job)
-	if due > s.d.o.Now().UnixMicro() {
-		s.passOver(dueJob{job, due})
-	}
-}
-
-// passOver has an entry left out when its time comes.
-func (s *scheduler) passOver(n dueJob) {
-	s.dropped[n] = struct{}{}
-	if len(s.dropped) > 1024 && len(s.dropped) > len(s.waiting)/2 {
-		s.compact()
-	}
-}
-
 // drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
 func (s *scheduler) drop(e *state.JobMoved) {
 	if r := s.running[e.Job]; r != nil {
@@ -247,20 +216,7 @@ func (s *scheduler) drop(e *state.JobMoved) {
 		return
 	}
 	s.loops.forget(e.Job)
-	s.passOver(dueJob{e.Job, e.Due.UnixMicro()})
-}
-
-// compact takes the canceled jobs out of the heap, so that timeouts that are never reached do not pile up.
-func (s *scheduler) compact() {
-	kept := s.waiting[:0]
-	for _, n := range s.waiting {
-		if _, gone := s.dropped[n.key()]; !gone {
-			kept = append(kept, n)
-		}
-	}
-	s.waiting = kept
-	s.waiting.heapify(byDue)
-	clear(s.dropped)
+	s.waiting.cancel(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
 // turn hands out what is due, and sets the alarm for what is not.
@@ -276,12 +232,7 @@ func (s *scheduler) turn() {
 	}
 	s.hours.open(now, s.isReady)
 	next := s.next[:0]
-	for len(s.waiting) > 0 && s.waiting[0].due <= now {
-		n := s.waiting.pop(byDue)
-		if _, gone := s.dropped[n.key()]; gone {
-			delete(s.dropped, n.key())
-			continue
-		}
+	for n, due := s.waiting.pop(now); due; n, due = s.waiting.pop(now) {
 		if n.queue == nil {
 			s.d.o.Active(1)
 			next = append(next, n)
@@ -347,4 +298,40 @@ func (s *scheduler) freed(n entry, steps *journal, how outcome) {
 		s.d.o.Hungry()
 	}
 	s.d.jobs.Done()
+}
+
+// setAlarm arranges the next turn.
+func (s *scheduler) setAlarm(now int64) {
+	due := min(s.hours.due(now), s.waiting.next())
+	if due == never {
+		return
+	}
+	if s.wake != nil && s.wakeAt == due {
+		return
+	}
+	if s.wake != nil {
+		s.wake()
+	}
+	s.wakeAt = due
+	s.wake = s.d.o.Alarms.At(due, func() {
+		s.mu.Lock()
+		s.wake = nil
+		s.mu.Unlock()
+		s.turn()
+	})
+}
+
+// nextDue is when the next waiting job is due, or may begin.
+func (s *scheduler) nextDue() (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.d.o.Now()
+	due := min(s.hours.due(now.UnixMicro()), s.waiting.next())
+	if wait, limited := s.gate.NextDue(); limited {
+		due = min(due, now.Add(max(wait, 0)).UnixMicro())
+	}
+	if due == never {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(due).UTC(), true
 }

@@ -304,9 +304,9 @@ func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 
 // put has an entry of a job wait for its time.
 func (s *scheduler) put(n entry, j *state.Job) {
-	delete(s.dropped, n.key())
 	if j.State == state.JobWaiting {
-		s.asleep[j.ID] = n.due
+		s.waiting.sleep(n)
+	} else {
+		s.waiting.add(n)
 	}
-	s.waiting.push(n, byDue)
 }

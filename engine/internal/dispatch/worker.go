@@ -243,7 +243,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 // been durable. So each is claimed durably before it runs, and what it ends from now on is counted.
 func (d *Dispatcher) takeUp(ctx context.Context) error {
 	d.sched.mu.Lock()
-	d.sched.waiting = nil
+	d.sched.waiting.clear()
 	d.sched.mu.Unlock()
 	page := store.Page{Limit: 10_000}
 	for {
