@@ -87,7 +87,6 @@ func (d *limitsDemo) run(ctx context.Context) error {
 	fmt.Fprintf(d.out, "model:  %s answers a call in %v; 429 beyond %d in %v and %d at once for a key\nlimits: %s, and %s, for each key\n\n",
 		url, d.takes, d.most, d.per, d.atOnce, limits[0], limits[1])
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	d.begun = retry.SystemClock.Now()
 	var calls sync.WaitGroup
 	failed := make(chan error, d.calls)
@@ -95,6 +94,7 @@ func (d *limitsDemo) run(ctx context.Context) error {
 		calls.Go(func() { failed <- d.call(ctx, &http.Client{Transport: transport}, url, pool) })
 	}
 	defer calls.Wait()
+	defer cancel() // after an error, the other calls are not waited for
 	return d.follow(ctx, failed)
 }
 

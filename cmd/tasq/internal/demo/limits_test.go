@@ -2,8 +2,11 @@ package demo_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +89,24 @@ func TestTheDemoOfLimitsFailsIfTheyAreMissed(t *testing.T) {
 	_, _, err = runLimits(t, late)
 	require.ErrorIs(t, err, demo.ErrMissed)
 	require.ErrorContains(t, err, "the utilisation is 86.5 %, and is to be 95 %")
+}
+
+// A call that cannot be made ends the demo at once.
+func TestTheDemoOfLimitsEndsWithACallThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+		down, first := errors.New("the network is down"), atomic.Bool{}
+		o := demo.LimitsOptions{}
+		o.SetNetwork(p, func(ctx context.Context, network, address string) (net.Conn, error) {
+			if first.CompareAndSwap(false, true) {
+				return nil, down
+			}
+			return p.dial(ctx, network, address)
+		})
+		begun := time.Now()
+		require.ErrorIs(t, demo.RunLimits(t.Context(), io.Discard, o), down)
+		require.Less(t, time.Since(begun), 2*time.Second)
+	})
 }
 
 func TestTheDemoOfLimitsIsStopped(t *testing.T) {
