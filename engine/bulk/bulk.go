@@ -120,6 +120,8 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	switch a.Kind {
 	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 		c.Case = workitem.CaseID(id)
+	case workflow.KindRetryIncident:
+		c.Job = workitem.JobID(id)
 	default:
 		c.Item = id
 	}
@@ -273,6 +275,21 @@ func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string
 		}
 		if !i.Item.IsZero() {
 			targets = append(targets, i.Item.String())
+		}
+	}
+	return targets, nil
+}
+
+// OpenJobs are the targets of the incidents that a filter selects of timers, scheduled functions and completion handlers, by their own ids: for an
+// action of the kind [workflow.KindRetryIncident]. The others are about a work item or a child case, which is tried again itself.
+func OpenJobs(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
+	var targets []string
+	for i, err := range store.Incidents(ctx, v, f) {
+		if err != nil {
+			return nil, err
+		}
+		if i.Job.Again() {
+			targets = append(targets, i.ID.String())
 		}
 	}
 	return targets, nil

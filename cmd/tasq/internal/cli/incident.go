@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +44,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	cmd := &cobra.Command{
 		Use: string(kind) + " [ITEM]", Short: short,
 		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all the " +
-			"incidents are counted, and nothing is done. With --all, each gets a command of its own: a refused one is reported and " +
+			"incidents are counted, and nothing is done." + alsoMany[kind] + " With --all, each gets a command of its own: a refused one is reported and " +
 			"keeps no other back. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which goes on where " +
 			"it was if it is interrupted, with the next such action."),
 		Example: "  tasq incident " + string(kind) + " --code no-funds --older 1h\n  tasq incident " + string(kind) +
@@ -68,7 +70,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		err := a.view(ctx, func(r store.Reader) error {
 			f, err := s.filter(ctx, r)
 			if err == nil {
-				targets, err = bulk.Open(ctx, store.ViewerOf(r), f)
+				targets, err = q.incidents(ctx, r, f)
 			}
 			return err
 		})
@@ -78,6 +80,28 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		return a.countFirst(ctx, q, all, targets, "incident")
 	})
 	return cmd
+}
+
+// ofJobs are the kinds of incidents of jobs that are done again by themselves.
+var ofJobs = []string{state.IncidentTimer, state.IncidentFunction, state.IncidentHandler}
+
+// incidents are those that the command acts on: by their work items, or a retry of timers, functions or handlers by their own ids.
+func (q *asking) incidents(ctx context.Context, r store.Reader, f store.IncidentFilter) ([]string, error) {
+	v := store.ViewerOf(r)
+	if q.command.Kind == workflow.KindRetry && slices.Contains(ofJobs, f.Kind) {
+		q.command.Kind = workflow.KindRetryIncident
+		return bulk.OpenJobs(ctx, v, f)
+	}
+	targets, err := bulk.Open(ctx, v, f)
+	if err != nil || q.command.Kind != workflow.KindRetry {
+		return targets, err
+	}
+	jobs, err := bulk.OpenJobs(ctx, v, f)
+	if len(jobs) > 0 {
+		q.a.remark("%s of timers, functions or handlers not counted here; act on them with --kind %s", printable.Plural(len(jobs), "incident"),
+			strings.Join(ofJobs, "|"))
+	}
+	return targets, err
 }
 
 func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
@@ -109,6 +133,9 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 
 // also is what an incident can be named by beside its work item.
 var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own if it is about a timer, a function or a completion handler"}
+
+// alsoMany says what else a selection is good for.
+var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " With --kind timer, function or handler, these are done again themselves."}
 
 // ofJob has the retry of an incident that is named by its own id be that of its job.
 func (q *asking) ofJob(ctx context.Context, r store.Finder) error {

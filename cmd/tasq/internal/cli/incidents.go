@@ -82,12 +82,13 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	if err != nil {
 		return err
 	}
-	names := namer{ctx: ctx, r: r}
+	names, none := namer{ctx: ctx, r: r}, true
 	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
 	for i, err := range store.Incidents(ctx, store.ViewerOf(r), f) {
 		if err != nil {
 			return err
 		}
+		none = false
 		if a.output == "json" {
 			if err := a.object(record.OfIncident(i)); err != nil {
 				return err
@@ -109,6 +110,9 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	}
 	if a.output == "json" {
 		return nil
+	}
+	if none {
+		a.remark("no incidents")
 	}
 	return t.flush()
 }

@@ -1,0 +1,61 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Timers that gave up are fired again by one action, those that the filter selects; work items are no targets of it.
+func TestTimersThatGaveUpAreFiredTogether(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	fired := 0
+	b := builder.New[any]("timed")
+	b.Path(b.Start(), builder.Task(b, "wait", builder.Work[any, any]{Timers: []activities.Timer{
+		{Name: "remind", After: time.Minute, Task: func(context.Context, *activities.Activation) error {
+			if down.Load() {
+				return errors.New("no connection")
+			}
+			fired++
+			return nil
+		}}}}), b.End())
+	w, repairs := b.MustBuild(), bulk.New(engine.Code)
+	e := enginetest.New(t, w, repairs)
+	repairs.Serve(e)
+	for range 5 {
+		_, err := w.Start(t.Context(), e, nil)
+		require.NoError(t, err)
+	}
+	e.Advance(24 * time.Hour)
+	handlers, err := bulk.OpenJobs(t.Context(), e, store.IncidentFilter{Kind: state.IncidentHandler})
+	require.NoError(t, err)
+	require.Empty(t, handlers)
+	targets, err := bulk.OpenJobs(t.Context(), e, store.IncidentFilter{Kind: state.IncidentTimer})
+	require.NoError(t, err)
+	require.Len(t, targets, 5)
+	down.Store(false)
+	run, err := repairs.Start(t.Context(), e, bulk.Action{Kind: workflow.KindRetryIncident, Reason: "it is back", Actor: "ann"}, targets)
+	require.NoError(t, err)
+	e.Drain()
+	result, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, bulk.Result{Done: 5}, result)
+	require.Equal(t, 5, fired)
+	targets, err = bulk.OpenJobs(t.Context(), e, store.IncidentFilter{})
+	require.NoError(t, err)
+	require.Empty(t, targets)
+}
