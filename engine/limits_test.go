@@ -50,6 +50,13 @@ func (c *callLog) clear() {
 	c.at, c.running, c.peak = nil, 0, 0
 }
 
+// now is how many calls there are.
+func (c *callLog) now() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
+}
+
 // highest is how many calls there were at a time, at most.
 func (c *callLog) highest() int {
 	c.mu.Lock()

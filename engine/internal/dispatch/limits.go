@@ -223,10 +223,24 @@ func (d *Dispatcher) SetLimit(l limit.Limit) {
 	d.sched.turn()
 }
 
+// passOn lets those go on that wait for limits behind jobs of paused queues. The lock is held.
+func (s *scheduler) passOn() {
+	for len(s.passing) > 0 {
+		list := s.passing
+		s.passing = nil
+		for _, t := range list {
+			s.gate.Pass(t)
+		}
+	}
+}
+
 // isReady puts a due job into its queue, or aside if the queue is paused. The lock is held.
 func (s *scheduler) isReady(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
+		if n.ticket != nil {
+			s.passing = append(s.passing, n.ticket)
+		}
 		return
 	}
 	s.d.o.Active(1)

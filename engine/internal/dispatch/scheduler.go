@@ -30,6 +30,7 @@ type scheduler struct {
 	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
 	parked   parking
 	hours    hours
+	passing  []*ticket // of jobs that are held, since their queue is paused
 	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
@@ -242,6 +243,7 @@ func (s *scheduler) turn() {
 	}
 	for again := true; again; again = s.readied {
 		s.readied = false
+		s.passOn()
 		s.admitSteps()
 		for _, q := range s.queues {
 			q.promised = 0
