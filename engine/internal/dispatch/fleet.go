@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -92,6 +93,11 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 // Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here. Those that are
 // left, by the error, are this engine's all the same, and are to be given to Adopt again.
 func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
+	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
+		if err := d.learnLosses(ctx); err != nil {
+			return jobs, err
+		}
+	}
 	for _, j := range jobs {
 		if j.State != state.JobRunning || d.runs(j) {
 			continue
@@ -120,6 +126,12 @@ func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	}
 	d.isOver(j.ID)
 	return nil
+}
+
+// learnLosses returns once Lost was called, if it has to be. The store says that commits may be lost when something is committed next,
+// and may have given jobs free before: one that is taken for running here would be left by its worker then, and be nobody's.
+func (d *Dispatcher) learnLosses(ctx context.Context) error {
+	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }
 
 // runs reports whether a worker here has the job.
