@@ -113,8 +113,11 @@ func TestRandomDebounces(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 14))
 		quiet, longest := time.Duration(1+rnd.IntN(20))*time.Second, time.Duration(rnd.IntN(3))*30*time.Second
 		var e *enginetest.Engine
+		var mu sync.Mutex
 		var got, want []string
 		f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			got = append(got, s+" "+e.Now().Format(time.TimeOnly))
 			return s, nil
 		})
