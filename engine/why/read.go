@@ -99,12 +99,16 @@ func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter st
 	return letter, nil
 }
 
+// maxBefore is how many cases are read that others wait for.
+const maxBefore = 10_000
+
 // before lists the cases that a root case waits for, if it waits for its turn.
 func before(ctx context.Context, r store.Finder, c *state.Case) (list []*state.Case, err error) {
 	if c.Turn() == nil {
 		return nil, nil
 	}
-	all, err := r.Cases(ctx, store.CaseFilter{Workflow: c.Workflow, Key: c.Key, RootOnly: true, States: []state.CaseState{state.CaseStarted}})
+	all, err := r.Cases(ctx, store.CaseFilter{Workflow: c.Workflow, Key: c.Key, RootOnly: true,
+		States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: maxBefore}})
 	for _, other := range all {
 		if other.HoldsKey() && bytes.Compare(other.ID[:], c.ID[:]) < 0 {
 			list = append(list, other)

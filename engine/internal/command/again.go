@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -76,6 +77,9 @@ func (x *Executor) next(tx *commit.Tx, ended *state.Case) error {
 	}
 	for _, id := range holders {
 		u, err := tx.Open(id)
+		if errors.Is(err, store.ErrNotFound) { // it was removed by another engine since the holders were read
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,11 @@ package commit
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -39,6 +41,9 @@ func (h host) KeyHolders(c *state.Case) ([]workitem.CaseID, error) { return h.tx
 // GoesOn implements [kernel.Host].
 func (h host) GoesOn(root workitem.CaseID) (bool, error) {
 	u, err := h.tx.Open(root)
+	if errors.Is(err, store.ErrNotFound) { // it was removed, and so had ended
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -101,18 +101,19 @@ func rowsOf(f *os.File) int {
 	return max(height-others, 5)
 }
 
-// moves is the journal as it moves: once at the beginning, after each look that finds a new entry, and after a time without one, unless that is 0. It ends
-// with the context.
+// moves is the journal as it moves: once at the beginning, after each look that finds a new entry, once more after that, since another engine may
+// commit an entry of a lower position later, and after a time without a new one, unless that is 0. It ends with the context.
 func moves(ctx context.Context, v store.Viewer, clock retry.Clock, refresh time.Duration) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
-		last, at := int64(-1), time.Time{}
+		last, at, again := int64(-1), time.Time{}, false
 		for ctx.Err() == nil {
 			seq, err := newestEntry(ctx, v)
 			if err != nil {
 				yield(0, err)
 				return
 			}
-			if now := clock.Now(); seq != last || refresh > 0 && now.Sub(at) >= refresh {
+			if now := clock.Now(); seq != last || again || refresh > 0 && now.Sub(at) >= refresh {
+				again = seq != last
 				if last, at = seq, now; !yield(seq, nil) {
 					return
 				}
