@@ -234,7 +234,7 @@ func TestTheMovesOfTheJournal(t *testing.T) {
 		time.Second: "0s:1 500ms:1 1s:2 1.5s:2 2.5s:2 3s:3 3.5s:3 4.5s:3 "} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 4750*time.Millisecond)
 			defer cancel()
 			var got strings.Builder
 			for seq, err := range moves(ctx, journal{begun}, retry.SystemClock, refresh) {
