@@ -19,8 +19,9 @@ type Middleware struct {
 	Command func(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error)
 
 	// Job surrounds each call of the function of a job. next calls it, with the context it is given, and returns its error; one
-	// that is step.ErrSuspended says that the function is called again once one of its steps has ended, and step.ErrYielded
-	// that it is when a worker may do it again. An error in the place of nil fails the attempt. The failure of the function stays one, and may be wrapped.
+	// that is step.ErrSuspended says that the function is called again once one of its steps has ended, and step.ErrYielded that
+	// it is when a worker may do it again. An error in the place of nil fails the attempt. The failure of the function stays one,
+	// and may be wrapped.
 	Job func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 
 	// Step is like Job for the function of a step, of the given name. That of step.Tx is called within a transaction, so what

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Window is a part of the day in which something may be done: from 08:00 to 18:00 in Europe/Berlin, on some days. It is a
-// value, and can be compared: two that were read from the same text and zone are equal. It goes by what clocks in the zone show: where they are put forward or back, it is shorter
-// or longer by that, and one whose opening is skipped opens at that moment. The zero value is always open.
+// Window is a part of the day in which something may be done: from 08:00 to 18:00 in Europe/Berlin, on some days. It is a value,
+// and can be compared: two that were read from the same text and zone are equal. It goes by what clocks in the zone show: where
+// they are put forward or back, it is shorter or longer by that, and one whose opening is skipped opens at that moment. The zero
+// value is always open.
 type Window struct {
 	from, to time.Duration // since midnight; to is at most from for one over midnight
 	days     uint64        // of the opening, as bits from Sunday on

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Search looks for a text in payloads: in inputs and outputs, and in the messages and details of failures. No index helps, so it looks at one row after the other, within
-// bounds. The zero value finds every row.
+// Search looks for a text in payloads: in inputs and outputs, and in the messages and details of failures. No index helps, so it
+// looks at one row after the other, within bounds. The zero value finds every row.
 type Search struct {
 	Payload string        // capital letters count; a text is found as it is stored, and within each text of the payload
 	Rows    int           // at most so many rows of the filter are looked at; 0 is MaxSearched

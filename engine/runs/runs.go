@@ -26,10 +26,10 @@ const Batch = 5000
 // engine.Config.CallbackTimeout, and others that wait for the writer get their turn.
 const batchTime = time.Second
 
-// Start starts a run of a function for each input, a commit for each [Batch] of them, or for what was begun within a second.
-// The options of a run are those that the function makes for its input, such as a key; nil makes none. The handles are in the order of the inputs. If one of them is
-// refused, none of its batch is started, and the handles are those of the batches before it; the error names the input by its
-// place, from 0, and wraps the reason.
+// Start starts a run of a function for each input, a commit for each [Batch] of them, or for what was begun within a second. The
+// options of a run are those that the function makes for its input, such as a key; nil makes none. The handles are in the order
+// of the inputs. If one of them is refused, none of its batch is started, and the handles are those of the batches before it; the
+// error names the input by its place, from 0, and wraps the reason.
 func Start[In, Out any](
 	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {

@@ -29,7 +29,8 @@ import (
 // Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
 // does not say so fails here. What a test has written need not survive a power failure.
 //
-// A data folder that is there is used. The fourth argument "again" has a server that ended started again. The fifth says whether commits are written to the disk.
+// A data folder that is there is used. The fourth argument "again" has a server that ended started again. The fifth says whether
+// commits are written to the disk.
 const keeper = `
 trap "" PIPE
 exec 3<&0

@@ -321,9 +321,10 @@ func (s *Store) areMissed(c *conn) (missed bool, err error) {
 	return missed, err
 }
 
-// adopt declares engines dead, frees what they held, and notifies the others, which may be those that can do it. It returns how many there were. Each part is safe to repeat, and the row of an
-// engine goes last: if this one dies meanwhile, the next one that looks finds the dead one again, and goes on. Jobs are freed in portions,
-// so that the commits of the living that need one of them wait for a portion, and not for all.
+// adopt declares engines dead, frees what they held, and notifies the others, which may be those that can do it. It returns how
+// many there were. Each part is safe to repeat, and the row of an engine goes last: if this one dies meanwhile, the next one that
+// looks finds the dead one again, and goes on. Jobs are freed in portions, so that the commits of the living that need one of
+// them wait for a portion, and not for all.
 func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 	for _, d := range dead {
 		live, err := s.declare(c, d)

@@ -117,8 +117,8 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 const codeRunaway = "runaway"
 
 // settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
-// incident, and so does a result whose command does not come to an end: the net is at fault, not the work. A fault of the store changes nothing of that: the same is handed in again until the store takes it or the engine
-// closes.
+// incident, and so does a result whose command does not come to an end: the net is at fault, not the work. A fault of the store
+// changes nothing of that: the same is handed in again until the store takes it or the engine closes.
 func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
 	n := j.n
 	err := d.submitSettle(j, output, failure)
