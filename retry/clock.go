@@ -1,6 +1,9 @@
 package retry
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock is where the whole project gets the time from. Tests and scenario files put in a virtual one.
 //
@@ -22,3 +25,17 @@ type systemClock struct{}
 func (systemClock) Now() time.Time { return time.Now() }
 
 func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+// Sleep waits for d by a clock, or until ctx ends, whichever comes first. A d of zero or less does not wait.
+func Sleep(ctx context.Context, clock Clock, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	over := make(chan struct{})
+	stop := clock.AfterFunc(d, func() { close(over) })
+	select {
+	case <-over:
+	case <-ctx.Done():
+		stop()
+	}
+}

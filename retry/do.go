@@ -94,7 +94,7 @@ func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt in
 			return none, final
 		}
 		last = f.Err
-		c.sleep(ctx, wait)
+		Sleep(ctx, c.Clock, wait)
 	}
 }
 
@@ -171,20 +171,6 @@ func (e *ValidationError[T]) add(attempt int, value T, reason error) {
 	e.Attempts = attempt
 	e.Results = append(e.Results, value)
 	e.Reasons = append(e.Reasons, reason)
-}
-
-// sleep returns when the wait is over or ctx ends, whichever comes first.
-func (c Call[T]) sleep(ctx context.Context, wait time.Duration) {
-	if wait <= 0 {
-		return
-	}
-	over := make(chan struct{})
-	stop := c.Clock.AfterFunc(wait, func() { close(over) })
-	select {
-	case <-over:
-	case <-ctx.Done():
-		stop()
-	}
 }
 
 // stopped says that ctx ended after so many attempts. It names the last failure too, since "canceled" alone hides what

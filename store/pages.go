@@ -44,6 +44,20 @@ func AllJobs(ctx context.Context, v Viewer, f JobFilter) iter.Seq2[*state.Job, e
 		func(j *state.Job) string { return j.ID.String() })
 }
 
+// Newest is the position of the newest entry of the journal that matches; 0 if there is none. Of those that are Settled, no other one
+// can appear before it.
+func Newest(ctx context.Context, v Viewer, f JournalFilter) (seq int64, err error) {
+	f.Desc, f.Limit = true, 1
+	err = v.View(ctx, func(r Reader) error {
+		found, err := r.Journal(ctx, f)
+		if len(found) > 0 {
+			seq = found[0].Seq
+		}
+		return err
+	})
+	return seq, err
+}
+
 // AllEntries lists the entries of the journal that match, oldest first, or the newest first.
 func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry, error] {
 	first := f

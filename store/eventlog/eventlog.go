@@ -16,7 +16,6 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Format is a format of event logs.
@@ -107,7 +106,7 @@ func write(ctx context.Context, t target, v store.Viewer, o Options) error {
 // writeRoot writes a root case with all below it. The events end where the journal ended before the objects were read, so each of them is
 // about objects that are in the log.
 func writeRoot(ctx context.Context, t target, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error {
-	until, err := newest(ctx, v, root.ID)
+	until, err := store.Newest(ctx, v, store.JournalFilter{Root: root.ID})
 	if err != nil || until == 0 {
 		return err // with no entry, it was removed meanwhile
 	}
@@ -123,16 +122,4 @@ func writeRoot(ctx context.Context, t target, v store.Viewer, root *state.Case, 
 		l.entry(e, t.event)
 	}
 	return t.finish()
-}
-
-// newest is the position of the newest entry of a root case; 0 if there is none.
-func newest(ctx context.Context, v store.Viewer, root workitem.CaseID) (seq int64, err error) {
-	err = v.View(ctx, func(r store.Reader) error {
-		entries, err := r.Journal(ctx, store.JournalFilter{Root: root, Desc: true, Limit: 1})
-		if len(entries) > 0 {
-			seq = entries[0].Seq
-		}
-		return err
-	})
-	return seq, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -114,7 +115,7 @@ func (h *Hub) leave(u *access.User, p *watched) {
 // watch has the pages made anew as the journal grows. It ends with the last open page.
 func (h *Hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		last, err := source.Latest(ctx, h.b)
+		last, err := store.Newest(ctx, h.b, store.JournalFilter{Settled: true})
 		if err == nil {
 			h.changed() // what was committed before, and after the pages were made
 			for _, err := range source.Follow(ctx, h.b, h.clock, workitem.CaseID{}, last) {
@@ -124,7 +125,7 @@ func (h *Hub) watch(ctx context.Context) {
 				h.changed()
 			}
 		}
-		source.Sleep(ctx, h.clock, idle) // the database cannot be read; the pages say so
+		retry.Sleep(ctx, h.clock, idle) // the database cannot be read; the pages say so
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/retry"
 )
 
@@ -36,7 +35,7 @@ func newWatched(key string, r *http.Request, cancel context.CancelFunc) *watched
 func (p *watched) run(ctx context.Context, h *Hub) {
 	for ctx.Err() == nil {
 		p.make(ctx, h.pages)
-		source.Sleep(ctx, h.clock, pause)
+		retry.Sleep(ctx, h.clock, pause)
 		wait(ctx, h.clock, p.changes)
 	}
 }

@@ -27,30 +27,7 @@ func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.Cas
 				}
 				after = e.Seq
 			}
-			Sleep(ctx, clock, Pause)
+			retry.Sleep(ctx, clock, Pause)
 		}
 	}
-}
-
-// Sleep waits for a time, or until the context ends.
-func Sleep(ctx context.Context, clock retry.Clock, d time.Duration) {
-	woken := make(chan struct{})
-	stop := clock.AfterFunc(d, func() { close(woken) })
-	select {
-	case <-woken:
-	case <-ctx.Done():
-		stop()
-	}
-}
-
-// Latest is the position of the last entry of the journal that no other can appear before; 0 if it is empty.
-func Latest(ctx context.Context, v store.Viewer) (last int64, err error) {
-	err = v.View(ctx, func(r store.Reader) error {
-		found, err := r.Journal(ctx, store.JournalFilter{Desc: true, Limit: 1, Settled: true})
-		if len(found) > 0 {
-			last = found[0].Seq
-		}
-		return err
-	})
-	return last, err
 }

@@ -101,44 +101,25 @@ func rowsOf(f *os.File) int {
 	return max(height-others, 5)
 }
 
-// moves is the journal as it moves: once at the beginning, after each look that finds a new entry, once more after that, since another engine may
-// commit an entry of a lower position later, and after a time without a new one, unless that is 0. It ends with the context.
+// moves is the journal as it moves: once at the beginning, after each look that finds a new entry, and after a time without one, unless that is 0. An
+// entry counts when none of a lower position can appear any more, so that none is missed. It ends with the context.
 func moves(ctx context.Context, v store.Viewer, clock retry.Clock, refresh time.Duration) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
-		last, at, again := int64(-1), time.Time{}, false
+		last, at := int64(-1), time.Time{}
 		for ctx.Err() == nil {
-			seq, err := newestEntry(ctx, v)
+			seq, err := store.Newest(ctx, v, store.JournalFilter{Settled: true})
 			if err != nil {
 				yield(0, err)
 				return
 			}
-			if now := clock.Now(); seq != last || again || refresh > 0 && now.Sub(at) >= refresh {
-				again = seq != last
+			if now := clock.Now(); seq != last || refresh > 0 && now.Sub(at) >= refresh {
 				if last, at = seq, now; !yield(seq, nil) {
 					return
 				}
 			}
-			woken := make(chan struct{})
-			stop := clock.AfterFunc(watchPause, func() { close(woken) })
-			select {
-			case <-woken:
-			case <-ctx.Done():
-				stop()
-			}
+			retry.Sleep(ctx, clock, watchPause)
 		}
 	}
-}
-
-// newestEntry is the position of the newest entry of the journal; 0 if it is empty.
-func newestEntry(ctx context.Context, v store.Viewer) (seq int64, err error) {
-	err = v.View(ctx, func(r store.Reader) error {
-		found, err := r.Journal(ctx, store.JournalFilter{Desc: true, Limit: 1})
-		if len(found) > 0 {
-			seq = found[0].Seq
-		}
-		return err
-	})
-	return seq, err
 }
 
 // watchRows prints rows that changed.
