@@ -62,7 +62,7 @@ type users struct {
 	people map[string]*person
 	proofs map[string][]byte // of the password that a user signed in with last: bcrypt is slow on purpose, and a page has many requests
 
-	nobody []byte // a hash for names that are not there, so that they take as long
+	dummyHash []byte // compared for names that are not there, so that they take as long
 
 	hashing sync.Mutex // one sign-in at a time is checked, so that guesses do not take every processor
 }
@@ -96,8 +96,8 @@ func (u *users) read() error {
 		its, _ := bcrypt.Cost(p.hash)
 		cost = max(cost, its)
 	}
-	nobody, err := bcrypt.GenerateFromPassword(u.salt, cost)
-	u.people, u.proofs, u.nobody = people, make(map[string][]byte), nobody
+	dummyHash, err := bcrypt.GenerateFromPassword(u.salt, cost)
+	u.people, u.proofs, u.dummyHash = people, make(map[string][]byte), dummyHash
 	return err
 }
 
@@ -129,11 +129,11 @@ func (u *users) find(r *http.Request) (user admin.User, ok bool) {
 	proof := mac.Sum(nil)
 	u.mu.Lock()
 	u.refresh()
-	p, nobody := u.people[name], u.nobody
+	p, dummyHash := u.people[name], u.dummyHash
 	known := p != nil && hmac.Equal(u.proofs[name], proof)
 	u.mu.Unlock()
 	if p == nil {
-		p, known = &person{hash: nobody}, false
+		p, known = &person{hash: dummyHash}, false
 	}
 	if !known && !u.check(name, p, password, proof) {
 		u.log.Warn("tasq pages: a sign-in is refused", "user", name, "from", r.RemoteAddr)
@@ -180,7 +180,7 @@ func (u *users) entrance(pages http.Handler) http.Handler {
 func (u *users) access(r *http.Request) (admin.User, error) {
 	user, ok := r.Context().Value(signedIn{}).(admin.User)
 	if !ok {
-		return user, errors.New("nobody signed in")
+		return user, errors.New("no user has signed in")
 	}
 	return user, nil
 }
