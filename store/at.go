@@ -42,7 +42,7 @@ func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tre
 }
 
 // replayPage is how many entries a replay reads at a time. A store may have to walk the whole history for each page.
-const replayPage = 20_000
+const replayPage = 2_000
 
 // Replay brings a tree forward: it applies the entries of the journal of a root case that follow what the tree has, up to a moment. An empty
 // tree begins with the first entry. each, if it is not nil, is called with every entry that was applied; an error of it ends the replay.

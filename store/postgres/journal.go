@@ -37,11 +37,28 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	case !f.Root.IsZero():
 		w.Add("j.root = ?", uuid(f.Root))
 		order = "j.rev" // the same order, which the primary key has
+		boundRevisions(&w.Conditions, f)
 	case f.Roots != nil:
 		w.Add("j.root = ANY(?)", uuids(f.Roots))
 		order = "j.seq + 0" // the streams are few beside the whole journal, which the index of positions would go through
 	}
 	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+desc+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
+}
+
+// boundRevisions adds the bounds of a filter by position as those of the revision, by which the entries of a root case are found, where the position is
+// that of one of its entries: a page of a long history so costs what it has.
+func boundRevisions(w *tables.Conditions, f store.JournalFilter) {
+	const of = "COALESCE((SELECT s.rev FROM @.journal s WHERE s.seq = ? AND s.root = ?), "
+	switch {
+	case f.After == 0:
+	case f.Desc:
+		w.AddEach("j.rev < "+of+"9223372036854775807)", f.After, uuid(f.Root))
+	default:
+		w.AddEach("j.rev > "+of+"-1)", f.After, uuid(f.Root))
+	}
+	if f.Until > 0 {
+		w.AddEach("j.rev <= "+of+"9223372036854775807)", f.Until, uuid(f.Root))
+	}
 }
 
 func uuids(list []workitem.CaseID) [][16]byte {

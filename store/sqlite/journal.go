@@ -1,8 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -23,6 +27,9 @@ import (
 // chain that does not lead back is damaged, and is not followed without end. An upper bound that is an entry of the chain itself is
 // where the walk begins, so that a page costs what it has, however far back it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	if !f.Root.IsZero() && !f.Desc && f.By == "" {
+		return r.forward(f)
+	}
 	roots := f.Roots
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
@@ -66,6 +73,69 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		return nil, err
 	}
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
+}
+
+// walk is the positions of a root case that a view has walked back to, the oldest first. What a view sees does not change, so who reads a
+// history page by page walks once.
+type walk struct {
+	root  workitem.CaseID
+	above int64 // positions above this one
+	until int64 // and up to this one; 0 is no bound
+	seqs  []int64
+}
+
+// has reports whether all positions that a filter selects were walked to.
+func (w *walk) has(f store.JournalFilter) bool {
+	return w.root == f.Root && f.After >= w.above && (w.until == 0 || f.Until > 0 && f.Until <= w.until)
+}
+
+// forward reads a page of entries of one root case, the oldest first.
+func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
+	if !r.walked.has(f) {
+		seqs, err := r.walkBack(f)
+		if err != nil {
+			return nil, err
+		}
+		r.walked = walk{root: f.Root, above: f.After, until: f.Until, seqs: seqs}
+	}
+	seqs := r.walked.seqs
+	if from, found := slices.BinarySearch(seqs, f.After); found {
+		seqs = seqs[from+1:]
+	} else {
+		seqs = seqs[from:]
+	}
+	seqs = seqs[:min(len(seqs), cmp.Or(max(f.Limit, 0), store.DefaultLimit))]
+	if f.Until > 0 {
+		end, _ := slices.BinarySearch(seqs, f.Until+1)
+		seqs = seqs[:end]
+	}
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	list, _ := json.Marshal(seqs) // of numbers
+	rows, err := readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq", string(list))
+	if err != nil {
+		return nil, err
+	}
+	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
+}
+
+// walkBack finds the positions of a root case that a filter selects, the oldest first. They come as one text: a row for each would cost more
+// than the walk.
+func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
+	err = r.c.each("WITH RECURSIVE chain(seq) AS (SELECT COALESCE((SELECT s.seq FROM journal s WHERE s.seq = ? AND s.root = cases.id), last_seq) "+
+		"FROM cases WHERE id = ? AND last_seq > ? "+
+		"UNION ALL SELECT p.prev FROM chain CROSS JOIN journal p ON p.seq = chain.seq WHERE p.prev > ? AND p.prev < p.seq) "+
+		"SELECT group_concat(seq) FROM chain", args(f.Until, f.Root.String(), f.After, f.After), func(row *tables.Row) error {
+		for text := range strings.SplitSeq(row.Text(), ",") {
+			if seq, err := strconv.ParseInt(text, 10, 64); err == nil && (f.Until == 0 || seq <= f.Until) {
+				seqs = append(seqs, seq)
+			}
+		}
+		return row.Err
+	})
+	slices.Sort(seqs)
+	return seqs, err
 }
 
 // Counts implements [store.Reader].

@@ -22,6 +22,7 @@ type reader struct {
 	nets   *tables.Nets
 	user   *sqlkit.UserDB
 	over   bool
+	walked walk // where Journal has been
 	shared bool // the connection is also the writer's, so the user's SQL must be kept from writing
 }
 

@@ -17,12 +17,12 @@ import (
 //
 //	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
 //
-// The keys are written once, here, and read once, in codec_decode.go. A key is left out where its value is zero, and
+// The keys are written once, here, and read once, in codec_scan.go. A key is left out where its value is zero, and
 // "case" also where it is the root case, which the entry names: most changes are about that one, and a third of their
 // bytes would be its id.
 //
 // Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times
-// as much. Decoding is rare (recovery, histories), so it leaves the work to encoding/json.
+// as much. Decoding is, too, since a past state is the replay of its history; encoding/json reads what no version has written.
 
 // The words that name a change in its "e".
 const (

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -94,38 +95,61 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 // DecodeChanges reads what [AppendChanges] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
 // and shows the change that makes no sense.
 func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
-	// One pass over the text: the check of a database reads every change there is.
+	s := scanners.Get().(*scanner)
+	defer scanners.Put(s)
+	s.begin(data)
+	d := decoder{root: root, nets: nets, changes: make([]Change, 0, bytes.Count(data, []byte(`{"e":`)))}
+	for w := new(wire); s.next(len(d.changes) == 0, w); {
+		if err := d.add(w); err != nil {
+			return nil, corrupt(fmt.Sprintf("change (number %d)", len(d.changes)), data, err)
+		}
+	}
+	if s.odd {
+		return decodeOdd(data, root, nets)
+	}
+	return d.changes, nil
+}
+
+// decodeOdd reads any JSON.
+func decodeOdd(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
 		return nil, corrupt("list of changes", data, err)
 	}
-	d := decoder{nets: nets}
-	changes := make([]Change, 0, len(rows))
+	d := decoder{root: root, nets: nets, changes: make([]Change, 0, len(rows))}
 	for i := range rows {
-		w := &rows[i]
-		if w.Case.IsZero() {
-			w.Case = root
-		}
-		if w.Root.IsZero() {
-			w.Root = root
-		}
-		e, err := d.change(w)
-		if err != nil {
+		if err := d.add(&rows[i]); err != nil {
 			return nil, corrupt(fmt.Sprintf("change (number %d)", i), data, err)
 		}
-		changes = append(changes, e)
 	}
-	return changes, nil
+	return d.changes, nil
 }
 
 func corrupt(what string, data []byte, err error) error {
 	return fmt.Errorf("%w: a stored %s cannot be read: %.120q: %w", ErrCorrupt, what, data, err)
 }
 
-// decoder remembers the nets of the cases that the same command opened.
+// decoder gathers the changes of a command, and remembers the nets of the cases that it opened.
 type decoder struct {
-	nets   Nets
-	opened map[workitem.CaseID]*net.Net
+	root    workitem.CaseID
+	nets    Nets
+	opened  map[workitem.CaseID]*net.Net
+	changes []Change
+}
+
+// add adds a change. Nothing of it is the caller's but its texts and payloads.
+func (d *decoder) add(w *wire) error {
+	if w.Case.IsZero() {
+		w.Case = d.root
+	}
+	if w.Root.IsZero() {
+		w.Root = d.root
+	}
+	e, err := d.change(w)
+	if err == nil {
+		d.changes = append(d.changes, e)
+	}
+	return err
 }
 
 func (d *decoder) change(w *wire) (Change, error) {

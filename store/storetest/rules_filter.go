@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -171,46 +172,62 @@ func journalFilter(w *World) {
 	chain := w.entriesOf(longest)
 	middle := chain[len(chain)/2].Seq
 	require.Greater(w.T, len(chain), 6)
+	filters := []store.JournalFilter{
+		{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
+		{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
+			After: w.Want.Trees[w.Want.Roots[3]].Case(w.Want.Roots[3]).LastSeq - 1},
+		{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
+		{Desc: true}, {Desc: true, Limit: 5}, {Desc: true, After: 20, Limit: 4}, {Until: 30}, {Until: 30, Desc: true, Limit: 3},
+		{By: "ann"}, {By: "ann", Desc: true, Limit: 2}, {By: "nobody"}, {Root: w.Want.Roots[1], Desc: true},
+		{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
+		{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
+		{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
+		{Root: longest, Until: middle}, {Root: longest, Until: middle, Desc: true, Limit: 2}, {Root: longest, Until: middle - 1, Desc: true},
+		{Root: longest, After: middle, Desc: true, Limit: 2}, {Root: longest, After: middle, Limit: 2},
+		{Root: longest, After: middle, Until: chain[len(chain)/2-1].Seq, Desc: true}, {Root: longest, After: chain[1].Seq, Until: middle}, {Root: longest, After: middle, Until: middle},
+	}
+	rng := rand.New(rand.NewPCG(3, 4)) // pages of one history, in any order, in one view
+	for range 200 {
+		f := store.JournalFilter{Root: longest, Limit: rng.IntN(5), Desc: rng.IntN(4) == 0}
+		if at := rng.IntN(2 * len(chain)); at < len(chain) {
+			f.After = chain[at].Seq + rng.Int64N(2)
+		}
+		if at := rng.IntN(2 * len(chain)); at < len(chain) {
+			f.Until = chain[at].Seq + rng.Int64N(2)
+		}
+		filters = append(filters, f)
+	}
 	w.View(func(ctx context.Context, r store.Reader) {
-		for _, f := range []store.JournalFilter{
-			{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
-			{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
-				After: w.Want.Trees[w.Want.Roots[3]].Case(w.Want.Roots[3]).LastSeq - 1},
-			{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
-			{Desc: true}, {Desc: true, Limit: 5}, {Desc: true, After: 20, Limit: 4}, {Until: 30}, {Until: 30, Desc: true, Limit: 3},
-			{By: "ann"}, {By: "ann", Desc: true, Limit: 2}, {By: "nobody"}, {Root: w.Want.Roots[1], Desc: true},
-			{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
-			{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
-			{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
-			{Root: longest, Until: middle}, {Root: longest, Until: middle, Desc: true, Limit: 2}, {Root: longest, Until: middle - 1, Desc: true},
-			{Root: longest, After: middle, Desc: true, Limit: 2}, {Root: longest, After: middle, Limit: 2},
-			{Root: longest, After: middle, Until: chain[len(chain)/2-1].Seq, Desc: true}, {Root: longest, After: chain[1].Seq, Until: middle}, {Root: longest, After: middle, Until: middle},
-		} {
-			var want []int64
-			all := slices.Clone(w.Want.Entries)
-			if f.Desc {
-				slices.Reverse(all)
-			}
-			for _, e := range all {
-				of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
-				of = of && (f.By == "" || e.By == f.By) && (f.Until == 0 || e.Seq <= f.Until)
-				behind := e.Seq > f.After
-				if f.Desc {
-					behind = f.After == 0 || e.Seq < f.After
-				}
-				if of && behind && (f.Limit == 0 || len(want) < f.Limit) {
-					want = append(want, e.Seq)
-				}
-			}
+		for _, f := range filters {
 			entries, err := r.Journal(ctx, f)
 			require.NoError(w.T, err)
 			var got []int64
 			for _, e := range entries {
 				got = append(got, e.Seq)
 			}
-			require.Equal(w.T, want, got, "%+v", f)
+			require.Equal(w.T, w.positionsOf(f), got, "%+v", f)
 		}
 	})
+}
+
+// positionsOf are those of the entries that a filter selects.
+func (w *World) positionsOf(f store.JournalFilter) (want []int64) {
+	all := slices.Clone(w.Want.Entries)
+	if f.Desc {
+		slices.Reverse(all)
+	}
+	for _, e := range all {
+		of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
+		of = of && (f.By == "" || e.By == f.By) && (f.Until == 0 || e.Seq <= f.Until)
+		behind := e.Seq > f.After
+		if f.Desc {
+			behind = f.After == 0 || e.Seq < f.After
+		}
+		if of && behind && (f.Limit == 0 || len(want) < f.Limit) {
+			want = append(want, e.Seq)
+		}
+	}
+	return want
 }
 
 // entriesOf are the entries of a root case, oldest first.
