@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -19,9 +20,21 @@ import (
 // none is a store without a database: it keeps no entry, and of the trees those that have ended, until the caller that waits
 // for the end has seen it. So what a case costs on it is what the engine itself costs.
 type none struct {
-	mu    sync.Mutex
-	seq   int64
-	ended sync.Map // trees by the id of their root case
+	mu      sync.Mutex
+	seq     int64
+	ended   sync.Map // trees by the id of their root case
+	records *sql.DB  // of collections: empty, in memory
+}
+
+func newNone(tb testing.TB) *none {
+	tb.Helper()
+	records, err := sql.Open("sqlite", "file::memory:")
+	require.NoError(tb, err)
+	records.SetMaxOpenConns(1)
+	tb.Cleanup(func() { require.NoError(tb, records.Close()) })
+	_, err = records.ExecContext(context.Background(), domain.Schema)
+	require.NoError(tb, err)
+	return &none{records: records}
 }
 
 var errNone = errors.New("this store keeps nothing")
@@ -95,6 +108,8 @@ type noneReader struct {
 	s *none
 }
 
+func (r noneReader) DB() domain.DB { return r.s.records }
+
 func (noneReader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) { return id, nil }
 
 func (r noneReader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
@@ -124,7 +139,7 @@ func (noneReader) CountsByDefinition(context.Context, bool) ([]store.DefinitionC
 // BenchmarkEngineWithoutDatabase is a one-item case with its worker and its caller, 64 callers at once. It reports the CPU
 // of the whole process a case, which is steadier than its time.
 func BenchmarkEngineWithoutDatabase(b *testing.B) {
-	s := new(none)
+	s := newNone(b)
 	e, err := engine.Config{Workers: 64, Logger: quiet}.Open(noTimeout, s, oneTask)
 	require.NoError(b, err)
 	b.ReportAllocs()

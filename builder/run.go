@@ -24,7 +24,6 @@ func WorkFrom(ctx context.Context) (*activities.Work, bool) {
 func runnerOf[In, Out any](run func(context.Context, In) (Out, error)) func(
 	context.Context, *activities.Work,
 ) (json.RawMessage, error) {
-	accept := acceptor[Out]()
 	return func(ctx context.Context, w *activities.Work) (json.RawMessage, error) {
 		in, err := restore[In](w.Input)
 		if err != nil {
@@ -35,9 +34,6 @@ func runnerOf[In, Out any](run func(context.Context, In) (Out, error)) func(
 			return nil, err
 		}
 		raw, err := domain.Encode(out)
-		if err == nil {
-			raw, err = accept(raw)
-		}
 		if err != nil {
 			return nil, &activities.OutputError{Err: err}
 		}

@@ -115,6 +115,11 @@ func (m Middleware) command(ctx context.Context, c workflow.Command, next Comman
 	if m.Command == nil {
 		return next(ctx, c)
 	}
+	return m.surroundCommand(ctx, c, next)
+}
+
+// surroundCommand is command for a middleware that has a function for it.
+func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error) {
 	var done workflow.Result
 	err := surround(ctx, func(ctx context.Context) (err error) {
 		done, err = next(ctx, c)

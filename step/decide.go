@@ -250,6 +250,9 @@ func (c *call) recordChoice(ch choice, failed error) error {
 // abandon marks the steps of branches that were not chosen, and returns the records that end those that wait. The
 // lock is held.
 func (r *Run) abandon(why *verdict, names []string) []*workitem.Step {
+	if r.out == nil {
+		r.out = make(map[string]*verdict)
+	}
 	var steps []*workitem.Step
 	for _, name := range names {
 		r.out[name] = why

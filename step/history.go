@@ -77,9 +77,16 @@ func (r *Run) forgotten(s *workitem.Step) bool {
 	return !r.sameAttempt(s)
 }
 
+func (r *Run) enter(name string, e *entry) {
+	if r.entries == nil {
+		r.entries = make(map[string]*entry)
+	}
+	r.entries[name] = e
+}
+
 func (r *Run) remember(s *workitem.Step) {
 	e := &entry{step: s, old: true, room: true, met: s.State == workitem.StepCanceled, followed: s.State == workitem.StepCanceled}
-	r.entries[s.Name] = e
+	r.enter(s.Name, e)
 	r.order = append(r.order, e)
 	if !e.met {
 		r.count(s, 1)
@@ -179,7 +186,7 @@ func (r *Run) meet(c *call) (*entry, error) {
 	switch {
 	case e == nil:
 		e = &entry{}
-		r.entries[c.ask.Name] = e
+		r.enter(c.ask.Name, e)
 	case e.place != 0:
 		return nil, r.hold(mistakef(ErrDuplicate, "step %q: its name is used twice in one run, at %s and at %s; "+
 			"give each step a name of its own, in a loop with the number or the id of what it is about",

@@ -56,8 +56,8 @@ type Run struct {
 	work    sync.WaitGroup // the goroutines of branches
 	main    *branch
 
-	mu       sync.Mutex // never held while the journal is called
-	entries  map[string]*entry
+	mu       sync.Mutex          // never held while the journal is called
+	entries  map[string]*entry   // by the names of their steps; nil if there is none
 	order    []*entry            // those that earlier runs recorded, oldest first
 	unmet    int                 // of these, those that the function has still to come to
 	choices  int                 // of these, choices between branches
@@ -123,11 +123,7 @@ func NewRun(journal Journal, info Info) *Run {
 	if info.Key == "" {
 		info.Key = info.Job.String()
 	}
-	r := &Run{
-		journal: journal, info: info,
-		done: make(chan struct{}), entries: make(map[string]*entry), out: make(map[string]*verdict),
-	}
-	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	r := &Run{journal: journal, info: info, done: make(chan struct{}), ctx: context.Background(), cancel: func(error) {}}
 	r.main = &branch{run: r, cancel: func(error) {}}
 	r.turns.count[running] = 1
 	return r

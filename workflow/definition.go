@@ -66,7 +66,8 @@ type Task struct {
 	ItemHooks activities.ItemHooks
 	Timers    []activities.Timer
 
-	// Run does the work of an item in a worker, outside any transaction; nil means that a person or another process does it.
+	// Run does the work of an item in a worker, outside any transaction; nil means that a person or another process does it. What it
+	// returns is accepted there too: an output that Accept refuses fails the attempt.
 	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
 	// RunTimeout bounds one run; 0 leaves it unbounded.
 	RunTimeout time.Duration

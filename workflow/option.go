@@ -22,6 +22,13 @@ func (f OptionFunc) Apply(c *Command) error {
 
 // With returns a command with options set. What is wrong with one of them shows in [Command.Check].
 func With(c Command, opts ...Option) Command {
+	if len(opts) == 0 {
+		return c // and needs no copy that the options can change
+	}
+	return c.with(opts)
+}
+
+func (c Command) with(opts []Option) Command {
 	for _, opt := range opts {
 		if opt != nil {
 			c.err = errors.Join(c.err, opt.Apply(&c))

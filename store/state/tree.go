@@ -132,6 +132,11 @@ func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 			return t.root, it
 		}
 	}
+	return t.itemBelow(id)
+}
+
+// itemBelow is Item for the cases below the root. The loop takes the id to the heap, which the root does without.
+func (t *Tree) itemBelow(id workitem.ID) (*Case, *workitem.Item) {
 	for c := range t.holders(id) {
 		if it := c.Item(id); it != nil {
 			return c, it
@@ -147,6 +152,11 @@ func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
 			return t.root, j
 		}
 	}
+	return t.jobBelow(id)
+}
+
+// jobBelow is Job for the cases below the root, as itemBelow is Item.
+func (t *Tree) jobBelow(id workitem.JobID) (*Case, *Job) {
 	for c := range t.holders(id) {
 		if j := c.Job(id); j != nil {
 			return c, j

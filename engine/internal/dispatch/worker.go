@@ -107,7 +107,10 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	if output, err = spec.Run(ctx, w); err != nil {
 		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
-	if err = d.o.CheckPayload("output", output); err != nil {
+	if output, err = kernel.Accept(spec, workitem.Complete, output); err == nil {
+		err = d.o.CheckPayload("output", output)
+	}
+	if err != nil {
 		return nil, &activities.OutputError{Err: err}
 	}
 	return output, nil

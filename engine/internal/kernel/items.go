@@ -31,7 +31,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, fmt.Errorf("a work item of task %s cannot be due %s ago: give zero or more", c.Net.TaskName(t), -n.After)
 	}
 	it := m.newItem(c, t, generation, spec, n)
-	if it.Input, err = accept(spec, workitem.Initialize, n.Input); err != nil {
+	if it.Input, err = Accept(spec, workitem.Initialize, n.Input); err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
 	}
 	if err := m.emit(&state.ItemOpened{Item: it}); err != nil {
@@ -148,8 +148,8 @@ func placeOf(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
 }
 
-// accept has a payload decoded and validated by the task.
-func accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+// Accept has a payload decoded and validated by the task.
+func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
 	if spec.Accept == nil {
 		if len(payload) == 0 {
 			return nil, nil
@@ -161,10 +161,11 @@ func accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 
 // move is a change of an item.
 type move struct {
-	do      workitem.Action
-	payload json.RawMessage
-	reason  *workitem.Failure // of a teardown, which has no payload
-	calls   calls
+	do       workitem.Action
+	payload  json.RawMessage
+	accepted bool              // the payload is as Accept returned it
+	reason   *workitem.Failure // of a teardown, which has no payload
+	calls    calls
 }
 
 // calls is which callbacks a change of an item has. Each value leaves one more out: a timer that must end an item whose
@@ -242,7 +243,10 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 		if err != nil {
 			return err
 		}
-		if mv.payload, err = accept(spec, mv.do, mv.payload); err != nil {
+		if !mv.accepted {
+			mv.payload, err = Accept(spec, mv.do, mv.payload)
+		}
+		if err != nil {
 			return fmt.Errorf("%s work item %s/%s (%s): %w", mv.do, c.Workflow, it.Label(), it.ID, err)
 		}
 		if mv.calls < hooksOnly {

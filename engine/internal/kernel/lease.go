@@ -160,7 +160,8 @@ func FirstItem(c *state.Case) workitem.ID {
 	return workitem.ID{}
 }
 
-// Settle hands in the result of a running job. The fence must be the one that the claim gave.
+// Settle hands in the result of a running job: an output as [Accept] returned it to the worker, which has time for that and the
+// goroutine that commits has not, or a failure. The fence must be the one that the claim gave.
 //
 // The job ends before its item moves. So the hooks of the item, one of which may open the next attempt, see a tree in which
 // this attempt is over, and the child cases of its steps have ended: their cancellation is pushed above the move.
@@ -172,14 +173,14 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	if j.Kind == state.JobCall {
 		return m.settleCall(c, j, failure)
 	}
-	action, payload := workitem.Complete, output
+	mv := move{do: workitem.Complete, payload: output, accepted: true}
 	if failure != nil {
-		action = workitem.Fail
-		if payload, err = json.Marshal(failure); err != nil {
+		mv = move{do: workitem.Fail}
+		if mv.payload, err = json.Marshal(failure); err != nil {
 			return err
 		}
 	}
-	m.then(m.act(c.ID, j.Item, move{do: action, payload: payload})) // after the child cases of its steps have ended
+	m.then(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
 	err = m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
