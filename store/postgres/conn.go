@@ -160,8 +160,9 @@ const prompt = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 
 // transaction runs f, which is none of the user's SQL, between BEGIN and COMMIT. If this process is stopped on the way, or the connection is cut
 // without a word, the server soon ends the session, and with it the locks that other engines, or the next connection of this one, wait for.
-func (c *conn) transaction(ctx context.Context, f func() error) error {
-	if _, err := c.begin(ctx, "BEGIN", prompt); err != nil {
+// The statements that it begins with set what f needs, until its end.
+func (c *conn) transaction(ctx context.Context, f func() error, set ...string) error {
+	if _, err := c.begin(ctx, "BEGIN", append([]string{prompt}, set...)...); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

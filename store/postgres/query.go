@@ -32,6 +32,23 @@ func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
 	}
 }
 
+// fewCases is how many cases a workflow has at most whose rows are found by its cases. Those of one with more are met on the way through
+// the others.
+const fewCases = 1000
+
+// addWorkflow selects the rows of the cases of a workflow, unless it is "".
+func (w *conditions) addWorkflow(c *conn, root, column, workflow string) error {
+	if workflow == "" {
+		return nil
+	}
+	w.Add(column+" = ?", workflow)
+	_, many, err := c.number("SELECT 1 FROM @.cases WHERE workflow = $1 ORDER BY id OFFSET $2 LIMIT 1", workflow, fewCases)
+	if err == nil && !many {
+		w.Add(root+" = ANY(ARRAY(SELECT root FROM @.cases WHERE workflow = ?))", workflow)
+	}
+	return err
+}
+
 // codeOf is the code of a failure as it stands in its text, as the indexes say it. To read the text as JSON fails where it holds a \u0000.
 func codeOf(prefix string) string {
 	return "substring(" + prefix + `failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"')`
@@ -95,6 +112,10 @@ func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow,
 	return queryItems(r.c, f)
 }
 
+// itemsOfCases joins by the id alone, which is unique. By the root case too, the planner would take the two for independent of each other
+// and expect next to no rows, and so read both tables whole for each page.
+var itemsOfCases = "SELECT " + tables.Items.List("i.") + ", i.root, c.workflow FROM @.work_items i JOIN @.cases c ON c.id = i.case_id"
+
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
 	addID(&w, "i.id = ?", f.ID)
@@ -105,7 +126,9 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	addID(&w, "i.root = ?", f.Root)
 	w.addRoots("i.root", f.Roots)
 	tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
-	w.AddText("c.workflow = ?", f.Workflow)
+	if err := w.addWorkflow(c, "i.root", "c.workflow", f.Workflow); err != nil {
+		return nil, err
+	}
 	w.AddText("i.task = ?", f.Task)
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
@@ -133,8 +156,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		end = w.Page(f.Page, "i.id")
 	}
 	var all []*store.ItemRow
-	err := c.each("SELECT "+tables.Items.List("i.")+", i.root, c.workflow FROM @.work_items i "+
-		"JOIN @.cases c ON c.root = i.root AND c.id = i.case_id"+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err := c.each(itemsOfCases+w.Where()+end, w.Args, func(row *tables.Row) error {
 		it, err := tables.ReadItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: tables.ID[workitem.CaseID](row), Workflow: row.Text()})
 		if err == nil {
@@ -154,7 +176,9 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w.addRoots("j.root", f.Roots)
 	addID(&w, "j.root = (SELECT root FROM @.work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
-	w.AddText("(SELECT workflow FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id) = ?", f.Workflow)
+	if err := w.addWorkflow(r.c, "j.root", "(SELECT workflow FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id)", f.Workflow); err != nil {
+		return nil, err
+	}
 	w.AddText("j.task = ?", f.Task)
 	w.AddText("j.kind = ?", f.Kind)
 	if f.Queue != nil {

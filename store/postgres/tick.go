@@ -84,11 +84,15 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 // are taken in the meantime would stay with an engine that does not come back. Both parts are materialized, as the limit must hold for the
 // statement, and not for each time that a plan runs a part of it.
 const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE), " +
-	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j JOIN @.cases c ON c.root = j.root AND c.id = j.case_id " +
-	"WHERE j.holder = 0 AND j." + liveJob + " AND c.fingerprint = ANY ((SELECT prints FROM me)::text[]) " +
+	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j WHERE j.holder = 0 AND j." + liveJob + " " +
+	"AND (SELECT c.fingerprint FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id) = ANY ((SELECT prints FROM me)::text[]) " +
 	"AND (j.kind NOT IN ('run', 'call') OR j.queue <> ALL ($2::text[]) AND ($4::text[] IS NULL OR j.queue = ANY ($4::text[]))) " +
 	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
 	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
+
+// takeInOrder has the server go through free jobs by the index that has them in their order, to the limit. It expects few of them, since most
+// jobs are done, and would rather read all and sort them, each time that some are taken of a long queue.
+var takeInOrder = []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_sort = off"}
 
 // Take implements [store.Fleet].
 func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job, err error) {
@@ -104,7 +108,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 		err := c.transaction(context.Background(), func() error {
 			taken, err = readJobs(c, take+tables.Jobs.List("")+" FROM t", self, without, f.Max, f.Only)
 			return err
-		})
+		}, takeInOrder...)
 		if err == nil {
 			jobs = append(jobs, taken...)
 			return nil
@@ -336,7 +340,7 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 		}
 		for freed := int64(1); freed > 0; {
 			if err = c.transaction(context.Background(), func() (err error) {
-				freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND "+liveJob+
+				freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND holder > 0 AND "+liveJob+
 					" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id)
 				if err == nil && freed > 0 {
 					err = notify(c, s.number.Load(), "f", "")

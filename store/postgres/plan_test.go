@@ -1,0 +1,184 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// manyCases is how many copies of a case there are in a grown database: so many that the server's planner reads no table whole that has an
+// index for the query, if it expects as many rows as there are.
+const manyCases = 5_000
+
+// grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed.
+func grow(t *testing.T, dsn string, root workitem.CaseID) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	state := func(live, done string) string {
+		return "CASE n % 500 WHEN 0 THEN '" + live + "' WHEN 1 THEN 'failed' ELSE '" + done + "' END"
+	}
+	id := func(kind int) string {
+		return fmt.Sprintf("('0190' || lpad(to_hex(n), 8, '0') || '7000800000000000000%d')::uuid", kind)
+	}
+	for table, own := range map[string]map[string]string{
+		"journal":    {"root": id(1), "seq": "n * 10 + x.rev"},
+		"cases":      {"root": id(1), "id": id(1), "state": state("started", "completed")},
+		"work_items": {"root": id(1), "id": id(2), "case_id": id(1), "state": state("started", "completed")},
+		"jobs":       {"root": id(1), "id": id(3), "case_id": id(1), "item": id(2), "state": state("pending", "done"), "holder": "0"},
+		"steps":      {"root": id(1), "id": id(4), "case_id": id(1), "job": id(3), "item": id(2), "owner": id(2)},
+		"messages":   {"root": id(1), "id": id(5), "case_id": id(1)},
+	} {
+		rows, err := c.Query(t.Context(), "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'tasq' AND table_name = $1", table)
+		require.NoError(t, err)
+		columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		values := make([]string, len(columns))
+		for i, name := range columns {
+			if values[i] = own[name]; values[i] == "" {
+				values[i] = "x." + name
+			}
+		}
+		_, err = c.Exec(t.Context(), fmt.Sprintf("INSERT INTO tasq.%s (%s) SELECT %s FROM generate_series(1, %d) n, tasq.%s x WHERE x.root = '%s'",
+			table, strings.Join(columns, ", "), strings.Join(values, ", "), manyCases, table, root))
+		require.NoError(t, err, table)
+	}
+	_, err = c.Exec(t.Context(), "VACUUM ANALYZE")
+	require.NoError(t, err)
+}
+
+// rowsRead is how many rows of tables, by an index or not, the session has read and not yet reported to the server's statistics.
+func rowsRead(ctx context.Context, t *testing.T, r store.Reader) (n int) {
+	t.Helper()
+	require.NoError(t, r.DB().QueryRowContext(ctx, "SELECT (SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables "+
+		"WHERE schemaname = 'tasq')").Scan(&n))
+	return n
+}
+
+// A page of a listing costs what it shows, however many cases there are: the planner finds the index in whose order the rows are. What an
+// engine asks as it opens the database is among it.
+func TestAPageReadsNoWholeTable(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, postgres.Open(dsn+"&max_parallel_workers_per_gather=0"), 1) // what they read is counted elsewhere
+	var root workitem.CaseID
+	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
+	grow(t, dsn, root)
+	newest, page, queue := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors"
+	live, failed := []workitem.State{workitem.Initialized, workitem.Started}, []workitem.State{workitem.Failed}
+	var copied workitem.CaseID
+	require.NoError(t, copied.UnmarshalText([]byte("01900000-0007-7000-8000-000000000001")))
+	for name, filters := range map[string][]any{
+		"cases": {
+			store.CaseFilter{Page: newest}, store.CaseFilter{Page: page}, store.CaseFilter{Page: page, Workflow: "article"},
+			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseStarted}}, store.CaseFilter{Root: copied}, store.CaseFilter{ID: copied},
+			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}, store.CaseFilter{Page: page, RootOnly: true},
+		},
+		"items": {
+			store.ItemFilter{Page: newest}, store.ItemFilter{Page: page}, store.ItemFilter{Page: page, Workflow: "article"},
+			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
+			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
+			store.ItemFilter{Page: page, Workflow: "another"},
+		},
+		"jobs": {
+			store.JobFilter{Page: newest}, store.JobFilter{Page: page}, store.JobFilter{Page: page, Workflow: "article"},
+			store.JobFilter{Page: page, Workflow: "another"}, store.JobFilter{Case: copied}, store.JobFilter{Root: copied},
+			store.JobFilter{Page: page, States: []state.JobState{state.JobPending}}, store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}},
+			store.JobFilter{Page: page, States: []state.JobState{state.JobPending}, Due: w.Now()},
+		},
+		"steps":    {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied}},
+		"messages": {store.MessageFilter{Page: newest}, store.MessageFilter{Case: copied}, store.MessageFilter{Root: copied}},
+		"journal":  {store.JournalFilter{Limit: 50}, store.JournalFilter{Limit: 50, Desc: true}, store.JournalFilter{Root: copied}},
+	} {
+		for i, filter := range filters {
+			t.Run(fmt.Sprintf("%s %d", name, i), func(t *testing.T) {
+				for range 7 { // the server makes a plan for any arguments after the fifth time, if that costs no more
+					w.View(func(ctx context.Context, r store.Reader) {
+						before := rowsRead(ctx, t, r)
+						list(ctx, t, r, filter)
+						require.Less(t, rowsRead(ctx, t, r)-before, 500, "%+v", filter)
+					})
+				}
+			})
+		}
+	}
+	w.View(func(ctx context.Context, r store.Reader) {
+		before := rowsRead(ctx, t, r)
+		_, err := r.Tree(ctx, copied)
+		require.NoError(t, err)
+		require.Less(t, rowsRead(ctx, t, r)-before, 100)
+	})
+}
+
+func list(ctx context.Context, t *testing.T, r store.Reader, filter any) {
+	t.Helper()
+	var err error
+	switch f := filter.(type) {
+	case store.CaseFilter:
+		_, err = r.Cases(ctx, f)
+	case store.ItemFilter:
+		_, err = r.Items(ctx, f)
+	case store.JobFilter:
+		_, err = r.Jobs(ctx, f)
+	case store.StepFilter:
+		_, err = r.Steps(ctx, f)
+	case store.MessageFilter:
+		_, err = r.Messages(ctx, f)
+	case store.JournalFilter:
+		_, err = r.Journal(ctx, f)
+	default:
+		t.Fatalf("no list of a %T", f)
+	}
+	require.NoError(t, err)
+}
+
+// Taking some jobs of a long queue costs what is taken, and not what is left.
+func TestTakingJobsReadsNoneOfTheOthers(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	var root workitem.CaseID
+	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
+	grow(t, dsn, root)
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "UPDATE tasq.jobs SET state = 'pending', holder = 0")
+	require.NoError(t, err)
+	_, err = c.Exec(t.Context(), "VACUUM ANALYZE")
+	require.NoError(t, err)
+	read := func() (n int) { // by all sessions that have ended
+		require.NoError(t, w.Store.Close())
+		require.Eventually(t, func() bool {
+			var there bool
+			require.NoError(t, c.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND "+
+				"pid <> pg_backend_pid() AND application_name = 'tasq') OR pg_stat_force_next_flush() IS NULL").Scan(&there))
+			return !there
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, c.QueryRow(t.Context(), "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables").Scan(&n))
+		w.Open()
+		return n
+	}
+	before := read()
+	fleet, ok := w.Store.(store.Fleet)
+	require.True(t, ok)
+	require.NoError(t, fleet.Announce(t.Context(), []string{"fp-article"}))
+	for range 7 {
+		jobs, err := fleet.Take(t.Context(), store.TakeFilter{Max: 100})
+		require.NoError(t, err)
+		require.Len(t, jobs, 100)
+	}
+	require.Less(t, read()-before, 7*1000)
+}
