@@ -34,7 +34,7 @@ func (s *scheduler) initLimits() {
 		},
 		Shared: s.isShared, Ask: s.ask,
 	})
-	s.started = s.d.o.Clock.Now()
+	s.shared = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
 }
 
 // enter takes what a job needs, or has it wait for that. The lock is held.

@@ -44,8 +44,8 @@ type scheduler struct {
 	next     []entry          // memory for what a turn hands out
 	gate     *admission.Gate[entry]
 	paused   map[string]bool              // queues of which no job begins
-	started  time.Time                    // by its monotonic reading, the time of limits that a store without a clock keeps
-	asking   bool                         // an exchange about limits is under way
+	shared   sharedRows                   // of limits
+	asking   bool                         // an exchange about them is under way
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
 	calls    entries                      // steps that may take what they need, by priority
 	readied  bool                         // the gate has put jobs back into their queues since a turn looked at them
