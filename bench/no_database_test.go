@@ -135,6 +135,7 @@ func (noneReader) Counts(context.Context) ([]store.Count, error)            { re
 func (noneReader) CountsByDefinition(context.Context, bool) ([]store.DefinitionCount, error) {
 	return nil, nil
 }
+func (noneReader) Ended(context.Context, store.RateFilter) ([]store.Ended, error) { return nil, nil }
 
 // BenchmarkEngineWithoutDatabase is a one-item case with its worker and its caller, 64 callers at once. It reports the CPU
 // of the whole process a case, which is steadier than its time.

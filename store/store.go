@@ -203,6 +203,10 @@ type Counter interface {
 	// and task. With live, only cases that have not ended are counted, which costs what they are; all of them cost a look at
 	// each case of the database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
+
+	// Ended counts the work items that ended, in no order. Hourly of the filter has no meaning. It costs a look at each
+	// [Ended] of the hours of the filter, however many items there were.
+	Ended(ctx context.Context, f RateFilter) ([]Ended, error)
 }
 
 // Entry is a command as the journal keeps it: who asked for what, and all that it did to one tree.

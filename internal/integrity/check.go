@@ -82,7 +82,7 @@ func Check(ctx context.Context, s Viewer) error {
 // Inspect checks the store, in one view of it. progress is called now and then; it may be nil. The error is one of
 // reading: what is wrong with what was read is in the report.
 func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, error) {
-	c := &checker{counts: make(map[store.Count]int64)}
+	c := &checker{counts: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
 	err := s.View(ctx, func(r store.Reader) error { return c.run(ctx, r, progress) })
 	return c.report, err
 }
@@ -90,6 +90,7 @@ func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, er
 type checker struct {
 	report Report
 	counts map[store.Count]int64 // what there should be
+	ended  map[store.Ended]int64
 }
 
 func (c *checker) breach(rule, format string, args ...any) {
@@ -135,7 +136,7 @@ func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progres
 		page.After = roots[len(roots)-1].ID.String()
 	}
 	c.strays(audit)
-	return c.compareCounts(ctx, r)
+	return errors.Join(c.compareCounts(ctx, r), c.compareEnded(ctx, r))
 }
 
 // batch checks some root cases.

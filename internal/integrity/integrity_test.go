@@ -168,6 +168,8 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I7", "is in the journal (entry ", "DELETE FROM cases WHERE id = " + article},
 		{"I8", "by the counts of the tables", "UPDATE counts SET n = n + 1 WHERE what = 'case'"},
 		{"I8", "there are none of {What:item", "DELETE FROM counts WHERE what = 'item'"},
+		{"I8", "that ended of {Workflow:", "UPDATE ended SET n = n + 1"},
+		{"I8", "there are none that ended of {Workflow:", "DELETE FROM ended"},
 		{"I8", "item ", "UPDATE work_items SET case_id = " + nowhere + " WHERE id = " + review},
 		{"I8", "job ", "UPDATE jobs SET case_id = " + nowhere},
 		{"I8", "step ", "UPDATE steps SET case_id = " + nowhere},

@@ -32,6 +32,9 @@ func (c *checker) count(f *family) {
 	})
 	for _, it := range f.items {
 		c.counts[store.Count{What: "item", Workflow: workflows[it.Case], Task: it.Task, State: it.State.String()}]++
+		if kind, ok := store.EndedOf(workflows[it.Case], it); ok {
+			c.ended[kind]++
+		}
 	}
 	for _, j := range f.jobs {
 		c.counts[store.Count{What: "job", Workflow: workflows[j.Case], Task: j.Task, State: j.State.String()}]++
@@ -54,6 +57,26 @@ func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	}
 	for kind, n := range c.counts {
 		c.breach("I8", "there are none of %+v by the counts of the tables, and %d by the journal", kind, n)
+	}
+	return nil
+}
+
+// compareEnded does the same with the counts of what ended.
+func (c *checker) compareEnded(ctx context.Context, r store.Counter) error {
+	ended, err := r.Ended(ctx, store.RateFilter{})
+	if err != nil {
+		return err
+	}
+	for _, got := range ended {
+		n := got.N
+		got.N = 0
+		if n != c.ended[got] {
+			c.breach("I8", "there are %d that ended of %+v by the counts of the tables, and %d by the journal", n, got, c.ended[got])
+		}
+		delete(c.ended, got)
+	}
+	for kind, n := range c.ended {
+		c.breach("I8", "there are none that ended of %+v by the counts of the tables, and %d by the journal", kind, n)
 	}
 	return nil
 }

@@ -303,6 +303,9 @@ var removals = []string{
 		"JOIN @.cases c ON c.root = i.root AND c.id = i.case_id WHERE i.root = ANY($1::uuid[]) GROUP BY 2, 3, 4 " +
 		"UNION ALL SELECT 'job', c.workflow, j.task, j.state, -count(*) FROM @.jobs j " +
 		"JOIN @.cases c ON c.root = j.root AND c.id = j.case_id WHERE j.root = ANY($1::uuid[]) GROUP BY 2, 3, 4",
+	"INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
+		"SELECT hour, workflow, task, state, took, -count(*) FROM (SELECT " + endedColumns("t") + " FROM @.work_items t " +
+		"JOIN @.cases u ON u.root = t.root AND u.id = t.case_id WHERE t.root = ANY($1::uuid[]) AND " + hasEnded("t") + ") d GROUP BY 1, 2, 3, 4, 5",
 	"DELETE FROM @.idempotency_keys WHERE (key, root) IN (SELECT sha256(convert_to(key, 'UTF8')), root FROM @.journal " +
 		"WHERE root = ANY($1::uuid[]) AND key IS NOT NULL)",
 	"DELETE FROM @.journal WHERE root = ANY($1::uuid[])",

@@ -98,6 +98,20 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 	return all, nil
 }
 
+// Ended implements [store.Reader].
+func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, error) {
+	w := newConditions()
+	w.Ended(f)
+	var all []store.Ended
+	err := r.c.each("SELECT workflow, task, state, hour, took, sum(n)::bigint FROM (SELECT * FROM @.ended UNION ALL SELECT * FROM @.ended_deltas) e "+
+		w.Where()+" GROUP BY hour, workflow, task, state, took HAVING sum(n) > 0", w.Args, func(row *tables.Row) error {
+		e, err := tables.ReadEnded(row)
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}
+
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
 	var all []*store.Definition

@@ -205,7 +205,22 @@ func (s *Store) Idle(context.Context) error {
 		"d AS (DELETE FROM @.count_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) "+
 		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 "+
 		"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = counts.n + excluded.n", "counts")
+	if err == nil {
+		err = s.foldEnded()
+	}
 	return s.db.explain(err)
+}
+
+// foldEnded does the same to the counts of what ended. One that is left with nothing is of removed cases, and goes.
+func (s *Store) foldEnded() error {
+	_, err := s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got), "+
+		"d AS (DELETE FROM @.ended_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.ended (hour, workflow, task, state, took, n) "+
+		"SELECT hour, workflow, task, state, took, sum(n) FROM d GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 "+
+		"ON CONFLICT (hour, workflow, task, state, took) DO UPDATE SET n = ended.n + excluded.n", "counts")
+	if err == nil {
+		_, err = s.w.run("DELETE FROM @.ended WHERE n = 0")
+	}
+	return err
 }
 
 // Close implements [store.Store].

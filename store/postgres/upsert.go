@@ -82,11 +82,32 @@ func upsert(t tables.Table, further []string, from string) string {
 // counted is the statement for a table whose rows are counted by state. It compares with the rows as they were: all parts of
 // a statement see the same state.
 func counted(t tables.Table, what, task string, given []any, further ...string) string {
+	ended := ""
+	if t.Name == tables.Items.Name {
+		ended = ", e AS (INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) SELECT hour, workflow, task, state, took, sum(n) FROM (" +
+			"SELECT " + endedColumns("u") + ", 1 AS n FROM u WHERE " + hasEnded("u") + " UNION ALL " +
+			"SELECT " + endedColumns("t") + ", -1 FROM u JOIN @." + t.Name + " t ON t.root = u.root AND t.id = u.id WHERE " + hasEnded("t") + ") d " +
+			"GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0)"
+	}
 	return "WITH u AS MATERIALIZED (" + source(t, given, further) + "), " +
-		"w AS (" + upsert(t, further, "u") + ") " +
+		"w AS (" + upsert(t, further, "u") + ")" + ended + " " +
 		"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
 		"SELECT '" + what + "', d.workflow, d.task, d.state, sum(d.n) FROM (" +
 		"SELECT u.workflow, " + task + " AS task, u.state, 1 AS n FROM u UNION ALL " +
 		"SELECT u.workflow, " + task + ", t.state, -1 FROM u JOIN @." + t.Name + " t ON t.root = u.root AND t.id = u.id) d " +
 		"GROUP BY 1, 2, 3, 4 HAVING sum(d.n) <> 0"
 }
+
+// hasEnded is the condition that an item counts as one that ended.
+func hasEnded(table string) string { return table + ".state IN ('completed', 'failed')" }
+
+// endedColumns are the hour, workflow, task, state and class of duration that an item of a table counts as, see [store.EndedOf]; a table u has the
+// workflows.
+func endedColumns(table string) string {
+	return strings.NewReplacer("t.", table+".").Replace("floor(t.ended / 3600000000.0)::bigint AS hour, ") + "u.workflow, " +
+		strings.NewReplacer("t.", table+".").Replace("t.task, t.state, CASE WHEN t.state = 'completed' AND t.started IS NOT NULL THEN "+tookClass+" ELSE 0 END AS took")
+}
+
+// tookClass is [store.TookClass]: the position of the highest one among 64 bits is 64 less its power of two.
+const tookClass = "(SELECT CASE WHEN us < 8 THEN us ELSE 8 * (62 - p) + ((us >> (61 - p)) & 7) END FROM (SELECT us, position('1' IN us::bit(64)::text) AS p " +
+	"FROM (SELECT greatest(t.ended - t.started, 0) AS us) a) b)"

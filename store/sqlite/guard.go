@@ -174,7 +174,7 @@ var verbs = map[int32]string{
 // ours lists Tasq's own tables and views; that of the records is written by collections, in this way.
 var ours = map[string]bool{
 	"journal": true, "idempotency_keys": true, "meta": true, "migrations": true, "definitions": true, "requests": true, "settings": true, "limits": true,
-	"cases": true, "case_labels": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true,
+	"cases": true, "case_labels": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true, "ended": true,
 	"tasks": true, "history": true, "changes": true,
 }
 

@@ -166,6 +166,20 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 	return all, nil
 }
 
+// Ended implements [store.Reader].
+func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, error) {
+	w := newConditions()
+	w.Ended(f)
+	var all []store.Ended
+	err := r.c.each("SELECT workflow, task, state, hour, took, sum(n) FROM ended"+w.Where()+" GROUP BY hour, workflow, task, state, took HAVING sum(n) > 0",
+		w.values(), func(row *tables.Row) error {
+			e, err := tables.ReadEnded(row)
+			all = append(all, e)
+			return err
+		})
+	return all, err
+}
+
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
 

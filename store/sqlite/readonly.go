@@ -233,6 +233,14 @@ func makeOverlay(c *conn) error {
 	if err != nil {
 		return err
 	}
+	over = "temp." + overlayPrefix + "ended"
+	err = c.exec("CREATE TABLE " +
+		over + " (hour INTEGER, workflow, task, state, took, n, PRIMARY KEY (hour, workflow, task, state, took));" +
+		"CREATE TEMP VIEW ended AS SELECT hour, workflow, task, state, took, n FROM main.ended " +
+		"UNION ALL SELECT hour, workflow, task, state, took, n FROM " + over)
+	if err != nil {
+		return err
+	}
 	var views []string
 	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *tables.Row) error {
 		views = append(views, r.Text())

@@ -137,7 +137,14 @@ func (t *tally) erase(cases string) error {
 			return err
 		}
 	}
-	return nil
+	return t.c.each("SELECT c.workflow, i.task, i.state, i.started, i.ended FROM main.work_items i JOIN main.cases c ON c.id = i.case_id "+
+		"WHERE i.case_id IN "+these, args(cases), func(r *tables.Row) error {
+		kind, ok, err := tables.ReadEndedItem(r)
+		if ok {
+			t.ended[kind]--
+		}
+		return err
+	})
 }
 
 // hide is erase for a reader, which changes nothing: it lists the cases that the views over the tables leave out. Those that

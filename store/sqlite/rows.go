@@ -26,7 +26,7 @@ type rowWriter struct {
 	c                  *conn
 	cases, items, jobs string
 	steps, messages    string
-	counts             string
+	counts, ended      string
 	overlay            bool // the tables are a reader's own, laid over those of the database
 	buf                []byte
 }
@@ -42,6 +42,8 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 		steps: upsert(tables.Steps, prefix+"steps"), messages: upsert(tables.Messages, prefix+"messages"),
 		counts: "INSERT INTO " + prefix + "counts (what, workflow, task, state, n) VALUES (?, ?, ?, ?, ?) " +
 			"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = n + excluded.n",
+		ended: "INSERT INTO " + prefix + "ended (hour, workflow, task, state, took, n) VALUES (?, ?, ?, ?, ?, ?) " +
+			"ON CONFLICT (hour, workflow, task, state, took) DO UPDATE SET n = n + excluded.n",
 	}
 }
 
@@ -92,6 +94,17 @@ func (w *rowWriter) writeMessage(m *state.Message) error {
 
 func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
+}
+
+// writeEnded adds to a count of what ended. One that is left with nothing is of removed cases, and goes.
+func (w *rowWriter) writeEnded(kind store.Ended, n int64) error {
+	hour, state := tables.Hour(kind.Hour), kind.State.String()
+	err := w.c.run(w.ended, hour, kind.Workflow, kind.Task, state, int64(kind.Took), n)
+	if n > 0 || w.overlay || err != nil {
+		return err
+	}
+	return w.c.run("DELETE FROM ended WHERE hour = ? AND workflow = ? AND task = ? AND state = ? AND took = ? AND n = 0",
+		hour, kind.Workflow, kind.Task, state, int64(kind.Took))
 }
 
 func suspensionOf(s *state.Suspension) driver.Value {

@@ -109,7 +109,7 @@ func (w *window) clear() {
 // write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of
 // their keys, so that neighbours share pages.
 func (w *window) write(to *rowWriter) error {
-	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64)}
+	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
 	forget := w.erase
 	if to.overlay {
 		forget = w.hide
@@ -127,7 +127,7 @@ func (w *window) write(to *rowWriter) error {
 	for _, id := range sorted(w.items) {
 		it := w.items[id]
 		kind := store.Count{What: "item", Workflow: w.workflow(it.Case), Task: it.Task, State: it.State.String()}
-		if err := errors.Join(t.add("work_items", id, kind), to.writeItem(it)); err != nil {
+		if err := errors.Join(t.end(kind.Workflow, it), t.add("work_items", id, kind), to.writeItem(it)); err != nil {
 			return err
 		}
 	}
@@ -153,6 +153,14 @@ func (w *window) write(to *rowWriter) error {
 			return err
 		}
 	}
+	for kind, n := range t.ended {
+		if n == 0 {
+			continue
+		}
+		if err := to.writeEnded(kind, n); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -169,6 +177,8 @@ type tally struct {
 	c    *conn
 	born map[[16]byte]struct{}
 	n    map[store.Count]int64
+
+	ended map[store.Ended]int64
 }
 
 // add counts a row that is about to be written. The tables know the state that one of an earlier window had: it leaves that
@@ -184,6 +194,25 @@ func (t *tally) add(table string, id [16]byte, now store.Count) error {
 		before.State = r.Text()
 		t.n[before]--
 		return r.Err
+	})
+}
+
+// end counts an item that is about to be written if it has ended, and no more as what it was in the tables.
+func (t *tally) end(workflow string, it *workitem.Item) error {
+	now, ok := store.EndedOf(workflow, it)
+	if !ok {
+		return nil
+	}
+	t.ended[now]++
+	if _, ok := t.born[it.ID]; ok {
+		return nil
+	}
+	return t.c.each("SELECT '', task, state, started, ended FROM work_items WHERE id = ?", args(textOf(it.ID)), func(r *tables.Row) error {
+		before, ok, err := tables.ReadEndedItem(r)
+		if before.Workflow = workflow; ok {
+			t.ended[before]--
+		}
+		return err
 	})
 }
 

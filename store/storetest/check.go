@@ -44,6 +44,7 @@ func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
 		require.Equal(t, asJSON(t, m.Jobs[j.ID]), asJSON(t, j), "job %s", j.ID)
 	}
 	m.checkCounts(ctx, t, r)
+	m.checkEnded(ctx, t, r)
 	m.checkWaits(ctx, t, r)
 	m.checkJournal(ctx, t, r)
 	for _, root := range m.Roots {
@@ -75,6 +76,32 @@ func (m *Model) checkCounts(ctx context.Context, t testing.TB, r store.Reader) {
 	}
 	require.Equal(t, want, got)
 	require.Len(t, list, len(got), "each once")
+}
+
+func (m *Model) checkEnded(ctx context.Context, t testing.TB, r store.Reader) {
+	t.Helper()
+	want := make(map[store.Ended]int64)
+	for _, it := range m.Items {
+		if kind, ok := store.EndedOf(m.Cases[it.Case].Workflow, it); ok {
+			want[kind]++
+		}
+	}
+	require.Equal(t, want, endedBy(ctx, t, r, store.RateFilter{}))
+}
+
+// endedBy is what a store counts as ended by a filter.
+func endedBy(ctx context.Context, t testing.TB, r store.Reader, f store.RateFilter) map[store.Ended]int64 {
+	t.Helper()
+	list, err := r.Ended(ctx, f)
+	require.NoError(t, err)
+	got := make(map[store.Ended]int64)
+	for _, e := range list {
+		kind := e
+		kind.N = 0
+		got[kind] = e.N
+	}
+	require.Len(t, list, len(got), "each once")
+	return got
 }
 
 func (m *Model) checkJournal(ctx context.Context, t testing.TB, r store.Reader) {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -186,6 +187,37 @@ func counts(w *World) {
 	w.history()
 	check()
 	w.Crash()
+	check()
+}
+
+func ended(w *World) {
+	w.history()
+	filters := []store.RateFilter{{}, {Workflow: "none"}, {Task: "none"}}
+	for _, it := range w.Want.Items {
+		if kind, ok := store.EndedOf(w.Want.Cases[it.Case].Workflow, it); ok {
+			filters = append(filters, store.RateFilter{Workflow: kind.Workflow, Task: kind.Task}, store.RateFilter{Since: kind.Hour.Add(time.Minute)},
+				store.RateFilter{Since: kind.Hour.Add(time.Hour)}, store.RateFilter{Before: kind.Hour.Add(time.Minute), Task: kind.Task}, store.RateFilter{Before: kind.Hour})
+			break
+		}
+	}
+	require.Len(w.T, filters, 8, "something ended")
+	check := func() {
+		w.T.Helper()
+		w.View(func(ctx context.Context, r store.Reader) {
+			all := endedBy(ctx, w.T, r, store.RateFilter{})
+			for _, f := range filters {
+				want := maps.Clone(all)
+				maps.DeleteFunc(want, func(e store.Ended, _ int64) bool {
+					return f.Workflow != "" && e.Workflow != f.Workflow || f.Task != "" && e.Task != f.Task ||
+						e.Hour.Before(f.Since.Truncate(time.Hour)) || !f.Before.IsZero() && !e.Hour.Before(f.Before)
+				})
+				require.Equal(w.T, want, endedBy(ctx, w.T, r, f), "%+v", f)
+			}
+		})
+	}
+	check()
+	w.Crash()
+	w.Check()
 	check()
 }
 

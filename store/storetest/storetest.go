@@ -79,6 +79,8 @@ var rules = []rule{
 	{"removable", "What may be removed is listed by when it may be; a job that is left to be done holds it back.",
 		removable},
 	{"counts", "Counts counts cases, items and jobs by workflow, task and state.", counts},
+	{"ended", "Ended counts what ended by hour, workflow, task and about how long it took, and every field of its filter selects what it says.",
+		ended},
 	{"keys", "A command's idempotency key finds it again with its answer; a key can be used once.", keys},
 	{"key-holders", "The root case that holds a unique business key is found, also within its transaction, until it fails, is canceled or " +
 		"is removed.", keyHolders},

@@ -10,11 +10,9 @@ import (
 // rates is the answer of stats.
 type rates struct {
 	Rows []record.Rate `json:"rows"`
-	All  bool          `json:"all"` // false if there were more items than were looked at
 }
 
-// stats answers how many work items ended and how long they took, by task and hour. What is downloaded does not say whether there were
-// more.
+// stats answers how many work items ended and how long they took, by task and hour.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f := q.Rates()
@@ -23,11 +21,10 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	out := rates{Rows: []record.Rate{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		found, all, err := store.Rates(r.Context(), store.ViewerOf(v), f)
+		found, err := store.Rates(r.Context(), store.ViewerOf(v), f)
 		for _, rate := range found {
 			out.Rows = append(out.Rows, record.OfRate(rate))
 		}
-		out.All = all
 		return err
 	})
 	if err != nil {

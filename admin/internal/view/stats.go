@@ -15,9 +15,8 @@ import (
 var periods = []string{"1h", "24h", "7d", "30d"}
 
 const (
-	dayPeriod = "24h"  // without another one
-	maxRated  = 10_000 // how many work items a page looks at
-	maxHours  = 200    // how many lines of hours it shows
+	dayPeriod = "24h" // without another one
+	maxHours  = 200   // how many lines of hours it shows
 )
 
 // stats says how many work items ended, and how long they took, by task and by hour.
@@ -31,29 +30,24 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	f.Max = maxRated
 	names, err := workflowNames(r)
 	if err != nil {
 		return nil, err
 	}
-	l.head.About = "What ended of the work items that were created in the period, each attempt of its own. Half of those that completed took no longer than " +
-		"the p50, and 95 of 100 no longer than the p95, from their start to their end. As of " + printable.Time(r.Now) + "; reload to look again."
+	l.head.About = "The work items that ended in the hours of the period, each attempt of its own. Half of those that completed took no longer than " +
+		"about the p50, and 95 of 100 no longer than about the p95, from their start to their end: at most 6 % off. As of " + printable.Time(r.Now) + "; reload to look again."
 	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
 	}
-	tasks, hours, all, err := store.TaskAndHourRates(r, store.ViewerOf(r.R), f)
+	tasks, hours, err := store.TaskAndHourRates(r, store.ViewerOf(r.R), f)
 	if err != nil {
 		return nil, err
-	}
-	if !all {
-		l.head.About += fmt.Sprintf(" There are more work items than the newest %s that were looked at, so what ended before is missing: choose a shorter period, a workflow or a task.",
-			thousands(maxRated))
 	}
 	p := l.page("", "")
 	p.Live, p.Parts = false, []Part{p.Parts[0]}
 	if len(tasks) == 0 {
-		empty := Table{Empty: &Empty{Text: "Nothing ended of the work items of this period.", Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
+		empty := Table{Empty: &Empty{Text: "Nothing ended in this period.", Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
 		p.Parts = append(p.Parts, Part{ID: "tasks", Template: "tablepart", Data: empty})
 		return p, nil
 	}

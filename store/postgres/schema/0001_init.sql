@@ -235,6 +235,26 @@ CREATE TABLE count_deltas (
     n        bigint NOT NULL
 );
 
+-- How many items ended in each hour since 1970, by about how long they took (store.TookClass), in the same way.
+CREATE TABLE ended (
+    hour     bigint,
+    workflow text COLLATE "C",
+    task     text COLLATE "C",
+    state    text COLLATE "C",
+    took     bigint,
+    n        bigint NOT NULL,
+    PRIMARY KEY (hour, workflow, task, state, took)
+);
+CREATE INDEX ended_none ON ended (hour) WHERE n = 0;
+CREATE TABLE ended_deltas (
+    hour     bigint NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    task     text COLLATE "C" NOT NULL,
+    state    text COLLATE "C" NOT NULL,
+    took     bigint NOT NULL,
+    n        bigint NOT NULL
+);
+
 -- Commands that other programs leave for an engine.
 CREATE TABLE requests (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -125,6 +125,17 @@ CREATE TABLE counts (
     PRIMARY KEY (what, workflow, task, state)
 ) WITHOUT ROWID;
 
+-- How many items ended in each hour, by about how long they took (store.TookClass), kept as they end: a look at a million items takes seconds.
+CREATE TABLE ended (
+    hour     INTEGER NOT NULL, -- since 1970
+    workflow TEXT    NOT NULL,
+    task     TEXT    NOT NULL,
+    state    TEXT    NOT NULL,
+    took     INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    PRIMARY KEY (hour, workflow, task, state, took)
+) WITHOUT ROWID;
+
 -- Commands that other processes leave for the one that owns the file.
 CREATE TABLE requests (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,

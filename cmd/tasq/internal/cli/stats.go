@@ -34,7 +34,7 @@ func (a *app) stats() *cobra.Command {
 		Use: "stats", Short: "count what waits in each queue, and what ended, by task and hour",
 		Long: paragraph("Count the live work items and jobs of each queue, how many of them are started or running, and how old the oldest is. " +
 			"With --by task or --by hour, count the work items that completed and failed, with the durations that half of the " +
-			"completed ones and 95 of 100 did not exceed, from their start to their end: of the items created within a day, or as --newer says. " +
+			"completed ones and 95 of 100 did not exceed, from their start to their end, at most 6 % off: of what ended in the hours of a day, or as --newer says. " +
 			"tasq cases, items and jobs --counts have the counts by workflow, task and state."),
 		Example: `  tasq stats
   tasq stats --by hour --task review --newer 7d -o csv`,
@@ -44,8 +44,8 @@ func (a *app) stats() *cobra.Command {
 	flags.StringVar(&by, "by", by, "count by `part`: queue (what waits), task, hour (what ended)")
 	flags.StringVar(&f.Workflow, "workflow", "", "what ended of the workflow with this `name`")
 	flags.StringVar(&f.Task, "task", "", "what ended of the task with this `name`")
-	flags.Var(&older, "older", "what ended of items created at least so long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "what ended of items created not longer ago than this")
+	flags.Var(&older, "older", "what ended in hours that began at least so long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "what ended in the hour that was so long ago, or later")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if !slices.Contains(statsBy, by) {
 			return usagef("--by %q: %s", by, hint(by, statsBy))
@@ -83,12 +83,9 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
 		return err
 	}
-	rates, all, err := store.Rates(ctx, store.ViewerOf(r), f)
+	rates, err := store.Rates(ctx, store.ViewerOf(r), f)
 	if err != nil {
 		return err
-	}
-	if !all {
-		a.remark("only the newest %d items were looked at, so what ended before is missing; use --newer, --workflow or --task", store.MaxRated)
 	}
 	heads := []string{"WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95"}
 	if !f.Hourly {

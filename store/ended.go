@@ -1,0 +1,64 @@
+package store
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Ended counts the work items of a task that ended in an hour, in the same way and after about the same time.
+type Ended struct {
+	Workflow string
+	Task     string
+	State    workitem.State // Completed or Failed; what was canceled is not counted
+	Hour     time.Time      // the beginning of the hour, in UTC
+	Took     int            // the class of the durations, see [TookClass]; 0 for those that failed
+	N        int64
+}
+
+// EndedOf is what an item counts as; false if it has not ended, or was canceled.
+func EndedOf(workflow string, it *workitem.Item) (e Ended, ok bool) {
+	if it.State != workitem.Completed && it.State != workitem.Failed {
+		return Ended{}, false
+	}
+	e = Ended{Workflow: workflow, Task: it.Task, State: it.State, Hour: it.Ended.UTC().Truncate(time.Hour)}
+	if it.State == workitem.Completed && !it.Started.IsZero() {
+		e.Took = TookClass(it.Ended.Sub(it.Started))
+	}
+	return e, true
+}
+
+// Durations are counted by classes, eight for each power of two of microseconds:
+//
+//	class       0 1 2 3 4 5 6 7 8 ... 15  16  17  ... 23  24  25 ...
+//	from, us    0 1 2 3 4 5 6 7 8 ... 15  16  18  ... 30  32  36 ...
+//
+// So the middle of a class is at most 6 % from any duration in it.
+const (
+	classesLog = 3
+	classes    = 1 << classesLog
+)
+
+// TookClass is the class of a duration; 0 if it is none or less. A longer duration has no lower class.
+func TookClass(d time.Duration) int {
+	us := max(d.Microseconds(), 0)
+	if us < classes {
+		return int(us)
+	}
+	high := bits.Len64(uint64(us)) - 1
+	return classes*(high-classesLog+1) + int(us>>(high-classesLog))&(classes-1)
+}
+
+// TookOf is the middle of a class of durations: at most 6 % from each duration of the class.
+func TookOf(class int) time.Duration {
+	return (leastOf(class) + leastOf(class+1) - time.Microsecond) / 2
+}
+
+// leastOf is the least duration of a class.
+func leastOf(class int) time.Duration {
+	if class < classes {
+		return time.Duration(class) * time.Microsecond
+	}
+	return time.Duration(classes+class%classes) << (class/classes - 1) * time.Microsecond
+}

@@ -1,0 +1,48 @@
+package tables
+
+import (
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Hour is the number of an hour since 1970, as it is stored.
+func Hour(t time.Time) int64 {
+	sec := t.Unix()
+	if sec%3600 < 0 {
+		sec -= 3600
+	}
+	return sec / 3600
+}
+
+// Ended adds the conditions of a filter of what ended.
+func (w *Conditions) Ended(f store.RateFilter) {
+	if f.Workflow != "" {
+		w.AddText("workflow = ?", f.Workflow)
+	}
+	if f.Task != "" {
+		w.AddText("task = ?", f.Task)
+	}
+	if !f.Since.IsZero() {
+		w.Add("hour >= ?", Hour(f.Since))
+	}
+	if !f.Before.IsZero() {
+		w.Add("hour <= ?", Hour(f.Before.Add(-time.Microsecond)))
+	}
+}
+
+// ReadEnded reads the columns workflow, task, state, hour, took and n of what ended.
+func ReadEnded(r *Row) (store.Ended, error) {
+	e := store.Ended{Workflow: r.Text(), Task: r.Text(), State: parsed(r, "state", workitem.ParseState),
+		Hour: time.Unix(r.Number()*3600, 0).UTC(), Took: int(r.Number()), N: r.Number()}
+	return e, r.Err
+}
+
+// ReadEndedItem reads the columns workflow, task, state, started and ended of an item, and says what it counts as; false if as nothing.
+func ReadEndedItem(r *Row) (store.Ended, bool, error) {
+	workflow := r.Text()
+	it := workitem.Item{Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Started: r.Time(), Ended: r.Time()}
+	e, ok := store.EndedOf(workflow, &it)
+	return e, ok, r.Err
+}
