@@ -91,21 +91,22 @@ type documentCondition struct {
 }
 
 type documentTask struct {
-	Name       string          `json:"name"`
-	Kind       string          `json:"kind,omitempty"`
-	Join       string          `json:"join"`
-	Split      string          `json:"split"`
-	Cancels    []string        `json:"cancels,omitempty"`
-	Workflows  []documentChild `json:"workflows,omitempty"`
-	Queue      string          `json:"queue,omitempty"`
-	Priority   int             `json:"priority,omitempty"`
-	Policy     string          `json:"policy"`
-	Auto       bool            `json:"auto,omitempty"`
-	RunTimeout string          `json:"runTimeout,omitempty"`
-	Hours      schedule.Window `json:"hours,omitzero"`
-	Timers     []documentTimer `json:"timers,omitempty"`
-	Notes      []string        `json:"notes,omitempty"`
-	Code       []string        `json:"code,omitempty"`
+	Name       string                  `json:"name"`
+	Kind       string                  `json:"kind,omitempty"`
+	Join       string                  `json:"join"`
+	Split      string                  `json:"split"`
+	Cancels    []string                `json:"cancels,omitempty"`
+	Workflows  []documentChild         `json:"workflows,omitempty"`
+	Queue      string                  `json:"queue,omitempty"`
+	Priority   int                     `json:"priority,omitempty"`
+	Policy     string                  `json:"policy"`
+	Auto       bool                    `json:"auto,omitempty"`
+	RunTimeout string                  `json:"runTimeout,omitempty"`
+	Hours      schedule.Window         `json:"hours,omitzero"`
+	Batch      *workflow.BatchDocument `json:"batch,omitempty"`
+	Timers     []documentTimer         `json:"timers,omitempty"`
+	Notes      []string                `json:"notes,omitempty"`
+	Code       []string                `json:"code,omitempty"`
 }
 
 type documentChild struct {
@@ -168,6 +169,9 @@ func documentTaskOf(t *net.Task, spec *workflow.Task, notes []Note) documentTask
 	}
 	if spec.RunTimeout != 0 {
 		dt.RunTimeout = spec.RunTimeout.String()
+	}
+	if b := spec.Batch; b != nil {
+		dt.Batch = &workflow.BatchDocument{Most: b.Most, Wait: b.Wait.String()}
 	}
 	for _, timer := range spec.Timers {
 		of := "item"

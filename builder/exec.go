@@ -20,7 +20,7 @@ import (
 // its lease may meet one that still runs. A command that cannot be run is a problem with the code [BadProcess].
 func Exec[In, Out any](name string, command process.Command, opts ...FuncOption) (*FuncRef[In, Out], error) {
 	opts = append(slices.Clone(opts), funcOption(func(s *funcSpec) { s.wrong = command.Validate() }))
-	return newFunc(name, caller(), func(ctx context.Context, in In) (Out, error) {
+	return newFunc(name, caller(), Work[In, Out]{Run: func(ctx context.Context, in In) (Out, error) {
 		return process.Call[Out](ctx, command, in)
-	}, opts)
+	}}, opts)
 }

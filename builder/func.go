@@ -55,7 +55,7 @@ func (f *FuncRef[In, Out]) Untyped() *workflow.Definition {
 func Func[In, Out any](
 	name string, run func(context.Context, In) (Out, error), opts ...FuncOption,
 ) (*FuncRef[In, Out], error) {
-	return newFunc(name, caller(), run, opts)
+	return newFunc(name, caller(), Work[In, Out]{Run: run}, opts)
 }
 
 // MustFunc is like [Func] but panics if the definition has a problem. It is for functions that are variables of a
@@ -63,7 +63,10 @@ func Func[In, Out any](
 func MustFunc[In, Out any](
 	name string, run func(context.Context, In) (Out, error), opts ...FuncOption,
 ) *FuncRef[In, Out] {
-	f, err := newFunc(name, caller(), run, opts)
+	return mustFunc(newFunc(name, caller(), Work[In, Out]{Run: run}, opts))
+}
+
+func mustFunc[In, Out any](f *FuncRef[In, Out], err error) *FuncRef[In, Out] {
 	if err != nil {
 		panic(err)
 	}
@@ -73,8 +76,9 @@ func MustFunc[In, Out any](
 // funcTask is the name of the one task of a function.
 const funcTask = "run"
 
+// newFunc defines a function of a work that has Run or Batch.
 func newFunc[In, Out any](
-	name string, pos net.Pos, run func(context.Context, In) (Out, error), opts []FuncOption,
+	name string, pos net.Pos, work Work[In, Out], opts []FuncOption,
 ) (*FuncRef[In, Out], error) {
 	spec := funcSpec{retry: DefaultRetry(), options: []Option{Keep(DefaultKeep)}}
 	for _, opt := range opts {
@@ -84,7 +88,7 @@ func newFunc[In, Out any](
 	}
 	b := newBuilder[In](name, pos, spec.options)
 	b.d.out = reflect.TypeFor[Out]()
-	if run == nil {
+	if work.Run == nil && work.Batch.isZero() {
 		b.d.problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
 	}
 	if err := refusedRetry(spec.retry); err != nil {
@@ -96,10 +100,9 @@ func newFunc[In, Out any](
 	if spec.timeout < 0 {
 		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
-	task := newTask(b, funcTask, pos, Work[In, Out]{
-		Input: CaseInput(b), Run: run, RunTimeout: max(spec.timeout, 0), Queue: spec.queue,
-		OnWorkItemStateChanged: retryOf(spec.retry), Limits: spec.needs, Hours: spec.hours,
-	})
+	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
+	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
+	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name = spec.retry, name
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	b.d.flow(b.Start(), task, pos)

@@ -37,6 +37,7 @@ const (
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
 	BadIdentity       net.Code = "bad-identity"       // a business key or a label that cannot be
 	BadLimit          net.Code = "bad-limit"          // a limit that cannot be, or is asked for more than it admits
+	BadBatch          net.Code = "bad-batch"          // a batch of fewer than one item
 	NegativeDuration  net.Code = "negative-duration"  // a time before now
 	DuplicateTimer    net.Code = "duplicate-timer"    // two timers of one task with the same name
 	DuplicateResult   net.Code = "duplicate-result"   // a second Result

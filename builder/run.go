@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -33,11 +32,7 @@ func runnerOf[In, Out any](run func(context.Context, In) (Out, error)) func(
 		if err != nil {
 			return nil, err
 		}
-		raw, err := domain.Encode(out)
-		if err != nil {
-			return nil, &activities.OutputError{Err: err}
-		}
-		return raw, nil
+		return encodeOutput(out)
 	}
 }
 

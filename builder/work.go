@@ -31,6 +31,8 @@ type Work[In, Out any] struct {
 	Limits     []Need          // what each attempt of Run takes before it begins; see [Limits]
 	Hours      schedule.Window // when Run may begin; the zero value is always; see [Hours]
 	RunTimeout time.Duration   // bounds one run, which then fails with the code "timeout"; 0 is unbounded
+	// Batch takes the place of Run: several items are done together, by one call. What is said of Run holds for each of them.
+	Batch Batched[In, Out]
 	// Retry answers a failed item with a fresh one after a backoff, until the policy gives up: the same as [activities.Retry] in
 	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
 	// does not try again.
@@ -90,6 +92,9 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	}
 	if w.Run != nil {
 		n.task.Run = runnerOf(w.Run)
+	}
+	if !w.Batch.isZero() {
+		batched(b.d, n, w.Batch, w.Run != nil)
 	}
 	n.task.Limits, n.task.Hours = usesOf(w.Limits), w.Hours
 	if w.DeadLetter != nil {

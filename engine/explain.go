@@ -42,6 +42,7 @@ func (e *Engine) Here() why.Here {
 		Running:    e.dispatch.Running,
 		Failing:    e.failingSince,
 		Limits:     e.limitsOf,
+		Gathered:   e.dispatch.Gathered,
 	}
 }
 

@@ -69,6 +69,8 @@ type Task struct {
 	// Run does the work of an item in a worker, outside any transaction; nil means that a person or another process does it. What it
 	// returns is accepted there too: an output that Accept refuses fails the attempt.
 	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
+	// Batch has several items done by one call; Run is for an item that has to be done alone. Nil does each by itself.
+	Batch *Batch
 	// RunTimeout bounds one run; 0 leaves it unbounded.
 	RunTimeout time.Duration
 

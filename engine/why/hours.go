@@ -2,6 +2,7 @@ package why
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,13 +13,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// OutOfHours finds which of some jobs that are due wait until the hours of their functions begin, so that they are not late.
-func OutOfHours(ctx context.Context, r store.Reader, jobs []*state.Job, now time.Time) (map[workitem.JobID]bool, error) {
-	hours, err := readHours(ctx, r)
-	if err != nil || len(hours) == 0 {
+// NotLate finds which of some jobs that are due wait as their definition says, and so are not late: until the hours of their functions
+// begin, or for others that are done with them.
+func NotLate(ctx context.Context, r store.Reader, jobs []*state.Job, now time.Time) (map[workitem.JobID]bool, error) {
+	hours, batches, err := readConditions(ctx, r)
+	if err != nil || len(hours)+len(batches) == 0 {
 		return nil, err
 	}
-	closed := make(map[workitem.JobID]bool)
+	waits := make(map[workitem.JobID]bool)
 	trees := make(map[workitem.CaseID]*state.Tree)
 	for _, j := range jobs {
 		if !byWorker(j) {
@@ -29,11 +31,16 @@ func OutOfHours(ctx context.Context, r store.Reader, jobs []*state.Job, now time
 				return nil, fmt.Errorf("case %s: %w", j.Root, err)
 			}
 		}
-		if c, _ := trees[j.Root].Job(j.ID); c != nil && !hoursOf(hours[c.Fingerprint], j).Contains(now) {
-			closed[j.ID] = true
+		c, _ := trees[j.Root].Job(j.ID)
+		if c == nil {
+			continue
+		}
+		batch, gathers := batchOf(batches[c.Fingerprint], j)
+		if gathers && j.Due.Add(batch.Wait).After(now) || !hoursOf(hours[c.Fingerprint], j).Contains(now) {
+			waits[j.ID] = true
 		}
 	}
-	return closed, nil
+	return waits, nil
 }
 
 // hoursOf is the window of the function of a job.
@@ -44,23 +51,27 @@ func hoursOf(h workflow.Hours, j *state.Job) schedule.Window {
 	return h.Calls[j.Name]
 }
 
-// readHours reads when the functions of all definitions may begin, by fingerprint.
-func readHours(ctx context.Context, r store.Reader) (map[string]workflow.Hours, error) {
+// readConditions reads when the functions of all definitions may begin, and which items are done together, by fingerprint.
+func readConditions(ctx context.Context, r store.Reader) (map[string]workflow.Hours, map[string]map[string]workflow.Batching, error) {
 	defs, err := r.Definitions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := make(map[string]workflow.Hours)
+	hours, batches := make(map[string]workflow.Hours), make(map[string]map[string]workflow.Batching)
 	for _, d := range defs {
 		h, err := workflow.HoursOf(d.Document)
-		if err != nil {
-			return nil, fmt.Errorf("definition %s of workflow %s: %w", d.Fingerprint, d.Name, err)
+		b, failed := workflow.BatchesOf(d.Document)
+		if err := errors.Join(err, failed); err != nil {
+			return nil, nil, fmt.Errorf("definition %s of workflow %s: %w", d.Fingerprint, d.Name, err)
 		}
 		if len(h.Tasks)+len(h.Calls) > 0 {
-			found[d.Fingerprint] = h
+			hours[d.Fingerprint] = h
+		}
+		if len(b) > 0 {
+			batches[d.Fingerprint] = b
 		}
 	}
-	return found, nil
+	return hours, batches, nil
 }
 
 // inHours puts off until the window of its function is open what a job does at a time, and reports whether it did.

@@ -42,7 +42,7 @@ func TestHoursAreKnownToThoseWhoRead(t *testing.T) {
 		}
 		jobs, err := r.Jobs(t.Context(), store.JobFilter{States: []state.JobState{state.JobPending}, Due: e.Now()})
 		if err == nil {
-			closed, err = why.OutOfHours(t.Context(), r, jobs, e.Now())
+			closed, err = why.NotLate(t.Context(), r, jobs, e.Now())
 		}
 		return err
 	}))

@@ -113,6 +113,8 @@ func (v *visit) pending(j *state.Job) {
 			w.Blocked, w.Ahead, w.Limits = Hours, 0, nil
 		case len(w.Limits) > 0:
 			w.Blocked, w.Ahead = Limited, 0
+		case v.gathers(&w, j):
+			w.Blocked, w.Ahead = Gathering, 0
 		case w.Ahead > 0:
 			w.Blocked = Behind
 		case v.busy(j.Queue):

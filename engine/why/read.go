@@ -24,6 +24,9 @@ type Here struct {
 	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
 	// nil function means that this is not known.
 	Limits func(job workitem.JobID, step string) []Limit
+	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
+	// none. A nil function means that this is not known.
+	Gathered func(job workitem.JobID) (there int, due time.Time)
 	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
 	// function means that this is not known.
 	Failing func(job workitem.JobID) time.Time
@@ -40,7 +43,8 @@ type Input struct {
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 
-	Hours map[string]workflow.Hours // in which functions may begin, by the fingerprint of their definition
+	Hours   map[string]workflow.Hours               // in which functions may begin, by the fingerprint of their definition
+	Batches map[string]map[string]workflow.Batching // in which items are done together, by the fingerprint of their definition and the task
 
 	Before []*state.Case // if the root case waits for its turn: those with its key that go on and were started before it, oldest first
 }
@@ -68,7 +72,7 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 			return nil, err
 		}
 	}
-	if in.Hours, err = readHours(ctx, r); err != nil {
+	if in.Hours, in.Batches, err = readConditions(ctx, r); err != nil {
 		return nil, err
 	}
 	if in.Before, err = before(ctx, r, tree.Case(root)); err != nil {

@@ -74,7 +74,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), fmt.Sprintf("tasq queue resume %q", w.Queue))
 	case w.Blocked == Limited:
 		l.limited(w, text)
-	case w.Blocked == Hours:
+	case w.Blocked == Hours, w.Blocked == Gathering:
 	case w.Kind == Worker:
 		return l.leftAlone(ctx, r, w, text, late)
 	case w.Blocked == Lapsed && w.Until.Before(late), w.Kind == Timer && w.Until.Before(late), w.Kind == Delay && w.Until.Before(late),

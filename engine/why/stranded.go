@@ -99,6 +99,7 @@ type examination struct {
 	limits map[string]store.LimitValue
 	queues map[string]store.QueueValue
 	hours  map[string]workflow.Hours
+	batch  map[string]map[string]workflow.Batching
 	busy   map[string]bool // of each queue that was asked about: some of its jobs run
 }
 
@@ -108,7 +109,7 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 		x.limits, x.queues, err = store.ReadControls(settings)
 	}
 	if err == nil {
-		x.hours, err = readHours(ctx, r)
+		x.hours, x.batch, err = readConditions(ctx, r)
 	}
 	return err
 }
@@ -148,7 +149,7 @@ func (x *examination) look(ctx context.Context, r store.Finder, root workitem.Ca
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
-	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues, Hours: x.hours}
+	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch}
 	l := &looking{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {

@@ -95,6 +95,9 @@ func what(w *Wait, now time.Time) string {
 		if w.Blocked == Limited {
 			return subject(w) + " waits for " + limits(w.Limits) + attempt(w) + failed(w)
 		}
+		if w.Blocked == Gathering {
+			return subject(w) + " waits for " + batch(w, now) + attempt(w) + failed(w)
+		}
 		if w.Blocked == Hours {
 			return subject(w) + " waits until " + opens(w, now) + attempt(w) + failed(w)
 		}

@@ -48,6 +48,7 @@ const (
 	Paused    Block = "paused"     // the queue is paused
 	Hours     Block = "hours"      // the window in which its function may begin is closed; see Wait.Hours and Wait.Until
 	Limited   Block = "limited"    // it needs more of limits than is free; see Wait.Limits
+	Gathering Block = "batch"      // it is done together with others, which are not there yet; see Wait.Batch and Wait.Until
 	Busy      Block = "busy"       // all workers of the queue have jobs
 	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
 )
@@ -152,6 +153,8 @@ type Wait struct {
 
 	Hours schedule.Window `json:"hours,omitzero"` // of its function, if it waits until they begin
 
+	Batch *Batch `json:"batch,omitempty"` // that it waits for
+
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
@@ -170,6 +173,12 @@ type Limit struct {
 	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
+}
+
+// Batch is what a job waits for that is done together with others.
+type Batch struct {
+	Most  int `json:"most"`            // how many are done together: it begins when there are as many, or its time is over
+	There int `json:"there,omitempty"` // how many wait for it here, the job included; 0 if that is not known
 }
 
 // MaxAhead is how far others of a queue are counted.

@@ -146,6 +146,11 @@ func (s *scheduler) overdue(now int64) []Backlog {
 			}
 			count(&q.ready[i], 0)
 		}
+		for _, g := range q.lines {
+			if g.isRipe(now) {
+				g.each(func(n *entry) { count(n, 0) })
+			}
+		}
 	}
 	for level := range s.again {
 		list := s.again[level].list

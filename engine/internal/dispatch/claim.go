@@ -21,6 +21,7 @@ type claim struct {
 	cancel func()
 	work   *activities.Work
 	steps  *journal         // nil until the claim was accepted
+	group  *group           // with which the job is done; nil if it is done alone
 	lost   atomic.Bool      // it was accepted and not committed
 	asked  *activities.Work // what the writer was given last; work is what the worker has
 
@@ -41,6 +42,10 @@ var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 // process before.
 func (d *Dispatcher) claim(n entry) {
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
+	if n.batch != 0 {
+		c.group = d.sched.groups[n.job]
+		delete(d.sched.groups, n.job)
+	}
 	c.ctx, c.cancel = context.WithCancel(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.asked, err = m.Claim(n.job, d.o.Owner, c.lease)
@@ -60,6 +65,9 @@ func (d *Dispatcher) claim(n entry) {
 	}
 	r.Ended, r.Accepted = c.ended, c.accepted
 	if !d.o.Writer.Send(r) {
+		if c.group != nil {
+			c.group.decided(c, false)
+		}
 		go c.free() // the scheduler is locked
 	}
 }
@@ -82,6 +90,8 @@ func (c *claim) accepted(tx *commit.Tx) {
 
 func (c *claim) ended(err error) {
 	switch {
+	case err == nil && c.group != nil:
+		c.group.decided(c, true)
 	case err == nil && c.cautious:
 		c.d.sched.pool.do(c)
 	case err == nil:
@@ -90,6 +100,9 @@ func (c *claim) ended(err error) {
 		c.cancel() // what a worker does without its claim is not the engine's
 	default: // no worker has heard of it
 		c.d.notBegun(c.entry, err)
+		if c.group != nil {
+			c.group.decided(c, false)
+		}
 		c.free()
 	}
 }
@@ -98,6 +111,9 @@ func (c *claim) ended(err error) {
 func (c *claim) do() {
 	defer c.free()
 	defer c.steps.end()
+	if c.group != nil {
+		defer c.group.leave(c.job)
+	}
 	d := c.d
 	if !d.sched.begins(c.ticket) {
 		d.release(c.job, c.root, c.steps)
@@ -133,7 +149,11 @@ func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how en
 	if c.ticket != nil && c.ticket.Err != nil {
 		return nil, workitem.FailureOf(c.ticket.Err), returned
 	}
-	return c.d.run(c.ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
+	ctx := c.ctx
+	if c.group != nil {
+		ctx = context.WithValue(ctx, groupKey{}, c.group)
+	}
+	return c.d.run(ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
 }
 
 // free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
@@ -142,5 +162,5 @@ func (c *claim) free() {
 	if c.lost.Load() {
 		c.d.sched.tryAgain(c.entry)
 	}
-	c.d.sched.freed(c.entry, c.steps, c.outcome)
+	c.d.sched.freed(c.entry, c.group, c.steps, c.outcome)
 }

@@ -76,12 +76,14 @@ type Dispatcher struct {
 	slots    chan struct{} // one for each function of a step that runs; nil without a bound
 	jobs     sync.WaitGroup
 
-	haveHours bool // a function may begin only while a window is open
+	haveHours   bool // a function may begin only while a window is open
+	haveBatches bool // jobs of a task are done together
 }
 
 // New makes a dispatcher. It is to be an observer of the writer.
 func New(o Options) *Dispatcher {
-	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours()}
+	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours(),
+		haveBatches: o.Definitions.HaveBatches()}
 	if o.Steps > 0 {
 		d.slots = make(chan struct{}, o.Steps)
 	}

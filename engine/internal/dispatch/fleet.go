@@ -41,8 +41,11 @@ func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
 	if j.Due.After(d.o.Now()) {
 		return false
 	}
-	if s.others && len(q.ready)+q.promised >= backlog*q.limit {
+	if s.others && q.backlog()+q.promised >= backlog*q.limit {
 		return true
+	}
+	if d.haveBatches && d.conditionsOf(c, j).batch != nil {
+		return false // a worker does many of them
 	}
 	q.promised++
 	return false
@@ -83,7 +86,7 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range s.queues {
-		if s.others && len(q.ready) >= q.limit {
+		if s.others && q.backlog() >= q.limit {
 			f.Without = append(f.Without, q.name)
 		}
 	}
@@ -181,11 +184,11 @@ func (d *Dispatcher) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := d.o.Now()
-	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then {
+	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.gathered(now.UnixMicro()) <= then {
 		return true
 	}
 	for _, q := range s.queues {
-		if q.running > 0 || len(q.ready) > 0 {
+		if q.running > 0 || len(q.ready) > 0 || q.ripest(now.UnixMicro()) != nil {
 			return true
 		}
 	}

@@ -18,8 +18,9 @@ type jobQueue struct {
 	name    string
 	limit   int
 	running int
-	ready   entries // by priority
-	held    []entry // due, but the queue is paused
+	ready   entries               // by priority
+	held    []entry               // due, but the queue is paused
+	lines   map[uint16]*gathering // of those that are done together, by entry.batch
 
 	promised int // jobs that are due and that commands of the open batch leave here
 
@@ -160,6 +161,9 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 		}
 		for i := range q.held {
 			waits(&q.held[i])
+		}
+		for _, g := range q.lines {
+			g.each(waits)
 		}
 	}
 	s.gate.Each(waits)

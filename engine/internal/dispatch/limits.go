@@ -29,6 +29,9 @@ func (s *scheduler) initLimits() {
 				s.calls.push(n, byPriority)
 			} else {
 				s.isReady(n)
+				if g := s.batches.in[n.job]; g != nil {
+					g.now = true
+				}
 			}
 			s.readied = true
 		},
@@ -132,6 +135,7 @@ func (s *scheduler) hoursOf(c *state.Case, j *state.Job) uint16 {
 type conditions struct {
 	limits []workflow.Use
 	hours  schedule.Window
+	batch  *workflow.Batch // in which it is done; nil for alone
 	input  json.RawMessage // decides how much of the limits it takes
 }
 
@@ -143,7 +147,7 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	}
 	if j.Kind == state.JobCall {
 		if call := def.Calls[j.Name]; call != nil {
-			return conditions{call.Limits, call.Hours, j.Input}
+			return conditions{limits: call.Limits, hours: call.Hours, input: j.Input}
 		}
 		return f
 	}
@@ -155,14 +159,15 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	if !ok {
 		return f
 	}
-	return conditions{def.Tasks[t].Limits, def.Tasks[t].Hours, it.Input}
+	return conditions{def.Tasks[t].Limits, def.Tasks[t].Hours, def.Tasks[t].Batch, it.Input}
 }
 
-// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, or has hours.
+// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, has
+// hours, or is done with others.
 type limitedError struct{ list []entry }
 
 // Error implements error.
-func (*limitedError) Error() string { return "the job needs limits, or has hours" }
+func (*limitedError) Error() string { return "the job needs limits, has hours, or is done with others" }
 
 // readNeeds looks at what a job needs that was taken up without its case.
 func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
@@ -176,7 +181,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil || list[0].hours != 0 {
+	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil || list[0].hours != 0 || list[0].batch != 0 {
 		return &limitedError{list}
 	}
 	return nil
@@ -234,13 +239,17 @@ func (s *scheduler) passOn() {
 	}
 }
 
-// isReady puts a due job into its queue, or aside if the queue is paused. The lock is held.
+// isReady puts a due job into its queue, or into the line of those that are done with it, or aside if the queue is paused. The lock is held.
 func (s *scheduler) isReady(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
 		if n.ticket != nil {
 			s.passing = append(s.passing, n.ticket)
 		}
+		return
+	}
+	if n.batch != 0 {
+		s.gather(n)
 		return
 	}
 	s.d.o.Active(1)
@@ -257,6 +266,7 @@ func (d *Dispatcher) SetPaused(queues map[string]bool) {
 		if q.held = nil; s.paused[q.name] {
 			s.d.o.Active(-len(q.ready))
 			list, q.ready = append(list, q.ready...), nil
+			list = append(list, s.takeLines(q)...)
 		}
 		for _, n := range list {
 			s.isReady(n)

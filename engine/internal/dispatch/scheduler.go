@@ -30,7 +30,9 @@ type scheduler struct {
 	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
 	parked   parking
 	hours    hours
-	passing  []*ticket // of jobs that are held, since their queue is paused
+	batches  batches
+	groups   map[workitem.JobID]*group // of jobs that are handed out, until they are claimed
+	passing  []*ticket                 // of jobs that are held, since their queue is paused
 	pool     pool
 	wake     func() // stops the alarm; nil if there is none
 	wakeAt   int64
@@ -61,6 +63,7 @@ type entry struct {
 	urgent   int64      // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
 	cautious bool       // claim it durably before it runs: it may have ended a process before, or the claim failed
 	hours    uint16     // of the function, see hours; 0 for always, and while that is not known
+	batch    uint16     // of the task, see batches; 0 for none, and while that is not known
 	faults   uint8      // how often in a row the store failed as it was to begin
 	unread   bool       // what it needs of limits, and its hours, are not known
 	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
@@ -75,6 +78,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.running = make(map[workitem.JobID]*running)
 	s.lost = make(map[workitem.JobID]struct{})
 	s.reserved = make(map[workitem.JobID]struct{})
+	s.groups = make(map[workitem.JobID]*group)
 	if len(d.o.MaxPending) > 0 {
 		s.counted = make(map[workitem.JobID]*jobQueue)
 	}
@@ -124,6 +128,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		case *state.JobMoved:
 			s.parked.drop(tree.Root, e.Job)
 			s.hours.drop(e.Job)
+			s.ungather(e.Job)
 			s.begunOrGone(e.Job)
 			s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 			r := s.running[e.Job]
@@ -186,7 +191,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 			}
 			return true
 		}
-		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours
+		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours || s.d.haveBatches
 	}
 	s.put(n, j)
 	return true
@@ -265,7 +270,15 @@ func (s *scheduler) turn() {
 
 // handOut appends the jobs of a queue for which there are workers, an open window, and room in the limits that they need.
 func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
-	for q.running < q.limit && len(q.ready) > 0 {
+	for q.running < q.limit {
+		line := q.ripest(now)
+		switch {
+		case line == nil && len(q.ready) == 0:
+			return next
+		case line != nil && (len(q.ready) == 0 || byPriority(&line.ready[0], &q.ready[0])):
+			next = s.form(q, line, now, next)
+			continue
+		}
 		n := q.ready.pop(byPriority)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
@@ -283,20 +296,23 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 	return next
 }
 
-// freed notes that a worker has ended.
-func (s *scheduler) freed(n entry, steps *journal, how outcome) {
+// freed notes that a claim has ended, and with it a worker, if it is the last of its group.
+func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	s.mu.Lock()
 	if r := s.running[n.job]; r != nil && r.steps == steps {
 		delete(s.running, n.job)
 	}
-	n.queue.running--
+	if g == nil || g.isOver() {
+		n.queue.running--
+	}
 	s.leave(n.ticket, how)
-	more := len(n.queue.ready) > 0 || s.readied
+	more := len(n.queue.ready) > 0 || s.readied || len(n.queue.lines) > 0 && n.queue.ripest(s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
-	s.d.o.Active(-1)
 	if more {
-		s.turn()
-	} else if s.d.o.Hungry != nil {
+		s.turn() // before this work is over: what is in lines is counted when it begins
+	}
+	s.d.o.Active(-1)
+	if !more && s.d.o.Hungry != nil {
 		s.d.o.Hungry()
 	}
 	s.d.jobs.Done()
@@ -304,7 +320,7 @@ func (s *scheduler) freed(n entry, steps *journal, how outcome) {
 
 // setAlarm arranges the next turn.
 func (s *scheduler) setAlarm(now int64) {
-	due := min(s.hours.due(now), s.waiting.next())
+	due := min(s.hours.due(now), s.waiting.next(), s.gathered(now))
 	if due == never {
 		return
 	}
@@ -328,7 +344,7 @@ func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.d.o.Now()
-	due := min(s.hours.due(now.UnixMicro()), s.waiting.next())
+	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.gathered(now.UnixMicro()))
 	if wait, limited := s.gate.NextDue(); limited {
 		due = min(due, now.Add(max(wait, 0)).UnixMicro())
 	}

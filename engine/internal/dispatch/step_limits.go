@@ -255,7 +255,7 @@ func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(
 // entriesOf are the entries of a pending or suspended job: one, but for a job with steps that wait for limits, which has one for each that
 // takes other ones, and one for the time of its other steps. The lock is held.
 func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
-	n.ticket, n.hours = s.ticketOf(c, j), s.hoursOf(c, j)
+	n.ticket, n.hours, n.batch = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j)
 	if j.State != state.JobWaiting || len(s.d.o.Limits) == 0 {
 		return []entry{n}
 	}

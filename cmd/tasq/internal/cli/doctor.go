@@ -140,11 +140,11 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
-	outOfHours, err := why.OutOfHours(ctx, r, jobs, now())
+	waits, err := why.NotLate(ctx, r, jobs, now())
 	if err != nil {
 		return err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j *state.Job) bool { return outOfHours[j.ID] })
+	jobs = slices.DeleteFunc(jobs, func(j *state.Job) bool { return waits[j.ID] })
 	list, err := schedules.List(ctx, store.ViewerOf(r))
 	names := make(map[workitem.CaseID]string, len(list))
 	for _, i := range list {

@@ -1,0 +1,147 @@
+package builder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Outcome is what became of one input of a batch: a value, or an error.
+type Outcome[Out any] struct {
+	Value Out
+	Err   error // why this input failed, which is understood as the error of a Run; nil if it did not
+}
+
+// Batched says how the items of a task are done together, see [Batch]. The zero value does each by itself.
+type Batched[In, Out any] struct {
+	Most int           // how many items one call does, 1 or more
+	Wait time.Duration // how long the first waits for others; 0 takes those that are there when a worker is free
+	// Run returns one outcome for each input, in their order. An error fails them all, each as its own policy says.
+	Run func(context.Context, []In) ([]Outcome[Out], error)
+}
+
+func (b *Batched[In, Out]) isZero() bool { return b.Most == 0 && b.Wait == 0 && b.Run == nil }
+
+// Batch defines a function like [Func] whose runs are done together: it is called with up to most inputs, once as many runs are due,
+// or the first of them has been due for wait. It is for services that take many things at a time.
+//
+//	index, err := builder.Batch("index", 100, time.Second,
+//		func(ctx context.Context, docs []Doc) ([]builder.Outcome[Version], error) { ... })
+//	run, err := index.Run(ctx, e, doc)
+//
+// Each run is one of its own, with a key, a result, a history and retries: the function returns an outcome for each input, in their
+// order, and what failed is tried again by the policy, in a later batch. An error, a panic, or another number of outcomes fails all of
+// them. A batch holds one worker. Each run takes its limits by itself; one that cannot is left for a later batch. A run whose process
+// died with it is done alone from then on, so that it takes no others with it.
+//
+// The batch is gathered by each engine for itself, from the runs of one version, in the order of their queue. What was gathered is not
+// stored: the time is that since the run was due, over restarts too. [WorksFrom] says which jobs are done. The context has no steps,
+// and ends when all runs of the batch were canceled. Middleware surrounds each job by itself, all of them at the same time: it must not
+// have one wait for another.
+func Batch[In, Out any](
+	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,
+) (*FuncRef[In, Out], error) {
+	return newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{most, wait, run}}, opts)
+}
+
+// MustBatch is like [Batch] but panics if the definition has a problem.
+func MustBatch[In, Out any](
+	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,
+) *FuncRef[In, Out] {
+	return mustFunc(newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{most, wait, run}}, opts))
+}
+
+type worksKey struct{}
+
+// WorksFrom says, within the function of a [Batch], which jobs it does, in the order of the inputs: their cases, their items, the
+// attempts and the fences. It is nil elsewhere.
+func WorksFrom(ctx context.Context) []*activities.Work {
+	works, _ := ctx.Value(worksKey{}).([]*activities.Work)
+	return works
+}
+
+// batched puts the batch of a task into it. It runs an item alone where it has to.
+func batched[In, Out any](d *draft, n *node, b Batched[In, Out], run bool) {
+	if run {
+		d.at(n, Conflict, "task %q has both Run and Batch; give it one of them", n.name)
+	}
+	if b.Most < 1 {
+		d.at(n, BadBatch, "the batch of task %q takes %d items; give 1 or more", n.name, b.Most)
+	}
+	d.checkNonNegative(n, "Batch.Wait", b.Wait)
+	if b.Run == nil {
+		d.at(n, NilFunction, "the batch of task %q has no function", n.name)
+	}
+	f := batchOf(b.Run)
+	n.worker = true
+	n.task.Batch = &workflow.Batch{Batching: workflow.Batching{Most: b.Most, Wait: b.Wait}, Run: f}
+	n.task.Run = func(ctx context.Context, w *activities.Work) (json.RawMessage, error) {
+		done := f(ctx, []*activities.Work{w})[0]
+		return done.Output, done.Err
+	}
+}
+
+// batchOf wraps the typed function of a batch for a worker.
+func batchOf[In, Out any](run func(context.Context, []In) ([]Outcome[Out], error)) func(context.Context, []*activities.Work) []workflow.Done {
+	return func(ctx context.Context, jobs []*activities.Work) []workflow.Done {
+		done := make([]workflow.Done, len(jobs))
+		var inputs []In
+		var works []*activities.Work
+		var at []int // where the input of each of them comes from
+		for i, w := range jobs {
+			in, err := restore[In](w.Input)
+			if err != nil {
+				done[i].Err = workitem.Fatal(fmt.Errorf("input of %s: %w", w.Item.Label(), err))
+				continue
+			}
+			inputs, works, at = append(inputs, in), append(works, w), append(at, i)
+		}
+		if len(inputs) == 0 {
+			return done
+		}
+		outcomes, err := called(context.WithValue(ctx, worksKey{}, works), inputs, run)
+		for n, i := range at {
+			switch {
+			case err != nil:
+				done[i].Err = err
+			case outcomes[n].Err != nil:
+				done[i].Err = outcomes[n].Err
+			default:
+				done[i].Output, done[i].Err = encodeOutput(outcomes[n].Value)
+			}
+		}
+		return done
+	}
+}
+
+// called calls the function of a batch. A panic and another number of outcomes are errors.
+func called[In, Out any](
+	ctx context.Context, inputs []In, run func(context.Context, []In) ([]Outcome[Out], error),
+) (outcomes []Outcome[Out], err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = retry.NewPanicError(p)
+		}
+	}()
+	want := len(inputs)
+	if outcomes, err = run(ctx, inputs); err == nil && len(outcomes) != want {
+		err = fmt.Errorf("the function of a batch returned %d outcomes for %d inputs: let it return one for each, in their order", len(outcomes), want)
+	}
+	return outcomes, err
+}
+
+// encodeOutput encodes what a function returned.
+func encodeOutput[Out any](out Out) (json.RawMessage, error) {
+	raw, err := domain.Encode(out)
+	if err != nil {
+		return nil, &activities.OutputError{Err: err}
+	}
+	return raw, nil
+}

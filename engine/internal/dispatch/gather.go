@@ -1,0 +1,239 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The jobs of a task with a batch are gathered in a line of their queue until there are enough, or the first has waited long enough:
+//
+//	due ──▶ line ──▶ it is full, or its time is over, and a worker is free ──▶ hours and limits of each ──▶ group
+//	          ▲                                                                      │
+//	          └───────────── they begin, there is room ◀─────────────────────────────┘
+//
+// The time is that since the first job was due, so nothing of a line is stored, and it is the same after a restart. A job that waits in a
+// line holds no worker, none of its limits, and is no work that is under way.
+
+// batches are the tasks of the engine's definitions whose jobs are done together.
+type batches struct {
+	list []*workflow.Batch // entry.batch is the index, from 1
+	of   map[*workflow.Batch]uint16
+	in   map[workitem.JobID]*gathering // the line in which a job waits
+}
+
+// gathering is the line of the jobs of a task in one queue.
+type gathering struct {
+	workflow.Batching
+	ready entries             // by priority
+	gone  map[dueJob]struct{} // in ready, but canceled since, or another engine's
+	first int64               // when the first of them was due; 0 if it is to be looked for
+	now   bool                // one of them has waited for others before, and then for a limit
+}
+
+// index finds or makes the number of a batch; 0 for none.
+func (b *batches) index(spec *workflow.Batch) uint16 {
+	if spec == nil {
+		return 0
+	}
+	if i, known := b.of[spec]; known {
+		return i
+	}
+	if b.of == nil {
+		b.of, b.in = make(map[*workflow.Batch]uint16), make(map[workitem.JobID]*gathering)
+	}
+	b.list = append(b.list, spec)
+	b.of[spec] = uint16(len(b.list))
+	return b.of[spec]
+}
+
+// batchOf is the number of the batch that a job is done in; 0 if it is done alone, as is one whose process died with it: it would
+// take the others with it. The lock is held.
+func (s *scheduler) batchOf(c *state.Case, j *state.Job) uint16 {
+	if !s.d.haveBatches || j.Crashes > 0 {
+		return 0
+	}
+	return s.batches.index(s.d.conditionsOf(c, j).batch)
+}
+
+// gather has a due job wait for others. The lock is held.
+func (s *scheduler) gather(n entry) *gathering {
+	q := n.queue
+	g := q.lines[n.batch]
+	if g == nil {
+		g = &gathering{Batching: s.batches.list[n.batch-1].Batching, gone: make(map[dueJob]struct{})}
+		if q.lines == nil {
+			q.lines = make(map[uint16]*gathering)
+		}
+		q.lines[n.batch] = g
+	}
+	s.batches.in[n.job] = g
+	g.add(n)
+	return g
+}
+
+// ungather takes a job out of the line in which it waits, if any. The lock is held.
+func (s *scheduler) ungather(job workitem.JobID) {
+	if g := s.batches.in[job]; g != nil {
+		delete(s.batches.in, job)
+		g.drop(job)
+	}
+}
+
+// takeLines takes all jobs out of the lines of a queue. The lock is held.
+func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
+	for _, g := range q.lines {
+		for g.len() > 0 {
+			n := g.pop()
+			delete(s.batches.in, n.job)
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// ripest is the line of a queue whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
+func (q *jobQueue) ripest(now int64) (best *gathering) {
+	for _, g := range q.lines {
+		if g.isRipe(now) && (best == nil || byPriority(&g.ready[0], &best.ready[0])) {
+			best = g
+		}
+	}
+	return best
+}
+
+// backlog is how many workers the jobs that wait in a queue would keep busy.
+func (q *jobQueue) backlog() int {
+	n := len(q.ready)
+	for _, g := range q.lines {
+		n += g.len() / g.Most
+	}
+	return n
+}
+
+// gathered is when the next line has waited long enough whose jobs cannot begin yet; never if there is none. The lock is held.
+func (s *scheduler) gathered(now int64) (due int64) {
+	due = never
+	for _, q := range s.queues {
+		for _, g := range q.lines {
+			if !g.isRipe(now) {
+				due = min(due, g.due())
+			}
+		}
+	}
+	return due
+}
+
+func (g *gathering) len() int { return len(g.ready) - len(g.gone) }
+
+// add puts a job into the line. One that was canceled and is due at the same time again has its entry there.
+func (g *gathering) add(n entry) {
+	if _, there := g.gone[n.key()]; there {
+		delete(g.gone, n.key())
+	} else {
+		g.ready.push(n, byPriority)
+	}
+	if len(g.ready) == 1 {
+		g.first = n.due
+	} else if g.first != 0 {
+		g.first = min(g.first, n.due)
+	}
+}
+
+// drop passes over the entry of a job.
+func (g *gathering) drop(job workitem.JobID) {
+	for i := range g.ready {
+		if n := &g.ready[i]; n.job == job {
+			g.gone[n.key()] = struct{}{}
+		}
+	}
+	g.first = 0
+	g.skip()
+}
+
+// skip takes what is gone off the head of the line, so that the head is the most urgent job.
+func (g *gathering) skip() {
+	for len(g.ready) > 0 && len(g.gone) > 0 {
+		if _, gone := g.gone[g.ready[0].key()]; !gone {
+			return
+		}
+		delete(g.gone, g.ready.pop(byPriority).key())
+	}
+}
+
+// pop takes the most urgent job out. There has to be one.
+func (g *gathering) pop() entry {
+	n := g.ready.pop(byPriority)
+	if n.due <= g.first {
+		g.first = 0
+	}
+	g.skip()
+	return n
+}
+
+// due is when the first job has waited long enough; never if there is none.
+func (g *gathering) due() int64 {
+	if g.len() == 0 {
+		return never
+	}
+	if g.first == 0 {
+		g.first = never
+		g.each(func(n *entry) { g.first = min(g.first, n.due) })
+	}
+	return g.first + g.Wait.Microseconds()
+}
+
+// isRipe reports whether the jobs of the line are to begin.
+func (g *gathering) isRipe(now int64) bool {
+	n := g.len()
+	return n > 0 && (n >= g.Most || g.now || g.due() <= now)
+}
+
+func (g *gathering) each(f func(*entry)) {
+	for i := range g.ready {
+		if _, gone := g.gone[g.ready[i].key()]; !gone {
+			f(&g.ready[i])
+		}
+	}
+}
+
+// form makes a group of the jobs of a line that can begin, and appends them to those that are handed out. The lock is held.
+func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) []entry {
+	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
+	for g.held < line.Most && line.len() > 0 {
+		n := line.pop()
+		delete(s.batches.in, n.job)
+		if s.hours.isClosed(&n, now) {
+			s.hours.wait(n)
+			s.gate.Pass(n.ticket)
+			continue
+		}
+		s.d.o.Active(1)
+		if !s.enter(n) {
+			continue
+		}
+		n.cautious = true // none is called before all are this engine's
+		g.held++
+		s.groups[n.job] = g
+		s.d.jobs.Add(1)
+		next = append(next, n)
+	}
+	line.now = line.now && line.len() > 0
+	if g.undecided = g.held; g.held > 0 {
+		q.running++
+	}
+	return next
+}
+
+// Gathered says how many jobs wait for each other in the line of a job, and when they begin at the latest; 0 if it is in none.
+func (d *Dispatcher) Gathered(job workitem.JobID) (n int, due time.Time) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	g := d.sched.batches.in[job]
+	if g == nil {
+		return 0, time.Time{}
+	}
+	return g.len(), time.UnixMicro(g.due()).UTC()
+}

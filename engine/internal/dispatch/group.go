@@ -1,0 +1,135 @@
+package dispatch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// group is a batch on its way through one worker. Each job is claimed, surrounded and settled as if it were alone, on a goroutine of
+// its own; they meet where its function would be called:
+//
+//	claims ──▶ all are decided ──▶ join, or leave ──▶ all have done so: one call ──▶ each goes on with its own outcome
+type group struct {
+	d    *Dispatcher
+	held int // claims that have not ended: the worker is free after the last. The lock of the scheduler guards it.
+
+	mu        sync.Mutex
+	undecided int      // claims of which it is not known whether they are this engine's
+	claims    []*claim // those that are
+	expected  map[workitem.JobID]struct{}
+	members   []*member
+	called    bool
+	done      chan struct{} // closed after the call
+}
+
+// member is a job that waits for the call.
+type member struct {
+	ctx     context.Context
+	w       *activities.Work
+	spec    *workflow.Batch
+	outcome workflow.Done
+}
+
+type groupKey struct{}
+
+// decided notes what became of a claim, and has those that are this engine's begin once all are decided.
+func (g *group) decided(c *claim, begins bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.undecided--; begins {
+		g.claims = append(g.claims, c)
+		g.expected[c.job] = struct{}{}
+	}
+	if g.undecided > 0 {
+		return
+	}
+	for _, c := range g.claims {
+		g.d.sched.pool.do(c)
+	}
+	g.claims = nil
+}
+
+// leave notes that a job is over. If it was not called, the others no longer wait for it.
+func (g *group) leave(job workitem.JobID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.expected, job)
+	g.callIfComplete()
+}
+
+// join waits for the call, and returns what became of a job. What surrounds a job may call it again: alone then.
+func (g *group) join(ctx context.Context, spec *workflow.Batch, w *activities.Work) (json.RawMessage, error) {
+	m := &member{ctx: ctx, w: w, spec: spec, outcome: workflow.Done{Err: errGone}}
+	g.mu.Lock()
+	if g.called {
+		g.mu.Unlock()
+		return newGroup(g.d, w.Job).join(ctx, spec, w)
+	}
+	g.members = append(g.members, m)
+	delete(g.expected, w.Job)
+	g.callIfComplete()
+	g.mu.Unlock()
+	<-g.done
+	return m.outcome.Output, m.outcome.Err
+}
+
+// newGroup is one of a single job that is begun.
+func newGroup(d *Dispatcher, job workitem.JobID) *group {
+	return &group{d: d, expected: map[workitem.JobID]struct{}{job: {}}, done: make(chan struct{})}
+}
+
+// callIfComplete has the members called when no other is expected. The lock is held.
+func (g *group) callIfComplete() {
+	if g.called || len(g.expected) > 0 || len(g.members) == 0 {
+		return
+	}
+	g.called = true
+	slices.SortFunc(g.members, func(a, b *member) int {
+		return cmp.Or(a.w.Due.Compare(b.w.Due), bytes.Compare(a.w.Job[:], b.w.Job[:]))
+	})
+	go g.call(g.members)
+}
+
+// call calls the function for all members. Its context has nothing of theirs, and ends when all of theirs have.
+func (g *group) call(members []*member) {
+	defer close(g.done)
+	defer func() { // what is outside the function that the builder surrounds
+		if p := recover(); p != nil {
+			for _, m := range members {
+				m.outcome = workflow.Done{Err: retry.NewPanicError(p)}
+			}
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(g.d.o.Context)
+	defer cancel(nil)
+	var live atomic.Int64
+	live.Store(int64(len(members)))
+	works := make([]*activities.Work, len(members))
+	for i, m := range members {
+		works[i] = m.w
+		defer context.AfterFunc(m.ctx, func() {
+			if live.Add(-1) == 0 {
+				cancel(context.Cause(m.ctx))
+			}
+		})()
+	}
+	for i, outcome := range members[0].spec.Run(ctx, works) {
+		members[i].outcome = outcome
+	}
+}
+
+// isOver notes that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
+func (g *group) isOver() bool {
+	g.held--
+	return g.held == 0
+}

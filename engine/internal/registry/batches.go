@@ -1,0 +1,17 @@
+package registry
+
+import (
+	"slices"
+
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// HaveBatches reports whether a task of some definition has its items done together.
+func (r *Registry) HaveBatches() bool {
+	for _, d := range r.byFingerprint {
+		if slices.ContainsFunc(d.Tasks, func(t workflow.Task) bool { return t.Batch != nil }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+package why
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// batchOf is the batch in which a job is done; false if it is done alone, as is one whose process died with it.
+func batchOf(batches map[string]workflow.Batching, j *state.Job) (b workflow.Batching, ok bool) {
+	if j.Kind == state.JobRun && j.Crashes == 0 {
+		b, ok = batches[j.Task]
+	}
+	return b, ok
+}
+
+// gathers reports whether a job that is due waits for others, and notes which.
+func (v *visit) gathers(w *Wait, j *state.Job) bool {
+	b, ok := batchOf(v.in.Batches[v.c.Fingerprint], j)
+	if !ok {
+		return false
+	}
+	there, due := 0, j.Due.Add(b.Wait)
+	if v.in.Gathered != nil {
+		if there, due = v.in.Gathered(j.ID); there == 0 {
+			return false
+		}
+	}
+	if there >= b.Most || !due.After(v.in.Now) {
+		return false
+	}
+	w.Until, w.Batch = due, &Batch{Most: b.Most, There: there}
+	return true
+}
+
+// batch says what a job waits for that is done together with others: "a batch of 10, of which 3 are there, and begins at the latest in 4s".
+func batch(w *Wait, now time.Time) string {
+	line := fmt.Sprintf("a batch of %d", w.Batch.Most)
+	if w.Batch.There > 0 {
+		line += fmt.Sprintf(", of which %d are there", w.Batch.There)
+	}
+	if when := at(w.Until, now); when != "" {
+		line += ", and begins at the latest" + when
+	}
+	return line
+}
