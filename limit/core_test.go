@@ -136,7 +136,7 @@ func TestRatesAreUsedUp(t *testing.T) {
 // What the table promises of the worst case happens: the bounds are no larger than they have to be.
 func TestBoundsAreReached(t *testing.T) {
 	for a, want := range map[limit.Algorithm]int64{
-		limit.SlidingWindow: 100, limit.GCRA: 100, limit.LeakyBucket: 100, limit.TokenBucket: 199, limit.FixedWindow: 199,
+		limit.SlidingWindow: 100, limit.GCRA: 100, limit.LeakyBucket: 100, limit.TokenBucket: 199, limit.FixedWindow: 200,
 	} {
 		l := limit.Rate("x", 100, time.Minute, a)
 		require.Equal(t, want, l.AnyWindow(1), "%v", a)
@@ -146,12 +146,16 @@ func TestBoundsAreReached(t *testing.T) {
 			for l.Wait(&s, now, 1) == 0 {
 				l.Take(&s, now, 1)
 				history = append(history, used{now, 1})
-				if a == limit.FixedWindow && now == 0 {
-					break // the window begins, and the rest comes at its end
-				}
 			}
 		}
-		take(0)
+		if a == limit.FixedWindow { // what begins the window is given back, and the window goes on: all of it comes at its end
+			first := l.Take(&s, 0, 1)
+			l.Take(&s, int64(time.Minute)-1, 1)
+			history = append(history, used{int64(time.Minute) - 1, 1})
+			l.Commit(&s, &first, int64(time.Minute)-1, 0)
+		} else {
+			take(0)
+		}
 		for now := int64(time.Minute) - 1; now < 2*int64(time.Minute); {
 			take(now)
 			now += max(1, int64(l.Wait(&s, now, 1)))

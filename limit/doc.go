@@ -26,7 +26,7 @@
 //	GCRA            n                  n/20 + 1    95 % or more        one time
 //	LeakyBucket     n                  1           100 %               one time
 //	TokenBucket     2n - 1             n           100 %               one time
-//	FixedWindow     2n - 1             n           100 %               a time and a number
+//	FixedWindow     2n                 n           100 %               a time and a number
 //
 // Amounts above what GCRA and LeakyBucket admit at once wait until all else is worked off, and add what they are above it:
 // their windows see up to n + most - (n/20 + 1), and n + most - 1. The sliding window has no such case, which is why it is

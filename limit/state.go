@@ -232,7 +232,10 @@ func (l Limit) AnyWindow(most int64) int64 {
 	case SlidingWindow:
 		return l.N
 	case FixedWindow:
-		return max(0, 2*l.N-1)
+		if l.N == 1 {
+			return 1
+		}
+		return 2 * l.N // the amount that begins a window may be given back, and the window goes on
 	case Slots, CircuitBreaker:
 		return 0
 	}
