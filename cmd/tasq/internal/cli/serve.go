@@ -31,14 +31,16 @@ func (a *app) serve() *cobra.Command {
 			"changes. The database is opened for reading, also beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
 			"names the database. The pages have a JSON API under /api/v1/."),
 		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User\n" +
-			"  tasq serve --hash ann < password >> users\n  tasq serve article.db --act --users users",
+			"  tasq serve --hash ann < password >> users\n  tasq serve article.db --act --users users --listen 0.0.0.0:7070 --tls-cert cert.pem --tls-key key.pem",
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Act, "act", false, "let those who have access act; otherwise they can only look")
 	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "`address` to serve; one that other machines reach needs --users or --trust-header")
 	f.StringVar(&o.TrustHeader, "trust-header", "", "`name` of the header in which a proxy that signs people in says who it is; only behind such a proxy")
-	f.StringVar(&o.Users, "users", "", "`file` of the users who sign in; passwords need an encrypted connection, so on other addresses put TLS before it")
+	f.StringVar(&o.Users, "users", "", "`file` of the users who sign in; passwords need an encrypted connection, so on other addresses use --tls-cert, or put TLS before it")
+	f.StringVar(&o.Certificate, "tls-cert", "", "PEM `file` of a certificate with its chain: serve by TLS; it is read again when it changes")
+	f.StringVar(&o.Key, "tls-key", "", "PEM `file` of the key of --tls-cert")
 	f.StringVar(&hash, "hash", "", "print a line of such a file for the user `name`, whose password is a line of standard input, and end")
 	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --users and --trust-header")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
@@ -105,7 +107,7 @@ func (a *app) servePages(ctx context.Context, o serve.Options) error {
 			return err
 		}
 		server, err := serve.Open(admin.Reading(s, post), c, o)
-		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) {
+		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) || errors.Is(err, serve.ErrCertificate) {
 			return usage(err)
 		}
 		if err != nil {

@@ -2,9 +2,11 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,7 +26,11 @@ type Options struct {
 	TrustHeader string       // name of the header in which a proxy that signs people in says who it is; "" is for a token
 	Name        string       // who acts, if no header and no file says so
 	Users       string       // path of a file of names, hashes of passwords and rights; "" is for a token, or for TrustHeader
-	Log         *slog.Logger // takes sign-ins that are refused and changes of Users; nil is slog.Default()
+	Log         *slog.Logger // takes sign-ins that are refused and changes of files; nil is slog.Default()
+
+	// Certificate and Key are paths of PEM files, of the server's certificate with its chain and of its key: the pages are served by TLS.
+	// Both are "" for a connection that is not encrypted.
+	Certificate, Key string
 }
 
 // DefaultListen is an address of this machine alone.
@@ -41,10 +47,11 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	token    string
-	users    *users // of the file; nil without one
+	users    *users       // of the file; nil without one
+	tls      *certificate // nil if connections are not encrypted
 }
 
-// Open reserves the address and makes the server. The error wraps [ErrAddress] or [ErrUsers].
+// Open reserves the address and makes the server. The error wraps [ErrAddress], [ErrUsers] or [ErrCertificate].
 func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = DefaultListen
@@ -58,6 +65,9 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 			"a proxy that signs people in, the header that it sets with --trust-header, or listen on %s", ErrAddress, o.Listen, DefaultListen)
 	}
 	s := &Server{}
+	if s.tls, err = openCertificate(o.Certificate, o.Key, o.Log); err != nil {
+		return nil, err
+	}
 	if c.Access, err = s.access(o); err != nil {
 		return nil, err
 	}
@@ -69,6 +79,12 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	}
 	s.http = &http.Server{Handler: s.entrance(admin.Handler(b, c)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10}
+	if s.tls != nil {
+		s.http.TLSConfig = &tls.Config{GetCertificate: s.tls.get, MinVersion: tls.VersionTLS12}
+	} else if o.Users != "" && !loopback(host) {
+		cmp.Or(o.Log, slog.Default()).Warn("tasq pages: passwords come over connections that this server does not encrypt; put TLS before it, "+
+			"or name a certificate with --tls-cert and --tls-key", "address", s.listener.Addr())
+	}
 	return s, nil
 }
 
@@ -101,7 +117,11 @@ func loopback(host string) bool {
 
 // URL is the address to open, with the token.
 func (s *Server) URL() string {
-	url := "http://" + s.listener.Addr().String() + "/"
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	url := scheme + "://" + s.listener.Addr().String() + "/"
 	if s.token != "" {
 		url += "?token=" + s.token
 	}
@@ -112,7 +132,11 @@ func (s *Server) URL() string {
 func (s *Server) Run(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "tasq pages: %s\n", s.URL())
 	defer context.AfterFunc(ctx, func() { _ = s.http.Close() })()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.http.Serve
+	if s.tls != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -126,7 +150,7 @@ func (s *Server) entrance(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if given := q.Get("token"); s.token != "" && r.Method == http.MethodGet && s.is(given) {
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true, Secure: s.tls != nil, SameSite: http.SameSiteStrictMode})
 			q.Del("token")
 			r.URL.RawQuery = q.Encode()
 			w.Header().Set("Referrer-Policy", "no-referrer")

@@ -9,10 +9,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -51,14 +49,13 @@ func (p *person) may(kind, _ string) bool { return p.all || slices.Contains(p.wo
 
 // users are the people of a file, which is read again when it changes.
 type users struct {
-	path string
 	log  *slog.Logger
 	act  bool
 	salt []byte // of the proofs; a process has its own
 
 	mu     sync.Mutex
-	seen   fs.FileInfo // the file that was read last
-	failed string      // why it cannot be read now; "" if it can
+	file   file
+	failed string // why it cannot be read now; "" if it can
 	people map[string]*person
 	proofs map[string][]byte // of the password that a user signed in with last: bcrypt is slow on purpose, and a page has many requests
 
@@ -69,7 +66,7 @@ type users struct {
 
 // openUsers reads a file of users. The error wraps [ErrUsers] and names the line.
 func openUsers(path string, act bool, log *slog.Logger) (*users, error) {
-	u := &users{path: path, act: act, log: cmp.Or(log, slog.Default()), salt: make([]byte, 32)}
+	u := &users{file: file{path: path}, act: act, log: cmp.Or(log, slog.Default()), salt: make([]byte, 32)}
 	if _, err := rand.Read(u.salt); err != nil {
 		return nil, err
 	}
@@ -78,16 +75,11 @@ func openUsers(path string, act bool, log *slog.Logger) (*users, error) {
 
 // read reads the file.
 func (u *users) read() error {
-	info, err := os.Stat(u.path)
+	text, err := u.file.read()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsers, err)
 	}
-	text, err := os.ReadFile(u.path)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUsers, err)
-	}
-	u.seen = info
-	people, err := parseUsers(u.path, text)
+	people, err := parseUsers(u.file.path, text)
 	if err != nil {
 		return err
 	}
@@ -103,12 +95,12 @@ func (u *users) read() error {
 
 // refresh reads the file again if it changed. One that cannot be used leaves the users as they were, and is logged once.
 func (u *users) refresh() {
-	info, err := os.Stat(u.path)
-	if err == nil && os.SameFile(info, u.seen) && info.ModTime().Equal(u.seen.ModTime()) && info.Size() == u.seen.Size() {
+	if !u.file.changed() {
 		return
 	}
-	if err = u.read(); err == nil {
-		u.log.Info("tasq pages: the file of users is read again", "file", u.path, "users", len(u.people))
+	err := u.read()
+	if err == nil {
+		u.log.Info("tasq pages: the file of users is read again", "file", u.file.path, "users", len(u.people))
 		u.failed = ""
 		return
 	}
