@@ -161,11 +161,23 @@ func (u *users) entrance(pages http.Handler) http.Handler {
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="tasq", charset="UTF-8"`)
 			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "sign in with a name and a password of the file of users", http.StatusUnauthorized)
+			refuse(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), signedIn{}, user)))
 	})
+}
+
+// refuse answers who has not signed in: a problem in JSON, as of every other error, to a program that calls the API, and a text to a browser.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	const text = "sign in with a name and a password of the file of users"
+	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		http.Error(w, text, http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q,"code":"not-signed-in"}`+"\n", http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized, text)
 }
 
 // access is the user that [users.entrance] found.

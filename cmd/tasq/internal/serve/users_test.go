@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -84,6 +85,26 @@ func (d *desk) as(name, password, method, path string, form url.Values) (int, st
 		require.NotContains(d.t, string(body), "claim")
 	}
 	return w.StatusCode, string(body)
+}
+
+// The API answers who has not signed in with a problem, as it does for every other error.
+func TestTheAPIRefusesWithAProblem(t *testing.T) {
+	d := newDesk(t, true, line(t, "ann", "correct horse", ":act"))
+	for _, path := range []string{"api/v1/cases", "api/v1/nowhere", "api/v1/stream"} {
+		code, text := d.as("ann", "wrong", http.MethodGet, path, nil)
+		require.Equal(t, http.StatusUnauthorized, code)
+		var problem struct {
+			Status int
+			Code   string
+			Detail string
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &problem), text)
+		require.Equal(t, "not-signed-in", problem.Code)
+		require.Equal(t, code, problem.Status)
+		require.Contains(t, problem.Detail, "sign in")
+	}
+	_, text := d.as("", "", http.MethodGet, "cases", nil)
+	require.NotContains(t, text, "{", "a page is for people")
 }
 
 // Who is in the file signs in, sees the pages, does what the line allows, and is the actor of it in the history.
