@@ -18,6 +18,13 @@ type Search struct {
 	Payload string        // capital letters count; a text is found as it is stored, and within each text of the payload
 	Rows    int           // at most so many rows of the filter are looked at; 0 is MaxSearched
 	Time    time.Duration // it ends after so long; 0 is SearchTime
+	Spent   *SearchSpent  // by the searches for the pages before, for bounds that hold over all pages of a listing; nil if there are none
+}
+
+// SearchSpent is what the searches for the pages of a listing have used of their bounds. The zero value is nothing. It is for one search at a time.
+type SearchSpent struct {
+	Rows int
+	Time time.Duration
 }
 
 // The bounds of a [Search] by default.
@@ -32,7 +39,7 @@ const searchPage = 500
 // CutError says that a search reached a bound before it had looked at all rows. What it found until then is returned with it.
 type CutError struct {
 	After string // [Page.After] of the search that goes on
-	Rows  int    // that were looked at
+	Rows  int    // that were looked at, also for the pages before, see [Search.Spent]
 }
 
 // Error says how many rows were looked at.
@@ -68,18 +75,25 @@ func SearchItems(ctx context.Context, v Viewer, f ItemFilter, s Search, shown fu
 func search[T any](
 	ctx context.Context, v Viewer, s Search, page *Page, query func(Reader) ([]T, error), key func(T) string, matches func(T) bool,
 ) (found []T, err error) {
-	wanted, most, looked := page.Limit, s.Rows, 0
+	wanted, most, spent, began := page.Limit, s.Rows, s.Spent, time.Now()
+	if spent == nil {
+		spent = new(SearchSpent)
+	}
 	if wanted == 0 {
 		wanted = DefaultLimit
 	}
 	if most == 0 {
 		most = MaxSearched
 	}
-	within, cancel := context.WithTimeout(ctx, s.time())
+	within, cancel := context.WithTimeout(ctx, s.time()-spent.Time)
 	defer cancel()
-	page.Limit = min(searchPage, most)
+	defer func() { spent.Time += time.Since(began) }()
+	page.Limit = min(searchPage, most-spent.Rows)
 	if s.Payload == "" {
-		page.Limit, most = wanted, wanted
+		page.Limit, most, spent = wanted, wanted, new(SearchSpent)
+	}
+	if page.Limit <= 0 {
+		return nil, &CutError{page.After, spent.Rows}
 	}
 	for rows, err := range read(ctx, v, query) {
 		if err != nil {
@@ -87,7 +101,7 @@ func search[T any](
 		}
 		for _, row := range rows {
 			page.After = key(row)
-			looked++
+			spent.Rows++
 			if !matches(row) {
 				continue
 			}
@@ -98,10 +112,10 @@ func search[T any](
 		if len(rows) < page.Limit {
 			break
 		}
-		if looked == most || within.Err() != nil {
-			return found, &CutError{page.After, looked}
+		if spent.Rows == most || within.Err() != nil {
+			return found, &CutError{page.After, spent.Rows}
 		}
-		page.Limit = min(searchPage, most-looked)
+		page.Limit = min(searchPage, most-spent.Rows)
 	}
 	return found, nil
 }

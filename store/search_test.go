@@ -141,6 +141,23 @@ func TestASearchIsBounded(t *testing.T) {
 	found, cut = look(store.CaseFilter{}, store.Search{Time: time.Hour})
 	require.Equal(t, 100, found)
 	require.Equal(t, store.MaxSearched, cut.Rows)
+
+	all, spent := hour, new(store.SearchSpent)
+	all.Spent = spent
+	found, cut = look(store.CaseFilter{Page: store.Page{Limit: 2}}, all)
+	require.Equal(t, 2, found)
+	require.Nil(t, cut)
+	require.Equal(t, 1999, spent.Rows)
+	after := store.Page{Limit: 2, After: workitem.CaseID{14: 1999 >> 8, 15: 1999 & 255}.String()}
+	found, cut = look(store.CaseFilter{Page: after}, all)
+	require.Zero(t, found, "the next is the 2999th, and the bound holds over both pages")
+	require.Equal(t, 2600, cut.Rows)
+	found, cut = look(store.CaseFilter{Page: after}, all)
+	require.Zero(t, found)
+	require.Equal(t, after.After, cut.After, "nothing is left of the bound")
+	_, cut = look(store.CaseFilter{}, store.Search{Time: time.Hour, Spent: &store.SearchSpent{Time: time.Hour}})
+	require.Equal(t, 500, cut.Rows, "a page is looked at in any time")
+
 	v.views = 0
 	_, cut = look(store.CaseFilter{}, store.Search{Time: time.Nanosecond})
 	require.Equal(t, 500, cut.Rows)

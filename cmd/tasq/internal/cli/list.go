@@ -166,6 +166,7 @@ func pages[T any](
 ) error {
 	page := store.Page{After: l.after, Desc: l.newest}
 	left, seen := l.limit, 0
+	l.search.Spent = new(store.SearchSpent) // the bounds of a search hold over all pages
 	for {
 		page.Limit = pageSize
 		if l.limit > 0 {
