@@ -23,8 +23,8 @@ type Search struct {
 
 // SearchSpent is what the searches for the pages of a listing have used of their bounds. The zero value is nothing. It is for one search at a time.
 type SearchSpent struct {
-	Rows int
-	Time time.Duration
+	Rows  int       // that were looked at
+	Until time.Time // when the time is up, which begins with the first of them
 }
 
 // The bounds of a [Search] by default.
@@ -75,7 +75,7 @@ func SearchItems(ctx context.Context, v Viewer, f ItemFilter, s Search, shown fu
 func search[T any](
 	ctx context.Context, v Viewer, s Search, page *Page, query func(Reader) ([]T, error), key func(T) string, matches func(T) bool,
 ) (found []T, err error) {
-	wanted, most, spent, began := page.Limit, s.Rows, s.Spent, time.Now()
+	wanted, most, spent := page.Limit, s.Rows, s.Spent
 	if spent == nil {
 		spent = new(SearchSpent)
 	}
@@ -85,9 +85,8 @@ func search[T any](
 	if most == 0 {
 		most = MaxSearched
 	}
-	within, cancel := context.WithTimeout(ctx, s.time()-spent.Time)
+	within, cancel := s.within(ctx, spent)
 	defer cancel()
-	defer func() { spent.Time += time.Since(began) }()
 	page.Limit = min(searchPage, most-spent.Rows)
 	if s.Payload == "" {
 		page.Limit, most, spent = wanted, wanted, new(SearchSpent)
@@ -118,6 +117,16 @@ func search[T any](
 		page.Limit = min(searchPage, most-spent.Rows)
 	}
 	return found, nil
+}
+
+// within ends when the time of a listing is up.
+func (s Search) within(ctx context.Context, spent *SearchSpent) (context.Context, context.CancelFunc) {
+	if !spent.Until.IsZero() {
+		return context.WithDeadline(ctx, spent.Until)
+	}
+	within, cancel := context.WithTimeout(ctx, s.time())
+	spent.Until, _ = within.Deadline()
+	return within, cancel
 }
 
 func (s Search) time() time.Duration {
