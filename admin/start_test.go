@@ -52,6 +52,21 @@ func TestACaseIsStartedByAForm(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, again.Code, again.Body)
 }
 
+// A case is started once for each day of a zone by the form, too.
+func TestTheFormStartsOncePerDay(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	fields := []string{"payload", `"to ada"`, "businessKey", "M-2", "per", "day", "zone", "Europe/Berlin", "start", "1"}
+	first := submit(t, h, "/act?kind=start&workflow=mail", fields...)
+	require.Equal(t, http.StatusSeeOther, first.Code, first.Body)
+	again := submit(t, h, "/act?kind=start&workflow=mail", fields...)
+	require.GreaterOrEqual(t, again.Code, 400)
+	require.Contains(t, again.Body.String(), "M-2 20")
+	o.Advance(24 * time.Hour)
+	next := submit(t, h, "/act?kind=start&workflow=mail", fields...)
+	require.Equal(t, http.StatusSeeOther, next.Code, next.Body)
+}
+
 // What is wrong with a field of the form is said at that field, and nothing starts.
 func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	o := newPlant(t)
@@ -61,6 +76,7 @@ func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, value, says string }{
 		{"payload", `{"half":`, "this is not JSON"}, {"payload", `{"n":1}`, "string"}, {"labels", "ada", "name and value"}, {"labels", "a=1\na=2", "twice"},
 		{"labels", "=1", "label"}, {"after", "soon", "90s, 5m"}, {"quiet", "soon", "90s, 5m"}, {"priority", "high", "is no number"}, {"ifTaken", "dance", "there is no"},
+		{"per", "year", "there is no"}, {"zone", "Europe/Atlantis", "Atlantis"},
 		{"businessKey", "M-1", "M-1"},
 	} {
 		for _, button := range []string{"check", "start"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -20,6 +21,9 @@ var startFields = []field{
 	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
 	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it; debounce: begin when no start has come for a time.",
 		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
+	{Name: "per", Label: "Once for each", Hint: "One case with the business key for each period of the calendar.",
+		Options: []string{"", string(workflow.Hour), string(workflow.Day), string(workflow.Week), string(workflow.Month)}},
+	{Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; empty is UTC. For a period alone."},
 	{Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
 	{Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
 	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
@@ -72,6 +76,7 @@ func (p *actPage) fill(a *action, form url.Values, problem error) {
 // readStart reads the fields that only a start has.
 func readStart(c *workflow.Command, form url.Values) (err error) {
 	c.BusinessKey, c.IfTaken = form.Get("businessKey"), workflow.Taken(form.Get("ifTaken"))
+	c.Per, c.Zone = workflow.Period(form.Get("per")), strings.TrimSpace(form.Get("zone"))
 	bad := func(name, format string, args ...any) error {
 		return &fieldError{name, fmt.Errorf(format+": %w", append(args, workflow.ErrBadCommand)...)}
 	}
@@ -109,8 +114,13 @@ func readStart(c *workflow.Command, form url.Values) (err error) {
 			return bad("priority", "%q is no number", text)
 		}
 	}
-	if !slices.Contains(startFields[2].Options, string(c.IfTaken)) {
-		return bad("ifTaken", "there is no %q", c.IfTaken)
+	for _, f := range startFields {
+		if value := form.Get(f.Name); len(f.Options) > 0 && !slices.Contains(f.Options, value) {
+			return bad(f.Name, "there is no %q", value)
+		}
+	}
+	if _, err := schedule.Location(c.Zone); err != nil {
+		return &fieldError{"zone", fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)}
 	}
 	return nil
 }
