@@ -35,7 +35,8 @@ func (a *app) doctor() *cobra.Command {
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
 			"code is 1 if anything is wrong. With --live, that check is left out, and each live case is listed that no run completes from where it " +
 			"stands, or that no work under way and no person moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
-			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. With --older too, " +
+			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. What only a program that is open knows is not seen: whether one has the definition of a case, and what its " +
+			"limits have free; the page Doctor of the program has that too. With --older too, " +
 			"only what has stood so long, and what has waited so long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
