@@ -36,12 +36,12 @@ func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
 // the others.
 const fewCases = 1000
 
-// addWorkflow selects the rows of the cases of a workflow, unless it is "".
-func (w *conditions) addWorkflow(c *conn, root, column, workflow string) error {
+// addWorkflow selects the rows of the cases of a workflow, by a term that says so, unless it is "".
+func (w *conditions) addWorkflow(c *conn, root, term, workflow string) error {
 	if workflow == "" {
 		return nil
 	}
-	w.Add(column+" = ?", workflow)
+	w.Add(term, workflow)
 	_, many, err := c.number("SELECT 1 FROM @.cases WHERE workflow = $1 ORDER BY id OFFSET $2 LIMIT 1", workflow, fewCases)
 	if err == nil && !many {
 		w.Add(root+" = ANY(ARRAY(SELECT root FROM @.cases WHERE workflow = ?))", workflow)
@@ -126,7 +126,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	addID(&w, "i.root = ?", f.Root)
 	w.addRoots("i.root", f.Roots)
 	tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
-	if err := w.addWorkflow(c, "i.root", "c.workflow", f.Workflow); err != nil {
+	if err := w.addWorkflow(c, "i.root", "c.workflow = ?", f.Workflow); err != nil {
 		return nil, err
 	}
 	w.AddText("i.task = ?", f.Task)
@@ -176,7 +176,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w.addRoots("j.root", f.Roots)
 	addID(&w, "j.root = (SELECT root FROM @.work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
-	if err := w.addWorkflow(r.c, "j.root", "(SELECT workflow FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id)", f.Workflow); err != nil {
+	if err := w.addWorkflow(r.c, "j.root", "EXISTS (SELECT FROM @.cases c WHERE c.id = j.case_id AND c.workflow = ?)", f.Workflow); err != nil {
 		return nil, err
 	}
 	w.AddText("j.task = ?", f.Task)

@@ -92,7 +92,7 @@ const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id =
 
 // takeInOrder has the server go through free jobs by the index that has them in their order, to the limit. It expects few of them, since most
 // jobs are done, and would rather read all and sort them, each time that some are taken of a long queue.
-var takeInOrder = []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_sort = off"}
+var takeInOrder = slices.Concat(byIndex, []string{"SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_sort = off"})
 
 // Take implements [store.Fleet].
 func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job, err error) {
@@ -323,78 +323,6 @@ func (s *Store) areMissed(c *conn) (missed bool, err error) {
 	_, missed, err = c.number("SELECT 1 FROM @.jobs WHERE holder = ANY ($1) AND "+liveJob+" AND due < "+now+" + $2 LIMIT 1",
 		slices.Collect(maps.Keys(s.side.suspects)), idlePace.Microseconds())
 	return missed, err
-}
-
-// adopt declares engines dead, frees what they held, and notifies the others, which may be those that can do it. It returns how
-// many there were. Each part is safe to repeat, and the row of an engine goes last: if this one dies meanwhile, the next one that
-// looks finds the dead one again, and goes on. Jobs are freed in portions, so that the commits of the living that need one of
-// them wait for a portion, and not for all.
-func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
-	for _, d := range dead {
-		live, err := s.declare(c, d)
-		if err != nil {
-			return n, err
-		}
-		if live {
-			continue
-		}
-		for freed := int64(1); freed > 0; {
-			if err = c.transaction(context.Background(), func() (err error) {
-				freed, err = c.run("UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND holder > 0 AND "+liveJob+
-					" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id", d.id)
-				if err == nil && freed > 0 {
-					err = notify(c, s.number.Load(), "f", "")
-				}
-				return err
-			}); err != nil {
-				return n, err
-			}
-		}
-		if _, err := c.run("WITH p AS (DELETE FROM @.processes WHERE id = $1) DELETE FROM @.pulses WHERE process = $1", d.id); err != nil {
-			return n, err
-		}
-		n++
-		s.log.Warn("another engine is gone; its jobs are free", "database", s.db.name, "engine", d.id)
-	}
-	return n, nil
-}
-
-// declare declares an engine dead, unless it has given a sign of life. A commit of it that is under way is waited for; if it takes
-// long, as that of a process that was stopped, the server ends it. It reports whether the engine lives.
-func (s *Store) declare(c *conn, d other) (live bool, err error) {
-	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
-		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
-	try := func() error {
-		_, err := c.run(query, d.id, d.beat)
-		return err
-	}
-	err = c.transaction(context.Background(), try)
-	if code(err) == lockNotAvailable {
-		if err = terminate(c, d.id, d.beat); err == nil {
-			err = c.transaction(context.Background(), try)
-		}
-	}
-	if code(err) == lockNotAvailable {
-		return true, nil // the next look finds it again
-	}
-	if err != nil {
-		return false, err
-	}
-	if _, live, err = c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", d.id); err != nil || live {
-		return live, err
-	}
-	return false, terminate(c, d.id, d.beat) // so that it keeps no lock
-}
-
-// terminate ends the server's process that commits for an engine, unless it began to do so after a time, such as that of the engine's last sign
-// of life. Of an engine behind a pooler it is the one that holds the lock of connectWriter.
-func terminate(c *conn, engine, began int64) error {
-	_, err := c.run("SELECT pg_terminate_backend(a.pid) FROM @.processes p JOIN pg_stat_activity a ON a.pid = p.pid OR p.pid IS NULL AND a.pid IN "+
-		"(SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND "+
-		"l.classid::bigint << 32 | l.objid::bigint = hashtextextended('tasq commit ' || p.token || ' @', 0)) "+
-		"WHERE p.id = $1 AND (extract(epoch FROM CASE WHEN p.pid IS NULL THEN a.xact_start ELSE a.backend_start END) * 1000000)::bigint <= $2",
-		engine, began)
-	return err
 }
 
 var errNoSign = errors.New("its row in the table processes is not live")
