@@ -71,6 +71,7 @@ type bench struct {
 	exe, root, profile string
 	quick, verbose     bool
 	length             time.Duration
+	finished           int
 	results            map[string]map[string]sample // by step, then by metric
 	noServer           error                        // why the steps that need a server were left out
 	others             sample                       // share of the machine that others used, run by run
@@ -88,7 +89,7 @@ func (b *bench) measure(s step, round int) error {
 		return err
 	}
 	args := []string{"-child", s.name, "-dir", dir, "-quick=" + strconv.FormatBool(b.quick), "-length", b.length.String(),
-		"-v=" + strconv.FormatBool(b.verbose)}
+		"-v=" + strconv.FormatBool(b.verbose), "-finished", strconv.Itoa(b.finished)}
 	if round == 0 && b.profile != "" {
 		args = append(args, "-profile", b.profile)
 	}

@@ -75,9 +75,9 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // usage is what the process has used so far.
 type usage struct {
-	cpu   time.Duration
-	all   time.Duration // of all processes of the machine
-	syncs int64
+	cpu    time.Duration
+	server time.Duration // of the PostgreSQL server's processes
+	syncs  int64
 }
 
 func used() usage {
@@ -85,15 +85,17 @@ func used() usage {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return usage{}
 	}
-	return usage{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), all: machineBusy(), syncs: files.syncs.Load()}
+	return usage{cpu: time.Duration(u.Utime.Nano() + u.Stime.Nano()), server: serverCPU(), syncs: files.syncs.Load()}
 }
 
-// since adds what was used since an earlier moment, for each of n items: CPU of this process and of all others in microseconds, and
+// since adds what was used since an earlier moment, for each of n items: CPU of this process and of the server in microseconds, and
 // syncs.
 func (m metrics) since(before usage, n float64) metrics {
 	now := used()
 	m["cpu"] = float64(now.cpu-before.cpu) / float64(time.Microsecond) / n
-	m["rest"] = float64(now.all-before.all-(now.cpu-before.cpu)) / float64(time.Microsecond) / n
+	if server != "" {
+		m["server"] = float64(now.server-before.server) / float64(time.Microsecond) / n
+	}
 	m["syncs"] = float64(now.syncs-before.syncs) / n
 	return m
 }

@@ -12,12 +12,13 @@ import (
 
 // job is what a child process is told.
 type job struct {
-	dir     string // where its files go
-	quick   bool
-	span    span
-	rest    time.Duration // how long idling is watched
-	verbose bool          // it tells more on standard error
-	dsn     string        // of an empty database on a server; "" measures in a file
+	dir      string // where its files go
+	quick    bool
+	span     span
+	rest     time.Duration // how long idling is watched
+	verbose  bool          // it tells more on standard error
+	finished int           // finished cases that a grown database on a server has
+	dsn      string        // of an empty database on a server; "" measures in a file
 }
 
 // store is where Tasq keeps what is measured. The options are for a file.
@@ -55,6 +56,14 @@ func (r job) lasting(length time.Duration) job {
 // telling has it tell more on standard error.
 func (r job) telling(more bool) job {
 	r.verbose = more
+	return r
+}
+
+// holding changes how many finished cases a grown database on a server has, unless it is 0.
+func (r job) holding(finished int) job {
+	if r.finished = r.grown(); finished > 0 {
+		r.finished = finished
+	}
 	return r
 }
 

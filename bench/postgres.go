@@ -39,7 +39,7 @@ func postgresSteps() []step {
 			})
 		}})
 	}
-	all = append(all, step{name: "pg-failover", rare: true, run: failover})
+	all = append(all, step{name: "pg-failover", rare: true, run: failover}, step{name: "pg-growth", once: true, run: growth})
 	for i, s := range all {
 		all[i].server = true
 		all[i].run = func(r job) (metrics, error) { return inDatabase(r, s.run) }
@@ -67,6 +67,7 @@ func inDatabase(r job, run func(job) (metrics, error)) (m metrics, err error) {
 		return nil, err
 	}
 	defer admin.Close(noTimeout)
+	findServer(admin)
 	name := "bench_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := admin.Exec(noTimeout, "CREATE DATABASE "+name); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func rawPostgres(r job, callers int) (metrics, error) {
 func (b *bench) postgresTables(w io.Writer) {
 	river, db := version("github.com/riverqueue/river"), version("github.com/dbos-inc/dbos-transact-golang")
 	raw := "pgx " + version("github.com/jackc/pgx/v5")
-	columns := []column{{"rate", "/s"}, {"p50", "p50 ms"}, {"p99", "p99 ms"}, {"cpu", "CPU us"}, {"rest", "CPU us of all other processes"}}
+	columns := []column{{"rate", "/s"}, {"p50", "p50 ms"}, {"p99", "p99 ms"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}}
 	b.table(w, "On PostgreSQL, one-task cases", []line{
 		{"pg-tasq-1", "Tasq, one caller", tree, full}, {"pg-raw-1", "raw program, one caller", raw, full},
 		{"pg-tasq-64", "Tasq, 64 in flight", tree, full}, {"pg-raw-64", "raw program, 64 in flight", raw, full},
@@ -169,7 +170,7 @@ func (b *bench) postgresTables(w io.Writer) {
 	}, columns)
 	b.table(w, "On PostgreSQL, jobs enqueued 500 in a call, and done", []line{
 		{"pg-tasq-drain", "Tasq", tree, full}, {"pg-river-drain", "River, drained afterwards", river, full},
-	}, []column{{"rate", "jobs/s"}, {"cpu", "CPU us"}, {"rest", "CPU us of all other processes"}})
+	}, []column{{"rate", "jobs/s"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
 	b.table(w, "On PostgreSQL, functions of 3 steps", []line{
 		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
 		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
@@ -177,4 +178,7 @@ func (b *bench) postgresTables(w io.Writer) {
 	b.table(w, "On PostgreSQL, kill -9 of one of three processes to the result of its job from another one", []line{
 		{"pg-failover", "Tasq", tree, full},
 	}, []column{{"p50", "median ms"}, {"max", "max ms"}, {"n", "kills"}})
+	b.table(w, "On PostgreSQL, CPU a case with many finished cases over that with "+count(smallFile), []line{
+		{"pg-growth", "Tasq, 64 in flight", tree, full},
+	}, []column{{"n", "finished cases"}, {"cpu", "engine"}, {"server", "server"}, {"both", "both"}})
 }
