@@ -60,7 +60,14 @@ type Option func(*draft)
 
 // Version names this state of the definition. Cases go on with the version that they were started with, so an engine
 // may be opened with several versions of one workflow. The default is "".
-func Version(v string) Option { return func(d *draft) { d.version = v } }
+func Version(v string) Option {
+	return func(d *draft) {
+		d.version = v
+		if err := workflow.CheckName("version", v); err != nil {
+			d.problem(BadVersion, d.name, d.pos, "workflow %q: %s", d.name, oneLine(err))
+		}
+	}
+}
 
 // Describe says in a sentence what the workflow is for. It is no part of the fingerprint, so it may be reworded.
 func Describe(text string) Option { return func(d *draft) { d.description = text } }
@@ -73,6 +80,10 @@ func On(topics ...string) Option {
 			if topic == "" || slices.Contains(d.topics, topic) {
 				d.problem(BadTopic, d.name, d.pos, "workflow %q subscribes to the topic %q, which is empty or there twice; "+
 					"give each topic once", d.name, topic)
+				continue
+			}
+			if err := workflow.CheckEventName(topic); err != nil {
+				d.problem(BadTopic, d.name, d.pos, "workflow %q subscribes to a topic: %s", d.name, oneLine(err))
 				continue
 			}
 			d.topics = append(d.topics, topic)

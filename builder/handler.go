@@ -122,6 +122,7 @@ func LaterHandler[Out, V any](
 	h.call = &workflow.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V](),
 		Limits: usesOf(o.Limits), Hours: o.Hours}
 	h.problems = append(h.problems, func(d *draft) {
+		d.checkQueue(fmt.Sprintf("completion handler %q", name), name, h.pos, o.Queue)
 		d.checkNeeds(fmt.Sprintf("completion handler %q", name), name, h.pos, reflect.TypeFor[V](), o.Limits)
 	})
 	return &LaterRef[V]{h}

@@ -24,6 +24,9 @@ func Label[C any](name string, of func(C) string) Option {
 		if err := workflow.CheckLabelName(name); err != nil {
 			d.problem(BadIdentity, d.name, d.pos, "a label of workflow %q: %s", d.name, oneLine(err))
 		}
+		if of == nil {
+			d.problem(NilFunction, d.name, d.pos, "label %q of workflow %q is given no function", name, d.name)
+		}
 		d.identify(identifier{name, reflect.TypeFor[C](), withInput(of)})
 	}
 }
@@ -31,7 +34,12 @@ func Label[C any](name string, of func(C) string) Option {
 // BusinessKey has each case found by the key that it has outside, such as the number of an order: with store.CaseFilter.Key, and with
 // tasq cases --key. An empty one is none. Cases may have the same key, unless [UniqueKey] is given, too.
 func BusinessKey[C any](of func(C) string) Option {
-	return func(d *draft) { d.identify(identifier{"", reflect.TypeFor[C](), withInput(of)}) }
+	return func(d *draft) {
+		if of == nil {
+			d.problem(NilFunction, d.name, d.pos, "the business key of workflow %q is given no function", d.name)
+		}
+		d.identify(identifier{"", reflect.TypeFor[C](), withInput(of)})
+	}
 }
 
 // UniqueKey refuses a root case whose business key another root case of the workflow holds: one that goes on, or that has completed.

@@ -60,6 +60,7 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
 		Limits: usesOf(o.Limits), Hours: o.Hours,
 	}}
+	d.checkQueue(fmt.Sprintf("job %q", name), name, pos, o.Queue)
 	d.checkNeeds(fmt.Sprintf("job %q", name), name, pos, reflect.TypeFor[P](), o.Limits)
 	d.jobs = append(d.jobs, j)
 	return &JobRef[P]{j}

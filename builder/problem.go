@@ -33,9 +33,11 @@ const (
 	BadSource         net.Code = "bad-source"         // a source that can have no value where it is read
 	BadType           net.Code = "bad-type"           // a type that cannot be a payload
 	BadRegion         net.Code = "bad-region"         // a cancellation region of, or with, what cannot be in one
-	BadTopic          net.Code = "bad-topic"          // a subscription to a topic without a name, or twice
+	BadTopic          net.Code = "bad-topic"          // a subscription to what cannot be a topic, or twice
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
 	BadIdentity       net.Code = "bad-identity"       // a business key or a label that cannot be
+	BadQueue          net.Code = "bad-queue"          // a text that cannot be the name of a queue
+	BadVersion        net.Code = "bad-version"        // a text that cannot be a version
 	BadLimit          net.Code = "bad-limit"          // a limit that cannot be, or is asked for more than it admits
 	BadBatch          net.Code = "bad-batch"          // a batch of fewer than one item
 	NegativeDuration  net.Code = "negative-duration"  // a time before now

@@ -107,6 +107,7 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	checkType[Out](b.d, fmt.Sprintf("the output of task %q", name), name, pos)
 	b.d.checkNonNegative(n, "Timeout", w.Timeout)
 	b.d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
+	b.d.checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
 	b.d.checkWork(n)
 	return &TaskRef[In, Out]{n}
 }
@@ -265,6 +266,13 @@ func (d *draft) checkPolicy(n *node) {
 	if n.task.Policy.Name() == "" {
 		d.at(n, BadName, "the policy of task %q has no name; give workitem.NewPolicy one, since it is part "+
 			"of the fingerprint", n.name)
+	}
+}
+
+// checkQueue refuses a text that cannot be the name of a queue.
+func (d *draft) checkQueue(of, subject string, pos net.Pos, queue string) {
+	if err := workflow.CheckName("queue", queue); err != nil {
+		d.problem(BadQueue, subject, pos, "%s: %s", of, oneLine(err))
 	}
 }
 

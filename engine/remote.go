@@ -53,6 +53,7 @@ var codes = []struct {
 	{"half-copied", store.ErrHalfCopied},
 	{"corrupt", store.ErrCorrupt},
 	{"undone", store.ErrUndone},
+	{"refused", store.ErrRefused},
 	{"conflict", store.ErrConflict},
 	{"unavailable", store.ErrUnavailable},
 }

@@ -1,11 +1,14 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/tasq-dev/tasq/internal/readable"
 )
 
 // Do calls fn until it returns a good value, at most as often as the policy allows. A value is good if every check
@@ -105,7 +108,10 @@ func guarded[T any](ctx context.Context, attempt int, fn func(context.Context, i
 			err = NewPanicError(p)
 		}
 	}()
-	return fn(ctx, attempt)
+	if value, err = fn(ctx, attempt); err != nil {
+		err = cmp.Or(readable.Error(err), err)
+	}
+	return value, err
 }
 
 // log writes one line for an attempt that has ended.

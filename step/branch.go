@@ -1,11 +1,13 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/readable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -169,6 +171,7 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 			r.yield()
 		}()
 		err = fn(ctx)
+		err = cmp.Or(readable.Error(err), err)
 	})
 	return b
 }

@@ -1,12 +1,14 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/readable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
@@ -171,6 +173,7 @@ func (c *call) callFn(fn func(context.Context) (json.RawMessage, error)) (raw js
 	} else {
 		raw, err = fn(ctx)
 	}
+	err = cmp.Or(readable.Error(err), err)
 	return raw, c.opts.timed && errors.Is(ctx.Err(), context.DeadlineExceeded), err
 }
 
@@ -222,7 +225,10 @@ func guarded(ctx context.Context, fn func(context.Context) (json.RawMessage, err
 			err = retry.NewPanicError(p)
 		}
 	}()
-	return fn(ctx)
+	if raw, err = fn(ctx); err != nil {
+		err = cmp.Or(readable.Error(err), err)
+	}
+	return raw, err
 }
 
 // inner marks a context as that of a step's function.

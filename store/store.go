@@ -36,6 +36,11 @@ var (
 	// Savepoint that it ran in and those around it return it, and so does Update, in which nothing happened.
 	ErrUndone = errors.New("the whole transaction was undone")
 
+	// ErrRefused says that the database refuses what a transaction wrote: a text or a number that it has no form for, or a constraint of
+	// the user's that it checks at the end. Nothing of the transaction happened. It is about one of the commands in it, and another one
+	// may be stored.
+	ErrRefused = errors.New("the database refuses what was to be stored")
+
 	// ErrHalfCopied says that a copy of another database into this one is not complete: what runs on it would miss cases. Give the same
 	// "tasq copy" again, which goes on where it was, or drop the database.
 	ErrHalfCopied = errors.New("a copy into the database is not complete")

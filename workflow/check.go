@@ -129,21 +129,34 @@ func (c *Command) Check() error {
 			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
 		}
 	}
-	return errors.Join(c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())
+	return errors.Join(c.checkBounds(), c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())
+}
+
+func (c *Command) checkBounds() error {
+	for _, err := range []error{
+		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor),
+	} {
+		if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
+			return err
+		} else if err != nil {
+			return fmt.Errorf("%w: %w", ErrBadCommand, err)
+		}
+	}
+	return nil
 }
 
 func (c *Command) checkTexts() error {
-	if len(c.Event) > MaxEventName {
-		return fmt.Errorf("%w: the name of an event has at most %d bytes, and this one has %d", ErrBadCommand, MaxEventName, len(c.Event))
-	}
 	if len(c.Trace) > MaxTrace {
 		return fmt.Errorf("%w: the context of a trace has at most %d bytes, and this one has %d", ErrBadCommand, MaxTrace, len(c.Trace))
 	}
 	texts := []struct{ what, text string }{
-		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"name of the event", c.Event}, {"token", c.Token},
-		{"queue", c.Queue}, {"limit", c.Limit}, {"zone", c.Zone}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"name of the actor", c.Actor}, {"context of the trace", c.Trace},
+		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"token", c.Token},
+		{"limit", c.Limit}, {"zone", c.Zone}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"context of the trace", c.Trace},
 	}
 	if c.Reason != nil {
+		if n := len(c.Reason.Code); n > workitem.MaxCode {
+			return fmt.Errorf("%w: the code of the reason has %d bytes, and at most %d are kept", ErrBadCommand, n, workitem.MaxCode)
+		}
 		texts = append(texts, struct{ what, text string }{"code of the reason", c.Reason.Code},
 			struct{ what, text string }{"message of the reason", c.Reason.Message})
 	}
@@ -167,6 +180,27 @@ func (c *Command) checkAction() error {
 		return fmt.Errorf("%w: the reason of %s is given twice: give Reason or Payload", ErrBadCommand, c.Action)
 	}
 	return nil
+}
+
+// CheckEventName refuses a text that cannot be the name of an event or a topic: one that is longer than [MaxEventName], and one that
+// [CheckText] refuses.
+func CheckEventName(name string) error {
+	if len(name) > MaxEventName {
+		return fmt.Errorf("the name of an event has at most %d bytes, and this one has %d", MaxEventName, len(name))
+	}
+	return CheckText("name of the event", name)
+}
+
+// MaxName bounds the names of actors and of queues, in bytes. Databases find rows by them.
+const MaxName = 1000
+
+// CheckName refuses a text that cannot be the name of an actor, of a queue or the like: one that is longer than [MaxName], and one that
+// [CheckText] refuses.
+func CheckName(what, text string) error {
+	if len(text) > MaxName {
+		return fmt.Errorf("the %s has %d bytes, and at most %d are kept", what, len(text), MaxName)
+	}
+	return CheckText(what, text)
 }
 
 // CheckText refuses a text that is not UTF-8, in which a store would put other characters, and one with a NUL, which not

@@ -21,7 +21,7 @@ func (s *Scheduled) Check() error {
 	if _, err := s.Schedule.Compile(); err != nil {
 		return err
 	}
-	if err := CheckText("name of the schedule", s.Schedule.Name); err != nil {
+	if err := checkShort("name of the schedule", s.Schedule.Name); err != nil {
 		return err
 	}
 	err := s.Start.Check()

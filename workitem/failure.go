@@ -118,9 +118,9 @@ type Coded interface {
 // as those of [Fatal] and retry.Permanent, is not retryable; a method RetryAfter() time.Duration, as that of
 // retry.After, asks for a wait. FailureOf(nil) is nil.
 //
-// A failure can always be kept, whatever the error was: a message longer than [MaxMessage] is cut, bytes that are no
-// UTF-8 are replaced, details longer than [MaxDetails] are left out, and details that are not JSON become a JSON
-// string.
+// A failure can always be kept, whatever the error was: a code longer than [MaxCode] and a message longer than
+// [MaxMessage] are cut, bytes that are no UTF-8 are replaced, details longer than [MaxDetails] are left out, and details
+// that are not JSON become a JSON string.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -212,6 +212,7 @@ func carriers(err error) []error {
 
 // The limits of a failure that is made of an error, in bytes. An error may quote a whole answer of a server.
 const (
+	MaxCode    = 200
 	MaxMessage = 16 << 10
 	MaxDetails = 256 << 10
 )
@@ -220,6 +221,9 @@ const (
 func (f *Failure) bound() {
 	note := ""
 	f.Code, f.Message = strings.ToValidUTF8(f.Code, "\uFFFD"), strings.ToValidUTF8(f.Message, "\uFFFD")
+	if len(f.Code) > MaxCode {
+		f.Code = strings.ToValidUTF8(f.Code[:MaxCode], "")
+	}
 	if len(f.Details) > 0 && !(json.Valid(f.Details) && utf8.Valid(f.Details)) {
 		f.Details, _ = json.Marshal(string(f.Details)) // a string always has a JSON form
 	}

@@ -23,6 +23,7 @@ var layers = map[string]int{
 	"internal/pgtest": -1, "internal/testsize": -1, // a server for tests, and how much they try
 	"internal/pgtest/pgproxy": -1,                           // a way to it that tests break
 	"internal/spelling":       -1, "internal/printable": -1, // text, for every package
+	"internal/readable":  -1, // errors of users, for what calls their functions
 	"net/internal/graph": -1, // algorithms, for net and what is above it
 
 	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0, "schedule": 0,

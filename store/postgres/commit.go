@@ -120,7 +120,7 @@ func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID
 	case code(err) == lockNotAvailable && at == check && check > 0:
 		return tx.lockedOut(err)
 	case !tx.w.gone():
-		return err
+		return tx.s.db.refusal(err)
 	}
 	before := tx.s.self
 	if again := tx.s.resolve(); again != nil {

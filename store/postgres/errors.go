@@ -55,6 +55,17 @@ func (db database) at(format string, args ...any) error {
 	return &fault{db.name, fmt.Errorf(format, args...)}
 }
 
+// refusal marks an error of a commit that is about what was written, and not about the server.
+func (db database) refusal(err error) error {
+	switch c := code(err); {
+	case c == "" || c == divisionByZero:
+		return err
+	case c[:2] == "22", c[:2] == "23", c[:2] == "54": // data, constraints, limits of the server
+		return db.at("%w: %w", store.ErrRefused, err)
+	}
+	return err
+}
+
 // explain says what an error of the server, or of the connection to it, means here, and what to do about it. Others are
 // returned as they are.
 func (db database) explain(err error) error {

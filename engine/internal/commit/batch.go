@@ -59,6 +59,8 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 			var locks []*Request
 			batch, locks = w.staleOf(batch, err)
 			apart, err = append(apart, locks...), nil
+		case errors.Is(err, store.ErrRefused) && len(batch) > 1:
+			return append(apart, w.parted(batch, err)...)
 		default:
 			w.answerAll(batch, err)
 			return apart
@@ -66,6 +68,24 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 		if len(batch) > 0 {
 			batch, err = w.transact(batch, false)
 		}
+	}
+	return apart
+}
+
+// parted takes the requests of a transaction whose commit the database refused: one of them is at fault, and which one it is shows when
+// each is done again apart. One that may not run twice gets the error.
+func (w *Writer) parted(batch []*Request, err error) (apart []*Request) {
+	for _, r := range batch {
+		if r.err == nil {
+			w.trees.forget(r.tx)
+			if !r.Once {
+				r.endExtension(err)
+				apart = append(apart, r)
+				continue
+			}
+			r.err = refusedBy(err)
+		}
+		w.answered(r)
 	}
 	return apart
 }
@@ -106,7 +126,7 @@ func (w *Writer) measure(batch []*Request) {
 
 // refusedBy is the error of a command that was fine, and was not committed.
 func refusedBy(err error) error {
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, ErrClosed) || errors.Is(err, store.ErrRefused) { // the latter is no fault: the same again is refused again
 		return err
 	}
 	return fmt.Errorf("%w: %w", fault.ErrCommit, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/internal/readable"
 )
 
 // ErrCallback is for a callback of the user's that panicked, took too long, or called the engine.
@@ -92,12 +93,18 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 var errExited = fmt.Errorf("%w: it ended its goroutine (%w), as runtime.Goexit and the FailNow of a test do; let it return "+
 	"an error", ErrCallback, kernel.ErrAbandoned)
 
-// safely turns a panic into an error that keeps the stack.
+// safely turns a panic into an error that keeps the stack, and an error whose methods panic into one that says so.
 func safely(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: it panicked: %v\n%s", ErrCallback, p, debug.Stack())
 		}
 	}()
-	return f(ctx)
+	if err = f(ctx); err == nil {
+		return nil
+	}
+	if unreadable := readable.Error(err); unreadable != nil {
+		return fmt.Errorf("%w: %w", ErrCallback, unreadable)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/internal/readable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
@@ -73,6 +75,7 @@ func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *acti
 		if p := recover(); p != nil {
 			err = retry.NewPanicError(p)
 		}
+		err = cmp.Or(readable.Error(err), err)
 	}()
 	if d.o.AroundJob == nil {
 		return d.function(ctx, def, w)

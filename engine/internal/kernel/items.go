@@ -30,6 +30,9 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if n.After < 0 {
 		return nil, fmt.Errorf("a work item of task %s cannot be due %s ago: give zero or more", c.Net.TaskName(t), -n.After)
 	}
+	if err := workflow.CheckName("queue of the item", n.Queue); err != nil {
+		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
+	}
 	it := m.newItem(c, t, generation, spec, n)
 	if it.Input, err = Accept(spec, workitem.Initialize, n.Input); err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)

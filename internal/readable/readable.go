@@ -1,0 +1,58 @@
+// Package readable checks errors that a user's function has returned, before the engine looks at them.
+//
+// The methods of such an error may panic: those of a nil pointer that was returned as an error do, which is a common mistake. The engine
+// asks errors on goroutines of its own, where a panic would end the process with all that runs in it.
+package readable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Error returns nil if all methods of err that the engine may call can be called: Error, those by which errors.Is and errors.As follow a
+// chain, and those by which an error describes a failure. Otherwise it returns an error that says which one cannot be read, and why. Such
+// an err is not wrapped, since nothing can be asked of it. Nil is readable.
+func Error(err error) (unreadable error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			unreadable = fmt.Errorf("the error that was returned, of type %T, panics when it is read: %v; if it is a nil pointer, return nil", err, p)
+		}
+	}()
+	_ = err.Error()
+	_ = errors.Is(err, errNone) // asks every Is and Unwrap
+	if e, ok := errors.AsType[coded](err); ok {
+		_, _ = e.FailureCode(), e.FailureDetails()
+	}
+	if e, ok := errors.AsType[permanent](err); ok {
+		_ = e.Permanent()
+	}
+	if e, ok := errors.AsType[after](err); ok {
+		_ = e.RetryAfter()
+	}
+	return nil
+}
+
+// errNone is what no error is.
+var errNone = errors.New("none")
+
+// The methods by which an error describes a failure; see workitem.FailureOf and package retry.
+type (
+	coded interface {
+		error
+		FailureCode() string
+		FailureDetails() json.RawMessage
+	}
+	permanent interface {
+		error
+		Permanent() bool
+	}
+	after interface {
+		error
+		RetryAfter() time.Duration
+	}
+)
