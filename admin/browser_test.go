@@ -174,7 +174,7 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("it writes the pictures of the docs; run with -screenshots")
 	}
 	b := newBrowser(t)
-	o := newOfficeOf(t, "ann", "model fraud-2: 429 too many requests")
+	o := newOfficeOf(t, likely)
 	o.Advance(12 * time.Second)
 	base := o.serve(t)
 	for _, shot := range []struct {
@@ -201,7 +201,7 @@ func TestPicturesOfAllPages(t *testing.T) {
 		t.Skip("it writes pictures to look at; run with -pictures DIR")
 	}
 	b := newBrowser(t)
-	o := newOfficeOf(t, "ann", "model fraud-2: 429 too many requests")
+	o := newOfficeOf(t, likely)
 	o.Advance(12 * time.Second)
 	plant := newPlant(t)
 	shoot := func(o *office, paths ...string) {

@@ -72,21 +72,33 @@ type office struct {
 	failed workitem.CaseID
 }
 
-// newOffice opens an engine and brings its cases on the way. The text is in each field that takes any.
-func newOffice(t testing.TB, text string) *office { return newOfficeOf(t, text, text) }
+// texts are what stands in the fields of an office's cases that take any text.
+type texts struct {
+	name           string // of who acts
+	account        string // in the payloads
+	result         string // of a step
+	busy, declined string // why a model and a bank failed
+}
 
-// newOfficeOf is newOffice with the name of who acts.
-func newOfficeOf(t testing.TB, name, text string) *office {
+// likely is an office as it may be.
+var likely = texts{name: "ann", account: "DE02 1203 0000 0000 2020 51", result: "charge-7f3a", busy: "model fraud-2: 429 too many requests",
+	declined: "the account has 12.40 EUR, and 95.00 EUR are due"}
+
+// newOffice opens an engine and brings its cases on the way. The text is in each field that takes any.
+func newOffice(t testing.TB, text string) *office { return newOfficeOf(t, texts{text, text, text, text, text}) }
+
+// newOfficeOf is newOffice with texts of their own for the fields.
+func newOfficeOf(t testing.TB, in texts) *office {
 	t.Helper()
 	o := &office{bulk: bulk.New(engine.Code)}
-	o.Engine = enginetest.New(t, append(workflows(t, text), o.bulk)...)
+	o.Engine = enginetest.New(t, append(workflows(t, in), o.bulk)...)
 	o.bulk.Serve(o.Engine)
-	o.act(t, name, text)
+	o.act(t, in)
 	return o
 }
 
-// workflows are those of the office; the text is the result of a step.
-func workflows(t testing.TB, text string) []engine.Workflow {
+// workflows are those of the office.
+func workflows(t testing.TB, in texts) []engine.Workflow {
 	t.Helper()
 	parsed, err := scenario.ParseNotation(net.Pos{}, claims)
 	require.NoError(t, err)
@@ -94,11 +106,11 @@ func workflows(t testing.TB, text string) []engine.Workflow {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	order := builder.MustFunc("order", func(ctx context.Context, s string) (string, error) {
-		if _, err := step.Do(ctx, "charge", func(context.Context) (string, error) { return text, nil }); err != nil {
+		if _, err := step.Do(ctx, "charge", func(context.Context) (string, error) { return in.result, nil }); err != nil {
 			return "", err
 		}
 		if s == "fail" {
-			return "", &workitem.Failure{Code: "no-funds", Message: text}
+			return "", &workitem.Failure{Code: "no-funds", Message: in.declined}
 		}
 		return step.Await[string](ctx, "paid")
 	})
@@ -109,12 +121,12 @@ func workflows(t testing.TB, text string) []engine.Workflow {
 	return flows
 }
 
-func (o *office) act(t testing.TB, name, text string) {
+func (o *office) act(t testing.TB, in texts) {
 	t.Helper()
 	ctx := t.Context()
-	payload, err := json.Marshal(map[string]string{"iban": text})
+	payload, err := json.Marshal(map[string]string{"iban": in.account})
 	require.NoError(t, err)
-	by := workflow.By(name)
+	by := workflow.By(in.name)
 	start := func(name string, input []byte) workitem.CaseID {
 		result, err := o.Do(ctx, workflow.Start(name, input, by))
 		require.NoError(t, err)
@@ -127,7 +139,7 @@ func (o *office) act(t testing.TB, name, text string) {
 		_, err := o.Do(ctx, workflow.Act(it.ID, workitem.Complete, payload, append(opts, by)...))
 		require.NoError(t, err)
 	}
-	reason := &workitem.Failure{Code: "rate-limited", Message: text, Details: payload, Retryable: true}
+	reason := &workitem.Failure{Code: "rate-limited", Message: in.busy, Details: payload, Retryable: true}
 	complete("register")
 	complete("triage", workflow.Route("assess", "police", "fraud"))
 	complete("assess.1.1")
@@ -135,7 +147,7 @@ func (o *office) act(t testing.TB, name, text string) {
 	complete("police")
 	o.FailItem(o.claim, "fraud", reason, by)
 	o.bill = start("bill", payload)
-	o.FailItem(o.bill, "charge", &workitem.Failure{Code: "no-funds", Message: text, Details: payload}, by)
+	o.FailItem(o.bill, "charge", &workitem.Failure{Code: "no-funds", Message: in.declined, Details: payload}, by)
 	o.order = start("order", []byte(`"pay"`))
 	o.failed = start("order", []byte(`"fail"`))
 	_, err = o.Do(ctx, workflow.Send(o.order, "other", json.RawMessage(payload), by))

@@ -34,7 +34,7 @@ func TestChangesGoThroughTheOwner(t *testing.T) {
 	defer cancel()
 	file := filepath.Join(t.TempDir(), "owned.db")
 	repairs := bulk.New(engine.Code)
-	e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.File(file), append(workflows(t, "text"), repairs)...)
+	e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.File(file), append(workflows(t, likely), repairs)...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	repairs.Serve(e)
