@@ -96,7 +96,7 @@ func batchOf[In, Out any](run func(context.Context, []In) ([]Outcome[Out], error
 		var works []*activities.Work
 		var at []int // where the input of each of them comes from
 		for i, w := range jobs {
-			in, err := restore[In](w.Input)
+			in, err := caught(func() (In, error) { return restore[In](w.Input) })
 			if err != nil {
 				done[i].Err = workitem.Fatal(fmt.Errorf("input of %s: %w", w.Item.Label(), err))
 				continue
@@ -114,7 +114,7 @@ func batchOf[In, Out any](run func(context.Context, []In) ([]Outcome[Out], error
 			case outcomes[n].Err != nil:
 				done[i].Err = outcomes[n].Err
 			default:
-				done[i].Output, done[i].Err = encodeOutput(outcomes[n].Value)
+				done[i].Output, done[i].Err = caught(func() (json.RawMessage, error) { return encodeOutput(outcomes[n].Value) })
 			}
 		}
 		return done
@@ -125,16 +125,21 @@ func batchOf[In, Out any](run func(context.Context, []In) ([]Outcome[Out], error
 func called[In, Out any](
 	ctx context.Context, inputs []In, run func(context.Context, []In) ([]Outcome[Out], error),
 ) (outcomes []Outcome[Out], err error) {
+	want := len(inputs)
+	if outcomes, err = caught(func() ([]Outcome[Out], error) { return run(ctx, inputs) }); err == nil && len(outcomes) != want {
+		err = fmt.Errorf("the function of a batch returned %d outcomes for %d inputs: let it return one for each, in their order", len(outcomes), want)
+	}
+	return outcomes, err
+}
+
+// caught makes a panic an error: one in the JSON of an input or a value is of that one, and not of the whole batch.
+func caught[T any](f func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = retry.NewPanicError(p)
 		}
 	}()
-	want := len(inputs)
-	if outcomes, err = run(ctx, inputs); err == nil && len(outcomes) != want {
-		err = fmt.Errorf("the function of a batch returned %d outcomes for %d inputs: let it return one for each, in their order", len(outcomes), want)
-	}
-	return outcomes, err
+	return f()
 }
 
 // encodeOutput encodes what a function returned.

@@ -313,6 +313,83 @@ func TestARunOfABatchWaitsForOthersOnce(t *testing.T) {
 	}, f)
 }
 
+// What waited for a limit and was canceled makes no batch begin early.
+func TestABatchWhoseRunsWereCanceledWaitsForOthers(t *testing.T) {
+	var log batchLog
+	var c callLog
+	f := builder.MustBatch("f", 2, time.Hour, log.doubled, builder.OnQueue("q"),
+		builder.Limits(builder.Takes(limit.Rate("two", 2, time.Minute, limit.FixedWindow), 1)))
+	other := builder.MustFunc("other", busyFor(&c, 5*time.Minute), builder.OnQueue("q"))
+	inBubble(t, engine.Config{Queues: map[string]int{"q": 1}}, func(t *testing.T, e *engine.Engine) {
+		runs := startAll(t, e, f, 1, 2, 3, 4)
+		<-time.After(30 * time.Second)
+		runs = append(runs, startAll(t, e, other, 1)...)
+		<-time.After(time.Minute)
+		require.Equal(t, [][]int{{1, 2}}, log.take())
+		for _, r := range runs[2:4] {
+			ok, err := r.Cancel(t.Context(), e, nil)
+			require.NoError(t, err)
+			require.True(t, ok, "it has room and no worker")
+		}
+		runs = append(runs[:2], startAll(t, e, f, 5)...)
+		<-time.After(10 * time.Minute)
+		require.Empty(t, log.take())
+		endAll(t, e, append(runs, startAll(t, e, f, 6)...))
+		require.Equal(t, [][]int{{5, 6}}, log.take())
+	}, f, other)
+}
+
+// Runs that are due as an engine is opened are a batch, also if the time of the first is over.
+func TestABatchOfABacklog(t *testing.T) {
+	for _, opts := range [][]builder.FuncOption{nil, {builder.Limits(builder.Takes(limit.Calls(100, time.Minute), 0))}} {
+		var log batchLog
+		f := builder.MustBatch("f", 10, time.Second, log.doubled, append(opts, builder.OnQueue("q"))...)
+		e := enginetest.New(t, f)
+		_, err := e.Do(t.Context(), workflow.PauseQueue("q"))
+		require.NoError(t, err)
+		runAll(t, e, f, numbers(25)...)
+		e.Advance(time.Minute)
+		e.Crash(f)
+		_, err = e.Do(t.Context(), workflow.ResumeQueue("q"))
+		require.NoError(t, err)
+		e.Drain()
+		calls := log.take()
+		slices.SortFunc(calls, func(a, b []int) int { return len(b) - len(a) })
+		require.Len(t, calls, 3)
+		require.Len(t, calls[0], 10)
+		require.Len(t, calls[2], 5)
+	}
+}
+
+// touchy cannot be written as JSON if it is two.
+type touchy int
+
+func (v touchy) MarshalJSON() ([]byte, error) {
+	if v == 2 {
+		panic("two is not written")
+	}
+	return fmt.Append(nil, int(v)), nil
+}
+
+// A value that panics as it is written fails its own run.
+func TestAValueOfABatchThatCannotBeWritten(t *testing.T) {
+	f := builder.MustBatch("f", 3, time.Hour, func(_ context.Context, inputs []int) (list []builder.Outcome[touchy], err error) {
+		for _, n := range inputs {
+			list = append(list, builder.Outcome[touchy]{Value: touchy(n)})
+		}
+		return list, nil
+	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	e := enginetest.New(t, f)
+	runs := runAll(t, e, f, 1, 2, 3)
+	for i, want := range []workflow.RunState{workflow.RunCompleted, workflow.RunFailed, workflow.RunCompleted} {
+		s, err := runs[i].Status(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, want, s.State)
+	}
+	_, err := runs[1].Result(t.Context(), e)
+	require.ErrorContains(t, err, "two is not written")
+}
+
 // The runs of a paused queue are not gathered.
 func TestABatchOfAPausedQueue(t *testing.T) {
 	var log batchLog

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/store/state"
@@ -104,6 +105,23 @@ func (q *jobQueue) ripest(now int64) (best *gathering) {
 	return best
 }
 
+// readAhead is among how many of the most urgent jobs of a queue unread ones are looked for.
+const readAhead = 256
+
+// choose finds the line whose jobs are to begin, and the index of the job in ready that is next without one. A job that was taken up without
+// its case, as all are when an engine is opened, may belong to a batch that is to begin and is not full: it is read before.
+func (q *jobQueue) choose(now int64) (line *gathering, at int) {
+	line = q.ripest(now)
+	if line == nil || line.len() >= line.Most {
+		return line, 0
+	}
+	at = slices.IndexFunc(q.ready[:min(len(q.ready), readAhead)], func(n entry) bool { return n.unread })
+	if at >= 0 || q.reading > 0 {
+		line = nil
+	}
+	return line, max(at, 0)
+}
+
 // backlog is how many workers the jobs that wait in a queue would keep busy.
 func (q *jobQueue) backlog() int {
 	n := len(q.ready)
@@ -130,6 +148,9 @@ func (g *gathering) len() int { return len(g.ready) - len(g.gone) }
 
 // add puts a job into the line. One that was canceled and is due at the same time again has its entry there.
 func (g *gathering) add(n entry) {
+	if g.len() == 0 {
+		g.now = false // who waited has left
+	}
 	if _, there := g.gone[n.key()]; there {
 		delete(g.gone, n.key())
 	} else {

@@ -30,8 +30,13 @@ func byPriority(a, b *entry) bool {
 
 func (h *entries) push(n entry, before order) {
 	*h = append(*h, n)
+	h.rise(len(*h)-1, before)
+}
+
+// rise moves an entry up to where it belongs.
+func (h *entries) rise(i int, before order) {
 	list := *h
-	for i := len(list) - 1; i > 0; {
+	for i > 0 {
 		parent := (i - 1) / 2
 		if !before(&list[i], &list[parent]) {
 			return
@@ -39,6 +44,22 @@ func (h *entries) push(n entry, before order) {
 		list[i], list[parent] = list[parent], list[i]
 		i = parent
 	}
+}
+
+// remove takes out the entry at an index.
+func (h *entries) remove(i int, before order) entry {
+	if i == 0 {
+		return h.pop(before)
+	}
+	list := *h
+	n, last := list[i], len(list)-1
+	list[i], list[last] = list[last], entry{}
+	if *h = list[:last]; i < last {
+		h.sink(i, before)
+		h.rise(i, before)
+	}
+	h.shrink()
+	return n
 }
 
 func (h *entries) pop(before order) entry {

@@ -22,6 +22,7 @@ type jobQueue struct {
 	held    []entry               // due, but the queue is paused
 	lines   map[uint16]*gathering // of those that are done together, by entry.batch
 
+	reading  int // unread entries that are handed out; with batches, each is put back when it has been read
 	promised int // jobs that are due and that commands of the open batch leave here
 
 	// What follows is of a queue with a bound.

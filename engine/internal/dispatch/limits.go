@@ -169,7 +169,8 @@ type limitedError struct{ list []entry }
 // Error implements error.
 func (*limitedError) Error() string { return "the job needs limits, has hours, or is done with others" }
 
-// readNeeds looks at what a job needs that was taken up without its case.
+// readNeeds looks at what a job needs that was taken up without its case. With batches, nothing begins before it was put back: a
+// batch waits until the others are read that it may take.
 func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	u, err := tx.Open(n.root)
 	if err != nil {
@@ -181,7 +182,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	if list := d.sched.entriesOf(c, j, *n); list[0].ticket != nil || list[0].hours != 0 || list[0].batch != 0 {
+	if list := d.sched.entriesOf(c, j, *n); d.haveBatches || list[0].ticket != nil || list[0].hours != 0 {
 		return &limitedError{list}
 	}
 	return nil

@@ -271,7 +271,7 @@ func (s *scheduler) turn() {
 // handOut appends the jobs of a queue for which there are workers, an open window, and room in the limits that they need.
 func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 	for q.running < q.limit {
-		line := q.ripest(now)
+		line, at := q.choose(now)
 		switch {
 		case line == nil && len(q.ready) == 0:
 			return next
@@ -279,7 +279,7 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 			next = s.form(q, line, now, next)
 			continue
 		}
-		n := q.ready.pop(byPriority)
+		n := q.ready.remove(at, byPriority)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
 			s.gate.Pass(n.ticket)
@@ -288,6 +288,9 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 		}
 		if !s.enter(n) {
 			continue
+		}
+		if n.unread {
+			q.reading++
 		}
 		next = append(next, n)
 		q.running++
@@ -304,6 +307,9 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	}
 	if g == nil || g.isOver() {
 		n.queue.running--
+	}
+	if n.unread {
+		n.queue.reading--
 	}
 	s.leave(n.ticket, how)
 	more := len(n.queue.ready) > 0 || s.readied || len(n.queue.lines) > 0 && n.queue.ripest(s.d.o.Now().UnixMicro()) != nil
