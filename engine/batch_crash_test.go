@@ -189,3 +189,40 @@ func TestBatchesInAFleet(t *testing.T) {
 	slices.Sort(done)
 	require.Equal(t, numbers(40), done)
 }
+
+// An engine that is closed in the middle of a batch gives its runs back, which is no attempt, and another one does them.
+func TestABatchOfAnEngineThatIsClosed(t *testing.T) {
+	fleet := newFleet(t)
+	begun := make(chan struct{}, 13)
+	f := func(run func(context.Context, []int) ([]builder.Outcome[int], error)) *builder.FuncRef[int, int] {
+		return builder.MustBatch("f", 5, 50*time.Millisecond, run)
+	}
+	first := f(func(ctx context.Context, _ []int) ([]builder.Outcome[int], error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	var log batchLog
+	second := f(log.doubled)
+	a := fleet.open(engine.Config{}, first)
+	runs := make([]builder.Run[int], 13)
+	for i := range runs {
+		var err error
+		runs[i], err = first.Run(t.Context(), a, i)
+		require.NoError(t, err)
+	}
+	<-begun
+	b := fleet.open(engine.Config{Workers: 2}, second)
+	require.NoError(t, a.Close())
+	for i, r := range runs {
+		v, err := r.Result(t.Context(), b)
+		require.NoError(t, err)
+		require.Equal(t, 2*i, v)
+		s, err := r.Status(t.Context(), b)
+		require.NoError(t, err)
+		require.Equal(t, 1, s.Attempt)
+	}
+	done := slices.Concat(log.take()...)
+	slices.Sort(done)
+	require.Equal(t, numbers(13), done)
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -406,6 +407,23 @@ func TestABatchOfAPausedQueue(t *testing.T) {
 	require.NoError(t, err)
 	e.Drain()
 	require.Equal(t, [][]int{{1, 2, 3}}, log.take())
+}
+
+// A batch that its hours keep back is not late, also while no worker is free.
+func TestABatchOutOfItsHoursIsNotOverdue(t *testing.T) {
+	var log batchLog
+	var c callLog
+	f := builder.MustBatch("f", 2, time.Second, log.doubled, builder.Hours(schedule.MustParseWindow("09:00-17:00", "UTC")))
+	other := builder.MustFunc("other", busyFor(&c, time.Hour))
+	inBubble(t, engine.Config{Workers: 1}, func(t *testing.T, e *engine.Engine) {
+		begin := time.Now()
+		runs := append(startAll(t, e, other, 1), startAll(t, e, f, 1, 2)...)
+		<-time.After(time.Minute)
+		require.Empty(t, e.Overdue())
+		endAll(t, e, runs)
+		require.Equal(t, [][]int{{1, 2}}, log.take())
+		require.Equal(t, 9*time.Hour, time.Since(begin).Round(time.Minute))
+	}, f, other)
 }
 
 // The function of a batch knows its jobs, and has no steps.

@@ -148,7 +148,11 @@ func (s *scheduler) overdue(now int64) []Backlog {
 		}
 		for _, g := range q.lines {
 			if g.isRipe(now) {
-				g.each(func(n *entry) { count(n, 0) })
+				g.each(func(n *entry) {
+					if !s.hours.isClosed(n, now) {
+						count(n, 0)
+					}
+				})
 			}
 		}
 	}
