@@ -151,8 +151,11 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// text reads any string.
+// text reads any string, unless something was odd before.
 func (s *scanner) text(to *string) {
+	if s.odd {
+		return
+	}
 	from := s.at
 	text := s.quoted()
 	switch {

@@ -44,6 +44,23 @@ func TestADamagedTextIsReadAsJSON(t *testing.T) {
 	})
 }
 
+// Texts that are no JSON, or not of the form that is written, are read, or refused, as encoding/json does.
+func TestOddTextsAreReadAsJSON(t *testing.T) {
+	for _, text := range []string{
+		"", "[", "null", "[]", " []", "[] ", "[null]", "[{}]", "[{},]", `[{"e":"sent"}`, `[{"e":"sent"},]`, `[{"e":"sent"}{"e":"sent"}]`,
+		`[{"e":"case-ended","to":"completed","left":["start""start"],"at":0}]`, `[{"e":"case-ended","to":"completed","left":["start" "start"],"at":0}]`,
+		`[{"e":"case-ended","to":"completed","left":["start",],"at":0}]`, `[{"e":"case-ended","to":"completed","left":["start","start"],"at":0}]`,
+		`[{"e":"sent","labels":null}]`, `[{"e":"sent","input":null}]`, `[{"e":"sent","input":[1,2}]`, `[{"e":"sent","input":"\`, `[{"e":"sent","input":01}]`,
+		`[{"e":"sent","at":9223372036854775808}]`, `[{"e":"sent","gen":-0}]`, `[{"e":"sent","gen":1.5}]`, `[{"e":"sent","gen":-}]`, `[{"e":"sent""gen":1}]`,
+		`[{"e":"sent","topic":false}]`, `[{"e":"sent","topic":truex}]`, `[{"E":"sent"}]`, `[{"e":"sent","other":1}]`, `[{"e":"sent","case":""}]`,
+	} {
+		got, err := state.DecodeChanges([]byte(text), caseID, nets)
+		want, wrong := state.DecodeOdd([]byte(text), caseID, nets)
+		require.Equal(t, wrong == nil, err == nil, "%s\n%v\n%v", text, wrong, err)
+		require.Equal(t, want, got, "%s", text)
+	}
+}
+
 var damage = rapid.Map(rapid.OneOf(rapid.SampledFrom([]string{"", " ", "0", "-", "1", ".", "e", "null", "true", "false", `"`, `\`, `\u0041`,
 	"{", "}", "[", "]", ",", ":", `,"e":"task"`, `,"at":"1"`, `,"into":null`, "é", "\xff", "\x00"}), rapid.StringN(1, 2, -1)),
 	func(s string) []byte { return []byte(s) })
