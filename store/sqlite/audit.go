@@ -14,7 +14,7 @@ const strays = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id 
 	"UNION ALL SELECT 'step', id, case_id FROM steps WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'event', id, case_id FROM messages WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'journal entry', CAST(seq AS TEXT), root FROM journal " +
-	"WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) LIMIT ?"
+	"WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) LIMIT +?"
 
 // Audit implements [store.Auditor].
 func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {

@@ -21,7 +21,7 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 		answered[r.id] = true
 	}
 	var all []store.Request
-	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL AND id > ? ORDER BY id LIMIT ?",
+	err := tx.s.w.each("SELECT id, at, command FROM requests WHERE replied IS NULL AND id > ? ORDER BY id LIMIT +?",
 		args(after, int64(max+len(answered))), func(r *tables.Row) error {
 			q := store.Request{ID: r.Number(), At: r.Time(), Command: r.JSON()}
 			if len(all) < max && !answered[q.ID] {

@@ -46,7 +46,7 @@ func (s *Store) recover() error {
 // replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to
 // the window. It returns the position that it got to.
 func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int64, error) {
-	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT ?",
+	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT +?",
 		after, int64(min(limit, math.MaxInt32)))
 	if err != nil {
 		return 0, err
