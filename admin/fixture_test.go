@@ -85,7 +85,9 @@ var likely = texts{name: "ann", account: "DE02 1203 0000 0000 2020 51", result: 
 	declined: "the account has 12.40 EUR, and 95.00 EUR are due"}
 
 // newOffice opens an engine and brings its cases on the way. The text is in each field that takes any.
-func newOffice(t testing.TB, text string) *office { return newOfficeOf(t, texts{text, text, text, text, text}) }
+func newOffice(t testing.TB, text string) *office {
+	return newOfficeOf(t, texts{text, text, text, text, text})
+}
 
 // newOfficeOf is newOffice with texts of their own for the fields.
 func newOfficeOf(t testing.TB, in texts) *office {

@@ -1,12 +1,16 @@
 package builder_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/schedule"
 )
 
 // What not every database can keep is refused by Build, and not by the first start on one of them.
@@ -32,4 +36,15 @@ func TestADefinitionHasWhatEachStoreCanKeep(t *testing.T) {
 		_, err := b.Build()
 		require.ErrorContains(t, err, name)
 	}
+}
+
+// A function that is nil is a problem of the definition, or an error of what it was for.
+func TestFunctionsOfNeedsAreNotNil(t *testing.T) {
+	l := limit.Resource("gpus", 2)
+	for _, need := range []builder.Need{builder.TakesBy[string](l, 1, nil), builder.TakesOf[string](l, nil)} {
+		_, err := builder.Func("f", func(context.Context, string) (string, error) { return "", nil }, builder.Limits(need))
+		require.ErrorContains(t, err, `the function for "gpus" is nil`)
+	}
+	scheduled := builder.Schedule[string](schedule.Schedule{Name: "daily", Every: time.Hour}, nil, "")
+	require.ErrorContains(t, scheduled.Start.Check(), "not built")
 }

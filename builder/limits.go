@@ -13,8 +13,9 @@ import (
 // Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy], [TakesOf] and
 // [TakenBySteps] make it.
 type Need struct {
-	use workflow.Use
-	in  reflect.Type // of the input that the function of the need is given; nil if there is none
+	use  workflow.Use
+	in   reflect.Type // of the input that the function of the need is given; nil if there is none
+	none bool         // the function of the need is nil
 }
 
 // Takes needs n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker.
@@ -26,13 +27,13 @@ func Takes(l limit.Limit, n int64) Need { return Need{use: workflow.Use{Limit: l
 // TakesBy needs n of the limit of a key: each key, such as a customer, has a limit of its own with the same numbers. In is the input
 // of the function. key has to be quick and to depend on nothing else; a panic fails the job.
 func TakesBy[In any](l limit.Limit, n int64, key func(In) string) Need {
-	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, N: n, Key: withInput(key)}}
+	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, N: n, Key: withInput(key)}, none: key == nil}
 }
 
 // TakesOf needs as much of a limit as a function of the input says: the tokens of a prompt. More than the limit admits at once fails
 // the job, with an error that is limit.ErrTooMuch.
 func TakesOf[In any](l limit.Limit, amount func(In) int64) Need {
-	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}}
+	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}, none: amount == nil}
 }
 
 // TakenBySteps declares a limit of which the function itself takes nothing: its steps do, with step.Limits. A step can take of no limit
@@ -73,6 +74,9 @@ func (d *draft) checkNeeds(what, subject string, pos net.Pos, in reflect.Type, n
 		}
 		if err := n.use.Check(); err != nil {
 			wrong("%s", oneLine(err))
+		}
+		if n.none {
+			wrong("the function for %q is nil; give one, or use builder.Takes", n.use.Limit.Name)
 		}
 		if seen[n.use.Limit.Name] {
 			wrong("%q is taken twice; take the sum of both", n.use.Limit.Name)

@@ -18,9 +18,11 @@ func (w *Workflow[C]) startable() *Workflow[C] { return w }
 // The run knows its tick, see [workflow.TickOf].
 func Schedule[C any](s schedule.Schedule, w Startable[C], input C, opts ...workflow.Option) workflow.Scheduled {
 	name, payload, err := "", []byte(nil), errNotBuilt
-	if w := w.startable(); w != nil {
-		name = w.Name
-		payload, err = encode(input)
+	if w != nil {
+		if w := w.startable(); w != nil {
+			name = w.Name
+			payload, err = encode(input)
+		}
 	}
 	failing := workflow.OptionFunc(func(*workflow.Command) error { return err })
 	return workflow.Scheduled{Schedule: s, Start: workflow.With(workflow.Start(name, payload, opts...), failing)}

@@ -125,6 +125,7 @@ func TestCasesOfOtherVersionsAreReported(t *testing.T) {
 func TestFunctionsThatAreNilAreRefused(t *testing.T) {
 	e := enginetest.New(t)
 	require.ErrorContains(t, e.Update(t.Context(), nil), "it is nil")
+	require.NoError(t, e.Update(t.Context(), func(*engine.Tx) error { return nil }, nil), "no option")
 	require.ErrorContains(t, e.View(t.Context(), nil), "it is nil")
 }
 

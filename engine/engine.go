@@ -101,9 +101,8 @@ func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, 
 // Open is like the function [Open] with a configuration.
 func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	if cfg.MaxPayload > domain.MaxSize {
-		return nil, fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
-			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	definitions, err := definitionsOf(cfg.Logger, workflows)
 	if err != nil {
@@ -281,6 +280,20 @@ func (e *Engine) resumeIDs(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// check finds what an engine cannot work with.
+func (cfg Config) check() error {
+	if cfg.MaxPayload > domain.MaxSize {
+		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
+			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
+	}
+	for queue, most := range cfg.MaxPending {
+		if most < 0 {
+			return fmt.Errorf("Config.MaxPending of queue %q is %d: give 0 or more, or leave the queue out for no bound", queue, most)
+		}
+	}
+	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
 }
 
 func (cfg Config) withDefaults() Config {

@@ -43,6 +43,26 @@ func TestOpenSaysWhatIsNil(t *testing.T) {
 	}
 }
 
+// What no engine can work with is refused as it is opened.
+func TestOpenRefusesWhatNoEngineCanWorkWith(t *testing.T) {
+	for says, open := range map[string]func() error{
+		`workflow 1 of 1 ("hand-made") was not built`: func() error {
+			_, err := engine.Open(t.Context(), sqlite.Memory(), &workflow.Definition{Name: "hand-made"})
+			return err
+		},
+		"owner of Config.Owner: invalid text: not UTF-8": func() error {
+			_, err := engine.Config{Owner: "\xff"}.Open(t.Context(), sqlite.Memory())
+			return err
+		},
+		`Config.MaxPending of queue "mail" is -1`: func() error {
+			_, err := engine.Config{MaxPending: map[string]int{"mail": -1}}.Open(t.Context(), sqlite.Memory())
+			return err
+		},
+	} {
+		require.ErrorContains(t, open(), says)
+	}
+}
+
 // ended starts a case of an article whose draft is made by run, and returns it when it has ended.
 func ended(t *testing.T, run func(context.Context, prompt) (draft, error)) *state.Case {
 	t.Helper()

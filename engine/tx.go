@@ -38,7 +38,9 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOp
 	}}
 	var o updateOptions
 	for _, set := range opts {
-		set(&o)
+		if set != nil {
+			set(&o)
+		}
 	}
 	r.Once = !o.repeatable
 	return e.writer.Submit(ctx, r)

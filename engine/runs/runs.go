@@ -139,7 +139,7 @@ type Progress struct{ Started, Done, Failed int }
 
 // Map runs a function for each input, at most so many at a time, and yields the results in the order of the inputs, each with
 // the error of its run. It reads an input when there is room for its run, so there may be any number of them. progress is called
-// after each result; it may be nil. If the loop ends early, what was started goes on. atOnce is at least 1. A run that cannot
+// after each result; it may be nil. If the loop ends early, what was started goes on. atOnce is at least 1. Nil inputs are none. A run that cannot
 // be started ends it, after the results of those before.
 func Map[In, Out any](
 	ctx context.Context, e interface {
@@ -148,6 +148,9 @@ func Map[In, Out any](
 	}, f *builder.FuncRef[In, Out], inputs iter.Seq[In], atOnce int, progress func(Progress),
 ) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
+		if inputs == nil {
+			return
+		}
 		next, stop := iter.Pull(inputs)
 		defer stop()
 		var p Progress

@@ -158,6 +158,9 @@ func TestMapBoundsWhatIsUnderWay(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int32(atOnce))
 	require.LessOrEqual(t, read.Load(), int32(20+atOnce))
 	e.Drain()
+	for range runs.Map(t.Context(), e, f, nil, atOnce, nil) {
+		t.Fatal("there is no input")
+	}
 }
 
 func BenchmarkStart10000(b *testing.B) {

@@ -42,6 +42,9 @@ func New(log *slog.Logger, workflows []*workflow.Definition) (*Registry, error) 
 		if d == nil {
 			return nil, fmt.Errorf("workflow %d of %d is nil: look at the error of its Build", i+1, len(workflows))
 		}
+		if d.Net == nil || d.Fingerprint == "" {
+			return nil, fmt.Errorf("workflow %d of %d (%q) was not built: make it with a builder", i+1, len(workflows), d.Name)
+		}
 		for _, other := range workflows[:i] {
 			if other != d && other.Fingerprint == d.Fingerprint {
 				return nil, twins(other, d)
