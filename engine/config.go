@@ -1,11 +1,16 @@
 package engine
 
 import (
+	"crypto/rand"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Config tunes an engine. The zero value is what [Open] uses.
@@ -65,3 +70,55 @@ const (
 	DefaultCacheCases      = 10_000
 	DefaultMaxPayload      = 1 << 20
 )
+
+// check finds what an engine cannot work with.
+func (cfg Config) check() error {
+	if cfg.MaxPayload > domain.MaxSize {
+		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
+			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
+	}
+	for queue, most := range cfg.MaxPending {
+		if most < 0 {
+			return fmt.Errorf("Config.MaxPending of queue %q is %d: give 0 or more, or leave the queue out for no bound", queue, most)
+		}
+	}
+	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Steps == 0 {
+		cfg.Steps = DefaultSteps
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = DefaultWorkers
+	}
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.CallbackTimeout <= 0 {
+		cfg.CallbackTimeout = DefaultCallbackTimeout
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = DefaultGrace
+	}
+	if cfg.CacheCases <= 0 {
+		cfg.CacheCases = DefaultCacheCases
+	}
+	if cfg.MaxPayload <= 0 {
+		cfg.MaxPayload = DefaultMaxPayload
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = retry.SystemClock
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	if cfg.Owner == "" {
+		host, _ := os.Hostname()
+		cfg.Owner = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	return cfg
+}

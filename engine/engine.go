@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +25,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/retention"
 	"github.com/tasq-dev/tasq/internal/transfer"
 	"github.com/tasq-dev/tasq/limit"
-	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -280,58 +277,6 @@ func (e *Engine) resumeIDs(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// check finds what an engine cannot work with.
-func (cfg Config) check() error {
-	if cfg.MaxPayload > domain.MaxSize {
-		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
-			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
-	}
-	for queue, most := range cfg.MaxPending {
-		if most < 0 {
-			return fmt.Errorf("Config.MaxPending of queue %q is %d: give 0 or more, or leave the queue out for no bound", queue, most)
-		}
-	}
-	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
-}
-
-func (cfg Config) withDefaults() Config {
-	if cfg.Steps == 0 {
-		cfg.Steps = DefaultSteps
-	}
-	if cfg.Workers == 0 {
-		cfg.Workers = DefaultWorkers
-	}
-	if cfg.Lease <= 0 {
-		cfg.Lease = DefaultLease
-	}
-	if cfg.CallbackTimeout <= 0 {
-		cfg.CallbackTimeout = DefaultCallbackTimeout
-	}
-	if cfg.Grace <= 0 {
-		cfg.Grace = DefaultGrace
-	}
-	if cfg.CacheCases <= 0 {
-		cfg.CacheCases = DefaultCacheCases
-	}
-	if cfg.MaxPayload <= 0 {
-		cfg.MaxPayload = DefaultMaxPayload
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = retry.SystemClock
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Reader
-	}
-	if cfg.Owner == "" {
-		host, _ := os.Hostname()
-		cfg.Owner = fmt.Sprintf("%s/%d", host, os.Getpid())
-	}
-	return cfg
 }
 
 // now is the one source of time: microseconds are what the database keeps.

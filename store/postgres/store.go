@@ -217,8 +217,9 @@ func (s *Store) foldEnded() error {
 		"d AS (DELETE FROM @.ended_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.ended (hour, workflow, task, state, took, n) "+
 		"SELECT hour, workflow, task, state, took, sum(n) FROM d GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 "+
 		"ON CONFLICT (hour, workflow, task, state, took) DO UPDATE SET n = ended.n + excluded.n", "counts")
-	if err == nil {
-		_, err = s.w.run("DELETE FROM @.ended WHERE n = 0")
+	if err == nil { // under the lock, too: two engines that lock these rows in orders of their own would wait for each other
+		_, err = s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got) "+
+			"DELETE FROM @.ended WHERE n = 0 AND (SELECT got FROM mine)", "counts")
 	}
 	return err
 }
