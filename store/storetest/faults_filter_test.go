@@ -17,12 +17,13 @@ func filterFaults() (all []fault) {
 	}{
 		{store.CaseFilter{}, "case-filter"}, {store.ItemFilter{}, "item-filter"}, {store.JobFilter{}, "job-filter"},
 		{store.StepFilter{}, "step-filter"}, {store.MessageFilter{}, "message-filter"}, {store.JournalFilter{}, "journal-filter"},
+		{store.RateFilter{}, "ended"},
 	} {
 		kind := reflect.TypeOf(f.filter)
 		for i := range kind.NumField() {
 			name, rule := kind.Field(i).Name, f.rule
 			switch name {
-			case "Page", "Settled": // a rule of several stores is about the latter
+			case "Page", "Settled", "Hourly": // a rule of several stores is about the second, and no store looks at the third
 				continue
 			case "Removable":
 				rule = "removable"
@@ -50,6 +51,10 @@ type deaf struct {
 
 func ignoring(kind string, field ...int) func(store.Reader) store.Reader {
 	return func(r store.Reader) store.Reader { return deaf{r, kind, field} }
+}
+
+func (d deaf) Ended(ctx context.Context, f store.RateFilter) ([]store.Ended, error) {
+	return d.Reader.Ended(ctx, without(d, f))
 }
 
 // without clears the field of a filter, if it is of the kind.

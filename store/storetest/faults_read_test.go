@@ -28,6 +28,7 @@ var faultsOfReading = []fault{
 		wrap: inView(func(r store.Reader) store.Reader { return careless{r} })},
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
+	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
 	{name: "queries of the user write", rule: "user-view", wrap: inView(func(r store.Reader) store.Reader { return writable{r} })},
 	{name: "large payloads are cut off", rule: "payloads", wrap: inView(func(r store.Reader) store.Reader { return cutting{r} })},
 	{name: "times are cut to seconds", rule: "payloads", wrap: inView(func(r store.Reader) store.Reader { return slow{r} })},
@@ -173,6 +174,17 @@ func (r miscounting) Counts(ctx context.Context) ([]store.Count, error) {
 		counts[0].N++
 	}
 	return counts, err
+}
+
+// undercounting has one item less that ended.
+type undercounting struct{ store.Reader }
+
+func (r undercounting) Ended(ctx context.Context, f store.RateFilter) ([]store.Ended, error) {
+	all, err := r.Reader.Ended(ctx, f)
+	if len(all) > 0 {
+		all[0].N--
+	}
+	return all, err
 }
 
 type writable struct{ store.Reader }

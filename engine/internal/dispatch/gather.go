@@ -75,8 +75,8 @@ func (s *scheduler) gather(n entry) *gathering {
 	return g
 }
 
-// ungather takes a job out of the line in which it waits, if any. The lock is held.
-func (s *scheduler) ungather(job workitem.JobID) {
+// leaveLine takes a job out of the line in which it waits, if any. The lock is held.
+func (s *scheduler) leaveLine(job workitem.JobID) {
 	if g := s.batches.in[job]; g != nil {
 		delete(s.batches.in, job)
 		g.drop(job)
@@ -95,10 +95,10 @@ func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 	return list
 }
 
-// ripest is the line of a queue whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
-func (q *jobQueue) ripest(now int64) (best *gathering) {
+// nextLine is the line of a queue whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
+func (q *jobQueue) nextLine(now int64) (best *gathering) {
 	for _, g := range q.lines {
-		if g.isRipe(now) && (best == nil || byPriority(&g.ready[0], &best.ready[0])) {
+		if g.mayBegin(now) && (best == nil || byPriority(&g.ready[0], &best.ready[0])) {
 			best = g
 		}
 	}
@@ -111,7 +111,7 @@ const readAhead = 256
 // choose finds the line whose jobs are to begin, and the index of the job in ready that is next without one. A job that was taken up without
 // its case, as all are when an engine is opened, may belong to a batch that is to begin and is not full: it is read before.
 func (q *jobQueue) choose(now int64) (line *gathering, at int) {
-	line = q.ripest(now)
+	line = q.nextLine(now)
 	if line == nil || line.len() >= line.Most {
 		return line, 0
 	}
@@ -136,7 +136,7 @@ func (s *scheduler) gathered(now int64) (due int64) {
 	due = never
 	for _, q := range s.queues {
 		for _, g := range q.lines {
-			if !g.isRipe(now) {
+			if !g.mayBegin(now) {
 				due = min(due, g.due())
 			}
 		}
@@ -206,8 +206,8 @@ func (g *gathering) due() int64 {
 	return g.first + g.Wait.Microseconds()
 }
 
-// isRipe reports whether the jobs of the line are to begin.
-func (g *gathering) isRipe(now int64) bool {
+// mayBegin reports whether the jobs of the line are to begin.
+func (g *gathering) mayBegin(now int64) bool {
 	n := g.len()
 	return n > 0 && (n >= g.Most || g.now || g.due() <= now)
 }

@@ -128,7 +128,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		case *state.JobMoved:
 			s.parked.drop(tree.Root, e.Job)
 			s.hours.drop(e.Job)
-			s.ungather(e.Job)
+			s.leaveLine(e.Job)
 			s.begunOrGone(e.Job)
 			s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 			r := s.running[e.Job]
@@ -312,7 +312,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 		n.queue.reading--
 	}
 	s.leave(n.ticket, how)
-	more := len(n.queue.ready) > 0 || s.readied || len(n.queue.lines) > 0 && n.queue.ripest(s.d.o.Now().UnixMicro()) != nil
+	more := len(n.queue.ready) > 0 || s.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
 		s.turn() // before this work is over: what is in lines is counted when it begins
