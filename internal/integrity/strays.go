@@ -41,7 +41,7 @@ func (c *checker) count(f *family) {
 	}
 }
 
-// compareCounts holds the counts of the tables against what was counted.
+// compareCounts holds the counts of the tables against what was counted: those of what there is, and those of what ended.
 func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	counts, err := r.Counts(ctx)
 	if err != nil {
@@ -50,19 +50,8 @@ func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	for _, got := range counts {
 		n := got.N
 		got.N = 0
-		if n != c.counts[got] {
-			c.breach("I8", "there are %d of %+v by the counts of the tables, and %d by the journal", n, got, c.counts[got])
-		}
-		delete(c.counts, got)
+		compareCount(c, "", c.counts, got, n)
 	}
-	for kind, n := range c.counts {
-		c.breach("I8", "there are none of %+v by the counts of the tables, and %d by the journal", kind, n)
-	}
-	return nil
-}
-
-// compareEnded does the same with the counts of what ended.
-func (c *checker) compareEnded(ctx context.Context, r store.Counter) error {
 	ended, err := r.Ended(ctx, store.RateFilter{})
 	if err != nil {
 		return err
@@ -70,13 +59,24 @@ func (c *checker) compareEnded(ctx context.Context, r store.Counter) error {
 	for _, got := range ended {
 		n := got.N
 		got.N = 0
-		if n != c.ended[got] {
-			c.breach("I8", "there are %d that ended of %+v by the counts of the tables, and %d by the journal", n, got, c.ended[got])
-		}
-		delete(c.ended, got)
+		compareCount(c, " that ended", c.ended, got, n)
 	}
-	for kind, n := range c.ended {
-		c.breach("I8", "there are none that ended of %+v by the counts of the tables, and %d by the journal", kind, n)
-	}
+	compareRest(c, "", c.counts)
+	compareRest(c, " that ended", c.ended)
 	return nil
+}
+
+// compareCount holds one count against what was counted of the kind, which is done with then.
+func compareCount[K store.Count | store.Ended](c *checker, what string, counted map[K]int64, kind K, n int64) {
+	if n != counted[kind] {
+		c.breach("I8", "there are %d%s of %+v by the counts of the tables, and %d by the journal", n, what, kind, counted[kind])
+	}
+	delete(counted, kind)
+}
+
+// compareRest reports what was counted and has no count in the tables.
+func compareRest[K store.Count | store.Ended](c *checker, what string, counted map[K]int64) {
+	for kind, n := range counted {
+		c.breach("I8", "there are none%s of %+v by the counts of the tables, and %d by the journal", what, kind, n)
+	}
 }
