@@ -1,6 +1,10 @@
 package postgres
 
-import "time"
+import (
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+)
 
 // Patience says how long the server may take to answer, and how long the outcome of a commit is asked for, instead of the bounds that
 // are right for users.
@@ -10,3 +14,6 @@ func Patience(answer, outcome time.Duration) Option {
 
 // KeepAhead says how long a transaction that was begun ahead waits for its update.
 func KeepAhead(d time.Duration) Option { return func(s *settings) { s.keepAhead = d } }
+
+// Fold has the next Idle of a store fold the counts.
+func Fold(s store.Store) { s.(*Store).deltas = foldAfter }

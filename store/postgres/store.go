@@ -201,26 +201,25 @@ func (s *Store) Idle(context.Context) error {
 	}
 	s.deltas = 0
 	s.dropAhead()
-	_, err := s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got), "+
-		"d AS (DELETE FROM @.count_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.counts (what, workflow, task, state, n) "+
-		"SELECT what, workflow, task, state, sum(n) FROM d GROUP BY 1, 2, 3, 4 "+
-		"ON CONFLICT (what, workflow, task, state) DO UPDATE SET n = counts.n + excluded.n", "counts")
+	err := s.fold("counts", "count_deltas", "what, workflow, task, state")
 	if err == nil {
-		err = s.foldEnded()
+		err = s.fold("ended", "ended_deltas", "hour, workflow, task, state, took")
+	}
+	if err == nil { // what is left with nothing is of removed cases
+		_, err = s.w.run(folding+" DELETE FROM @.ended WHERE n = 0 AND (SELECT got FROM mine)", "counts")
 	}
 	return s.db.explain(err)
 }
 
-// foldEnded does the same to the counts of what ended. One that is left with nothing is of removed cases, and goes.
-func (s *Store) foldEnded() error {
-	_, err := s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got), "+
-		"d AS (DELETE FROM @.ended_deltas WHERE (SELECT got FROM mine) RETURNING *) INSERT INTO @.ended (hour, workflow, task, state, took, n) "+
-		"SELECT hour, workflow, task, state, took, sum(n) FROM d GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 "+
-		"ON CONFLICT (hour, workflow, task, state, took) DO UPDATE SET n = ended.n + excluded.n", "counts")
-	if err == nil { // under the lock, too: two engines that lock these rows in orders of their own would wait for each other
-		_, err = s.w.run("WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("+lockKey+") AS got) "+
-			"DELETE FROM @.ended WHERE n = 0 AND (SELECT got FROM mine)", "counts")
-	}
+// folding begins the statements of those who fold counts. One engine at a time does, the others leave it to that one: two that lock the
+// rows in orders of their own would wait for each other.
+const folding = "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(" + lockKey + ") AS got)"
+
+// fold adds the rows of a table of changes to the counts, by the columns of their key.
+func (s *Store) fold(counts, deltas, key string) error {
+	_, err := s.w.run(folding+", d AS (DELETE FROM @."+deltas+" WHERE (SELECT got FROM mine) RETURNING *) "+
+		"INSERT INTO @."+counts+" AS c ("+key+", n) SELECT "+key+", sum(n) FROM d GROUP BY "+key+" HAVING sum(n) <> 0 "+
+		"ON CONFLICT ("+key+") DO UPDATE SET n = c.n + excluded.n", "counts")
 	return err
 }
 

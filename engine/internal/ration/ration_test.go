@@ -111,7 +111,7 @@ func TestHowLongARowSaysSomething(t *testing.T) {
 	row, last := until(nil, ration.Order{Limit: gpus, Least: 1, Want: 1})
 	require.EqualValues(t, ration.Forever, last, "a slot is taken until it is given back")
 	_, last = until(row, ration.Order{Limit: gpus})
-	require.Zero(t, last, "nothing is taken, and nobody waits")
+	require.Zero(t, last, "nothing is taken, and no engine waits")
 	row, last = until(nil, ration.Order{Limit: calls, Least: 10, Want: 10})
 	require.Greater(t, last, in.Now)
 	require.Less(t, last, in.Now+int64(2*time.Minute), "the window, and as long as a portion may be used")

@@ -91,7 +91,7 @@ func TestPagesAreServedByTLS(t *testing.T) {
 	require.NoError(t, w.Body.Close())
 	require.Equal(t, http.StatusOK, w.StatusCode)
 	_, err = http.DefaultClient.Do(r.Clone(t.Context()))
-	require.ErrorContains(t, err, "certificate", "nobody has signed it whom this machine trusts")
+	require.ErrorContains(t, err, "certificate", "no authority that this machine trusts has signed it")
 	code, _ := ask(t, http.DefaultClient, "http://"+strings.TrimPrefix(url, "https://"))
 	require.Equal(t, http.StatusBadRequest, code, "not without TLS")
 }
