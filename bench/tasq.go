@@ -229,6 +229,12 @@ func (s *countedStore) Idle(ctx context.Context) error {
 	return s.Store.Idle(ctx)
 }
 
+// Reachable implements store.Watcher.
+func (s *countedStore) Reachable() bool {
+	w, ok := s.Store.(store.Watcher)
+	return ok && w.Reachable()
+}
+
 // Changed implements store.Watcher.
 func (s *countedStore) Changed(ctx context.Context) (bool, error) {
 	w, ok := s.Store.(store.Watcher)

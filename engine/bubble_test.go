@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,3 +38,58 @@ func TestReadersLetSyntheticTimePass(t *testing.T) {
 		require.NoError(t, e.Close())
 	})
 }
+
+// A store that no other process reaches is not asked whether one left a command: hours of synthetic time cost nothing.
+func TestAStoreInMemoryIsNotPolled(t *testing.T) {
+	for _, reachable := range []bool{false, true} {
+		t.Run(fmt.Sprint(reachable), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &polledOpener{reachable: reachable}
+				e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), o)
+				require.NoError(t, err)
+				<-time.After(time.Hour)
+				require.Equal(t, reachable, o.polls.Load() > 0)
+				require.NoError(t, e.Close())
+			})
+		})
+	}
+}
+
+// polledOpener opens a database in memory that says of itself whether it is reachable, and counts how often it is polled.
+type polledOpener struct {
+	reachable bool
+	polls     atomic.Int64
+}
+
+// Open implements store.Opener.
+func (o *polledOpener) Open(ctx context.Context, opts store.Options) (store.Store, error) {
+	s, err := sqlite.Memory().Open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	p := &polledStore{Store: s, o: o}
+	if o.reachable {
+		return &reachableStore{p}, nil
+	}
+	return p, nil
+}
+
+type polledStore struct {
+	store.Store
+	o *polledOpener
+}
+
+// Reachable implements store.Watcher.
+func (p *polledStore) Reachable() bool { return p.Store.(store.Watcher).Reachable() }
+
+// Changed implements store.Watcher.
+func (p *polledStore) Changed(context.Context) (bool, error) {
+	p.o.polls.Add(1)
+	return false, nil
+}
+
+// reachableStore says that other processes can leave commands.
+type reachableStore struct{ *polledStore }
+
+// Reachable implements store.Watcher.
+func (*reachableStore) Reachable() bool { return true }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -26,7 +25,7 @@ func Cached(ctx context.Context, e *Engine) (cases, steps int, err error) {
 const InboxBatch = mailbox.PageSize
 
 // Inbox returns a function that looks into the inbox of an engine as it does now and then, for a store that hides it.
-func Inbox(e *Engine, w store.Watcher) (look func() error) {
+func Inbox(e *Engine, w mailbox.Watcher) (look func() error) {
 	p := e.newPoller(w)
 	return func() error { return p.Poll(e.ctx) }
 }

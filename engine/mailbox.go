@@ -24,16 +24,16 @@ import (
 // As the three are one commit, a command is executed once, however often either side dies: if the engine dies before the commit, the
 // request is still there, and after it, the answer is.
 
-// startMailbox executes the commands that other processes leave in the store; there are none in a store without a store.Watcher.
+// startMailbox executes the commands that other processes leave in the store; there are none in a store that no other process reaches.
 // [Engine.Drain] waits for those that were left before the engine was opened.
 func (e *Engine) startMailbox() {
-	if w, ok := e.store.(store.Watcher); ok {
+	if w, ok := e.store.(store.Watcher); ok && w.Reachable() {
 		e.mailbox = e.newPoller(w)
 		e.mailbox.Start(e.ctx)
 	}
 }
 
-func (e *Engine) newPoller(w store.Watcher) *mailbox.Poller {
+func (e *Engine) newPoller(w mailbox.Watcher) *mailbox.Poller {
 	return mailbox.New(mailbox.Options{
 		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: fault.Wait, Active: e.active.add,
 	})

@@ -279,6 +279,10 @@ type DefinitionCount struct {
 // Watcher is a store that other processes can leave commands in. Asking it costs microseconds, so an engine may do so a
 // few times a second while it has nothing else to do; [Inbox.Requests] then gets what was left.
 type Watcher interface {
+	// Reachable reports whether other processes can leave commands at all. They cannot in a database in memory, which is then
+	// not asked for changes.
+	Reachable() bool
+
 	// Changed reports whether requests may have come in since the last call that reported so.
 	Changed(ctx context.Context) (bool, error)
 }

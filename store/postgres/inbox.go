@@ -47,6 +47,9 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	return nil
 }
 
+// Reachable implements [store.Watcher].
+func (s *Store) Reachable() bool { return true }
+
 // Changed implements [store.Watcher]. A process that leaves a command notifies the engine.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()

@@ -60,6 +60,9 @@ func (tx *transaction) writeReplies() error {
 	return nil
 }
 
+// Reachable implements [store.Watcher].
+func (s *Store) Reachable() bool { return s.memory == nil }
+
 // Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()

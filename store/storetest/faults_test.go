@@ -79,6 +79,9 @@ func (s *faulty) View(ctx context.Context, f func(store.Reader) error) error {
 // Kill implements store.Killer.
 func (s *faulty) Kill() error { return s.Store.(store.Killer).Kill() }
 
+// Reachable implements store.Watcher.
+func (s *faulty) Reachable() bool { return s.Store.(store.Watcher).Reachable() }
+
 // Changed implements store.Watcher.
 func (s *faulty) Changed(ctx context.Context) (bool, error) {
 	return s.Store.(store.Watcher).Changed(ctx)

@@ -37,9 +37,14 @@ type Executor interface {
 	Submit(ctx context.Context, r store.Request) (wait func() error, err error)
 }
 
+// Watcher says whether commands may have been left since it was last asked; a [store.Watcher] does.
+type Watcher interface {
+	Changed(ctx context.Context) (bool, error)
+}
+
 // Options are what a [Poller] needs. All are required.
 type Options struct {
-	Watcher  store.Watcher
+	Watcher  Watcher
 	Executor Executor
 
 	// Report takes the outcome of each poll, and returns the error that is a reason to wait longer than usual before the next.
