@@ -280,7 +280,13 @@ func soon(t *testing.T, events <-chan string, prefix string) string {
 func (o *office) serve(t *testing.T) string {
 	t.Helper()
 	c := admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock}
-	server := httptest.NewUnstartedServer(admin.Handler(o.Engine.Engine, c))
+	return serve(t, admin.Handler(o.Engine.Engine, c))
+}
+
+// serve serves pages at an address of this machine until the test ends.
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
 	streams, end := context.WithCancel(context.Background())
 	server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
 	server.Start()

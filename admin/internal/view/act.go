@@ -16,7 +16,9 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/story"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -212,6 +214,8 @@ func (s *Site) back(a *action, id string) string {
 		return s.scheduleLink(id)
 	case "queue", "limit":
 		return s.Link("/limits")
+	case "incident":
+		return s.Link("/incidents")
 	}
 	return s.Link("/" + a.target + "s/" + id)
 }
@@ -229,6 +233,9 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 				return orMissing(err, "case", id)
 			}
 			p.Target = fmt.Sprintf("Case %s of %s, %s", id, found[0].Workflow, found[0].State)
+			if a.kind == workflow.KindMove {
+				return p.places(ctx, v, key)
+			}
 		case "item":
 			var key workitem.ID
 			_ = key.UnmarshalText([]byte(id)) // no id is that of no item
@@ -242,6 +249,8 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 			}
 		case "job":
 			p.Target = "Job " + id
+		case "incident":
+			p.Target = "Incident " + id
 		case "workflow":
 			p.Target = "Workflow " + id
 		case "schedule":
@@ -260,6 +269,37 @@ func orMissing(err error, what, id string) error {
 		err = fmt.Errorf("%s %q: %w", what, id, store.ErrNotFound)
 	}
 	return err
+}
+
+// places offers the names of a case's net: to take from what has tokens or is under way, to put into anything.
+func (p *actPage) places(ctx context.Context, v store.Reader, id workitem.CaseID) error {
+	tree, err := v.Tree(ctx, id)
+	if err != nil {
+		return err
+	}
+	c := tree.Case(id)
+	from, to := []string{""}, []string{""}
+	for i := range c.Net.NumTasks() {
+		name := c.Net.TaskName(net.TaskID(i))
+		if to = append(to, name); c.Tasks[i].State == state.TaskEnabled || c.Tasks[i].State == state.TaskStarted || c.Tasks[i].Resumable() {
+			from = append(from, name)
+		}
+	}
+	for i := range c.Net.NumConditions() {
+		name := c.Net.ConditionName(net.ConditionID(i))
+		if to = append(to, name); c.Marking[i] > 0 {
+			from = append(from, name)
+		}
+	}
+	for i := range p.Fields {
+		switch f := &p.Fields[i]; f.Name {
+		case "from":
+			f.Options = from
+		case "to":
+			f.Options = to
+		}
+	}
+	return nil
 }
 
 // maxPreview is how many changes a preview has.

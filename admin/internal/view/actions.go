@@ -48,6 +48,11 @@ var actions = map[string]action{
 		about: "Nothing of the case begins until it is resumed. What is under way may end.", fields: []field{reasonField}},
 	"resume": {kind: workflow.KindResume, target: "case", title: "Resume the case", do: "Resume the case", shows: true,
 		about: "The case goes on where it was: what was done stays done, and what failed is tried again.", fields: []field{inputField, reasonField}},
+	"move": {kind: workflow.KindMove, target: "case", title: "Move a token", do: "Move it", checks: true,
+		about: "It corrects where the case stands. A task that is left is canceled with its work; a task that is entered begins. A move after which the case could " +
+			"not end is refused.",
+		fields: []field{{Name: "from", Label: "From", Hint: "The condition that has the token, or the task that is enabled or started.", Required: true},
+			{Name: "to", Label: "To", Hint: "The condition that gets it, or the task that is to begin.", Required: true}, reasonField}},
 	"restart": {kind: workflow.KindRestart, target: "case", title: "Start the case again", do: "Start it again",
 		about: "A fresh case begins with the same input. Steps that were done are taken over."},
 	"fork": {kind: workflow.KindFork, target: "case", title: "Fork the case", do: "Start the fork",
@@ -67,6 +72,8 @@ var actions = map[string]action{
 		fields: []field{{Name: "event", Label: "Topic", Required: true}, valueField}},
 	"retry": {kind: workflow.KindRetry, target: "item", title: "Try again now", do: "Try again", shows: true,
 		about: "The work is tried again at once. If the item failed its case, the case goes on.", fields: []field{inputField, reasonField}},
+	"retry-incident": {kind: workflow.KindRetryIncident, target: "incident", title: "Try it again now", do: "Try again",
+		about: "The timer, the function or the handler that gave up is run again, at once.", fields: []field{reasonField}},
 	"skip": {kind: workflow.KindSkip, target: "item", title: "Skip the work", do: "Skip it",
 		about: "The item completes with this output, as if its work had given it.", fields: []field{outputField, routeField, reasonField}},
 	"give-up": {kind: workflow.KindGiveUp, target: "item", title: "Give up", do: "Give up", danger: true, shows: true,
@@ -110,7 +117,8 @@ func (a *action) word() string {
 
 // command makes the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
-	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow")}
+	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
+		From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to"))}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err
 	}
@@ -159,7 +167,7 @@ func (a *action) aim(c *workflow.Command, id string) (err error) {
 		err = c.Case.UnmarshalText([]byte(id))
 	case "item":
 		err = c.Item.UnmarshalText([]byte(id))
-	case "job":
+	case "job", "incident":
 		err = c.Job.UnmarshalText([]byte(id))
 	case "queue":
 		c.Queue = id

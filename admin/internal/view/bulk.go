@@ -58,8 +58,15 @@ func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selec
 		if err != nil {
 			return nil, err
 		}
-		if id := i.ID.String(); !i.Item.IsZero() && (until == "" || id <= until) {
-			sel.Targets, sel.Until = append(sel.Targets, i.Item.String()), max(sel.Until, id)
+		target := ""
+		switch {
+		case kind == workflow.KindRetryIncident && i.Job.Again():
+			target = i.ID.String()
+		case kind != workflow.KindRetryIncident && !i.Item.IsZero():
+			target = i.Item.String()
+		}
+		if id := i.ID.String(); target != "" && (until == "" || id <= until) {
+			sel.Targets, sel.Until = append(sel.Targets, target), max(sel.Until, id)
 		}
 	}
 	return sel, sel.check()
@@ -104,7 +111,7 @@ func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
 	switch a.kind {
-	case workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
+	case workflow.KindRetry, workflow.KindRetryIncident, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 	default:
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -43,6 +45,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 		} else {
 			all = s.button(r, all, "Suspend…", "suspend", id)
 		}
+		all = s.button(r, all, "Move a token…", "move", id)
 		return s.button(r, all, "Cancel case…", "cancel", id)
 	case c.State == state.CaseFailed:
 		all = s.button(r, all, "Resume…", "resume", id)
@@ -98,17 +101,68 @@ func (s *Site) jobButtons(r *Request, j *state.Job) (all []Link) {
 	return all
 }
 
-// waitButtons are what helps against a wait.
-func (s *Site) waitButtons(r *Request, w *why.Wait) (all []Link) {
+// waitButtons are what helps against a wait: what is in the way first.
+func (s *Site) waitButtons(r *Request, w *why.Wait) []Link {
+	return append(s.blockButtons(r, w), s.kindButtons(r, w)...)
+}
+
+// blockButtons take away what keeps due work from beginning.
+func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
+	switch {
+	case w.Suspended != nil:
+		return s.button(r, all, "Resume the case…", "resume", w.Suspended.Case.String())
+	case w.Blocked == why.Paused:
+		return s.button(r, all, "Resume the queue…", "resume-queue", w.Queue)
+	case w.Blocked == why.Limited:
+		for _, l := range w.Limits {
+			all = s.button(r, all, "Set limit "+printable.Line(l.Limit)+"…", "set-limit", l.Limit)
+		}
+	case w.Blocked == why.Lapsed:
+		return s.button(r, all, "Take back…", "reclaim", w.Job.String())
+	}
+	return all
+}
+
+// incidentButtons decide an incident: what it is about is tried again.
+func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
+	switch {
+	case !w.Child.IsZero():
+		return s.button(r, all, "Resume the child case…", "resume", w.Child.String())
+	case w.Work != state.JobIncident && w.Work != state.JobRun:
+		return s.button(r, all, "Retry…", "retry-incident", w.Incident.String())
+	case w.Item.IsZero():
+		return all
+	}
+	item := w.Item.String()
+	all = s.button(r, all, "Retry…", "retry", item)
+	all = s.button(r, all, "Skip…", "skip", item)
+	return s.button(r, all, "Give up…", "give-up", item)
+}
+
+// retryButton has what a listed incident is about tried again. A child case is resumed on its own page.
+func (s *Site) retryButton(r *Request, i *store.Incident) []Link {
+	switch {
+	case !i.Child.IsZero():
+		return s.button(r, nil, "Resume…", "resume", i.Child.String())
+	case i.Job.Again():
+		return s.button(r, nil, "Retry…", "retry-incident", i.ID.String())
+	case !i.Item.IsZero():
+		return s.button(r, nil, "Retry…", "retry", i.Item.String())
+	}
+	return nil
+}
+
+// kindButtons do what is waited for, or do without it.
+func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 	item := w.Item.String()
 	switch {
-	case item == "":
+	case w.Kind == why.Incident:
+		return s.incidentButtons(r, w)
+	case w.Kind == why.Stuck:
+		return s.button(r, all, "Move a token…", "move", w.Case.String())
+	case w.Item.IsZero():
 	case w.Kind == why.Retry:
 		return s.button(r, all, "Try now…", "retry", item)
-	case w.Kind == why.Incident:
-		all = s.button(r, all, "Retry…", "retry", item)
-		all = s.button(r, all, "Skip…", "skip", item)
-		return s.button(r, all, "Give up…", "give-up", item)
 	case w.Kind == why.Person && w.State == workitem.Started.String():
 		all = s.button(r, all, "Complete…", "item-complete", item)
 		return s.button(r, all, "Take back…", "item-reset", item)
@@ -131,11 +185,15 @@ func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
 
 // groupButtons act on all incidents of a group.
 func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
-	if s.Bulk == nil || g.Task == "" {
+	words := []string{"retry", "skip", "give-up"}
+	switch again := g.All[0].Job.Again(); {
+	case s.Bulk == nil, g.Task == "" && !again:
 		return nil
+	case again:
+		words = []string{"retry-incident"}
 	}
-	names := map[string]string{"retry": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
-	for _, word := range []string{"retry", "skip", "give-up"} {
+	names := map[string]string{"retry": "Retry all…", "retry-incident": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
+	for _, word := range words {
 		a := actions[word]
 		if r.User.Allowed(string(a.kind), "") {
 			all = append(all, Link{Text: names[word], Danger: a.danger,

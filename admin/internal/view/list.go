@@ -96,9 +96,30 @@ func (l *listing) tabs(name string, words []string, count func(word string) (int
 
 func unknown(string) (int64, bool) { return 0, false }
 
+// filterForm is the parameter that says that an address comes from the form of filters: with its empty fields, which mean nothing. Its values name those
+// that mean something.
+const filterForm = "filter"
+
+// filtered is the address of a list without the empty fields of the form that led to it; "" if it does not come from a form.
+func (s *Site) filtered(r *Request) string {
+	if !r.Form.Has(filterForm) {
+		return ""
+	}
+	v := url.Values{}
+	for name, all := range r.Form {
+		for _, value := range all {
+			if name != filterForm && (strings.TrimSpace(value) != "" || slices.Contains(r.Form[filterForm], name)) {
+				v.Add(name, value)
+			}
+		}
+	}
+	u := url.URL{Path: s.Prefix + r.URL.Path, RawQuery: v.Encode()}
+	return u.String()
+}
+
 // filters shows the given fields. The parameter of the tabs stays as it is.
 func (l *listing) filters(tab string, fields ...field) {
-	f := &filter{Action: l.s.Prefix + l.path}
+	f := &filter{Action: l.s.Prefix + l.path, Hidden: []Link{{Text: filterForm, Href: "1"}}}
 	if v := l.r.Form.Get(tab); tab != "" && v != "" {
 		f.Hidden = append(f.Hidden, Link{Text: tab, Href: v})
 	}
@@ -106,10 +127,18 @@ func (l *listing) filters(tab string, fields ...field) {
 		if l.r.Form.Has(known.Name) && (known.Name == "queue" || l.r.Form.Get(known.Name) != "") {
 			known.Value = l.r.Form.Get(known.Name)
 			shown := known.Value
-			if known.Name == "case" {
+			switch known.Name {
+			case "case":
 				shown = short(shown)
+			case "queue":
+				shown = queueName(shown)
 			}
 			f.Chips = append(f.Chips, Link{Text: known.Label + ": " + shown, Href: l.with(known.Name, "")})
+			if known.Value == "" { // the queue without a name, which an empty field is not
+				f.Hidden = append(f.Hidden, Link{Text: filterForm, Href: known.Name})
+				f.Hidden = append(f.Hidden, Link{Text: known.Name})
+				continue
+			}
 		}
 		f.Fields = append(f.Fields, known)
 	}

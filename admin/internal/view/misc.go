@@ -78,8 +78,8 @@ func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
 			item = link(it.Label(), s.Link("/items/"+in.Item.String()))
 		}
 		act := text("")
-		if r.User.May != nil && !in.Item.IsZero() {
-			act = Cell{Kind: "action", Text: "Retry…", Href: s.actLink("retry", "item", in.Item.String())}
+		for _, b := range s.retryButton(r, in) {
+			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
 		}
 		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), at(in.Since), failure(in.Failure), act)
 	}
@@ -121,10 +121,20 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		return nil, err
 	}
 	s.ownWork(add)
+	stranded, err := s.stranded(r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(stranded.Rows) > 0:
+		add("cases", "bad", counted(len(stranded.Rows), "cause")+" why a case does not go on")
+	case stranded.Note == "":
+		add("cases", "good", "none stands still")
+	}
 	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
 		About: "How the database and the program that owns it stand. Reload to look again."}},
-		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
+		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
 // definitions reports the live cases whose definition the engine was not opened with, so that nothing of them happens. A process

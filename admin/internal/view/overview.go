@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ type tile struct {
 	Title string
 	Lines []line
 	None  string
+	More  *Link // where else to look
 }
 
 // line is a number of things, with a link to them.
@@ -42,7 +44,8 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		return nil, err
 	}
 	tiles := struct{ Tiles []tile }{[]tile{
-		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision."},
+		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision.",
+			More: &Link{Text: "Look for cases that do not go on", Href: s.Link("/doctor")}},
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
 		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
@@ -91,7 +94,28 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 			lines = append(lines, line{N: thousands(int64(o.Due)), Text: name + ": due, and not begun", Href: s.Link("/jobs", "due", "0s", "state", "pending"), State: "warn"})
 		}
 	}
-	return lines, nil
+	closed, err := s.closed(r)
+	return append(lines, closed...), err
+}
+
+// closed are the queues that are paused and the limits that are set to 0: what needs them stands still.
+func (s *Site) closed(r *Request) (lines []line, err error) {
+	settings, err := r.R.Settings(r)
+	if err != nil {
+		return nil, err
+	}
+	limits, queues, err := store.ReadControls(settings)
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		if queues[name].Paused {
+			lines = append(lines, line{N: "1", Text: "queue " + queueName(name) + " is paused", Href: s.Link("/limits"), State: "paused"})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if limits[name].Current().N == 0 {
+			lines = append(lines, line{N: "0", Text: "limit " + printable.Line(name) + " is set to 0", Href: s.Link("/limits"), State: "paused"})
+		}
+	}
+	return lines, err
 }
 
 // flowTable has a line for each workflow.

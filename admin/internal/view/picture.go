@@ -93,6 +93,6 @@ func waiting(c *shown, name string, m *svg.Mark, words *string) {
 		default:
 			continue
 		}
-		*words += "; " + w.Text
+		*words += "; " + plain(w.Text)
 	}
 }

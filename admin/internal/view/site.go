@@ -147,6 +147,9 @@ func (s *Site) Make(r *http.Request, b build) *Page {
 	if s.Mask != nil {
 		req.Mask = s.Mask(user)
 	}
+	if to := s.filtered(req); to != "" {
+		return redirect(to)
+	}
 	p, err := s.view(req, b)
 	if err != nil {
 		p = s.failed(req, err)

@@ -35,12 +35,16 @@ func (s *Site) stats(r *Request) (*Page, error) {
 		return nil, err
 	}
 	l.head.About = "The work items that ended in the hours of the period, each attempt of its own. Half of those that completed took no longer than " +
-		"about the p50, and 95 of 100 no longer than about the p95, from their start to their end: at most 6 % off. As of " + printable.Time(r.Now) + "; reload to look again."
+		"about the p50, and 95 of 100 no longer than about the p95, from their start to their end: at most 6 % off. \"Before\" is the period of the same length before this one. As of " + printable.Time(r.Now) + "; reload to look again."
 	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
 	}
 	tasks, hours, err := store.TaskAndHourRates(r, store.ViewerOf(r.R), f)
+	if err != nil {
+		return nil, err
+	}
+	before, err := ratesBefore(r, f)
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +56,26 @@ func (s *Site) stats(r *Request) (*Page, error) {
 		return p, nil
 	}
 	p.Parts = append(p.Parts, Part{ID: "chart", Template: "bars", Data: bars(hours, f.Since, r.Now)},
-		Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, tasks, false)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, hours, true)})
+		Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, tasks, before, false)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, hours, nil, true)})
 	return p, nil
 }
+
+// ratesBefore are the rates by task of the period before the one of a filter, which is as long. None for a filter without a beginning.
+func ratesBefore(r *Request, f store.RateFilter) (map[rateOf]store.Rate, error) {
+	if f.Since.IsZero() {
+		return nil, nil
+	}
+	f.Since, f.Before = f.Since.Add(-r.Now.Sub(f.Since)), f.Since.Truncate(time.Hour)
+	all, err := store.Rates(r, store.ViewerOf(r.R), f)
+	before := make(map[rateOf]store.Rate, len(all))
+	for _, rate := range all {
+		before[rateOf{rate.Workflow, rate.Task}] = rate
+	}
+	return before, err
+}
+
+// rateOf is whose a rate is.
+type rateOf struct{ workflow, task string }
 
 // ratePart is a table with the address of all its rows.
 type ratePart struct {
@@ -62,10 +83,10 @@ type ratePart struct {
 	CSV   string
 }
 
-// rateTable has a line for each rate.
-func (s *Site) rateTable(r *Request, rates []store.Rate, hourly bool) ratePart {
+// rateTable has a line for each rate, beside those of the period before.
+func (s *Site) rateTable(r *Request, rates []store.Rate, before map[rateOf]store.Rate, hourly bool) ratePart {
 	query := []string{"newer", r.Form.Get("newer"), "workflow", r.Form.Get("workflow"), "task", r.Form.Get("task"), "format", "csv"}
-	t := &Table{ID: "tasks", Title: "By task", Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95"}}
+	t := &Table{ID: "tasks", Title: "By task", Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95", "done before", "p50 before"}}
 	if hourly {
 		t.ID, t.Title, query = "hours", "By hour", append(query, "hourly", "true")
 	}
@@ -81,16 +102,23 @@ func (s *Site) rateTable(r *Request, rates []store.Rate, hourly bool) ratePart {
 		of := []string{"workflow", rate.Workflow, "task", rate.Task, "newer", r.Form.Get("newer"), "state"}
 		cells := []Cell{link(rate.Workflow, s.Link("/workflows/"+escapePath(rate.Workflow))), link(rate.Task, s.Link("/items", of[:6]...)), hour,
 			number(int64(rate.Done)), countLink(int64(rate.Failed), s.Link("/items", append(of, "failed")...))}
-		for _, d := range []time.Duration{rate.P50, rate.P95} {
-			c := Cell{Kind: "text", Num: true}
-			if rate.Done > 0 {
-				c.Text = printable.Took(d)
-			}
-			cells = append(cells, c)
+		was, then := before[rateOf{rate.Workflow, rate.Task}]
+		old := Cell{Kind: "text", Num: true}
+		if then {
+			old = number(int64(was.Done))
 		}
-		t.row("", cells...)
+		t.row("", append(cells, tookCell(rate.P50, rate.Done), tookCell(rate.P95, rate.Done), old, tookCell(was.P50, was.Done))...)
 	}
 	return ratePart{Table: t, CSV: s.Link("/api/v1/stats", query...)}
+}
+
+// tookCell is how long items took, if any completed.
+func tookCell(d time.Duration, done int) Cell {
+	c := Cell{Kind: "text", Num: true}
+	if done > 0 {
+		c.Text = printable.Took(d)
+	}
+	return c
 }
 
 // Sizes of the chart of what ended, in pixels.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/printable"
@@ -57,12 +58,27 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 		more = []Part{{ID: "tab", Template: "history", Data: data}}
 	case "data":
 		m := r.Mask.Case(c.c)
-		more = []Part{{ID: "tab", Template: "data", Data: payloads(payloadPart{"Input", m.Input}, payloadPart{"Output", m.Output},
-			payloadPart{"Asked of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}
+		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: payloads(payloadPart{"Input", m.Input},
+			payloadPart{"Output", m.Output}, payloadPart{"Asked of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}}
 	case "children":
 		more = []Part{{ID: "tab", Template: "tablepart", Data: s.children(c)}}
 	}
 	return append(parts, more...), err
+}
+
+// caseData are the payloads of a case, and the commands that show it elsewhere.
+type caseData struct {
+	Payloads []payloadPart
+	Commands string
+}
+
+// commandLines are the commands of tasq that show the case at a command line, at the moment that is shown.
+func commandLines(c *shown) string {
+	id := c.c.ID.String()
+	if c.past {
+		return fmt.Sprintf("tasq show %s --at %d", id, c.film.at().Seq)
+	}
+	return strings.Join([]string{"tasq show " + id, "tasq why " + id, "tasq history " + id}, "\n")
 }
 
 // itemTab lists the items of the case, those of its present activations if the past is shown.
