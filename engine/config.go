@@ -54,7 +54,8 @@ type Config struct {
 	Clock retry.Clock
 	// Logger takes what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
-	// Random is the source of the random part of ids. Default: crypto/rand.
+	// Random is the source of the random part of ids and tokens. Open, and commands, fail while it does, with the code "random-failed";
+	// what the engine does by itself is tried again. Default: crypto/rand.
 	Random io.Reader
 	// Owner names this engine in the claims that it makes. Default: host name and process id.
 	Owner string

@@ -111,6 +111,9 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	}
 	e := &Engine{cfg: cfg, wrap: wrapped(cfg.Wrap), log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,
 		closing: make(chan struct{})}
+	if err := e.ids.Failed(); err != nil {
+		return nil, fmt.Errorf("Config.Random: %w", err)
+	}
 	if o == nil {
 		return nil, errors.New("there is no store to open: give sqlite.File(path) or sqlite.Memory()")
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -95,8 +97,18 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var failed error // of the store
-		asked := false
-		_, refused := x.e.wrap.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+		asked, refused := false, errMiddlewareExited
+		defer func() {
+			if p := recover(); p != nil {
+				refused = fmt.Errorf("%w: a middleware of Config.Wrap panicked: %v\n%s", ErrCallback, p, debug.Stack())
+			}
+			if !asked { // the middleware refused it
+				queued <- nil
+				failed = x.e.refuseAlone(ctx, left, refused)
+			}
+			over <- failed
+		}()
+		_, refused = x.e.wrap.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 			s := &served{left: left, command: c}
 			wait, err := x.ask(ctx, s)
 			asked = true
@@ -107,17 +119,16 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 			failed = err
 			return s.result, errors.Join(err, s.refused)
 		})
-		if !asked { // the middleware refused it
-			queued <- nil
-			failed = x.e.refuseAlone(ctx, left, refused)
-		}
-		over <- failed
 	}()
 	if err := <-queued; err != nil {
 		return nil, err
 	}
 	return func() error { return <-over }, nil
 }
+
+// errMiddlewareExited is what became of a middleware that did not return, but ended its goroutine.
+var errMiddlewareExited = fmt.Errorf("%w: a middleware of Config.Wrap ended its goroutine, as runtime.Goexit and the FailNow of a test do; "+
+	"let it return an error", ErrCallback)
 
 // stays reports whether a command is to stay because it starts a workflow that this engine was not opened with, but that the
 // database knows: a program that has it may come.

@@ -28,8 +28,8 @@ type Middleware struct {
 	// surrounds it does not take long.
 	Step func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
-	// Commit is called after each commit that changed something, in their order, by the goroutine that commits: it must return at once, and
-	// must not use the engine.
+	// Commit is called after each commit that changed something, in their order, and the next commit waits for it: it must return at once,
+	// and must not use the engine. One that panics, or takes longer than CallbackTimeout, is logged, and what was committed stands.
 	Commit func(Commit)
 }
 

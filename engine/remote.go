@@ -56,6 +56,7 @@ var codes = []struct {
 	{"refused", store.ErrRefused},
 	{"conflict", store.ErrConflict},
 	{"unavailable", store.ErrUnavailable},
+	{"random-failed", workitem.ErrRandom},
 }
 
 // Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",

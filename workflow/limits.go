@@ -53,19 +53,35 @@ func (u *Use) admits(n int64) error {
 	return nil
 }
 
-// Of returns how much of which key an attempt with that input takes. The error is permanent: another attempt ends in the same.
+// Of returns how much of which key an attempt with that input takes. The error is permanent: another attempt ends in the same. The
+// functions of the use are called in a goroutine of their own, as one that ends its goroutine would end the caller's.
 func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the function that says how much of %s a job takes, or for which key, panicked: %v", u.Limit, p)
-		}
-	}()
 	if u.Steps {
 		return 0, "", nil
 	}
 	if n = u.N; n == 0 {
 		n = u.Limit.Each
 	}
+	if u.Amount == nil && u.Key == nil {
+		return n, "", nil
+	}
+	err = u.fault("ended its goroutine, as runtime.Goexit does: let it return")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = u.fault(fmt.Sprintf("panicked: %v", p))
+			}
+		}()
+		n, key, err = u.ask(n, input)
+	}()
+	<-done
+	return n, key, err
+}
+
+// ask calls the functions of a use; n is how much is taken if there is none for that.
+func (u *Use) ask(n int64, input json.RawMessage) (_ int64, key string, err error) {
 	if u.Amount != nil {
 		if n, err = u.Amount(input); err == nil && n < 0 {
 			err = fmt.Errorf("how much of %s a job takes is %d: give 0 or more: %w", u.Limit, n, limit.ErrAmount)
@@ -75,6 +91,10 @@ func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
 		key, err = u.Key(input)
 	}
 	return n, key, err
+}
+
+func (u *Use) fault(what string) error {
+	return fmt.Errorf("the function that says how much of %s a job takes, or for which key, %s", u.Limit, what)
 }
 
 // LimitInfo says what a limit is used for.

@@ -2,6 +2,7 @@ package workitem
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -105,7 +106,11 @@ type Generator struct {
 	count  uint16 // 12 bits, rising within a millisecond
 	buf    [512]byte
 	unused []byte
+	failed error // of the source, since the last call of Failed
 }
+
+// ErrRandom is the kind of error of a [Generator] whose source of random bits fails.
+var ErrRandom = errors.New("the source of random bits failed")
 
 // NewGenerator returns a generator that draws its random bits from the reader, usually crypto/rand.Reader.
 func NewGenerator(random io.Reader) *Generator { return &Generator{random: random} }
@@ -138,17 +143,49 @@ func (g *Generator) Above(key [16]byte) {
 	}
 }
 
+// Failed returns an error that is [ErrRandom] if the source of random bits has failed since the last call, or fails now: the keys that
+// were made since then are not random, and must not be used.
+func (g *Generator) Failed() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fill()
+	err := g.failed
+	if g.failed = nil; err != nil {
+		g.unused = nil
+	}
+	return err
+}
+
 // bits returns eight random bytes out of a block, since a system call for each key would cost more than the key.
 func (g *Generator) bits() []byte {
-	if len(g.unused) < 8 {
-		if _, err := io.ReadFull(g.random, g.buf[:]); err != nil {
-			panic("workitem: the source of random bits failed: " + err.Error())
-		}
-		g.unused = g.buf[:]
-	}
+	g.fill()
 	b := g.unused[:8]
 	g.unused = g.unused[8:]
 	return b
+}
+
+// fill makes a block of random bytes if none are left. If the source fails, its bytes are zero and serve the key that is being made.
+func (g *Generator) fill() {
+	if len(g.unused) >= 8 {
+		return
+	}
+	if err := g.draw(); err != nil {
+		clear(g.buf[:8])
+		g.failed, g.unused = fmt.Errorf("%w: %w", ErrRandom, err), g.buf[:8]
+		return
+	}
+	g.unused = g.buf[:]
+}
+
+// draw reads a block. A source that panics fails.
+func (g *Generator) draw() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	_, err = io.ReadFull(g.random, g.buf[:])
+	return err
 }
 
 // NewID makes the id of a work item created now.

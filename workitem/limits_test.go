@@ -197,7 +197,12 @@ func TestIDsUseTheirBits(t *testing.T) {
 	for range 64 {
 		g.NewID(at)
 	}
-	require.PanicsWithValue(t, "workitem: the source of random bits failed: unexpected EOF", func() { g.NewID(at) })
+	g.NewID(at)
+	g.NewID(at)
+	err := g.Failed()
+	require.ErrorIs(t, err, workitem.ErrRandom)
+	require.EqualError(t, err, "the source of random bits failed: unexpected EOF")
+	require.ErrorIs(t, g.Failed(), workitem.ErrRandom, "it is asked again")
 }
 
 // A generator goes on above the last id of another one, also within its millisecond, and not from an older one.

@@ -26,7 +26,7 @@ var statuses = map[string]int{
 	"bad-parameter": http.StatusBadRequest, "bad-command": http.StatusBadRequest, "invalid-payload": http.StatusUnprocessableEntity,
 	"too-large": http.StatusRequestEntityTooLarge, "not-allowed": http.StatusForbidden, "read-only": http.StatusForbidden,
 	"commit-failed": http.StatusServiceUnavailable, "closed": http.StatusServiceUnavailable, "lost": http.StatusServiceUnavailable,
-	"unavailable": http.StatusServiceUnavailable, "undone": http.StatusServiceUnavailable, "owned": http.StatusServiceUnavailable,
+	"unavailable": http.StatusServiceUnavailable, "random-failed": http.StatusServiceUnavailable, "undone": http.StatusServiceUnavailable, "owned": http.StatusServiceUnavailable,
 	"older": http.StatusServiceUnavailable, "newer": http.StatusServiceUnavailable, "corrupt": http.StatusInternalServerError,
 	"error": http.StatusInternalServerError, // of no class: the caller can do nothing about it
 }

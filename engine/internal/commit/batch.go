@@ -119,9 +119,14 @@ func (w *Writer) measure(batch []*Request) {
 		one := r.tx.size
 		all = Size{all.Requests + one.Requests, all.Entries + one.Entries, all.Changes + one.Changes, all.Bytes + one.Bytes}
 	}
-	if all.Entries > 0 {
-		w.o.Committed(all)
+	if all.Entries == 0 {
+		return
 	}
+	err := w.runner.call(context.Background(), func(context.Context) error {
+		w.o.Committed(all)
+		return nil
+	})
+	w.o.Faults.Note("middleware", err, "a Commit of Config.Wrap failed; what was committed stands")
 }
 
 // refusedBy is the error of a command that was fine, and was not committed.
@@ -278,6 +283,9 @@ func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 		err := r.Run(tx)
 		if err == nil && w.extender != nil && !r.Once && !r.Reads && !r.deferred {
 			r.extended, err = w.extender.Extend(tx)
+		}
+		if random := w.o.IDs.Failed(); random != nil { // the ids that the request has made are of no use
+			return fmt.Errorf("make ids by Config.Random: %w", random)
 		}
 		return err
 	})

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // ErrCommit says that a command was fine and the store could not commit it.
 var ErrCommit = errors.New("the store could not commit")
 
-// Is reports whether an error is the store's.
+// Is reports whether an error is the store's, or one of the source of random bits, which says nothing of a command either.
 func Is(err error) bool {
-	return errors.Is(err, ErrCommit) || errors.Is(err, store.ErrUnavailable)
+	return errors.Is(err, ErrCommit) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, workitem.ErrRandom)
 }
 
 // As marks an error of the store as a fault: any but those that answer what was asked.

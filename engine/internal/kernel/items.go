@@ -34,7 +34,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
 	}
 	it := m.newItem(c, t, generation, spec, n)
-	if it.Input, err = Accept(spec, workitem.Initialize, n.Input); err != nil {
+	if it.Input, err = m.acceptItem(spec, workitem.Initialize, n.Input); err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
 	}
 	if err := m.emit(&state.ItemOpened{Item: it}); err != nil {
@@ -162,6 +162,26 @@ func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 	return spec.Accept(a, payload)
 }
 
+// acceptItem is [Accept] within a command.
+func (m *Machine) acceptItem(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+	if spec.Accept == nil {
+		return Accept(spec, a, payload)
+	}
+	return m.accept(func() (json.RawMessage, error) { return Accept(spec, a, payload) })
+}
+
+// accept has a payload decoded by a definition. That calls methods of the user's types, so it is done as a callback is.
+func (m *Machine) accept(decode func() (json.RawMessage, error)) (json.RawMessage, error) {
+	var accepted json.RawMessage
+	if err := m.host.Call(m.ctx, func(context.Context) (err error) {
+		accepted, err = decode()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return accepted, nil
+}
+
 // move is a change of an item.
 type move struct {
 	do       workitem.Action
@@ -247,7 +267,7 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 			return err
 		}
 		if !mv.accepted {
-			mv.payload, err = Accept(spec, mv.do, mv.payload)
+			mv.payload, err = m.acceptItem(spec, mv.do, mv.payload)
 		}
 		if err != nil {
 			return fmt.Errorf("%s work item %s/%s (%s): %w", mv.do, c.Workflow, it.Label(), it.ID, err)
