@@ -67,6 +67,27 @@ func TestTheFormStartsOncePerDay(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, next.Code, next.Body)
 }
 
+// The form and the API let as many cases start in a window as they are told to; the API says when the next one may come.
+func TestStartsAreThrottled(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	fields := []string{"payload", `"to ada"`, "businessKey", "M-3", "throttle", "1", "window", "90s", "start", "1"}
+	first := submit(t, h, "/act?kind=start&workflow=mail", fields...)
+	require.Equal(t, http.StatusSeeOther, first.Code, first.Body)
+	again := submit(t, h, "/act?kind=start&workflow=mail", fields...)
+	require.Contains(t, again.Body.String(), "may start 1 times in 1m30s")
+	require.Regexp(t, `(?s)id="error-businessKey">[^\n]*throttled`, again.Body.String())
+	o.Advance(30 * time.Second)
+	start := `{"kind":"start","workflow":"mail","payload":"to ada","businessKey":"M-3","throttle":1,"window":90000000000}`
+	refused := command(h, start)
+	require.Equal(t, http.StatusTooManyRequests, refused.Code)
+	require.Equal(t, "60", refused.Header().Get("Retry-After"))
+	require.Contains(t, refused.Body.String(), `"code":"throttled"`)
+	o.Advance(time.Minute)
+	next := command(h, start)
+	require.Equal(t, http.StatusOK, next.Code, next.Body)
+}
+
 // What is wrong with a field of the form is said at that field, and nothing starts.
 func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	o := newPlant(t)
@@ -75,7 +96,8 @@ func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ name, value, says string }{
 		{"payload", `{"half":`, "this is not JSON"}, {"payload", `{"n":1}`, "string"}, {"labels", "ada", "name and value"}, {"labels", "a=1\na=2", "twice"},
-		{"labels", "=1", "label"}, {"after", "soon", "90s, 5m"}, {"quiet", "soon", "90s, 5m"}, {"priority", "high", "is no number"}, {"ifTaken", "dance", "there is no"},
+		{"labels", "=1", "label"}, {"after", "soon", "90s, 5m"}, {"quiet", "soon", "90s, 5m"}, {"priority", "high", "is no number"},
+		{"throttle", "few", "is no number"}, {"window", "soon", "90s, 5m"}, {"ifTaken", "dance", "there is no"},
 		{"per", "year", "there is no"}, {"zone", "Europe/Atlantis", "Atlantis"},
 		{"businessKey", "M-1", "M-1"},
 	} {

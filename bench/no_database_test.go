@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +94,9 @@ func (noneTx) History(context.Context, *state.Tree, int64) ([]*store.Entry, erro
 func (noneTx) Savepoint(_ context.Context, f func() error) error { return f() }
 func (noneTx) DB() domain.DB                                     { return nil }
 func (noneTx) KeyHolders(context.Context, string, string) ([]workitem.CaseID, error) {
+	return nil, nil
+}
+func (noneTx) KeyStarts(context.Context, string, string, time.Time) ([]store.KeyStart, error) {
 	return nil, nil
 }
 func (noneTx) Requests(context.Context, int64, int) ([]store.Request, error) {

@@ -31,6 +31,7 @@ var codes = []struct {
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},
 	{"key-taken", workflow.ErrKeyTaken},
+	{"throttled", workflow.ErrThrottled},
 	{"too-large", ErrTooLarge},
 	{"bad-command", workflow.ErrBadCommand},
 	{"bad-route", ErrBadRoute},

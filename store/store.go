@@ -101,6 +101,10 @@ type Tx interface {
 	// the journal was made otherwise. Until the transaction has ended, no transaction of another engine gets an answer for the same key.
 	KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error)
 
+	// KeyStarts lists the root cases of a workflow with a business key that were created after a time, oldest first, whatever became of
+	// them. It keeps transactions of other engines from the key as KeyHolders does.
+	KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]KeyStart, error)
+
 	// Savepoint runs f and undoes alone what f did to the database, if f returns an error. The error wraps ErrUndone,
 	// whatever f returned, if the transaction is gone.
 	Savepoint(ctx context.Context, f func() error) error
@@ -142,6 +146,12 @@ type Inbox interface {
 
 	// Reply records the answer to a request, for the process that waits for it.
 	Reply(ctx context.Context, id int64, a Answer) error
+}
+
+// KeyStart is the start of a root case with a business key.
+type KeyStart struct {
+	Case workitem.CaseID
+	At   time.Time
 }
 
 // Setting is what an operator has decided and what engines remember, beside cases: the numbers of a limit, a queue that is paused.

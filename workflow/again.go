@@ -53,7 +53,32 @@ func IfTaken(t Taken) Option { return set(func(c *Command) { c.IfTaken = t }) }
 // OncePer has a business key be taken by one case for each period of the calendar of a zone ("" is UTC): that in which the case
 // begins. The period becomes a part of the key: "ada 2030-01-31 Europe/Berlin". Without [IfTaken] a further start is refused.
 func OncePer(p Period, zone string) Option {
-	return set(func(c *Command) { c.Per, c.Zone = p, zone })
+	return OptionFunc(func(c *Command) error {
+		if p == "" {
+			return fmt.Errorf("%w: OncePer has no period: give one of %q, or leave it out", ErrBadCommand, periods)
+		}
+		c.Per, c.Zone = p, zone
+		return nil
+	})
+}
+
+// MaxThrottle bounds how many starts [Throttle] may let through in a window: each start looks at those before it.
+const MaxThrottle = 1000
+
+// Throttle has at most n cases of the workflow with the business key start in any window of a length, however the window is laid:
+//
+//	start of ada   0 s   20 s   40 s      60 s       Throttle(2, time.Minute)
+//	               yes   yes    refused   yes        two from 0 s until 60 s, two from 20 s until 80 s
+//
+// A start that is one too many is refused with a [*ThrottledError], which says when the next one may come; with [IfTaken] [Return] the
+// result has the case that was started last. n is from 1 to [MaxThrottle]. All starts of root cases with the key count, whatever became of
+// them; a case that is started with Throttle is kept for the window at least, whatever builder.Keep says. No delay can be given too, nor
+// [OncePer], nor another IfTaken. To have work wait instead of refusing it, bound the function with builder.Limits and a limit.Rate by key.
+func Throttle(n int, window time.Duration) Option {
+	return OptionFunc(func(c *Command) error {
+		c.Throttle, c.Window = n, window
+		return c.checkWindow()
+	})
 }
 
 // Debounce has the case begin when no start with its business key has come for a time: each further one within it takes the place of the
@@ -72,8 +97,11 @@ func (c *Command) PutOff(first, now time.Time) time.Duration {
 	return max(0, min(c.Quiet, first.Add(c.Longest).Sub(now)))
 }
 
+// throttled reports whether a start is one of [Throttle].
+func (c *Command) throttled() bool { return c.Throttle != 0 || c.Window != 0 }
+
 // asksUnique reports whether a start wants its key to be unique.
-func (c *Command) asksUnique() bool { return c.IfTaken != "" || c.Per != "" }
+func (c *Command) asksUnique() bool { return !c.throttled() && (c.IfTaken != "" || c.Per != "") }
 
 // Wish is what a start asks of its business key.
 type Wish struct {
@@ -81,11 +109,14 @@ type Wish struct {
 	Queued bool              // the case begins when those before it have ended
 	Beside []workitem.CaseID // cases that may hold the key too
 	Window string            // a part of the key; "" for none
+
+	Throttle int // how many cases with the key may start in a time; 0 is any number
+	Within   time.Duration
 }
 
 // KeyWish is what a start asks of its business key, of a case that begins at a time.
 func (c *Command) KeyWish(begins time.Time) (Wish, error) {
-	w := Wish{Unique: c.asksUnique(), Queued: c.IfTaken == Queued}
+	w := Wish{Unique: c.asksUnique(), Queued: c.IfTaken == Queued, Throttle: c.Throttle, Within: c.Window}
 	if c.Per == "" {
 		return w, nil
 	}
@@ -114,7 +145,36 @@ func (p Period) of(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
+// checkWindow checks the numbers of a [Throttle].
+func (c *Command) checkWindow() error {
+	switch {
+	case c.Throttle < 1 || c.Throttle > MaxThrottle:
+		return fmt.Errorf("%w: Throttle lets %d starts through in a window: give 1 to %d", ErrBadCommand, c.Throttle, MaxThrottle)
+	case c.Window < time.Microsecond:
+		return fmt.Errorf("%w: the window of Throttle is %s: give a microsecond or more", ErrBadCommand, c.Window)
+	}
+	return nil
+}
+
+func (c *Command) checkThrottle() error {
+	switch {
+	case !c.throttled():
+		return nil
+	case c.IfTaken != "" && c.IfTaken != Refuse && c.IfTaken != Return:
+		return fmt.Errorf("%w: a start with Throttle is refused, or returns the last case, and IfTaken is %q: give %q or %q",
+			ErrBadCommand, c.IfTaken, Refuse, Return)
+	case c.Per != "":
+		return fmt.Errorf("%w: the start has OncePer and Throttle: give one of them", ErrBadCommand)
+	case c.After != 0 || !c.At.IsZero():
+		return fmt.Errorf("%w: the start is throttled, and the case is to begin later: give one of them", ErrBadCommand)
+	}
+	return c.checkWindow()
+}
+
 func (c *Command) checkAgain() error {
+	if err := c.checkThrottle(); err != nil {
+		return err
+	}
 	switch {
 	case c.IfTaken != "" && !slices.Contains(takens, c.IfTaken):
 		return fmt.Errorf("%w: IfTaken is %q, and none of %q", ErrBadCommand, c.IfTaken, takens)

@@ -50,12 +50,13 @@ var (
 	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
 	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
 
-	takenField = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" || c.Quiet != 0 || c.Longest != 0 }}
-	perField   = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
+	takenField    = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" || c.Quiet != 0 || c.Longest != 0 }}
+	perField      = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
+	throttleField = &field{"Throttle", (*Command).throttled}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField, businessField, labelsField, takenField, perField}
+		optionsField, businessField, labelsField, takenField, perField, throttleField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -63,7 +64,7 @@ type form struct{ needs, takes []*field }
 
 var forms = map[Kind]form{
 	KindStart: {[]*field{workflowField},
-		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField, takenField, perField}},
+		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField, takenField, perField, throttleField}},
 	KindAct: {[]*field{itemField, actionField},
 		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindAddItem: {[]*field{caseField, taskField},

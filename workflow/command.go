@@ -101,6 +101,9 @@ type Command struct {
 	Quiet   time.Duration `json:"quiet,omitempty"`   // of a debounced start: how long none with its key may come before it begins, in nanoseconds, see Debounce
 	Longest time.Duration `json:"longest,omitempty"` // of a debounced start: how long it is put off at most since the first, in nanoseconds; 0 is without a bound
 
+	Throttle int           `json:"throttle,omitempty"` // of a start: how many cases with the business key may start within Window; 0 is any number, see Throttle
+	Window   time.Duration `json:"window,omitempty"`   // of Throttle, in nanoseconds
+
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
 	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
 	Trace string `json:"trace,omitempty"` // of which trace the command is a part, see [Trace]; "" is none

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -126,3 +128,26 @@ func (e *KeyTakenError) Error() string {
 
 // Unwrap returns [ErrKeyTaken].
 func (e *KeyTakenError) Unwrap() error { return ErrKeyTaken }
+
+// ErrThrottled is for a start that is one too many for its [Throttle]. The error is a [*ThrottledError].
+var ErrThrottled = errors.New("the start is throttled")
+
+// ThrottledError says which starts are in the window of a [Throttle], and when the next one may come.
+type ThrottledError struct {
+	Workflow string
+	Key      string
+	Throttle int
+	Window   time.Duration
+	Case     workitem.CaseID // that was started last
+	Again    time.Time       // when a start is let through, if no other one comes before
+	Wait     time.Duration   // from the start that was refused until Again
+}
+
+// Error says what there is, and what to do.
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("%v: %s with the key %q may start %d times in %s, and case %s is the last of them; start it in %s, at %s, or later",
+		ErrThrottled, e.Workflow, e.Key, e.Throttle, e.Window, e.Case, printable.Took(e.Wait), printable.Time(e.Again))
+}
+
+// Unwrap returns [ErrThrottled].
+func (e *ThrottledError) Unwrap() error { return ErrThrottled }

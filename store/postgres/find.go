@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -91,14 +92,8 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	if tx.s.shared {
-		if err := tx.begin(); err != nil {
-			return nil, err
-		}
-		if _, _, err := tx.w.number("SELECT 1 FROM pg_advisory_xact_lock(hashtextextended($1, 0))",
-			"tasq key "+tx.s.db.set.schema+"\n"+workflow+"\n"+key); err != nil {
-			return nil, tx.met(err)
-		}
+	if err := tx.lockKey(workflow, key); err != nil {
+		return nil, err
 	}
 	w := tables.KeyHolders(tables.Dialect{Numbered: true}, workflow, key)
 	w.Plain("key_unique")
@@ -109,6 +104,37 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	})
 	holders := tables.HoldersOf(workflow, key, ids, tx.appended.Case)
 	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
+}
+
+// lockKey has transactions of other engines that ask for the key wait until this one has ended.
+func (tx *transaction) lockKey(workflow, key string) error {
+	if !tx.s.shared {
+		return nil
+	}
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	_, _, err := tx.w.number("SELECT 1 FROM pg_advisory_xact_lock(hashtextextended($1, 0))",
+		"tasq key "+tx.s.db.set.schema+"\n"+workflow+"\n"+key)
+	return tx.met(err)
+}
+
+// KeyStarts implements [store.Tx].
+func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	if err := tx.lockKey(workflow, key); err != nil {
+		return nil, err
+	}
+	w := tables.KeyStarts(tables.Dialect{Numbered: true, ID: "?::text::uuid"}, workflow, key, after)
+	var all []store.KeyStart
+	err := tx.w.each("SELECT id, created FROM @.cases"+w.Where(), w.Args, func(r *tables.Row) error {
+		all = append(all, store.KeyStart{Case: tables.ID[workitem.CaseID](r), At: r.Time()})
+		return r.Err
+	})
+	all = tables.MergeStarts(all, tx.appended.Starts(), workflow, key, after)
+	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.appended.Removed(s.Case) }), tx.met(err)
 }
 
 // Answered implements [store.Tx].

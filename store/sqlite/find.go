@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -115,6 +116,25 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	})
 	holders := tables.HoldersOf(workflow, key, ids, tx.newer)
 	return slices.DeleteFunc(holders, tx.gone), tx.met(err)
+}
+
+// KeyStarts implements [store.Tx].
+func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	w := conditions{tables.KeyStarts(tables.Dialect{ID: "?"}, workflow, key, after)}
+	var all []store.KeyStart
+	err := tx.s.w.each("SELECT id, created FROM cases"+w.Where(), w.values(), func(r *tables.Row) error {
+		all = append(all, store.KeyStart{Case: tables.ID[workitem.CaseID](r), At: r.Time()})
+		return r.Err
+	})
+	newer := tx.appended.Starts()
+	for _, id := range tx.s.window.started[key] {
+		newer = append(newer, tx.s.window.cases[id])
+	}
+	all = tables.MergeStarts(all, newer, workflow, key, after)
+	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.gone(s.Case) }), tx.met(err)
 }
 
 // Answered implements [store.Tx].

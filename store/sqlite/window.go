@@ -29,6 +29,7 @@ type window struct {
 	born     map[[16]byte]struct{} // ids of what the tables do not know at all
 	cases    map[workitem.CaseID]*state.Case
 	keyed    map[string][]workitem.CaseID // the cases with a unique business key, by that
+	started  map[string][]workitem.CaseID // the root cases with a business key that were opened, by that
 	items    map[workitem.ID]*workitem.Item
 	jobs     map[workitem.JobID]*state.Job
 	steps    map[workitem.StepID]*workitem.Step
@@ -41,7 +42,7 @@ func newWindow() window {
 	return window{
 		born:  make(map[[16]byte]struct{}),
 		cases: make(map[workitem.CaseID]*state.Case),
-		keyed: make(map[string][]workitem.CaseID),
+		keyed: make(map[string][]workitem.CaseID), started: make(map[string][]workitem.CaseID),
 		items: make(map[workitem.ID]*workitem.Item),
 		jobs:  make(map[workitem.JobID]*state.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
@@ -71,6 +72,9 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 		return // the values are of a tree that is gone: taken here, they would be written again as rows
 	}
 	for _, c := range d.Cases {
+		if _, fresh := w.born[c.ID]; fresh && w.cases[c.ID] == nil && c.Key != "" && c.Parent.IsZero() {
+			w.started[c.Key] = append(w.started[c.Key], c.ID)
+		}
 		w.cases[c.ID] = c
 		if c.Unique && !slices.Contains(w.keyed[c.Key], c.ID) {
 			w.keyed[c.Key] = append(w.keyed[c.Key], c.ID)
@@ -98,6 +102,7 @@ func (w *window) clear() {
 	clear(w.born)
 	clear(w.cases)
 	clear(w.keyed)
+	clear(w.started)
 	clear(w.items)
 	clear(w.jobs)
 	clear(w.steps)

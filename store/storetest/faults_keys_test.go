@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -44,4 +45,16 @@ func (tx *lateKeys) Append(ctx context.Context, e *store.Entry, t *state.Tree) e
 func (tx *lateKeys) KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error) {
 	found, err := tx.Tx.KeyHolders(ctx, workflow, key)
 	return slices.DeleteFunc(found, func(id workitem.CaseID) bool { return tx.opened[id] }), err
+}
+
+func (tx *lateKeys) KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	all, err := tx.Tx.KeyStarts(ctx, workflow, key, after)
+	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.opened[s.Case] }), err
+}
+
+// earlyStarts lists also what was started at the time itself.
+type earlyStarts struct{ store.Tx }
+
+func (tx earlyStarts) KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	return tx.Tx.KeyStarts(ctx, workflow, key, after.Add(-time.Microsecond))
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,4 +97,63 @@ func keyHolders(w *World) {
 		w.Check()
 		w.Crash()
 	}
+}
+
+// started checks which root articles with a business key are found that were created after a time.
+func (b *Batch) started(key string, after time.Time, want ...workitem.CaseID) {
+	b.T.Helper()
+	for _, other := range []struct{ workflow, key string }{{"article", key + "?"}, {"issue", key}} {
+		all, err := b.Tx.KeyStarts(context.Background(), other.workflow, other.key, after)
+		require.NoError(b.T, err)
+		require.Empty(b.T, all, "%+v", other)
+	}
+	all, err := b.Tx.KeyStarts(context.Background(), "article", key, after)
+	require.NoError(b.T, err)
+	var got []workitem.CaseID
+	for i, s := range all {
+		require.True(b.T, s.At.After(after))
+		require.True(b.T, i == 0 || !s.At.Before(all[i-1].At), "oldest first")
+		got = append(got, s.Case)
+	}
+	require.ElementsMatch(b.T, want, got)
+}
+
+func keyStarts(w *World) {
+	var first, second, third workitem.CaseID
+	var at time.Time
+	before := w.Now().Add(-time.Second)
+	w.Update(func(b *Batch) {
+		first = b.StartKeyed("K")
+		at = b.tree(first).Case(first).Created
+		b.started("K", before, first)
+		b.started("K", at)
+		b.started("K", at.Add(-time.Microsecond), first)
+	})
+	w.Update(func(b *Batch) {
+		b.Cancel(first, first, nil)
+		second = b.StartKeyed("K")
+		b.started("K", before, first, second)
+	})
+	for range 2 {
+		w.Update(func(b *Batch) {
+			b.started("K", before, first, second)
+			b.started("K", at, second)
+		})
+		w.Check() // has the tables written
+		w.Update(func(b *Batch) { b.started("K", at, second) })
+		w.Crash()
+	}
+	w.Update(func(b *Batch) { third = b.StartKeyed("K") })
+	w.Update(func(b *Batch) {
+		b.started("K", before, first, second, third)
+		b.Remove(first)
+		b.started("K", before, second, third)
+	})
+	require.ErrorIs(w.T, w.TryUpdate(func(b *Batch) error {
+		b.started("K", before, second, third, b.StartKeyed("K"))
+		return errUndo
+	}), errUndo)
+	w.Update(func(b *Batch) { b.started("K", before, second, third) })
+	w.Crash()
+	w.Update(func(b *Batch) { b.started("K", before, second, third) })
 }

@@ -84,6 +84,8 @@ var rules = []rule{
 	{"keys", "A command's idempotency key finds it again with its answer; a key can be used once.", keys},
 	{"key-holders", "The root case that holds a unique business key is found, also within its transaction, until it fails, is canceled or " +
 		"is removed.", keyHolders},
+	{"key-starts", "The root cases with a business key that were created after a time are found, also within their transaction, until they " +
+		"are removed.", keyStarts},
 	{"savepoint", "A savepoint whose function fails is undone alone: the rest of the transaction happens.", savepoint},
 	{"user-sql", "The user's own SQL is part of the transaction, and is committed and undone with it.", userSQL},
 	{"user-guard", "The user's own SQL can neither end the transaction nor be used after it.", userGuard},

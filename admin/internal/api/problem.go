@@ -3,11 +3,14 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // problem is the answer to a request that failed, as of RFC 9457.
@@ -22,6 +25,7 @@ type problem struct {
 
 // statuses are those of the codes; 409 is for all others, which are refusals of the state or of the process's own code.
 var statuses = map[string]int{
+	"throttled": http.StatusTooManyRequests,
 	"not-found": http.StatusNotFound, "unknown-workflow": http.StatusNotFound,
 	"bad-parameter": http.StatusBadRequest, "bad-command": http.StatusBadRequest, "invalid-payload": http.StatusUnprocessableEntity,
 	"too-large": http.StatusRequestEntityTooLarge, "not-allowed": http.StatusForbidden, "read-only": http.StatusForbidden,
@@ -55,6 +59,9 @@ func Problem(w http.ResponseWriter, err error) {
 	}
 	if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Fields = invalid.Fields
+	}
+	if throttled := (*workflow.ThrottledError)(nil); errors.As(err, &throttled) {
+		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(throttled.Wait.Seconds()), 'f', 0, 64))
 	}
 	p.write(w)
 }

@@ -26,6 +26,8 @@ var startFields = []field{
 	{Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; empty is UTC. For a period alone."},
 	{Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
 	{Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
+	{Name: "throttle", Label: "At most so many starts", Hint: "A number: one too many within the window is refused, or finds the last one with return."},
+	{Name: "window", Label: "In any window of", Hint: "30s, 5m or 1h, however it is laid. For a number of starts alone."},
 	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
 	{Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
 	{Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
@@ -51,7 +53,7 @@ func fieldOf(err error) string {
 	if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 		return "payload"
 	}
-	if errors.Is(err, workflow.ErrKeyTaken) {
+	if errors.Is(err, workflow.ErrKeyTaken) || errors.Is(err, workflow.ErrThrottled) {
 		return "businessKey"
 	}
 	return ""
@@ -102,16 +104,21 @@ func readStart(c *workflow.Command, form url.Values) (err error) {
 	for _, f := range []struct {
 		name string
 		to   *time.Duration
-	}{{"after", &c.After}, {"quiet", &c.Quiet}, {"longest", &c.Longest}} {
+	}{{"after", &c.After}, {"quiet", &c.Quiet}, {"longest", &c.Longest}, {"window", &c.Window}} {
 		if text := strings.TrimSpace(form.Get(f.name)); text != "" {
 			if *f.to, err = query.Age(text); err != nil {
 				return bad(f.name, "%q is no time such as 90s, 5m, 2h or 3d", text)
 			}
 		}
 	}
-	if text := strings.TrimSpace(form.Get("priority")); text != "" {
-		if c.Priority, err = strconv.Atoi(text); err != nil {
-			return bad("priority", "%q is no number", text)
+	for _, f := range []struct {
+		name string
+		to   *int
+	}{{"priority", &c.Priority}, {"throttle", &c.Throttle}} {
+		if text := strings.TrimSpace(form.Get(f.name)); text != "" {
+			if *f.to, err = strconv.Atoi(text); err != nil {
+				return bad(f.name, "%q is no number", text)
+			}
 		}
 	}
 	for _, f := range startFields {

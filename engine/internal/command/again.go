@@ -32,7 +32,9 @@ func (x *Executor) beginOrFind(
 			return err
 		})
 		var taken *workflow.KeyTakenError
-		if !errors.As(err, &taken) {
+		if throttled := (*workflow.ThrottledError)(nil); errors.As(err, &throttled) {
+			taken = &workflow.KeyTakenError{Workflow: throttled.Workflow, Key: throttled.Key, Case: throttled.Case}
+		} else if !errors.As(err, &taken) {
 			return result, err
 		}
 		u, opened := tx.Open(taken.Case)

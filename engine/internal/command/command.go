@@ -165,7 +165,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	}
 	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
 	options := c.Options
-	options.Trace, options.Queued, options.Debounced = c.Trace, c.IfTaken == workflow.Queued, time.Time{}
+	options.Trace, options.Queued, options.Debounced, options.Window = c.Trace, c.IfTaken == workflow.Queued, time.Time{}, c.Window
 	if fresh.Options, err = options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}

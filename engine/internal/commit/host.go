@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -37,6 +38,11 @@ func (h host) NewToken(root workitem.CaseID) (string, error) { return h.tx.w.o.N
 
 // KeyHolders implements [kernel.Host].
 func (h host) KeyHolders(c *state.Case) ([]workitem.CaseID, error) { return h.tx.KeyHolders(c) }
+
+// KeyStarts implements [kernel.Host].
+func (h host) KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error) {
+	return h.tx.KeyStarts(c, after)
+}
 
 // GoesOn implements [kernel.Host].
 func (h host) GoesOn(root workitem.CaseID) (bool, error) {

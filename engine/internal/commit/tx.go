@@ -2,6 +2,7 @@ package commit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,6 +197,24 @@ func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
+	return all, err
+}
+
+// KeyStarts lists the other root cases of the workflow of a case that have its business key and were created after a time, oldest first,
+// with what the request has done so far.
+func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, err error) {
+	for other := range tx.writes.withKey(keyOf(c)) {
+		if other.ID != c.ID && other.Created.After(after) {
+			all = append(all, store.KeyStart{Case: other.ID, At: other.Created})
+		}
+	}
+	stored, err := tx.s.KeyStarts(tx.ctx, c.Workflow, c.Key, after)
+	for _, s := range stored {
+		if s.Case != c.ID && tx.writes.of(s.Case) == nil {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b store.KeyStart) int { return cmp.Or(a.At.Compare(b.At), bytes.Compare(a.Case[:], b.Case[:])) })
 	return all, err
 }
 

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -53,6 +54,12 @@ func (m marked) Answered(ctx context.Context, key string) (*store.Entry, error) 
 func (m marked) KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error) {
 	ids, err := m.Tx.KeyHolders(ctx, workflow, key)
 	return ids, As(err)
+}
+
+// KeyStarts implements store.Tx.
+func (m marked) KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	all, err := m.Tx.KeyStarts(ctx, workflow, key, after)
+	return all, As(err)
 }
 
 // Requests implements store.Tx.

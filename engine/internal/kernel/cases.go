@@ -206,6 +206,19 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 	}
 }
 
+// keepUntil is until when a case is kept that would be kept until a time: one that was started with [workflow.Throttle] counts for the
+// window.
+func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
+	if len(c.Options) == 0 {
+		return until, nil
+	}
+	o, err := workflow.OptionsOf(Info(c))
+	if counts := c.Created.Add(o.Window); counts.After(until) {
+		until = counts
+	}
+	return until, err
+}
+
 // closeCase is the last part of endCase: the case moves to its final state, with its output, its jobs are canceled, and its
 // hook and then its parent answer. An output that reads what was never given makes a failed case of a completed one, by the
 // same step; any other error of it undoes the command.
@@ -222,7 +235,9 @@ func (m *Machine) closeCase(
 		}
 		end := &state.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
 		if d.Sweep && c.Parent.IsZero() {
-			end.KeepUntil = m.now.Add(d.Keep)
+			if end.KeepUntil, err = keepUntil(c, m.now.Add(d.Keep)); err != nil {
+				return err
+			}
 		}
 		hook := m.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
 		switch to {

@@ -20,6 +20,7 @@ import (
 //	it has IfTaken, for C-1                    C-1               no: refused, or what IfTaken says
 //	it has IfTaken queue, for C-1              C-1               yes: it waits until those before it have ended
 //	it is debounced, for C-1                   C-1               yes, if it was debounced and has begun
+//	it is throttled, for C-1                   C-1               as the first two, if not too many have started
 //
 // A child case has a key and labels to be found by, and holds nothing: its root case stands for it.
 
@@ -47,6 +48,11 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	if m.wish.Unique && c.Key == "" {
 		return fmt.Errorf("%w: IfTaken and OncePer need a business key, and the case has none", workflow.ErrBadCommand)
 	}
+	if m.wish.Throttle > 0 {
+		if err := m.throttle(c); err != nil {
+			return err
+		}
+	}
 	if m.wish.Window != "" {
 		c.Key += " " + m.wish.Window
 		if err := (workflow.Identity{Key: c.Key}).Check(); err != nil {
@@ -55,6 +61,21 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	}
 	c.Unique = c.Key != "" && (d.UniqueKey || m.wish.Unique || c.Unique)
 	return m.mayHold(c)
+}
+
+// throttle refuses a case whose business key has had its starts within the window that ends now.
+func (m *Machine) throttle(c *state.Case) error {
+	if c.Key == "" {
+		return fmt.Errorf("%w: Throttle needs a business key, and the case has none", workflow.ErrBadCommand)
+	}
+	starts, err := m.host.KeyStarts(c, m.now.Add(-m.wish.Within))
+	first := len(starts) - m.wish.Throttle
+	if err != nil || first < 0 {
+		return err
+	}
+	again := starts[first].At.Add(m.wish.Within)
+	return &workflow.ThrottledError{Workflow: c.Workflow, Key: c.Key, Throttle: m.wish.Throttle, Window: m.wish.Within,
+		Case: starts[len(starts)-1].Case, Again: again, Wait: again.Sub(m.now)}
 }
 
 // Wish says what the start that follows asks of the business key of its case.

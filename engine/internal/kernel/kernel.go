@@ -92,6 +92,8 @@ type Host interface {
 	CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool)
 	// KeyHolders lists the other root cases of the same workflow that hold the case's business key, oldest first.
 	KeyHolders(c *state.Case) ([]workitem.CaseID, error)
+	// KeyStarts lists the other root cases of the same workflow with the case's business key that were created after a time, oldest first.
+	KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error)
 	// GoesOn reports whether a root case has not ended.
 	GoesOn(root workitem.CaseID) (bool, error)
 	// DB runs the user's SQL in the transaction of the command.

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -52,10 +53,13 @@ func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, b
 	return nil, false
 }
 func (h *host) KeyHolders(*state.Case) ([]workitem.CaseID, error) { return nil, nil }
-func (h *host) GoesOn(workitem.CaseID) (bool, error)              { return false, nil }
-func (h *host) DB() domain.DB                                     { return nil }
-func (h *host) NewID(time.Time) workitem.ID                       { return h.next() }
-func (h *host) IDs() kernel.IDs                                   { return h }
+func (h *host) KeyStarts(*state.Case, time.Time) ([]store.KeyStart, error) {
+	return nil, nil
+}
+func (h *host) GoesOn(workitem.CaseID) (bool, error) { return false, nil }
+func (h *host) DB() domain.DB                        { return nil }
+func (h *host) NewID(time.Time) workitem.ID          { return h.next() }
+func (h *host) IDs() kernel.IDs                      { return h }
 
 func (h *host) NewCaseID(time.Time) workitem.CaseID       { return workitem.CaseID(h.next()) }
 func (h *host) NewJobID(time.Time) workitem.JobID         { return workitem.JobID(h.next()) }

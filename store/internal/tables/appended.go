@@ -2,7 +2,9 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -78,6 +80,40 @@ func KeyHolders(dialect Dialect, workflow, key string) Conditions {
 	w.Add("business_key = ?", key)
 	w.Plain("state IN ('started', 'completed')")
 	return w
+}
+
+// Starts lists the root cases with a business key that a list of commands has opened.
+func (a Appended) Starts() (all []*state.Case) {
+	for i := range a {
+		for _, change := range a[i].Entry.Changes {
+			if o, ok := change.(*state.CaseOpened); ok {
+				all = append(all, o.Case)
+			}
+		}
+	}
+	return all
+}
+
+// KeyStarts are the conditions of a query for the starts of root cases with a business key.
+func KeyStarts(dialect Dialect, workflow, key string, after time.Time) Conditions {
+	w := Conditions{Dialect: dialect}
+	w.Add("workflow = ?", workflow)
+	w.Add("business_key = ?", key)
+	w.Plain("parent IS NULL")
+	w.AddCreated("", after.Add(time.Microsecond), time.Time{})
+	return w
+}
+
+// MergeStarts adds newer cases to the starts that the tables have of a workflow with a business key after a time, and sorts them.
+func MergeStarts(stored []store.KeyStart, newer []*state.Case, workflow, key string, after time.Time) []store.KeyStart {
+	for _, c := range newer {
+		known := func(s store.KeyStart) bool { return s.Case == c.ID }
+		if c.Workflow == workflow && c.Key == key && c.Parent.IsZero() && c.Created.After(after) && !slices.ContainsFunc(stored, known) {
+			stored = append(stored, store.KeyStart{Case: c.ID, At: c.Created})
+		}
+	}
+	slices.SortFunc(stored, func(a, b store.KeyStart) int { return cmp.Or(a.At.Compare(b.At), bytes.Compare(a.Case[:], b.Case[:])) })
+	return stored
 }
 
 // Removed reports whether the transaction removed a root case.

@@ -48,11 +48,16 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().Var(&longest, "debounce-max", "with --debounce, put the begin off for so long at most, since the first start (default without a bound)")
 	cmd.Flags().StringVar((*string)(&q.command.Per), "once-per", "", "one case with the business key for each calendar `period`: hour, day, week, month")
 	cmd.Flags().StringVar(&q.command.Zone, "zone", "", "time zone of --once-per, such as `Europe/Berlin` (default UTC)")
+	cmd.Flags().Var(throttle{&q.command}, "throttle", "at most so many cases with the business key start in any window, as `n/window`: 1/30s, 10/1h; "+
+		"one too many is refused, or finds the last one with --if-taken return")
 	cmd.Flags().Var((*labels)(&q.command.Labels), "label", "label that the case is found by, as `name=value`; may be given several times")
 	cmd.Flags().StringVar(&o.net, "net", "", "take the workflow from this `file` in net notation")
 	cmd.Flags().BoolVar(&o.create, "create", false, "make the database if it is not there")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind, q.command.Workflow, q.command.After = workflow.KindStart, args[0], time.Duration(after)
+		if cmd.Flags().Changed("once-per") && q.command.Per == "" {
+			return usagef("--once-per names no period; give hour, day, week or month, or leave it out")
+		}
 		if q.command.Quiet, q.command.Longest = time.Duration(quiet), time.Duration(longest); quiet != 0 && q.command.IfTaken == "" {
 			q.command.IfTaken = workflow.Debounced
 		}

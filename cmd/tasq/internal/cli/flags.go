@@ -247,3 +247,21 @@ func (l *labels) Set(text string) error {
 func (l *labels) String() string { return "" }
 
 func (l *labels) Type() string { return "name=value" }
+
+// throttle is a flag that takes a number of starts and a window, as in 10/1h.
+type throttle struct{ c *workflow.Command }
+
+// Set implements [pflag.Value], as do String and Type.
+func (t throttle) Set(text string) (err error) {
+	n, window, _ := strings.Cut(text, "/")
+	var length age
+	if t.c.Throttle, err = strconv.Atoi(n); err != nil || length.Set(window) != nil {
+		return errors.New("write a number and a window, as in 1/30s or 10/1h")
+	}
+	t.c.Window = time.Duration(length)
+	return workflow.Throttle(t.c.Throttle, t.c.Window).Apply(t.c)
+}
+
+func (t throttle) String() string { return "" }
+
+func (t throttle) Type() string { return "n/window" }
