@@ -47,6 +47,8 @@ type Store struct {
 	aged  atomic.Bool // the window is old enough to be written
 	timer *time.Timer // sets aged; armed while the window holds something
 
+	behind behind // what keeps the window from being written
+
 	readers *sqlkit.Pool[*conn] // nil for memory
 }
 
@@ -102,7 +104,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	// Only now: of a commit that failed the tables have nothing, and the window is what a later one writes. The changes of this
 	// transaction come after it is cleared, since they were not written with it.
 	if wrote {
-		s.window.clear()
+		s.clearWindow()
 	}
 	s.absorb(tx)
 	return nil
@@ -195,10 +197,16 @@ func (s *Store) flushInTransaction() error {
 		s.rollback()
 		return err
 	}
-	s.window.clear()
+	s.clearWindow()
 	s.timer.Stop()
 	s.aged.Store(false)
 	return nil
+}
+
+// clearWindow empties the window, once the tables have what it held.
+func (s *Store) clearWindow() {
+	s.window.clear()
+	s.behind.over(s.log, s.path)
 }
 
 // onAge runs when the window has held something for long enough. A running update takes it along; if that one fails, the timer, which
@@ -214,9 +222,7 @@ func (s *Store) onAge() {
 		return
 	}
 	if err := s.flush(); err != nil {
-		s.log.Error("the tables could not be brought up to date; the journal has everything, and it is tried again",
-			"database", s.path, "error", err)
-		s.timer.Reset(s.set.age)
+		s.timer.Reset(s.behind.again(s.log, s.path, err, s.set.age))
 	}
 }
 

@@ -1,0 +1,45 @@
+package sqlite
+
+import (
+	"log/slog"
+	"time"
+)
+
+// behind is a fault that lasts: the tables stay behind the journal, since they cannot be written. The zero value is none. Its times are
+// those of the machine, as a disk that is full has nothing to do with the clock of an engine.
+type behind struct {
+	times         int
+	since, logged time.Time
+}
+
+const (
+	// behindPace is how often a fault that lasts is logged.
+	behindPace = time.Minute
+	// behindWait is the longest wait before the tables are tried again.
+	behindWait = 5 * time.Second
+)
+
+// again notes another failure, and returns how long to wait: twice as long as before, and age at first.
+func (b *behind) again(log *slog.Logger, path string, err error, age time.Duration) time.Duration {
+	now := time.Now()
+	if b.times++; b.times == 1 {
+		b.since = now
+	}
+	if b.times == 1 || now.Sub(b.logged) >= behindPace {
+		b.logged = now
+		log.Error("the tables could not be brought up to date; the journal has everything, and it is tried again",
+			"database", path, "error", err, "times", b.times, "since", b.since)
+	}
+	if age >= behindWait {
+		return age
+	}
+	return min(age<<min(b.times-1, 16), behindWait)
+}
+
+// over notes that the tables were written.
+func (b *behind) over(log *slog.Logger, path string) {
+	if b.times > 0 {
+		log.Info("the tables are up to date again", "database", path, "times", b.times, "since", b.since)
+	}
+	*b = behind{}
+}
