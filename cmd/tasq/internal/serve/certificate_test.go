@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -175,4 +176,20 @@ func TestPasswordsWithoutTLSAreAWarning(t *testing.T) {
 		run(t, c.o)
 		require.Equal(t, c.warns, strings.Contains(log.String(), "does not encrypt"), log.String())
 	}
+}
+
+// A connection that speaks no TLS is a line of the log of the pages at DEBUG, and none on standard error.
+func TestAPortScannerIsNoError(t *testing.T) {
+	var out bytes.Buffer
+	p, log := newPair(t), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	base := run(t, serve.Options{Listen: "127.0.0.1:0", Certificate: p.chain, Key: p.key, Log: log})
+	at, _, _ := strings.Cut(strings.TrimPrefix(base, "https://"), "/")
+	scanner, err := net.Dial("tcp", at)
+	require.NoError(t, err)
+	_, err = scanner.Write([]byte("\x01\x02 this is no handshake"))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, scanner) // until the server has closed the connection, which it does once it has logged that
+	require.NoError(t, scanner.Close())
+	log.Info("the end") // whose lock is that of the line before
+	require.Contains(t, out.String(), `level=DEBUG msg="tasq pages: http: TLS handshake error`)
 }

@@ -26,7 +26,7 @@ type Options struct {
 	TrustHeader string       // name of the header in which a proxy that signs people in says who it is; "" is for a token
 	Name        string       // who acts, if no header and no file says so
 	Users       string       // path of a file of names, hashes of passwords and rights; "" is for a token, or for TrustHeader
-	Log         *slog.Logger // takes sign-ins that are refused and changes of files; nil is slog.Default()
+	Log         *slog.Logger // takes sign-ins that are refused, changes of files and what the server meets; nil is slog.Default()
 
 	// Certificate and Key are paths of PEM files, of the server's certificate with its chain and of its key: the pages are served by TLS.
 	// Both are "" for a connection that is not encrypted.
@@ -78,7 +78,7 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 		return nil, fmt.Errorf("%w: %w; name another address with --listen, such as 127.0.0.1:0", ErrAddress, err)
 	}
 	s.http = &http.Server{Handler: s.entrance(admin.Handler(b, c)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10}
+		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog(cmp.Or(o.Log, slog.Default()))}
 	if s.tls != nil {
 		s.http.TLSConfig = &tls.Config{GetCertificate: s.tls.get, MinVersion: tls.VersionTLS12}
 	} else if o.Users != "" && !loopback(host) {
