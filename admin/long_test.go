@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
@@ -31,7 +32,7 @@ workflow round
 `
 
 // newRound is an engine with a case that has so many entries of its journal.
-func newRound(t *testing.T, entries int) (*enginetest.Engine, workitem.CaseID) {
+func newRound(t testing.TB, entries int) (*enginetest.Engine, workitem.CaseID) {
 	t.Helper()
 	parsed, err := scenario.ParseNotation(net.Pos{}, round)
 	require.NoError(t, err)
@@ -159,6 +160,50 @@ func TestAPastStateIsThatOfTheReplay(t *testing.T) {
 		for it := range tree.Case(id).Items.All() {
 			require.Contains(t, get(h, fmt.Sprintf("/cases/%s?at=%d", id, entries[n].Seq)).Body.String(), it.Label(), "after entry %d", n)
 		}
+	}
+}
+
+// A part of a long history is the same however it is asked for, and a past state is that of the replay, while the history grows.
+func TestPartsOfALongHistoryAreThoseOfTheWhole(t *testing.T) {
+	e, id := newRound(t, 1500)
+	h := admin.Handler(e.Engine, admin.Config{Access: admin.ReadOnly})
+	all := journal(t, e, id)
+	rapid.Check(t, func(rt *rapid.T) {
+		if rapid.IntRange(0, 9).Draw(rt, "more") == 0 {
+			require.NoError(rt, e.Update(t.Context(), func(tx *engine.Tx) error { return oneEntry(tx, id, len(all)) }))
+			all = append(all, journal(t, e, id)[len(all):]...)
+		}
+		from, limit := rapid.IntRange(0, len(all)-1).Draw(rt, "from"), rapid.IntRange(1, 600).Draw(rt, "limit")
+		var part []*store.Entry
+		require.NoError(rt, e.View(t.Context(), func(r store.Reader) (err error) {
+			part, err = r.Journal(t.Context(), store.JournalFilter{Root: id, After: all[from].Seq, Limit: limit})
+			return err
+		}))
+		require.Equal(rt, seqsOf(all[from+1:min(from+1+limit, len(all))]), seqsOf(part))
+		tree, err := store.At(t.Context(), e, id, store.Moment{Seq: all[from].Seq})
+		require.NoError(rt, err)
+		page := get(h, fmt.Sprintf("/cases/%s?at=%d", id, all[from].Seq)).Body.String()
+		for it := range tree.Case(id).Items.All() {
+			require.Contains(rt, page, it.Label(), "after entry %d", from)
+		}
+	})
+}
+
+func seqsOf(entries []*store.Entry) (seqs []int64) {
+	for _, e := range entries {
+		seqs = append(seqs, e.Seq)
+	}
+	return seqs
+}
+
+// BenchmarkAPastState is the page of a state in the middle of 20,000 entries, looked at again.
+func BenchmarkAPastState(b *testing.B) {
+	e, id := newRound(b, 20_000)
+	h := admin.Handler(e.Engine, admin.Config{Access: admin.ReadOnly})
+	middle := fmt.Sprintf("/cases/%s?at=%d", id, journal(b, e, id)[10_000].Seq)
+	require.Equal(b, http.StatusOK, get(h, middle).Code)
+	for b.Loop() {
+		get(h, middle)
 	}
 }
 

@@ -91,12 +91,11 @@ func (w *walk) has(f store.JournalFilter) bool {
 
 // forward reads a page of entries of one root case, the oldest first.
 func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
+	limit := cmp.Or(max(f.Limit, 0), store.DefaultLimit)
 	if !r.walked.has(f) {
-		seqs, err := r.walkBack(f)
-		if err != nil {
+		if err := r.walkTo(f, limit); err != nil {
 			return nil, err
 		}
-		r.walked = walk{root: f.Root, above: f.After, until: f.Until, seqs: seqs}
 	}
 	seqs := r.walked.seqs
 	if from, found := slices.BinarySearch(seqs, f.After); found {
@@ -104,7 +103,7 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 	} else {
 		seqs = seqs[from:]
 	}
-	seqs = seqs[:min(len(seqs), cmp.Or(max(f.Limit, 0), store.DefaultLimit))]
+	seqs = seqs[:min(len(seqs), limit)]
 	if f.Until > 0 {
 		end, _ := slices.BinarySearch(seqs, f.Until+1)
 		seqs = seqs[:end]
@@ -118,6 +117,32 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 		return nil, err
 	}
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
+}
+
+// walkTo walks back to where a page begins: from a little behind its end, if a walk before has left a waypoint there, or from the newest entry.
+func (r *reader) walkTo(f store.JournalFilter, limit int) error {
+	if f.Until == 0 {
+		if near := r.ways.beyond(f.Root, f.After, limit); near > 0 {
+			part := f
+			part.Until = near
+			seqs, err := r.walkBack(part)
+			if err != nil {
+				return err
+			}
+			if len(seqs) >= limit {
+				r.walked = walk{root: f.Root, above: f.After, until: near, seqs: seqs}
+				return nil
+			}
+		}
+	}
+	seqs, err := r.walkBack(f)
+	if err != nil {
+		return err
+	}
+	if r.walked = (walk{root: f.Root, above: f.After, until: f.Until, seqs: seqs}); f.Until == 0 {
+		r.ways.note(f.Root, seqs)
+	}
+	return nil
 }
 
 // walkBack finds the positions of a root case that a filter selects, the oldest first. They come as one text: a row for each would cost more

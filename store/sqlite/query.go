@@ -22,8 +22,9 @@ type reader struct {
 	nets   *tables.Nets
 	user   *sqlkit.UserDB
 	over   bool
-	walked walk // where Journal has been
-	shared bool // the connection is also the writer's, so the user's SQL must be kept from writing
+	walked walk       // where Journal has been
+	ways   *waypoints // of all views
+	shared bool       // the connection is also the writer's, so the user's SQL must be kept from writing
 }
 
 // Tree implements [store.Reader].

@@ -24,6 +24,7 @@ type Store struct {
 	now    func() time.Time
 	log    *slog.Logger
 	nets   *tables.Nets
+	ways   waypoints    // in long histories
 	memory *memory      // nil for a file
 	lock   *flock.Flock // taken by Open, and then kept by files; nil for a reader and for memory
 

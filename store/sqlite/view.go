@@ -27,7 +27,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
-	err = s.read(ctx, &reader{c: c, nets: s.nets}, f)
+	err = s.read(ctx, &reader{c: c, nets: s.nets, ways: &s.ways}, f)
 	return errors.Join(err, s.stillFrozen(c))
 }
 
@@ -87,7 +87,7 @@ func (s *Store) viewAlone(ctx context.Context, f func(store.Reader) error) error
 	if err := s.w.run("BEGIN"); err != nil {
 		return explain(s.path, err)
 	}
-	return s.read(context.WithoutCancel(ctx), &reader{c: s.w, nets: s.nets, shared: true}, f)
+	return s.read(context.WithoutCancel(ctx), &reader{c: s.w, nets: s.nets, ways: &s.ways, shared: true}, f)
 }
 
 // newReaders returns a pool of readers' connections, through which nothing is written.

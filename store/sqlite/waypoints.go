@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// What bounds the memory of waypoints.
+const (
+	wayRoots = 16        // root cases
+	wayMost  = 1_000_000 // entries of a walk that is remembered
+)
+
+// wayApart is how many entries lie between two waypoints of a root case. Shorter walks are not worth remembering.
+var wayApart = 256 // tests have less
+
+// waypoints remember positions in the chains of long histories. A chain leads from the newest entry back, so the entries that follow one far back are
+// found by walking all that came since; from a waypoint a little after it the walk is short. They are hints: an entry of a chain is one for good, but
+// a file may be exchanged, so what is found from a waypoint is used only if it is as much as was asked for. The zero value is ready for use.
+type waypoints struct {
+	mu    sync.Mutex
+	roots []way // the one that was used last is the last
+}
+
+// way is the positions that are remembered of a root case, the oldest first.
+type way struct {
+	root workitem.CaseID
+	seqs []int64
+}
+
+// take removes and returns what is remembered of a root case.
+func (p *waypoints) take(root workitem.CaseID) way {
+	i := slices.IndexFunc(p.roots, func(w way) bool { return w.root == root })
+	if i < 0 {
+		return way{root: root}
+	}
+	w := p.roots[i]
+	p.roots = slices.Delete(p.roots, i, i+1)
+	return w
+}
+
+// note remembers some of the positions that a walk back from the newest entry has met, the oldest first.
+func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
+	if len(seqs) < 4*wayApart || len(seqs) > wayMost {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.take(root)
+	from, _ := slices.BinarySearch(w.seqs, seqs[0])
+	w.seqs = slices.Clip(w.seqs[:from])
+	for i := wayApart - 1; i < len(seqs); i += wayApart {
+		w.seqs = append(w.seqs, seqs[i])
+	}
+	if p.roots = append(p.roots, w); len(p.roots) > wayRoots {
+		p.roots = slices.Delete(p.roots, 0, 1)
+	}
+}
+
+// beyond is a waypoint that lies so many entries after a position, and not many more; 0 if none is known.
+func (p *waypoints) beyond(root workitem.CaseID, after int64, entries int) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.take(root)
+	if w.seqs == nil {
+		return 0
+	}
+	p.roots = append(p.roots, w)
+	i, _ := slices.BinarySearch(w.seqs, after+1)
+	if i += (entries + wayApart - 1) / wayApart; i >= len(w.seqs) {
+		return 0
+	}
+	return w.seqs[i]
+}
