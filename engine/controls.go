@@ -39,6 +39,7 @@ type controls struct {
 	at        map[string]store.LimitValue // by name of the limit
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
+	digest    string                      // of the settings that are in force; "" if a command has changed them since
 }
 
 // load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has set stays in
@@ -96,16 +97,17 @@ func (c *controls) look(ctx context.Context) error {
 	defer c.mu.Unlock()
 	if c.changes == began && c.uncertain == 0 {
 		c.at = at
-		c.apply(paused)
+		c.apply(paused, store.SettingsDigest(all))
 	}
 	return nil
 }
 
 // apply has the dispatcher go by what is set. Before it is made, nothing runs. The lock is held.
-func (c *controls) apply(paused map[string]bool) {
+func (c *controls) apply(paused map[string]bool, digest string) {
 	if c.e.dispatch == nil {
 		return
 	}
+	c.digest = digest
 	for _, s := range c.at {
 		c.e.dispatch.SetLimit(s.Current())
 	}
@@ -175,6 +177,7 @@ func (c *controls) change(do func()) {
 	c.mu.Lock()
 	c.changes++
 	c.uncertain++
+	c.digest = ""
 	do()
 	c.mu.Unlock()
 	c.e.active.add(1)
@@ -189,6 +192,16 @@ func (c *controls) change(do func()) {
 	}})
 	if !sent { // the engine closes
 		c.e.active.add(-1)
+	}
+}
+
+// compare takes up what is set unless it is in force already, by the digest of what is stored.
+func (c *controls) compare(digest string) {
+	c.mu.Lock()
+	same := digest != "" && digest == c.digest
+	c.mu.Unlock()
+	if !same {
+		c.lookNow()
 	}
 }
 

@@ -38,7 +38,7 @@ func (e *Engine) joinFleet() {
 		Store: e.store.(store.Fleet), Work: e.dispatch, Prints: prints,
 		Awaited: e.notifier.Roots, Refresh: e.refresh, Forget: e.writer.Forget,
 		Moved:  func() { e.notifier.Changed(workitem.CaseID{}, nil) },
-		Set:    e.controls.lookNow,
+		Set:    e.controls.compare,
 		Died:   e.cleaner.Look,
 		Report: e.reportFleet, Now: e.now, Log: e.log,
 	})

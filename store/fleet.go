@@ -106,15 +106,16 @@ type Standing struct {
 
 // News is what has happened.
 type News struct {
-	Changed []workitem.CaseID // of the roots of the Standing
-	Head    int64             // position of the last entry of the journal
-	Settled bool              // no entry will appear before it any more; see JournalFilter
-	Free    bool              // there are jobs that no engine holds
-	Died    int               // how many engines were found dead
-	Others  int               // how many other engines are live
-	Skew    time.Duration     // by how much the engine's clock is ahead of the server's
-	Next    time.Duration     // when the next Tick is due
-	Soon    time.Duration     // when it is due if something begins before that; 0 for Next
+	Changed  []workitem.CaseID // of the roots of the Standing
+	Head     int64             // position of the last entry of the journal
+	Settled  bool              // no entry will appear before it any more; see JournalFilter
+	Free     bool              // there are jobs that no engine holds
+	Died     int               // how many engines were found dead
+	Others   int               // how many other engines are live
+	Settings string            // the SettingsDigest of all settings
+	Skew     time.Duration     // by how much the engine's clock is ahead of the server's
+	Next     time.Duration     // when the next Tick is due
+	Soon     time.Duration     // when it is due if something begins before that; 0 for Next
 }
 
 // Hint is what another engine did.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,6 +39,16 @@ func (v LimitValue) Current() limit.Limit {
 		}
 	}
 	return l
+}
+
+// SettingsDigest is a text that is another one if the settings are: the SHA-256 of "name=value" and a line feed for each, in the order of
+// names, in hexadecimal.
+func SettingsDigest(all []Setting) string {
+	h := sha256.New()
+	for _, s := range all {
+		_, _ = fmt.Fprintf(h, "%s=%s\n", s.Name, s.Value) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // ReadControls sorts settings into those of limits and those of queues, by name. Others are left out. The error names a setting that

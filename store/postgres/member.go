@@ -17,8 +17,8 @@ import (
 // the engine that declares another one dead waits for the commit that is under way, and none can follow.
 
 const (
-	// noSession is that of an engine whose session has ended: it holds the lock no more. One behind a pooler never holds it.
-	noSession = "pg_try_advisory_xact_lock(hashtextextended('tasq process ' || p.token || ' @', 0))"
+	// sessionLock is the number of the lock that the session of an engine holds until it ends. One behind a pooler never holds it.
+	sessionLock = "hashtextextended('tasq process ' || p.token || ' @', 0)"
 
 	// overdue is that of an engine that has not given a sign of life for long.
 	overdue = "clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s'"
@@ -26,7 +26,7 @@ const (
 	// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
 	// was to commit for them has ended; or they are behind a pooler, and overdue.
 	absent = "p.state = 'live' AND CASE WHEN p.pid IS NULL THEN EXISTS (SELECT FROM @.pulses u WHERE u.process = p.id AND " + overdue + ") " +
-		"ELSE " + noSession + " AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid) END"
+		"ELSE pg_try_advisory_xact_lock(" + sessionLock + ") AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid) END"
 )
 
 // join gives this engine a number. Engines that are gone, or all if this one is alone, are declared dead before.

@@ -146,9 +146,33 @@ func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error)
 	return jobs, err
 }
 
-// beat gives a sign of life, unless this engine was declared dead. It returns the server's time.
-const beat = "UPDATE @.pulses SET beat = clock_timestamp(), pace = $2 * interval '1 microsecond', busy = $3, skew = $4 " +
-	"WHERE process = $1 AND EXISTS (SELECT FROM @.processes WHERE id = $1 AND state = 'live') RETURNING " + now
+// exchange is what a Tick asks and says, in one statement: an idle engine costs the server six of them a minute. It returns a row for each other
+// engine, at least one, and none if this engine was declared dead. What it is made of, in the order of what depends on what:
+//
+//	statement_timestamp()   when the server has read the statement. The clocks are compared by it, since what the statement waits for, as a
+//	                        lock, would be taken for a difference between them
+//	o                       the other engines
+//	b                       the sign of life, which says how soon the next one is to be expected: sooner if one of the others is busy
+//	the rest                what there is in the tables, and what the settings are
+//
+// Who looks whether the session of an engine has ended takes its lock, and lets go of it at once: another one that looks at that moment
+// would take the engine for alive, or the engine itself would wait as it connects anew.
+const exchange = "WITH o AS MATERIALIZED (SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint AS beat, u.busy, " +
+	"p.state = 'dead' OR " + overdue + " AS overdue, " +
+	"p.state = 'dead' OR p.pid IS NOT NULL AND CASE WHEN pg_try_advisory_lock(" + sessionLock + ") THEN pg_advisory_unlock(" + sessionLock + ") " +
+	"ELSE false END AS gone FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.id <> $1), " +
+	"b AS (UPDATE @.pulses SET beat = clock_timestamp(), busy = $2, skew = $3 - " + asked + ", " +
+	"pace = CASE WHEN $2 OR EXISTS (SELECT FROM o WHERE o.busy) THEN $4::bigint ELSE $5::bigint END * interval '1 microsecond' " +
+	"WHERE process = $1 AND EXISTS (SELECT FROM @.processes WHERE id = $1 AND state = 'live') " +
+	"RETURNING (extract(epoch FROM pace) * 1000000)::bigint AS pace, skew) " +
+	"SELECT " + asked + ", b.skew, b.pace, h.seq, h.seq < " + horizon + ", " +
+	"EXISTS (SELECT FROM @.jobs WHERE holder = 0 AND " + liveJob + "), " +
+	"(SELECT encode(sha256(convert_to(COALESCE(string_agg(name || '=' || value || chr(10), '' ORDER BY name), ''), 'UTF8')), 'hex') FROM @.settings), " +
+	"o.id, o.beat, o.overdue, o.gone " +
+	"FROM b CROSS JOIN (SELECT COALESCE(max(seq), 0) AS seq FROM @.journal) h LEFT JOIN o ON true ORDER BY o.id"
+
+// asked is when the server has read a statement, in microseconds.
+const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 
 // Tick implements [store.Fleet].
 func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
@@ -193,47 +217,34 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
-// tick is what Tick does on a connection; live reports whether this engine is. The order matters:
-//
-//   - The clocks are compared before anything that may wait for a lock, which would be taken for a difference between them.
-//   - The others are looked at before the sign of life, which says how soon the next one is to be expected: sooner if one of them is busy.
-//   - Others are declared dead after it: an engine that was declared dead itself has no say in that.
+// tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its sign of life: an engine that
+// was declared dead itself has no say in that.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
-	at, live, err := c.number("SELECT " + now)
-	if err != nil {
-		return news, live, err
-	}
-	skew := state.Micros(on.Clock) - at
-	news.Skew = time.Duration(skew) * time.Microsecond
-	others, err := s.look(c, self)
-	if err != nil {
-		return news, live, err
-	}
-	pace := s.pace(on.Busy || others.busy)
-	if at, live, err = c.number(beat, self, pace.Microseconds(), on.Busy, skew); err != nil || !live {
-		return news, live, err
-	}
-	if news.Died, err = s.adopt(c, s.side.dead(others.all, at)); err != nil {
-		return news, live, err
-	}
-	news.Others, news.Next, news.Soon = len(others.all)-news.Died, pace, s.pace(true)
-	s.others.Store(int64(news.Others))
-	err = c.each("SELECT h.seq, h.seq < "+horizon+" FROM (SELECT COALESCE(max(seq), 0) AS seq FROM @.journal) h", nil, func(r *tables.Row) error {
-		news.Head, news.Settled = r.Number(), r.Flag()
+	var all []other
+	at := int64(0)
+	err = c.each(exchange, []any{self, on.Busy, state.Micros(on.Clock), s.pace(true).Microseconds(), s.pace(false).Microseconds()}, func(r *tables.Row) error {
+		live, at = true, r.Number()
+		news.Skew, news.Next = time.Duration(r.Number())*time.Microsecond, time.Duration(r.Number())*time.Microsecond
+		news.Head, news.Settled, news.Free, news.Settings = r.Number(), r.Flag(), r.Flag(), r.Text()
+		if there := r.Values[len(r.Values)-1] != nil; there {
+			all = append(all, other{id: r.Number(), beat: r.Number(), overdue: r.Flag(), gone: r.Flag()})
+		}
 		return r.Err
 	})
-	if err != nil {
+	if err != nil || !live {
 		return news, live, err
 	}
+	if news.Died, err = s.adopt(c, s.side.dead(all, at)); err != nil {
+		return news, live, err
+	}
+	news.Others, news.Soon, news.Free = len(all)-news.Died, s.pace(true), news.Free || news.Died > 0
+	s.others.Store(int64(news.Others))
 	missed, err := s.areMissed(c)
 	if err != nil {
 		return news, live, err
 	}
 	if missed || !news.Settled { // those who follow the journal wait for it to settle
 		news.Next = news.Soon
-	}
-	if _, news.Free, err = c.number("SELECT 1 FROM @.jobs WHERE holder = 0 AND " + liveJob + " LIMIT 1"); err != nil {
-		return news, live, err
 	}
 	news.Changed, err = changed(c, on.Roots)
 	return news, live, err
@@ -270,25 +281,6 @@ func changed(c *conn, roots map[workitem.CaseID]int64) (list []workitem.CaseID, 
 type other struct {
 	id, beat      int64
 	gone, overdue bool // its session has ended; it has given no sign of life for long
-}
-
-type others struct {
-	all  []other
-	busy bool
-}
-
-// look finds the other engines.
-func (s *Store) look(c *conn, self int64) (o others, err error) {
-	err = c.each("SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint, u.busy, "+
-		"p.state = 'dead' OR "+overdue+", p.state = 'dead' OR p.pid IS NOT NULL AND "+noSession+" "+
-		"FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.id <> $1 ORDER BY p.id", []any{self}, func(r *tables.Row) error {
-		other := other{id: r.Number(), beat: r.Number()}
-		o.busy = r.Flag() || o.busy
-		other.overdue, other.gone = r.Flag(), r.Flag()
-		o.all = append(o.all, other)
-		return r.Err
-	})
-	return o, err
 }
 
 // dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without

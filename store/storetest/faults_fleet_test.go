@@ -247,6 +247,12 @@ var fleetFaults = []struct {
 			return n, err
 		}
 	}},
+	{"does not say that settings have changed", "news", func(s *sharing) {
+		s.tick = func(n store.News, err error) (store.News, error) {
+			n.Settings = store.SettingsDigest(nil)
+			return n, err
+		}
+	}},
 }
 
 // Every fault of a store that several engines have open is reported by the rule that it breaks, and every rule reports one.

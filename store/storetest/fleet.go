@@ -59,7 +59,7 @@ var fleetRules = []fleetRule{
 	{"fenced", "A store that was declared dead commits nothing; it gets that error once, and goes on under a fresh number.", fencedStore},
 	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had. " +
 		"The next look is soon if it held what is due.", adoptDead},
-	{"news", "A Tick names the root cases that have changed, and the end of the journal.", newsOfTick},
+	{"news", "A Tick names the root cases that have changed, the end of the journal, and what is set.", newsOfTick},
 }
 
 // shared is the transaction as one of a store that is shared.

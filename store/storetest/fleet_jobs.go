@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -172,4 +173,15 @@ func newsOfTick(a, b *World) {
 	after := look()
 	require.Equal(a.T, []workitem.CaseID{id}, after.Changed)
 	require.Greater(a.T, after.Head, before.Head)
+	for _, value := range []json.RawMessage{nil, json.RawMessage(`{"paused":true}`), json.RawMessage(`{"paused":false}`), nil} {
+		b.Update(func(b *Batch) {
+			require.NoError(b.T, b.Tx.Set(context.Background(), "queue/editors", value))
+			require.NoError(b.T, b.Tx.Set(context.Background(), "limit/ü", value))
+		})
+		a.View(func(ctx context.Context, r store.Reader) {
+			all, err := r.Settings(ctx)
+			require.NoError(a.T, err)
+			require.Equal(a.T, store.SettingsDigest(all), look().Settings)
+		})
+	}
 }

@@ -59,8 +59,8 @@ type Options struct {
 	Forget func(roots []workitem.CaseID)
 	// Moved is called when another engine may have committed something.
 	Moved func()
-	// Set is called when another engine may have changed settings.
-	Set func()
+	// Set is called when another engine may have changed settings, with the digest of those that there are; "" if that is not known.
+	Set func(digest string)
 	// Died is called when other engines have died.
 	Died func()
 
@@ -232,7 +232,7 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 		m.pause.hear(timer)
 	}
 	if hint.Set {
-		m.o.Set()
+		m.o.Set("")
 	}
 	if hint.Free {
 		m.setFree(true)
@@ -316,7 +316,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 		m.o.Moved()
 	}
 	if news.Others > 0 {
-		m.o.Set() // a hint may have been lost
+		m.o.Set(news.Settings) // a hint may have been lost
 	}
 	if news.Died > 0 {
 		m.o.Died()

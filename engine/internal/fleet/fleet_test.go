@@ -42,6 +42,7 @@ type world struct {
 	refreshed []workitem.CaseID
 	forgotten []workitem.CaseID
 	moved     int
+	sets      []string // the digests of settings that were to be taken up
 	died      int
 	reports   []error
 }
@@ -112,6 +113,8 @@ func (w *world) Others(are bool) {
 	w.others = are
 }
 
+func (w *world) set(digest string) { w.locked(func() { w.sets = append(w.sets, digest) }) }
+
 // run runs f with a member that is started, in a bubble. The world is locked while f runs, but for its waits.
 func run(t *testing.T, w *world, f func(m *fleet.Member)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +124,7 @@ func run(t *testing.T, w *world, f func(m *fleet.Member)) {
 			Store: w, Work: w, Awaited: func() []workitem.CaseID { return nil },
 			Refresh: func(root workitem.CaseID) { w.locked(func() { w.refreshed = append(w.refreshed, root) }) },
 			Forget:  func(roots []workitem.CaseID) { w.locked(func() { w.forgotten = append(w.forgotten, roots...) }) },
-			Moved:   func() { w.locked(func() { w.moved++ }) }, Set: func() {}, Died: func() { w.locked(func() { w.died++ }) },
+			Moved:   func() { w.locked(func() { w.moved++ }) }, Set: w.set, Died: func() { w.locked(func() { w.died++ }) },
 			Report: func(err error) { w.locked(func() { w.reports = append(w.reports, err) }) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, m.Join(ctx))
@@ -304,6 +307,22 @@ func TestWhatOthersChangedIsRefreshed(t *testing.T) {
 		w.await(time.Second)
 		require.Equal(t, []workitem.CaseID{one, one}, w.refreshed)
 		require.Equal(t, 1, w.died)
+	})
+}
+
+// What is set is looked at after a hint, and compared at each tick as long as there are others.
+func TestSettingsThatOthersChangeAreLookedAt(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second, Settings: "a"}}}
+	run(t, w, func(*fleet.Member) {
+		w.await(3 * time.Second)
+		require.Empty(t, w.sets, "it is alone")
+		w.news[0].Others = 1
+		w.await(time.Second)
+		w.hint(store.Hint{Set: true})
+		w.settle()
+		w.news[0].Settings = "b"
+		w.await(time.Second)
+		require.Equal(t, []string{"a", "", "b"}, w.sets)
 	})
 }
 
