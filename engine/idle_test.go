@@ -46,6 +46,7 @@ func (c *sentThrough) between(signs int) []string {
 // An engine that has nothing to do sends one statement every ten seconds, alone and with others; and one more each minute, on a connection that
 // only listens.
 func TestAnIdleEngineSendsOneStatementAtATime(t *testing.T) {
+	t.Parallel()
 	for _, others := range []int{0, 2} {
 		t.Run([]string{"alone", "", "of three"}[others], func(t *testing.T) {
 			f := newFleet(t)

@@ -95,6 +95,7 @@ type JournalFilter struct {
 	Limit int               // 0 means DefaultLimit
 	Until int64             // up to this position; 0 is no bound
 	By    string            // asked for by this actor; "" selects all
+	Named bool              // asked for by somebody: what has an actor
 	Desc  bool              // newest first
 
 	// Settled leaves out the entries before which others may still appear: those of transactions that are under way. Who follows the

@@ -25,8 +25,10 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}
+	if f.By != "" || f.Named {
+		w.Plain("j.actor <> ''") // as the partial indexes say it
+	}
 	if f.By != "" {
-		w.Plain("j.actor <> ''") // as the partial index says it
 		w.Add("j.actor = ?", f.By)
 	}
 	if f.Settled {

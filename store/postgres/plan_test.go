@@ -21,7 +21,8 @@ import (
 // index for the query, if it expects as many rows as there are.
 const manyCases = 5_000
 
-// grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed.
+// grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed. Somebody
+// asked for the oldest ones.
 func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -34,7 +35,7 @@ func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 		return fmt.Sprintf("('0190' || lpad(to_hex(n), 8, '0') || '7000800000000000000%d')::uuid", kind)
 	}
 	for table, own := range map[string]map[string]string{
-		"journal":    {"root": id(1), "seq": "n * 10 + x.rev"},
+		"journal":    {"root": id(1), "seq": "n * 10 + x.rev", "actor": "CASE WHEN n <= 4000 THEN 'ann' ELSE '' END"},
 		"cases":      {"root": id(1), "id": id(1), "state": state("started", "completed")},
 		"work_items": {"root": id(1), "id": id(2), "case_id": id(1), "state": state("started", "completed")},
 		"jobs":       {"root": id(1), "id": id(3), "case_id": id(1), "item": id(2), "state": state("pending", "done"), "holder": "0"},
@@ -98,7 +99,8 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 		},
 		"steps":    {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied}},
 		"messages": {store.MessageFilter{Page: newest}, store.MessageFilter{Case: copied}, store.MessageFilter{Root: copied}},
-		"journal":  {store.JournalFilter{Limit: 50}, store.JournalFilter{Limit: 50, Desc: true}, store.JournalFilter{Root: copied}},
+		"journal": {store.JournalFilter{Limit: 50}, store.JournalFilter{Limit: 50, Desc: true}, store.JournalFilter{Root: copied},
+			store.JournalFilter{Limit: 50, Named: true}, store.JournalFilter{Limit: 50, Named: true, Desc: true}, store.JournalFilter{Limit: 50, By: "ann", Desc: true}},
 	} {
 		for i, filter := range filters {
 			t.Run(fmt.Sprintf("%s %d", name, i), func(t *testing.T) {

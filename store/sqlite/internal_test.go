@@ -142,6 +142,8 @@ func queriesOf(t *testing.T, s *Store, filter any) (queries []string) {
 		_, err = r.Jobs(ctx, f)
 	case store.StepFilter:
 		_, err = r.Steps(ctx, f)
+	case store.JournalFilter:
+		_, err = r.Journal(ctx, f)
 	}
 	require.NoError(t, err)
 	for query := range c.stmts {
@@ -188,6 +190,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"jobs_due":           {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
 		"jobs_failed":        {store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}},
 		"jobs_case":          {store.JobFilter{Case: id}},
+		"journal_named":      {store.JournalFilter{Named: true, Desc: true}, store.JournalFilter{Named: true, Limit: 5, After: 3}},
+		"journal_actor":      {store.JournalFilter{By: "ann", Desc: true, Limit: 5}},
 		"steps_owner":        {store.StepFilter{Case: id}, store.StepFilter{Root: id}, store.StepFilter{Roots: []workitem.CaseID{id}}},
 	} {
 		for _, filter := range filters {

@@ -27,7 +27,7 @@ import (
 // chain that does not lead back is damaged, and is not followed without end. An upper bound that is an entry of the chain itself is
 // where the walk begins, so that a page costs what it has, however far back it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
-	if !f.Root.IsZero() && !f.Desc && f.By == "" {
+	if !f.Root.IsZero() && !f.Desc && f.By == "" && !f.Named {
 		return r.forward(f)
 	}
 	roots := f.Roots
@@ -47,8 +47,10 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}
+	if f.By != "" || f.Named {
+		w.Plain("j.actor <> ''") // as the partial indexes say it
+	}
 	if f.By != "" {
-		w.Plain("j.actor <> ''") // as the partial index says it
 		w.Add("j.actor = ?", f.By)
 	}
 	query, entries := "", "journal j"

@@ -91,10 +91,13 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...state.Change)
 	return entry
 }
 
-// actorOf is who asks for what, so that a history has several actors.
+// actorOf is who asks for what, so that a history has several actors, and what nobody asked for.
 func actorOf(command string) string {
-	if strings.HasPrefix(command, "case ") || command == "start issue" {
+	switch {
+	case strings.HasPrefix(command, "case ") || command == "start issue":
 		return "ann"
+	case strings.HasPrefix(command, "job "):
+		return ""
 	}
 	return "tester"
 }

@@ -179,6 +179,8 @@ func journalFilter(w *World) {
 		{Root: w.Want.Roots[1], Limit: 2}, {Root: workitem.CaseID{1}},
 		{Desc: true}, {Desc: true, Limit: 5}, {Desc: true, After: 20, Limit: 4}, {Until: 30}, {Until: 30, Desc: true, Limit: 3},
 		{By: "ann"}, {By: "ann", Desc: true, Limit: 2}, {By: "nobody"}, {Root: w.Want.Roots[1], Desc: true},
+		{Named: true}, {Named: true, Desc: true, After: 60, Limit: 3}, {Named: true, By: "ann", Until: 40}, {Named: true, Root: longest},
+		{Named: true, Roots: w.twoRoots(), Desc: true, Limit: 2},
 		{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
 		{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
 		{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
@@ -218,7 +220,7 @@ func (w *World) positionsOf(f store.JournalFilter) (want []int64) {
 	}
 	for _, e := range all {
 		of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
-		of = of && (f.By == "" || e.By == f.By) && (f.Until == 0 || e.Seq <= f.Until)
+		of = of && (f.By == "" || e.By == f.By) && (!f.Named || e.By != "") && (f.Until == 0 || e.Seq <= f.Until)
 		behind := e.Seq > f.After
 		if f.Desc {
 			behind = f.After == 0 || e.Seq < f.After

@@ -223,31 +223,14 @@ func (s *Site) asked(r *Request, command string) Cell {
 	return c
 }
 
-// auditWindow is how many entries of the journal are looked at for a page of the audit.
-const auditWindow = 5000
-
 // named lists the newest entries that have a name, below a position or, for 0, from the end; reached is where to go on, 0 at the beginning.
 func named(r *Request, by string, before int64) (found []*store.Entry, reached int64, err error) {
-	f := store.JournalFilter{Desc: true, After: before, By: by, Limit: 2 * pageSize}
-	for looked := 0; looked < auditWindow; looked += f.Limit {
-		entries, err := r.R.Journal(r, f)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, e := range entries {
-			if len(found) == pageSize {
-				return found, f.After, nil
-			}
-			f.After = e.Seq
-			if e.By != "" {
-				found = append(found, e)
-			}
-		}
-		if len(entries) < f.Limit {
-			return found, 0, nil
-		}
+	found, err = r.R.Journal(r, store.JournalFilter{Desc: true, After: before, By: by, Named: true, Limit: pageSize + 1})
+	if err != nil || len(found) <= pageSize {
+		return found, 0, err
 	}
-	return found, f.After, nil
+	found = found[:pageSize]
+	return found, found[pageSize-1].Seq, nil
 }
 
 // search jumps to the thing of an id, or lists what fits a word.

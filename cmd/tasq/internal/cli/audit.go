@@ -70,12 +70,9 @@ func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilte
 	if left == 0 {
 		left = -1
 	}
-	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), store.JournalFilter{Root: f.Root, By: f.By, After: f.After, Desc: true}) {
+	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), store.JournalFilter{Root: f.Root, By: f.By, Named: true, After: f.After, Desc: true}) {
 		if err != nil {
 			return err
-		}
-		if e.By == "" {
-			continue
 		}
 		if left == found {
 			break
