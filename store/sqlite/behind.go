@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// behind is a fault that lasts: the tables stay behind the journal, since they cannot be written. The zero value is none. Its times are
-// those of the machine, as a disk that is full has nothing to do with the clock of an engine.
+// behind is a fault that lasts: the tables stay behind the journal, since they cannot be written. The zero value is none.
 type behind struct {
 	times         int
 	since, logged time.Time
@@ -20,12 +19,11 @@ const (
 )
 
 // again notes another failure, and returns how long to wait: twice as long as before, and age at first.
-func (b *behind) again(log *slog.Logger, path string, err error, age time.Duration) time.Duration {
-	now := time.Now()
+func (b *behind) again(log *slog.Logger, now time.Time, path string, err error, age time.Duration) time.Duration {
 	if b.times++; b.times == 1 {
 		b.since = now
 	}
-	if b.times == 1 || now.Sub(b.logged) >= behindPace {
+	if b.times == 1 || now.Sub(b.logged) >= behindPace || now.Before(b.logged) {
 		b.logged = now
 		log.Error("the tables could not be brought up to date; the journal has everything, and it is tried again",
 			"database", path, "error", err, "times", b.times, "since", b.since)

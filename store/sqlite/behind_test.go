@@ -16,8 +16,9 @@ import (
 // A disk that stays full is logged when that begins, once a minute, and when it is over.
 func TestTablesThatStayBehindAreLoggedOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
+	now := time.Unix(1_900_000_000, 0)
 	opened, err := File(filepath.Join(t.TempDir(), "t.db"), Window(1, time.Hour)).
-		Open(t.Context(), store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		Open(t.Context(), store.Options{Now: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	s := opened.(*Store)
 	lines := func() int { return strings.Count(log.String(), "\n") }
@@ -29,16 +30,18 @@ func TestTablesThatStayBehindAreLoggedOnceAMinute(t *testing.T) {
 	}
 	require.Contains(t, log.String(), "the tables could not be brought up to date")
 	require.Equal(t, 1, lines())
-	s.behind.logged = s.behind.logged.Add(-behindPace)
-	s.onAge()
-	s.onAge()
-	require.Equal(t, 2, lines())
+	for range 2 {
+		now = now.Add(behindPace)
+		s.onAge()
+		s.onAge()
+	}
+	require.Equal(t, 3, lines())
 
 	require.NoError(t, s.w.exec("PRAGMA query_only=0"))
 	s.onAge()
 	s.onAge()
 	require.Contains(t, log.String(), "the tables are up to date again")
-	require.Equal(t, 3, lines())
+	require.Equal(t, 4, lines())
 	require.NoError(t, s.Close())
 }
 
@@ -46,12 +49,12 @@ func TestTablesThatStayBehindAreTriedAgainEverySlower(t *testing.T) {
 	var b behind
 	var waits []time.Duration
 	for range 8 {
-		waits = append(waits, b.again(slog.New(slog.DiscardHandler), "t.db", errClosed, 100*time.Millisecond))
+		waits = append(waits, b.again(slog.New(slog.DiscardHandler), time.Time{}, "t.db", errClosed, 100*time.Millisecond))
 	}
 	require.Equal(t, []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000}, inMillis(waits))
 	b.times = 1 << 40
-	require.Equal(t, behindWait, b.again(slog.New(slog.DiscardHandler), "t.db", errClosed, 100*time.Millisecond))
-	require.Equal(t, time.Hour, b.again(slog.New(slog.DiscardHandler), "t.db", errClosed, time.Hour))
+	require.Equal(t, behindWait, b.again(slog.New(slog.DiscardHandler), time.Time{}, "t.db", errClosed, 100*time.Millisecond))
+	require.Equal(t, time.Hour, b.again(slog.New(slog.DiscardHandler), time.Time{}, "t.db", errClosed, time.Hour))
 }
 
 func inMillis(all []time.Duration) []time.Duration {

@@ -223,7 +223,7 @@ func (s *Store) onAge() {
 		return
 	}
 	if err := s.flush(); err != nil {
-		s.timer.Reset(s.behind.again(s.log, s.path, err, s.set.age))
+		s.timer.Reset(s.behind.again(s.log, s.now(), s.path, err, s.set.age))
 	}
 }
 
