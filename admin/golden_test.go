@@ -1,0 +1,67 @@
+package admin_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+)
+
+var update = flag.Bool("update", false, "write the golden HTML of the pages")
+
+var (
+	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	tailID  = regexp.MustCompile(`…([0-9a-f]{8})`)
+	chance  = regexp.MustCompile(`(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
+)
+
+// normal is the content of a page with numbers in place of what differs from run to run: ids, keys of forms, names of files by their content.
+func normal(page string) string {
+	if from, to := strings.Index(page, "<main"), strings.Index(page, "</main>"); from >= 0 {
+		page = page[from:to]
+	}
+	numbers := make(map[string]string)
+	name := func(tail string) string {
+		if numbers[tail] == "" {
+			numbers[tail] = fmt.Sprintf("ID%d", len(numbers)+1)
+		}
+		return numbers[tail]
+	}
+	page = wholeID.ReplaceAllStringFunc(page, func(id string) string { return name(id[len(id)-8:]) })
+	page = tailID.ReplaceAllStringFunc(page, func(tail string) string { return "…" + name(strings.TrimPrefix(tail, "…")) })
+	page = chance.ReplaceAllString(page, "$1$2${3}X")
+	return strings.ReplaceAll(page, "><", ">\n<") + "\n"
+}
+
+// The HTML of the pages is that of the golden files, so that a change of it is seen: go test ./admin -run Golden -update writes them.
+func TestGoldenPages(t *testing.T) {
+	if os.Getenv("TASQ_TEST_STORE") != "" {
+		t.Skip("the positions of the journal are those of SQLite")
+	}
+	o := newOfficeOf(t, likely)
+	h := o.handler(admin.Config{Access: eve})
+	for name, path := range map[string]string{
+		"overview": "/", "case": "/cases/" + o.order.String(), "history": "/cases/" + o.bill.String() + "?tab=history", "cases": "/cases?state=started",
+		"incidents": "/incidents", "workflow": "/workflows/bill", "item": "/items/" + o.Item(o.bill, "charge.1.1").ID.String(), "doctor": "/doctor",
+		"act": "/act?kind=retry&item=" + o.Item(o.bill, "charge.1.1").ID.String(), "statistics": "/stats", "missing": "/cases/none",
+	} {
+		w := get(h, path)
+		require.NotEqual(t, http.StatusInternalServerError, w.Code, name)
+		file, got := filepath.Join("testdata", name+".html"), normal(w.Body.String())
+		if *update {
+			require.NoError(t, os.MkdirAll("testdata", 0o755))
+			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, "%s has changed; if it is meant to, run go test ./admin -run Golden -update", path)
+	}
+}
