@@ -16,9 +16,11 @@ import (
 // What not every database can keep is refused by Build, and not by the first start on one of them.
 func TestADefinitionHasWhatEachStoreCanKeep(t *testing.T) {
 	for name, w := range map[string]anyWork{
-		`bad-queue: task "a": the queue: invalid text: a NUL is in it`:             {Queue: "a\x00"},
-		`bad-queue: task "a": the queue: invalid text: not UTF-8`:                  {Queue: "\xff"},
-		`bad-queue: task "a": the queue has 2000 bytes, and at most 1000 are kept`: {Queue: strings.Repeat("q", 2000)},
+		`bad-queue: task "a": the queue: invalid text: a NUL is in it`:                                    {Queue: "a\x00"},
+		`bad-queue: task "a": the queue: invalid text: not UTF-8`:                                         {Queue: "\xff"},
+		`bad-queue: task "a": the queue has 2000 bytes, and at most 1000 are kept`:                        {Queue: strings.Repeat("q", 2000)},
+		`bad-priority: task "a": the priority is 2147483648, and must be from -2147483647 to 2147483647`:  {Priority: 1 << 31},
+		`bad-priority: task "a": the priority is -2147483648, and must be from -2147483647 to 2147483647`: {Priority: -1 << 31},
 	} {
 		b := builder.New[any]("w")
 		b.Path(b.Start(), builder.Task(b, "a", w), b.End())

@@ -36,6 +36,7 @@ const (
 	BadTopic          net.Code = "bad-topic"          // a subscription to what cannot be a topic, or twice
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
 	BadIdentity       net.Code = "bad-identity"       // a business key or a label that cannot be
+	BadPriority       net.Code = "bad-priority"       // one that is not within 32 bits
 	BadQueue          net.Code = "bad-queue"          // a text that cannot be the name of a queue
 	BadVersion        net.Code = "bad-version"        // a text that cannot be a version
 	BadLimit          net.Code = "bad-limit"          // a limit that cannot be, or is asked for more than it admits

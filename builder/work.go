@@ -108,6 +108,9 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	b.d.checkNonNegative(n, "Timeout", w.Timeout)
 	b.d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
 	b.d.checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
+	if err := workflow.CheckPriority(w.Priority); err != nil {
+		b.d.problem(BadPriority, name, pos, "task %q: %s", name, oneLine(err))
+	}
 	b.d.checkWork(n)
 	return &TaskRef[In, Out]{n}
 }

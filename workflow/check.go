@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -135,7 +136,7 @@ func (c *Command) Check() error {
 
 func (c *Command) checkBounds() error {
 	for _, err := range []error{
-		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor),
+		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckPriority(c.Priority),
 	} {
 		if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 			return err
@@ -202,6 +203,14 @@ func CheckName(what, text string) error {
 		return fmt.Errorf("the %s has %d bytes, and at most %d are kept", what, len(text), MaxName)
 	}
 	return CheckText(what, text)
+}
+
+// CheckPriority refuses a priority that does not fit into 32 bits with either sign.
+func CheckPriority(n int) error {
+	if n > math.MaxInt32 || n < -math.MaxInt32 {
+		return fmt.Errorf("the priority is %d, and must be from %d to %d", n, -math.MaxInt32, math.MaxInt32)
+	}
+	return nil
 }
 
 // CheckText refuses a text that is not UTF-8, in which a store would put other characters, and one with a NUL, which not
