@@ -7,12 +7,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ended counts the work items of a task that ended in an hour, in the same way and after about the same time.
+// Ended counts the work items of a task that ended in the same way, after about the same time, and in one hour if counted by hour.
 type Ended struct {
 	Workflow string
 	Task     string
 	State    workitem.State // Completed or Failed; what was canceled is not counted
-	Hour     time.Time      // the beginning of the hour, in UTC
+	Hour     time.Time      // the beginning of the hour, in UTC; zero if all hours are one
 	Took     int            // the class of the durations, see [TookClass]; 0 for those that failed
 	N        int64
 }

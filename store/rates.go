@@ -34,26 +34,33 @@ type RateFilter struct {
 // duration that is at most 6 % from the one that so many of the completed items did not exceed: items are counted by hour and about how long they
 // took as they end, see [Ended], and none of them is looked at.
 func Rates(ctx context.Context, v Viewer, f RateFilter) ([]Rate, error) {
-	tasks, hours, err := TaskAndHourRates(ctx, v, f)
-	if f.Hourly {
-		return hours, err
-	}
-	return tasks, err
+	all, err := endedBy(ctx, v, f)
+	return ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
 }
 
 // TaskAndHourRates is [Rates] by task, and by task and hour. Hourly of the filter has no meaning.
 func TaskAndHourRates(ctx context.Context, v Viewer, f RateFilter) (tasks, hours []Rate, err error) {
-	var all []Ended
+	f.Hourly = true
+	all, err := endedBy(ctx, v, f)
+	tasks = ratesOf(all, func(Ended) time.Time { return time.Time{} })
+	return tasks, ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
+}
+
+func endedBy(ctx context.Context, v Viewer, f RateFilter) (all []Ended, err error) {
 	err = v.View(ctx, func(r Reader) error {
 		all, err = r.Ended(ctx, f)
 		return err
 	})
-	byTask, byHour := make(rateGroup), make(rateGroup)
+	return all, err
+}
+
+// ratesOf are the rates of what ended, by the hour that is taken of it.
+func ratesOf(all []Ended, hour func(Ended) time.Time) []Rate {
+	g := make(rateGroup)
 	for _, e := range all {
-		byTask.add(rateKey{e.Workflow, e.Task, time.Time{}}, e)
-		byHour.add(rateKey{e.Workflow, e.Task, e.Hour}, e)
+		g.add(rateKey{e.Workflow, e.Task, hour(e)}, e)
 	}
-	return byTask.rates(), byHour.rates(), err
+	return g.rates()
 }
 
 type rateKey struct {

@@ -219,8 +219,8 @@ type Counter interface {
 	// each case of the database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
 
-	// Ended counts the work items that ended, in no order. Hourly of the filter has no meaning. It costs a look at each
-	// [Ended] of the hours of the filter, however many items there were.
+	// Ended counts the work items that ended, in no order: by hour, or those of all hours of the filter together. It costs a
+	// look at each count of these hours, however many items there were.
 	Ended(ctx context.Context, f RateFilter) ([]Ended, error)
 }
 

@@ -52,7 +52,7 @@ func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 		got.N = 0
 		compareCount(c, "", c.counts, got, n)
 	}
-	ended, err := r.Ended(ctx, store.RateFilter{})
+	ended, err := r.Ended(ctx, store.RateFilter{Hourly: true})
 	if err != nil {
 		return err
 	}

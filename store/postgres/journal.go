@@ -104,9 +104,10 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, error) {
 	w := newConditions()
 	w.Ended(f)
+	columns, by := tables.EndedColumns(f)
 	var all []store.Ended
-	err := r.c.each("SELECT workflow, task, state, hour, took, sum(n)::bigint FROM (SELECT * FROM @.ended UNION ALL SELECT * FROM @.ended_deltas) e "+
-		w.Where()+" GROUP BY hour, workflow, task, state, took HAVING sum(n) > 0", w.Args, func(row *tables.Row) error {
+	err := r.c.each("SELECT "+columns+", sum(n)::bigint FROM (SELECT * FROM @.ended UNION ALL SELECT * FROM @.ended_deltas) e"+
+		w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0", w.Args, func(row *tables.Row) error {
 		e, err := tables.ReadEnded(row)
 		all = append(all, e)
 		return err

@@ -197,8 +197,9 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, error) {
 	w := newConditions()
 	w.Ended(f)
+	columns, by := tables.EndedColumns(f)
 	var all []store.Ended
-	err := r.c.each("SELECT workflow, task, state, hour, took, sum(n) FROM ended"+w.Where()+" GROUP BY hour, workflow, task, state, took HAVING sum(n) > 0",
+	err := r.c.each("SELECT "+columns+", sum(n) FROM ended"+w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0",
 		w.values(), func(row *tables.Row) error {
 			e, err := tables.ReadEnded(row)
 			all = append(all, e)

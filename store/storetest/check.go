@@ -86,7 +86,7 @@ func (m *Model) checkEnded(ctx context.Context, t testing.TB, r store.Reader) {
 			want[kind]++
 		}
 	}
-	require.Equal(t, want, endedBy(ctx, t, r, store.RateFilter{}))
+	require.Equal(t, want, endedBy(ctx, t, r, store.RateFilter{Hourly: true}))
 }
 
 // endedBy is what a store counts as ended by a filter.

@@ -23,7 +23,7 @@ func filterFaults() (all []fault) {
 		for i := range kind.NumField() {
 			name, rule := kind.Field(i).Name, f.rule
 			switch name {
-			case "Page", "Settled", "Hourly": // a rule of several stores is about the second, and no store looks at the third
+			case "Page", "Settled": // a rule of several stores is about the second
 				continue
 			case "Removable":
 				rule = "removable"

@@ -204,14 +204,20 @@ func ended(w *World) {
 	check := func() {
 		w.T.Helper()
 		w.View(func(ctx context.Context, r store.Reader) {
-			all := endedBy(ctx, w.T, r, store.RateFilter{})
+			all := endedBy(ctx, w.T, r, store.RateFilter{Hourly: true})
 			for _, f := range filters {
-				want := maps.Clone(all)
-				maps.DeleteFunc(want, func(e store.Ended, _ int64) bool {
+				hourly, together := maps.Clone(all), make(map[store.Ended]int64)
+				maps.DeleteFunc(hourly, func(e store.Ended, _ int64) bool {
 					return f.Workflow != "" && e.Workflow != f.Workflow || f.Task != "" && e.Task != f.Task ||
 						e.Hour.Before(f.Since.Truncate(time.Hour)) || !f.Before.IsZero() && !e.Hour.Before(f.Before)
 				})
-				require.Equal(w.T, want, endedBy(ctx, w.T, r, f), "%+v", f)
+				for e, n := range hourly {
+					e.Hour = time.Time{}
+					together[e] += n
+				}
+				require.Equal(w.T, together, endedBy(ctx, w.T, r, f), "%+v", f)
+				f.Hourly = true
+				require.Equal(w.T, hourly, endedBy(ctx, w.T, r, f), "%+v", f)
 			}
 		})
 	}

@@ -32,10 +32,18 @@ func (w *Conditions) Ended(f store.RateFilter) {
 	}
 }
 
-// ReadEnded reads the columns workflow, task, state, hour, took and n of what ended.
+// EndedColumns are the columns of what ended, and those that it is grouped by: by hour, if asked.
+func EndedColumns(f store.RateFilter) (columns, by string) {
+	if f.Hourly {
+		return "workflow, task, state, took, hour * 3600000000", "hour, workflow, task, state, took"
+	}
+	return "workflow, task, state, took, NULL", "workflow, task, state, took"
+}
+
+// ReadEnded reads the columns of what ended, and their number.
 func ReadEnded(r *Row) (store.Ended, error) {
-	e := store.Ended{Workflow: r.Text(), Task: r.Text(), State: parsed(r, "state", workitem.ParseState),
-		Hour: time.Unix(r.Number()*3600, 0).UTC(), Took: int(r.Number()), N: r.Number()}
+	e := store.Ended{Workflow: r.Text(), Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Took: int(r.Number()),
+		Hour: r.Time(), N: r.Number()}
 	return e, r.Err
 }
 
