@@ -57,7 +57,7 @@ func (d *draft) build() (*workflow.Definition, error) {
 		return nil, err
 	}
 	def := &workflow.Definition{
-		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, Hooks: d.hooks, Calls: d.calls(),
+		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, AcceptIsPlain: d.plain, Hooks: d.hooks, Calls: d.calls(),
 		Output: d.output(), Verification: verified,
 	}
 	d.handlersOf(def)

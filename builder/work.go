@@ -86,7 +86,8 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 	n.worker = w.Run != nil || w.Auto
 	n.task = workflow.Task{
 		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
-		Accept: acceptTask[In, Out](), Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
+		Accept: acceptTask[In, Out](), AcceptIsPlain: domain.IsPlain(reflect.TypeFor[In]()) && domain.IsPlain(reflect.TypeFor[Out]()),
+		Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
 		Timers: timersOf(w.Timeout, w.CancelAfter, w.Timers), RunTimeout: w.RunTimeout,
 		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Function: activities.Function{Decode: decoderOf[In]()},
 	}

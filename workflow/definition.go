@@ -26,8 +26,10 @@ type Definition struct {
 	Verification Verification // what is known of the net's soundness; Allowed and Silenced are part of Document
 
 	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
-	Output func(c *activities.Case) (json.RawMessage, error)    // makes the output of a completed case; nil for none
-	Hooks  activities.CaseHooks
+	// AcceptIsPlain says that Accept calls no method of the user's types, so that it need not be called as a callback is.
+	AcceptIsPlain bool
+	Output        func(c *activities.Case) (json.RawMessage, error) // makes the output of a completed case; nil for none
+	Hooks         activities.CaseHooks
 	// Identity makes a root or child case's business key and labels from its input, which Accept has decoded; nil makes none.
 	Identity  func(input json.RawMessage) (Identity, error)
 	UniqueKey bool // no two root cases that go on or have completed have the same business key
@@ -59,7 +61,10 @@ type Task struct {
 	Of     map[string]*Definition                                                      // the workflows that a composite task may run
 
 	// Accept decodes and validates the payload of an action, and returns it in its canonical form; nil takes any.
-	Accept  func(workitem.Action, json.RawMessage) (json.RawMessage, error)
+	Accept func(workitem.Action, json.RawMessage) (json.RawMessage, error)
+	// AcceptIsPlain says that Accept calls no method of the user's types, so that it need not be called as a callback is.
+	AcceptIsPlain bool
+
 	Actions map[workitem.Action]func(context.Context, *activities.Item, json.RawMessage) error
 
 	Hooks     activities.TaskHooks

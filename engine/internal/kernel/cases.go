@@ -38,7 +38,7 @@ func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.Raw
 // createCase creates a case and returns its own onInitialized.
 func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
-		accepted, err := m.accept(func() (json.RawMessage, error) { return d.Accept(input) })
+		accepted, err := m.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(input) })
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
 		}

@@ -164,22 +164,23 @@ func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 
 // acceptItem is [Accept] within a command.
 func (m *Machine) acceptItem(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
-	if spec.Accept == nil {
-		return Accept(spec, a, payload)
-	}
-	return m.accept(func() (json.RawMessage, error) { return Accept(spec, a, payload) })
+	return m.accept(spec.Accept == nil || spec.AcceptIsPlain, func() (json.RawMessage, error) { return Accept(spec, a, payload) })
 }
 
-// accept has a payload decoded by a definition. That calls methods of the user's types, so it is done as a callback is.
-func (m *Machine) accept(decode func() (json.RawMessage, error)) (json.RawMessage, error) {
-	var accepted json.RawMessage
-	if err := m.host.Call(m.ctx, func(context.Context) (err error) {
-		accepted, err = decode()
+// accept has a payload decoded by a definition. Where that calls methods of the user's types, it is done as a callback is.
+func (m *Machine) accept(plain bool, decode func() (json.RawMessage, error)) (accepted json.RawMessage, err error) {
+	if plain {
+		return decode()
+	}
+	var decoded json.RawMessage // one that is left behind may yet write it
+	err = m.host.Call(m.ctx, func(context.Context) (err error) {
+		decoded, err = decode()
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	return accepted, nil
+	return decoded, nil
 }
 
 // move is a change of an item.
