@@ -136,7 +136,8 @@ func (c *Command) Check() error {
 
 func (c *Command) checkBounds() error {
 	for _, err := range []error{
-		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckPriority(c.Priority),
+		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckName("idempotency key", c.Key),
+		CheckPriority(c.Priority),
 	} {
 		if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 			return err
@@ -153,7 +154,7 @@ func (c *Command) checkTexts() error {
 	}
 	texts := []struct{ what, text string }{
 		{"name of the workflow", c.Workflow}, {"name of the task", c.Task}, {"token", c.Token},
-		{"limit", c.Limit}, {"zone", c.Zone}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"idempotency key", c.Key}, {"context of the trace", c.Trace},
+		{"limit", c.Limit}, {"zone", c.Zone}, {"name of the step", c.FromStep}, {"from", c.From}, {"to", c.To}, {"context of the trace", c.Trace},
 	}
 	if c.Reason != nil {
 		if n := len(c.Reason.Code); n > workitem.MaxCode {
@@ -193,7 +194,7 @@ func CheckEventName(name string) error {
 	return CheckText("name of the event", name)
 }
 
-// MaxName bounds the names of actors and of queues, in bytes. Databases find rows by them.
+// MaxName bounds the names of actors and of queues, and idempotency keys, in bytes. Databases find rows by them.
 const MaxName = 1000
 
 // CheckName refuses a text that cannot be the name of an actor, of a queue or the like: one that is longer than [MaxName], and one that

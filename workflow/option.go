@@ -46,7 +46,7 @@ func set(f func(c *Command)) Option {
 
 // Key makes a command idempotent: another one with the same key does nothing, and gets the first one's result. The error of a
 // command that asks for something else with the same key wraps [ErrKeyReused]. A key lives as long as the case that the command
-// was about: once that is removed (see builder.Keep), it is free again.
+// was about: once that is removed (see builder.Keep), it is free again. A key has at most [MaxName] bytes, as it is in an index of the database.
 func Key(key string) Option { return set(func(c *Command) { c.Key = key }) }
 
 // By names who asks, for the history, and for callbacks.
