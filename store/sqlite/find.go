@@ -131,7 +131,9 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 	})
 	newer := tx.appended.Starts()
 	for _, id := range tx.s.window.started[key] {
-		newer = append(newer, tx.s.window.cases[id])
+		if c := tx.s.window.cases[id]; c != nil { // it was not removed since
+			newer = append(newer, c)
+		}
 	}
 	all = tables.MergeStarts(all, newer, workflow, key, after)
 	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.gone(s.Case) }), tx.met(err)

@@ -69,7 +69,7 @@ func (p *waypoints) beyond(root workitem.CaseID, after int64, entries int) int64
 	}
 	p.roots = append(p.roots, w)
 	i, _ := slices.BinarySearch(w.seqs, after+1)
-	if i += (entries + wayApart - 1) / wayApart; i >= len(w.seqs) {
+	if i += (entries-1)/wayApart + 1; i >= len(w.seqs) { // entries may be as many as an int can be
 		return 0
 	}
 	return w.seqs[i]

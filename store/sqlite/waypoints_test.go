@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ func TestWaypointsLieBehindWhatIsAskedFor(t *testing.T) {
 	require.EqualValues(t, 60, p.beyond(root, 20, 2), "the one at the position is not after it")
 	require.EqualValues(t, 80, p.beyond(root, 35, 4))
 	require.Zero(t, p.beyond(root, 60, 3), "there are not so many")
+	require.Zero(t, p.beyond(root, 60, math.MaxInt), "nor as many as there can be")
 	p.note(root, []int64{50, 60, 70, 80, 90, 100, 110, 120}) // 20, 40, and 60, 80, 100, 120
 	require.EqualValues(t, 120, p.beyond(root, 81, 2))
 	require.EqualValues(t, 60, p.beyond(root, 30, 2))

@@ -156,4 +156,10 @@ func keyStarts(w *World) {
 	w.Update(func(b *Batch) { b.started("K", before, second, third) })
 	w.Crash()
 	w.Update(func(b *Batch) { b.started("K", before, second, third) })
+
+	var fourth workitem.CaseID
+	w.Update(func(b *Batch) { fourth = b.StartKeyed("K") })
+	w.Update(func(b *Batch) { b.Cancel(fourth, fourth, nil) })
+	w.Update(func(b *Batch) { b.Remove(fourth) }) // before the tables are written
+	w.Update(func(b *Batch) { b.started("K", before, second, third) })
 }
