@@ -15,7 +15,7 @@ import (
 var places = regexp.MustCompile(`<(?:svg|rect class="(?:box|grey|busy)|circle class="circle|path d=)[^>]*>`)
 
 // looks are the attributes that change with the state.
-var looks = regexp.MustCompile(` (?:class|fill|stroke|stroke-width|aria-labelledby)="[^"]*"`)
+var looks = regexp.MustCompile(` (?:class|fill|stroke|stroke-width|role|aria-labelledby)="[^"]*"`)
 
 // layout is where the tasks, the conditions of their own and the arrows of a picture are.
 func layout(picture string, hidden []string) []string {
@@ -85,6 +85,9 @@ func TestMarksOfTasks(t *testing.T) {
 	require.Contains(t, picture, `<a href="/items?a=1&amp;b=2">`)
 	require.Contains(t, text(t, picture, "title"), `2 of 3 & "more"`)
 	require.Contains(t, text(t, picture, "text"), "2/3")
+	require.Contains(t, picture, `role="group" aria-labelledby=`, "an image would hide the link")
+	o.Marks = map[string]svg.Mark{"vote": {Badge: "2/3"}, "nobody": {Href: "/items"}}
+	require.Contains(t, draw(t, review(), o), `role="img" aria-labelledby=`)
 }
 
 func TestArrowsNameTheirEnds(t *testing.T) {

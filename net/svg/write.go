@@ -61,7 +61,7 @@ func (f *figure) head(p *pen, width, height int) {
 	_, _ = io.WriteString(hash, title+"\x00"+f.n.Name()) // a hash never fails
 	id := fmt.Sprintf("net-%08x", hash.Sum32())
 	p.put(`<svg xmlns="http://www.w3.org/2000/svg" class="tasq-net" width="`, width, `" height="`, height,
-		`" viewBox="0 0 `, width, ` `, height, `" role="img" aria-labelledby="`, id, `-title `, id, `-desc">`)
+		`" viewBox="0 0 `, width, ` `, height, `" role="`, f.role(), `" aria-labelledby="`, id, `-title `, id, `-desc">`)
 	p.put(`<title id="`, id, `-title">`, escape(title), `</title>`)
 	p.put(`<desc id="`, id, `-desc">`, escape(f.describe()), `</desc>`)
 	if !f.o.NoStyle {
@@ -69,6 +69,16 @@ func (f *figure) head(p *pen, width, height int) {
 	}
 	p.put(`<rect class="bg" width="`, width, `" height="`, height, `" rx="6" fill="`, bgColor, `"/>`)
 	p.put(`<g font-family="Helvetica, Arial, 'Liberation Sans', sans-serif" text-anchor="middle" fill="`, inkColor, `">`)
+}
+
+// role is what the picture is to assistive technology: an image, which hides what is inside, unless there are links in it.
+func (f *figure) role() string {
+	for t := range f.n.NumTasks() {
+		if f.o.Marks[f.n.TaskName(net.TaskID(t))].Href != "" {
+			return "group"
+		}
+	}
+	return "img"
 }
 
 // describe summarizes the picture in words.

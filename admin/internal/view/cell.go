@@ -156,8 +156,9 @@ func (t Table) Shown() Table {
 
 // Column is the head of a column.
 type Column struct {
-	Name string
-	Num  bool // of numbers, which are aligned at their ends
+	Name   string
+	Hidden string // what a column without a name is called where one cannot see it
+	Num    bool   // of numbers, which are aligned at their ends
 }
 
 // Columns are the heads of the table.
@@ -165,8 +166,24 @@ func (t Table) Columns() []Column {
 	all := make([]Column, len(t.Head))
 	for i, name := range t.Head {
 		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num })}
+		if name == "" {
+			all[i].Hidden = t.hidden(i)
+		}
 	}
 	return all
+}
+
+// hidden names a column by what its cells are.
+func (t Table) hidden(i int) string {
+	for _, r := range t.Rows {
+		switch r.Cells[i].Kind {
+		case "action":
+			return "action"
+		case "meter":
+			return "share"
+		}
+	}
+	return "more"
 }
 
 // Zero reports whether the cell is a count of nothing.
