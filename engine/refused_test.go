@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
@@ -97,6 +98,8 @@ func TestAnItemHasWhatEachStoreCanKeep(t *testing.T) {
 	for name, n := range map[string]activities.NewItem{
 		"the queue of the item: invalid text":  {Queue: "a\x00"},
 		"the queue of the item has 2000 bytes": {Queue: strings.Repeat("q", 2000)},
+		"the priority is 2147483648":           {Priority: math.MaxInt32 + 1},
+		"the priority is -2147483648":          {Priority: math.MinInt32},
 	} {
 		b := builder.New[any]("w")
 		b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -30,7 +31,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if n.After < 0 {
 		return nil, fmt.Errorf("a work item of task %s cannot be due %s ago: give zero or more", c.Net.TaskName(t), -n.After)
 	}
-	if err := workflow.CheckName("queue of the item", n.Queue); err != nil {
+	if err := errors.Join(workflow.CheckName("queue of the item", n.Queue), workflow.CheckPriority(n.Priority)); err != nil {
 		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
 	}
 	it := m.newItem(c, t, generation, spec, n)
