@@ -101,7 +101,7 @@ func TestAQueueIsPausedAndResumed(t *testing.T) {
 	require.Zero(t, calls.Load())
 	answer, err := e.Why(ctx, runs[0].ID)
 	require.NoError(t, err)
-	require.Regexp(t, `queue mail is paused for \S+: resume it with tasq queue resume "mail"`, answer.String())
+	require.Regexp(t, `queue mail is paused for \S+: resume it with tasq queue resume mail`, answer.String())
 	require.NoError(t, e.Close())
 
 	e, err = cfg.Open(ctx, file, f, other)

@@ -156,7 +156,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 		require.NoError(t, enginetest.Do(t.Context(), e, workflow.PauseQueue("mail", workflow.By("ann"))))
 		id := begun(t, e, "posted")
 		return stranding{e: e, id: id, cause: why.CausePaused, read: true, act: func(repair []string) error {
-			require.Equal(t, []string{"tasq", "queue", "resume", `"mail"`}, repair)
+			require.Equal(t, []string{"tasq", "queue", "resume", "mail"}, repair)
 			return enginetest.Do(t.Context(), e, workflow.ResumeQueue("mail"))
 		}}
 	},

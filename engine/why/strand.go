@@ -71,7 +71,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	case w.Blocked == NoWorkers, w.Blocked == Stopped:
 		l.add(w.Case, CauseNoWorkers, w.Since, words, "open an engine with workers for "+queue(w.Queue))
 	case w.Blocked == Paused:
-		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), fmt.Sprintf("tasq queue resume %q", w.Queue))
+		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), "tasq queue resume "+printable.Word(w.Queue))
 	case w.Blocked == Limited:
 		l.limited(w, text)
 	case w.Blocked == Hours, w.Blocked == Gathering:
@@ -83,7 +83,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 			"open an engine with workflow "+versioned(w.Workflow, w.Version))
 	case w.Kind == Event && w.Until.IsZero() && l.Older > 0:
 		l.add(w.Case, CauseForgotten, w.Since, text+", without a deadline, for "+printable.Duration(l.Now.Sub(w.Since))+
-			": who sends it may be gone", fmt.Sprintf("tasq event send %s %s", w.Case, w.Name))
+			": who sends it may be gone", fmt.Sprintf("tasq event send %s %s", w.Case, printable.Word(w.Name)))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (l *looking) limited(w *Wait, text string) {
 	for _, of := range w.Limits {
 		if v, ok := l.limits[of.Limit]; ok && v.Current().N == 0 {
 			l.add(w.Case, CauseLimited, later(v.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+decided(&v.Decision, l.Now),
-				fmt.Sprintf("tasq limit set %s %d", of.Limit, v.Limit.N))
+				fmt.Sprintf("tasq limit set %s %d", printable.Word(of.Limit), v.Limit.N))
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text s
 	var none []string
 	for name, v := range l.limits {
 		if v.Current().N == 0 {
-			none = append(none, fmt.Sprintf("tasq limit set %s %d", name, v.Limit.N))
+			none = append(none, fmt.Sprintf("tasq limit set %s %d", printable.Word(name), v.Limit.N))
 		}
 	}
 	if slices.Sort(none); len(none) > 0 {

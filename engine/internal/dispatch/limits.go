@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/state"
@@ -118,7 +119,7 @@ func (s *scheduler) admits(u *workflow.Use, n int64) error {
 	now, _ := s.gate.Limit(u.Limit.Name)
 	if most := max(now.Capacity(), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-			n, u.Limit, most, u.Limit.Name, limit.ErrTooMuch)
+			n, u.Limit, most, printable.Word(u.Limit.Name), limit.ErrTooMuch)
 	}
 	return nil
 }
