@@ -133,6 +133,9 @@ func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 			}
 			if len(seqs) >= limit {
 				r.walked = walk{root: f.Root, above: f.After, until: near, seqs: seqs}
+				if len(seqs)-limit > 4*wayApart { // it was long, since what it went over was not walked before
+					r.ways.note(f.Root, seqs)
+				}
 				return nil
 			}
 		}

@@ -41,7 +41,7 @@ func (p *waypoints) take(root workitem.CaseID) way {
 	return w
 }
 
-// note remembers some of the positions that a walk back from the newest entry has met, the oldest first.
+// note remembers some of the positions of a part of a chain, the oldest first, in place of those that were remembered of that part.
 func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
 	if len(seqs) < 4*wayApart || len(seqs) > wayMost {
 		return
@@ -50,10 +50,13 @@ func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
 	defer p.mu.Unlock()
 	w := p.take(root)
 	from, _ := slices.BinarySearch(w.seqs, seqs[0])
+	to, _ := slices.BinarySearch(w.seqs, seqs[len(seqs)-1]+1)
+	newer := w.seqs[to:]
 	w.seqs = slices.Clip(w.seqs[:from])
 	for i := wayApart - 1; i < len(seqs); i += wayApart {
 		w.seqs = append(w.seqs, seqs[i])
 	}
+	w.seqs = append(w.seqs, newer...)
 	if p.roots = append(p.roots, w); len(p.roots) > wayRoots {
 		p.roots = slices.Delete(p.roots, 0, 1)
 	}

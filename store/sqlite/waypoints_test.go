@@ -34,3 +34,21 @@ func TestWaypointsLieBehindWhatIsAskedFor(t *testing.T) {
 	require.Zero(t, p.beyond(root, 0, 1), "others were used since")
 	require.Len(t, p.roots, wayRoots)
 }
+
+// What lies between two walks that began at the newest entry then is walked once: that leaves waypoints too, and those behind are kept.
+func TestWaypointsBetweenTwoWalks(t *testing.T) {
+	var p waypoints
+	root := workitem.CaseID{1}
+	count := func(from, to int64) (all []int64) {
+		for seq := from; seq <= to; seq++ {
+			all = append(all, seq)
+		}
+		return all
+	}
+	p.note(root, count(1, 8))       // 2, 4, 6, 8
+	p.note(root, count(1001, 1100)) // and 1002, 1004, ...
+	require.EqualValues(t, 1004, p.beyond(root, 8, 1), "what lies between was never walked")
+	p.note(root, count(9, 1004))
+	require.EqualValues(t, 12, p.beyond(root, 8, 1))
+	require.EqualValues(t, 1008, p.beyond(root, 1004, 1))
+}
