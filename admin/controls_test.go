@@ -61,6 +61,13 @@ func TestQueuesAndLimitsByForms(t *testing.T) {
 	require.Equal(t, int64(7), limits.Rows[0].Limit.N)
 	require.Equal(t, int64(100), limits.Rows[0].Defined)
 	require.Contains(t, get(h, "/api/v1/queues").Body.String(), `"rows":[`)
+
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "0", "limitKey", "ada").Code)
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/limits").Body.Bytes(), &limits))
+	require.Equal(t, int64(7), limits.Rows[0].Limit.N)
+	require.Equal(t, "ada", limits.Rows[0].Set[0].Key)
+	require.Equal(t, "eve", limits.Rows[0].Set[0].By)
+	require.Contains(t, get(h, "/limits").Body.String(), "key ada")
 }
 
 // Schedules are shown with their ticks in their zone, and commanded through the pages and the API.

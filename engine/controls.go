@@ -109,7 +109,7 @@ func (c *controls) apply(paused map[string]bool, digest string) {
 	}
 	c.digest = digest
 	for _, s := range c.at {
-		c.e.dispatch.SetLimit(s.Current())
+		c.e.dispatch.SetLimit(s.Current(), s.CurrentOf())
 	}
 	c.e.dispatch.SetPaused(paused)
 }
@@ -118,7 +118,7 @@ func (c *controls) apply(paused map[string]bool, digest string) {
 func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflow.Result, known bool, err error) {
 	switch cmd.Kind {
 	case workflow.KindSetLimit:
-		return result, true, c.setLimit(tx, cmd.Limit, cmd.N, decided(tx, cmd))
+		return result, true, c.setLimit(tx, cmd, decided(tx, cmd))
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
@@ -142,7 +142,8 @@ func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
 	return store.Decision{At: tx.Now(), By: cmd.Actor}
 }
 
-func (c *controls) setLimit(tx *commit.Tx, name string, n int64, by store.Decision) error {
+func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decision) error {
+	name, n := cmd.Limit, cmd.N
 	c.mu.Lock()
 	known, ok := c.at[name]
 	names := slices.Sorted(maps.Keys(c.at))
@@ -153,20 +154,43 @@ func (c *controls) setLimit(tx *commit.Tx, name string, n int64, by store.Decisi
 		}
 		return fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, names, ErrNotFound)
 	}
-	known.N, known.Decision = &n, by
-	if n == known.Limit.N {
-		known.N, known.Decision = nil, store.Decision{}
-	}
-	if err := known.Current().Validate(); err != nil {
+	if err := (store.LimitValue{Limit: known.Limit, N: &n}).Current().Validate(); err != nil {
 		return fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)
+	}
+	if cmd.LimitKey == "" {
+		known.N, known.Decision = &n, by
+		if n == known.Limit.N {
+			known.N, known.Decision = nil, store.Decision{}
+		}
+	} else if err := setKey(&known, cmd.LimitKey, store.KeyValue{N: n, Decision: by}); err != nil {
+		return err
 	}
 	if err := set(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
 		return err
 	}
 	c.change(func() {
 		c.at[name] = known
-		c.e.dispatch.SetLimit(known.Current())
+		c.e.dispatch.SetLimit(known.Current(), known.CurrentOf())
 	})
+	return nil
+}
+
+// setKey gives a key of a limit a number of its own, or that of the others again.
+func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
+	keys := maps.Clone(l.Keys) // others read the map
+	switch {
+	case v.N == l.Current().N:
+		delete(keys, key)
+	case keys == nil:
+		keys = map[string]store.KeyValue{key: v}
+	default:
+		keys[key] = v
+	}
+	if len(keys) > workflow.MaxLimitKeys {
+		return fmt.Errorf("%w: %d keys of limit %s have a number of their own, which is all that may: give some the number %d of the others again",
+			workflow.ErrBadCommand, workflow.MaxLimitKeys, l.Limit.Name, l.Current().N)
+	}
+	l.Keys = keys
 	return nil
 }
 
@@ -219,11 +243,20 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Keys: u.Keys, Used: u.Used,
-			Waiting: u.Waiting, Next: u.Next})
+			Waiting: u.Waiting, Next: u.Next, Set: keysOf(stored[u.Limit.Name])})
 		delete(stored, u.Limit.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		list = append(list, workflow.LimitInfo{Limit: stored[name].Current(), Defined: stored[name].Limit.N})
+		list = append(list, workflow.LimitInfo{Limit: stored[name].Current(), Defined: stored[name].Limit.N, Set: keysOf(stored[name])})
+	}
+	return list
+}
+
+// keysOf lists the keys of a limit that have a number of their own.
+func keysOf(l store.LimitValue) (list []workflow.KeyLimit) {
+	for _, key := range slices.Sorted(maps.Keys(l.Keys)) {
+		set := l.Keys[key]
+		list = append(list, workflow.KeyLimit{Key: key, N: set.N, At: set.At, By: set.By})
 	}
 	return list
 }

@@ -28,15 +28,37 @@ type LimitValue struct {
 	Limit limit.Limit `json:"limit"`
 	N     *int64      `json:"n,omitempty"` // nil is that of the definition
 	Decision
+
+	Keys map[string]KeyValue `json:"keys,omitempty"` // what was set for single keys of it, by those; nil is nothing
+}
+
+// KeyValue is the number that was set for one key of a limit.
+type KeyValue struct {
+	N int64 `json:"n"`
+	Decision
 }
 
 // Current is the limit as it is set.
 func (v LimitValue) Current() limit.Limit {
-	l := v.Limit
 	if v.N != nil {
-		if l.N = *v.N; l.Each > l.N && l.N > 0 {
-			l.Each = l.N
-		}
+		return with(v.Limit, *v.N)
+	}
+	return v.Limit
+}
+
+// CurrentOf is the limit of each key that was set for itself; the others have [LimitValue.Current].
+func (v LimitValue) CurrentOf() map[string]limit.Limit {
+	all := make(map[string]limit.Limit, len(v.Keys))
+	for key, set := range v.Keys {
+		all[key] = with(v.Limit, set.N)
+	}
+	return all
+}
+
+// with is a limit with another number.
+func with(l limit.Limit, n int64) limit.Limit {
+	if l.N = n; l.Each > n && n > 0 {
+		l.Each = n
 	}
 	return l
 }

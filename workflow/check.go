@@ -45,6 +45,7 @@ var (
 	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
 	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
 	limitField    = &field{"Limit", func(c *Command) bool { return c.Limit != "" }}
+	limitKeyField = &field{"LimitKey", func(c *Command) bool { return c.LimitKey != "" }}
 	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
@@ -57,7 +58,7 @@ var (
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField, businessField, labelsField, takenField, perField, throttleField}
+		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -87,7 +88,7 @@ var forms = map[Kind]form{
 	KindGiveUp:        {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
 	KindSkip:          {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindRetryIncident: {[]*field{jobField}, []*field{reasonField}},
-	KindSetLimit:      {[]*field{limitField}, []*field{numberField}},
+	KindSetLimit:      {[]*field{limitField}, []*field{limitKeyField, numberField}},
 	KindLimits:        {nil, nil},
 	KindQueues:        {nil, nil},
 	KindPause:         {nil, []*field{queueField}},
@@ -137,7 +138,7 @@ func (c *Command) Check() error {
 func (c *Command) checkBounds() error {
 	for _, err := range []error{
 		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckName("idempotency key", c.Key),
-		CheckPriority(c.Priority),
+		CheckPriority(c.Priority), CheckName("key of the limit", c.LimitKey),
 	} {
 		if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -88,6 +89,7 @@ type Command struct {
 	Priority int           `json:"priority,omitempty"` // of what is created; higher goes first
 	Queue    string        `json:"queue,omitempty"`    // of an added item; "" is that of the task
 	Limit    string        `json:"limit,omitempty"`    // the name of a limit
+	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key that is set; "" is all those that have no number of their own
 	N        int64         `json:"n,omitempty"`        // how much of a limit there is; 0 pauses it
 	Options  Options       `json:"options,omitzero"`   // of a start: what is asked of that case beyond its input
 
@@ -275,6 +277,20 @@ func SetLimit(name string, n int64, opts ...Option) Command {
 	return With(Command{Kind: KindSetLimit, Limit: name, N: n}, opts...)
 }
 
+// SetLimitOf gives one key of a limit, such as a customer, a number of its own, as [SetLimit] does for all others: more, less, or 0, which
+// pauses it. The number that the limit has at the time gives the key that of the others again. At most [MaxLimitKeys] keys of a limit have
+// one. The error wraps [ErrNotFound] if no workflow of the engine has the limit.
+func SetLimitOf(name, key string, n int64, opts ...Option) Command {
+	c := With(Command{Kind: KindSetLimit, Limit: name, LimitKey: key, N: n}, opts...)
+	if key == "" {
+		c.err = errors.Join(c.err, fmt.Errorf("%w: the key of limit %s is empty; name one, or use SetLimit", ErrBadCommand, name))
+	}
+	return c
+}
+
+// MaxLimitKeys is how many keys of a limit can have a number of their own. Engines keep all of them in memory.
+const MaxLimitKeys = 1000
+
 // Limits lists the limits of the engine's functions, with what they are used for. The result has them.
 func Limits() Command { return Command{Kind: KindLimits} }
 
@@ -353,6 +369,9 @@ func (c *Command) String() string {
 	case KindRetryIncident:
 		return "incident retry " + c.Job.String()
 	case KindSetLimit:
+		if c.LimitKey != "" {
+			return fmt.Sprintf("limit set %s %d of %s", c.Limit, c.N, c.LimitKey)
+		}
 		return fmt.Sprintf("limit set %s %d", c.Limit, c.N)
 	case KindPause, KindUnpause:
 		return fmt.Sprintf("%s %s", c.Kind, c.Queue)

@@ -105,6 +105,15 @@ type LimitInfo struct {
 	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
 	Waiting int           `json:"waiting"`        // jobs that wait for it
 	Next    time.Duration `json:"next"`           // how long until there is more of it; limit.Unknown if time alone gives none
+	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
+}
+
+// KeyLimit is the number of one key of a limit, see [SetLimitOf].
+type KeyLimit struct {
+	Key string    `json:"key"`
+	N   int64     `json:"n"` // 0 is paused
+	At  time.Time `json:"at,omitzero"`
+	By  string    `json:"by,omitempty"` // who set it; "" is unknown
 }
 
 // Kind says for people how the limit counts: "slots", "breaker", or a period and an algorithm, as in "in 1m, sliding window".

@@ -91,8 +91,9 @@ var actions = map[string]action{
 		about: "No job of the queue begins until it is resumed, in any program. What runs goes on. The database remembers it."},
 	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "The jobs of the queue begin again."},
 	"set-limit": {kind: workflow.KindSetLimit, target: "limit", title: "Set the limit", do: "Set it",
-		about:  "The database remembers the number; to set the one that the program defines forgets it. 0 pauses what needs the limit.",
-		fields: []field{{Name: "number", Label: "Number", Required: true}}},
+		about: "The database remembers the number; to set the one that the program defines forgets it. 0 pauses what needs the limit.",
+		fields: []field{{Name: "number", Label: "Number", Required: true},
+			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer; empty is for all that have no number of their own."}}},
 	"schedule-pause": {schedule: "pause", target: "schedule", title: "Pause the schedule", do: "Pause it",
 		about: "Nothing starts until it is resumed. What runs goes on.", fields: []field{reasonField}},
 	"schedule-resume": {schedule: "resume", target: "schedule", title: "Resume the schedule", do: "Resume it",
@@ -118,7 +119,7 @@ func (a *action) word() string {
 // command makes the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
 	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
-		From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to"))}
+		LimitKey: form.Get("limitKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to"))}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err
 	}

@@ -10,6 +10,7 @@
 package admission
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,6 +75,7 @@ type Gate[T any] struct {
 	o      Options[T]
 	start  time.Time
 	limits map[string]*limit.Limit
+	keys   map[string]map[string]*limit.Limit // the keys of a limit that have numbers of their own
 	lines  map[lineKey]*line[T]
 	keep   int // how many lines there may be before idle ones are looked for
 	parked map[workitem.JobID][]*Ticket[T]
@@ -85,7 +87,8 @@ type lineKey struct{ limit, key string }
 
 // New makes a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
-	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)), keep: leastLines,
+	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
+		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
 		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), needy: make(map[*line[T]]struct{})}
 	for i := range o.Limits {
 		l := o.Limits[i]
@@ -274,21 +277,37 @@ func (g *Gate[T]) Limit(name string) (limit.Limit, bool) {
 	return *l, true
 }
 
-// Change gives a limit new numbers. What is held and was admitted counts on. False if there is no limit of that name.
-func (g *Gate[T]) Change(to limit.Limit) bool {
+// Change gives a limit new numbers, and those of single keys of it, in place of all that were given before. What is held and was admitted
+// counts on. False if there is no limit of that name, or these are the numbers that it has.
+func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	def := g.limits[to.Name]
-	if def == nil {
+	if def == nil || *def == to && maps.EqualFunc(g.keys[to.Name], keys, func(a *limit.Limit, b limit.Limit) bool { return *a == b }) {
 		return false
 	}
 	*def = to
+	own := make(map[string]*limit.Limit, len(keys))
+	for key, l := range keys {
+		own[key] = &l
+	}
+	g.keys[to.Name] = own
 	now := g.now()
-	for _, l := range g.lines {
-		if l.def == def {
-			if l.disarm(); l.share != nil {
-				l.share.next = 0
-			}
-			g.advance(l, now)
+	for at, l := range g.lines {
+		if at.limit != to.Name {
+			continue
 		}
+		l.def = g.definition(at)
+		if l.disarm(); l.share != nil {
+			l.share.next = 0
+		}
+		g.advance(l, now)
 	}
 	return true
+}
+
+// definition finds the numbers of one key of a limit.
+func (g *Gate[T]) definition(at lineKey) *limit.Limit {
+	if own := g.keys[at.limit][at.key]; own != nil {
+		return own
+	}
+	return g.limits[at.limit]
 }

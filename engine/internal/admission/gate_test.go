@@ -170,7 +170,7 @@ func TestALimitThatIsChanged(t *testing.T) {
 	}
 	change := func(n int64) {
 		w.mu.Lock()
-		require.True(t, w.gate.Change(limit.Resource("s", n)))
+		require.True(t, w.gate.Change(limit.Resource("s", n), nil))
 		w.mu.Unlock()
 		w.turn()
 	}

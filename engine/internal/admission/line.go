@@ -62,7 +62,7 @@ func (g *Gate[T]) lineOf(p *Part) *line[T] {
 	l := g.lines[at]
 	if l == nil {
 		g.forgetIdle()
-		l = &line[T]{def: g.limits[p.Limit], at: at, before: g.o.Before}
+		l = &line[T]{def: g.definition(at), at: at, before: g.o.Before}
 		if g.o.Shared != nil && g.o.Shared(*l.def) {
 			l.share = new(share)
 		}

@@ -88,7 +88,7 @@ func (g *Gate[T]) Usage() []Usage {
 		if len(l.list) > 0 {
 			least = l.amount(l.list[0])
 		}
-		if l.share == nil || len(l.list) > 0 {
+		if alone := l.def.N == 0 && l.def != g.limits[at.limit]; !alone && (l.share == nil || len(l.list) > 0) { // a key that is paused says nothing of the others
 			u.Next = max(u.Next, l.wait(now, least))
 		}
 	}

@@ -220,11 +220,11 @@ func (d *Dispatcher) Limits() []admission.Usage {
 	return d.sched.gate.Usage()
 }
 
-// SetLimit gives a limit other numbers. One that no function here takes of is left alone.
-func (d *Dispatcher) SetLimit(l limit.Limit) {
+// SetLimit gives a limit other numbers, and those of single keys of it. One that no function here takes of is left alone.
+func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.mu.Lock()
-	if now, ok := d.sched.gate.Limit(l.Name); ok && now != l && now.Algorithm == l.Algorithm {
-		d.sched.gate.Change(l)
+	if now, ok := d.sched.gate.Limit(l.Name); ok && now.Algorithm == l.Algorithm {
+		d.sched.gate.Change(l, keys)
 	}
 	d.sched.mu.Unlock()
 	d.sched.turn()

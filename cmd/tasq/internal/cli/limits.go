@@ -43,6 +43,13 @@ func (a *app) limits() *cobra.Command {
 		for _, l := range result.Limits {
 			t.add(l.Limit.Name, l.Kind(), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
 				strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree())
+			for _, k := range l.Set {
+				state := ""
+				if k.N == 0 {
+					state = "paused"
+				}
+				t.add(l.Limit.Name, "key "+k.Key, strconv.FormatInt(k.N, 10), strconv.FormatInt(l.Limit.N, 10), "", "", state)
+			}
 		}
 		return t.flush()
 	})
@@ -55,18 +62,26 @@ func (a *app) limit() *cobra.Command {
 	set := &cobra.Command{
 		Use: "set LIMIT N", Short: "give a limit another number; 0 pauses it",
 		Long: paragraph("Give a limit of functions another number: more or fewer slots, another rate. What is held and was admitted counts " +
-			"on. 0 pauses it: the jobs that need it wait. The database remembers the number; to set the one that the program defines forgets it."),
-		Example: "  tasq limit set openai 120\n  tasq limit set openai 0",
+			"on. 0 pauses it: the jobs that need it wait. The database remembers the number; to set the one that the program defines forgets it. " +
+			"With --key it is the number of one key, such as a customer, whatever that of the others is; to set the number of the others forgets it."),
+		Example: "  tasq limit set openai 120\n  tasq limit set openai 0\n  tasq limit set customers 20 --key ada",
 		Args:    exactly("a LIMIT", "the number N"),
 	}
 	q.acting(set)
+	set.Flags().StringVar(&q.command.LimitKey, "key", "", "set only the limit of this `key`, such as a customer")
 	set.RunE = a.run(func(ctx context.Context, args []string) error {
 		n, err := strconv.ParseInt(args[1], 10, 64)
 		if err != nil || n < 0 {
 			return usagef("%q is no number for a limit; give 0 to pause it, or more", args[1])
 		}
 		q.command.Kind, q.command.Limit, q.command.N = workflow.KindSetLimit, args[0], n
-		return a.send(ctx, o, q, fmt.Sprintf("limit %s is set to %d", args[0], n))
+		what := "limit " + args[0]
+		if q.command.LimitKey != "" {
+			what += " of " + q.command.LimitKey
+		} else if set.Flags().Changed("key") {
+			return usagef("--key names no key; leave it out to set the limit of all")
+		}
+		return a.send(ctx, o, q, fmt.Sprintf("%s is set to %d", what, n))
 	})
 	cmd.AddCommand(set)
 	return cmd
