@@ -24,7 +24,8 @@ import (
 func newPlant(t testing.TB) *office {
 	t.Helper()
 	send := func(_ context.Context, s string) (string, error) { return s, nil }
-	mail := builder.MustFunc("mail", send, builder.OnQueue("mails"), builder.Limits(builder.Takes(limit.Calls(100, time.Minute), 3)))
+	mail := builder.MustFunc("mail", send, builder.OnQueue("mails"), builder.Limits(builder.Takes(limit.Calls(100, time.Minute), 3),
+		builder.TakenBySteps(limit.Resource("customers", 5))))
 	daily := schedules.New(engine.Code, builder.Schedule(schedule.Schedule{Name: "a/b 100%", Cron: "0 8 * * *", Zone: "Europe/Berlin"}, mail, "all"))
 	o := &office{Engine: enginetest.New(t, mail, daily)}
 	_, err := daily.Serve(t.Context(), o.Engine.Engine)
@@ -62,11 +63,12 @@ func TestQueuesAndLimitsByForms(t *testing.T) {
 	require.Equal(t, int64(100), limits.Rows[0].Defined)
 	require.Contains(t, get(h, "/api/v1/queues").Body.String(), `"rows":[`)
 
-	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "0", "limitKey", "ada").Code)
+	require.Equal(t, http.StatusBadRequest, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "0", "limitKey", "ada").Code, "it has no keys")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=customers", "number", "0", "limitKey", "ada").Code)
 	require.NoError(t, json.Unmarshal(get(h, "/api/v1/limits").Body.Bytes(), &limits))
-	require.Equal(t, int64(7), limits.Rows[0].Limit.N)
-	require.Equal(t, "ada", limits.Rows[0].Set[0].Key)
-	require.Equal(t, "eve", limits.Rows[0].Set[0].By)
+	require.Equal(t, int64(5), limits.Rows[1].Limit.N)
+	require.Equal(t, "ada", limits.Rows[1].Set[0].Key)
+	require.Equal(t, "eve", limits.Rows[1].Set[0].By)
 	require.Contains(t, get(h, "/limits").Body.String(), "key ada")
 }
 

@@ -162,6 +162,9 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 		if n == known.Limit.N {
 			known.N, known.Decision = nil, store.Decision{}
 		}
+	} else if c.e.definitions.Keyless(name) {
+		return fmt.Errorf("%w: limit %s has no keys: no function here takes of it with builder.TakesBy or in steps; leave the key %q out to set the limit",
+			workflow.ErrBadCommand, name, cmd.LimitKey)
 	} else if err := setKey(&known, cmd.LimitKey, store.KeyValue{N: n, Decision: by}); err != nil {
 		return err
 	}
@@ -187,8 +190,8 @@ func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
 		keys[key] = v
 	}
 	if len(keys) > workflow.MaxLimitKeys {
-		return fmt.Errorf("%w: %d keys of limit %s have a number of their own, which is all that may: give some the number %d of the others again",
-			workflow.ErrBadCommand, workflow.MaxLimitKeys, l.Limit.Name, l.Current().N)
+		return fmt.Errorf("%w: %d keys of limit %s have a number of their own, which is as many as can: set one of them to %d, the number of the others, and then %q",
+			workflow.ErrBadCommand, workflow.MaxLimitKeys, l.Limit.Name, l.Current().N, key)
 	}
 	l.Keys = keys
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -85,8 +86,12 @@ func TestOneKeyOfALimitIsSet(t *testing.T) {
 
 func TestAKeyOfALimitThatCannotBeSet(t *testing.T) {
 	var calls []string
-	e := enginetest.New(t, forEach(&calls))
+	e := enginetest.New(t, forEach(&calls), builder.MustFunc("all", func(context.Context, int) (int, error) { return 0, nil },
+		builder.Limits(builder.Takes(limit.Resource("all", 1), 1))))
 	for want, c := range map[string]workflow.Command{
+		"a NUL is in it":                      workflow.SetLimitOf("customers", "a\x00", 1),
+		"not UTF-8":                           workflow.SetLimitOf("customers", "a\xff", 1),
+		"limit all has no keys":               workflow.SetLimitOf("all", "ada", 2),
 		"the key of limit customers is empty": workflow.SetLimitOf("customers", "", 1),
 		"has 1001 bytes":                      workflow.SetLimitOf("customers", strings.Repeat("x", 1001), 1),
 		"N is -1":                             workflow.SetLimitOf("customers", "ada", -1),
@@ -102,7 +107,7 @@ func TestAKeyOfALimitThatCannotBeSet(t *testing.T) {
 	}
 	_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", "ada", 5))
 	require.ErrorIs(t, err, workflow.ErrBadCommand)
-	require.ErrorContains(t, err, "1000 keys of limit customers")
+	require.ErrorContains(t, err, `1000 keys of limit customers have a number of their own, which is as many as can: set one of them to 1, the number of the others, and then "ada"`)
 	_, err = e.Do(t.Context(), workflow.SetLimitOf("customers", "7", 1))
 	require.NoError(t, err)
 	_, err = e.Do(t.Context(), workflow.SetLimitOf("customers", "ada", 5))
@@ -129,4 +134,26 @@ func TestEnginesLearnWhatIsSetForAKey(t *testing.T) {
 	answer, err := b.Why(t.Context(), eve.ID)
 	require.NoError(t, err)
 	require.Contains(t, answer.String(), "waits for 1 of slots customers")
+}
+
+// A job and a step can take more than the others of a key that is set to more.
+func TestAKeyThatHasMoreAdmitsMoreAtOnce(t *testing.T) {
+	tokens := limit.Rate("tokens", 5, time.Minute, limit.SlidingWindow)
+	f := builder.MustFunc("f", func(ctx context.Context, s string) (string, error) {
+		return step.Do(ctx, "ask", func(context.Context) (string, error) { return s, nil }, step.Limits(step.TakesBy(tokens, 10, s)))
+	}, builder.Limits(builder.TakenBySteps(tokens)))
+	e := enginetest.New(t, f)
+	_, err := e.Do(t.Context(), workflow.SetLimitOf("tokens", "ada", 20))
+	require.NoError(t, err)
+	for _, customer := range []string{"ada", "bob"} {
+		r, err := f.Run(t.Context(), e, customer)
+		require.NoError(t, err)
+		e.Drain()
+		_, err = r.Result(t.Context(), e)
+		if customer == "ada" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "the step takes 10 of")
+		}
+	}
 }

@@ -277,6 +277,15 @@ func (g *Gate[T]) Limit(name string) (limit.Limit, bool) {
 	return *l, true
 }
 
+// LimitOf returns the limit of that name as it is for a key.
+func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
+	l := g.definition(lineKey{name, key})
+	if l == nil {
+		return limit.Limit{}, false
+	}
+	return *l, true
+}
+
 // Change gives a limit new numbers, and those of single keys of it, in place of all that were given before. What is held and was admitted
 // counts on. False if there is no limit of that name, or these are the numbers that it has.
 func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
@@ -304,7 +313,7 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	return true
 }
 
-// definition finds the numbers of one key of a limit.
+// definition finds the numbers of one key of a limit; nil if there is no limit of that name.
 func (g *Gate[T]) definition(at lineKey) *limit.Limit {
 	if own := g.keys[at.limit][at.key]; own != nil {
 		return own

@@ -98,7 +98,7 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 	for i := range uses {
 		n, key, err := uses[i].Of(input)
 		if err == nil && uses[i].Amount != nil {
-			err = s.admits(&uses[i], n)
+			err = s.admits(&uses[i], key, n)
 		}
 		if err != nil {
 			return &ticket{Job: j.ID, Err: workitem.Fatal(err)}
@@ -114,9 +114,9 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 	return t
 }
 
-// admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now.
-func (s *scheduler) admits(u *workflow.Use, n int64) error {
-	now, _ := s.gate.Limit(u.Limit.Name)
+// admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now for that key.
+func (s *scheduler) admits(u *workflow.Use, key string, n int64) error {
+	now, _ := s.gate.LimitOf(u.Limit.Name, key)
 	if most := max(now.Capacity(), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
 			n, u.Limit, most, printable.Word(u.Limit.Name), limit.ErrTooMuch)

@@ -84,7 +84,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 func (s *scheduler) partsOf(takes []workitem.Take) ([]admission.Part, error) {
 	parts := make([]admission.Part, len(takes))
 	for i, t := range takes {
-		now, ok := s.gate.Limit(t.Limit)
+		now, ok := s.gate.LimitOf(t.Limit, t.Key)
 		if !ok {
 			return nil, fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
 				limit.ErrUnknownLimit)

@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -30,16 +31,9 @@ func (r *Registry) Limits() ([]limit.Limit, error) {
 		}
 		return nil
 	}
-	for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {
-		for i := range d.Tasks {
-			if err := add(fmt.Sprintf("task %s of %s", d.Net.Task(net.TaskID(i)).Name, d.Name), d.Tasks[i].Limits); err != nil {
-				return nil, err
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(d.Calls)) {
-			if err := add(fmt.Sprintf("function %s of %s", name, d.Name), d.Calls[name].Limits); err != nil {
-				return nil, err
-			}
+	for by, uses := range r.uses() {
+		if err := add(by, uses); err != nil {
+			return nil, err
 		}
 	}
 	var all []limit.Limit
@@ -47,6 +41,42 @@ func (r *Registry) Limits() ([]limit.Limit, error) {
 		all = append(all, byName[name].limit)
 	}
 	return all, nil
+}
+
+// Keyless reports whether functions take of a limit, and all of them without a key. The keys of steps are known only as they run, so a limit
+// that is declared for steps may have some.
+func (r *Registry) Keyless(name string) bool {
+	taken := false
+	for _, uses := range r.uses() {
+		for _, u := range uses {
+			if u.Limit.Name != name {
+				continue
+			}
+			if u.Key != nil || u.Steps {
+				return false
+			}
+			taken = true
+		}
+	}
+	return taken
+}
+
+// uses are what the functions of all definitions take of limits, with the name of each function for people, in the order of the definitions.
+func (r *Registry) uses() iter.Seq2[string, []workflow.Use] {
+	return func(yield func(string, []workflow.Use) bool) {
+		for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {
+			for i := range d.Tasks {
+				if !yield(fmt.Sprintf("task %s of %s", d.Net.Task(net.TaskID(i)).Name, d.Name), d.Tasks[i].Limits) {
+					return
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(d.Calls)) {
+				if !yield(fmt.Sprintf("function %s of %s", name, d.Name), d.Calls[name].Limits) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func byNameAndVersion(a, b *workflow.Definition) int {
