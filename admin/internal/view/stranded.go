@@ -28,11 +28,12 @@ var errExamined = errors.New("enough cases were examined")
 type examined struct {
 	store.Viewer
 	left int
+	time context.Context // no other case is looked at once it has ended
 }
 
 // View implements store.Viewer.
 func (v *examined) View(ctx context.Context, f func(store.Reader) error) error {
-	if v.left == 0 {
+	if v.left == 0 || v.time.Err() != nil {
 		return errExamined
 	}
 	v.left--
@@ -54,9 +55,11 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	} else {
 		search.Older = r.Now.Sub(before)
 	}
-	for found, err := range why.Stranded(r, &examined{store.ViewerOf(r.R), maxExamined}, search) {
+	half, cancel := context.WithTimeout(r, s.Timeout/2) // the rest is for the page, however large the nets are
+	defer cancel()
+	for found, err := range why.Stranded(r, &examined{store.ViewerOf(r.R), maxExamined, half}, search) {
 		if errors.Is(err, errExamined) {
-			t.Note = fmt.Sprintf("The oldest live cases were looked at, about %d; tasq doctor looks at all.", maxExamined)
+			t.Note = fmt.Sprintf("The oldest live cases were looked at, at most %d and for as long as a page may take; tasq doctor looks at all.", maxExamined)
 			break
 		}
 		if err != nil {
