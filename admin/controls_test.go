@@ -54,6 +54,7 @@ func TestQueuesAndLimitsByForms(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=resume-queue&queue=mails").Code)
 	require.Equal(t, "completed", o.stateOf(t, result.Case).String())
 
+	require.Equal(t, http.StatusUnprocessableEntity, submit(t, h, "/act?kind=set-limit&limit=calls", "number", " ").Code, "no number is not 0")
 	w := submit(t, h, "/act?kind=set-limit&limit=calls", "number", "none")
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "7").Code)

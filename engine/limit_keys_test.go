@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workflow"
@@ -156,4 +157,35 @@ func TestAKeyThatHasMoreAdmitsMoreAtOnce(t *testing.T) {
 			require.ErrorContains(t, err, "the step takes 10 of")
 		}
 	}
+}
+
+// The doctor names the key that is set to 0, and not the others.
+func TestTheDoctorFindsAKeyAtZero(t *testing.T) {
+	var calls []string
+	f := forEach(&calls)
+	e := enginetest.New(t, f)
+	found := func() (list []string) {
+		e.Drain()
+		e.Advance(2 * time.Hour)
+		for s, err := range why.Stranded(t.Context(), e, why.Search{Here: e.Here(), Now: e.Now()}) {
+			require.NoError(t, err)
+			require.Equal(t, why.CauseLimited, s.Cause)
+			list = append(list, s.Repair)
+		}
+		return list
+	}
+	for name, n := range map[string]int64{"ada": 1, "eve": 0} {
+		_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", name, n))
+		require.NoError(t, err)
+		_, err = f.Run(t.Context(), e, name+"/0")
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"tasq limit set customers 1 --key eve"}, found())
+	require.Equal(t, []string{"ada/0"}, calls)
+	_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", "eve", 1))
+	require.NoError(t, err)
+	_, err = e.Do(t.Context(), workflow.SetLimit("customers", 0))
+	require.NoError(t, err)
+	require.Empty(t, found(), "a key with a number of its own goes on")
+	require.Equal(t, []string{"ada/0", "eve/0"}, calls)
 }

@@ -113,12 +113,19 @@ func (l *looking) idle(w *Wait) {
 		fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", w.Case))
 }
 
-// limited is due work that needs limits. One that is set to 0 gives nothing until it is set to more.
+// limited is due work that needs limits. One that is set to 0, for all or for the key of the work, gives nothing until it is set to more.
 func (l *looking) limited(w *Wait, text string) {
 	for _, of := range w.Limits {
-		if v, ok := l.limits[of.Limit]; ok && v.Current().N == 0 {
-			l.add(w.Case, CauseLimited, later(v.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+decided(&v.Decision, l.Now),
-				fmt.Sprintf("tasq limit set %s %d", printable.Word(of.Limit), v.Limit.N))
+		v, ok := l.limits[of.Limit]
+		if !ok {
+			continue
+		}
+		n, by, whose, repair := v.Current().N, v.Decision, "", fmt.Sprintf("tasq limit set %s %d", printable.Word(of.Limit), v.Limit.N)
+		if set, ok := v.Keys[of.Key]; ok && of.Key != "" {
+			n, by, whose, repair = set.N, set.Decision, " for key "+of.Key, repair+" --key "+printable.Word(of.Key)
+		}
+		if n == 0 {
+			l.add(w.Case, CauseLimited, later(by.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+whose+decided(&by, l.Now), repair)
 		}
 	}
 }

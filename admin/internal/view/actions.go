@@ -123,6 +123,11 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err
 	}
+	for _, f := range a.fields { // a program may send less than a browser does
+		if f.Required && strings.TrimSpace(form.Get(f.Name)) == "" {
+			return c, &fieldError{f.Name, fmt.Errorf("%q is missing: %w", f.Label, workflow.ErrBadCommand)}
+		}
+	}
 	if text := strings.TrimSpace(form.Get("payload")); text != "" {
 		if err := domain.CheckJSON(json.RawMessage(text)); err != nil {
 			return c, &fieldError{"payload", fmt.Errorf("this is not JSON: %w", err)}
