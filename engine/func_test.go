@@ -395,7 +395,7 @@ func TestPriorityOfARun(t *testing.T) {
 	idle, err := engine.Config{Workers: -1}.Open(t.Context(), o, a)
 	require.NoError(t, err)
 	for i, name := range []string{"c", "b", "d", "a"} {
-		_, err := a.Run(t.Context(), idle, name, workflow.Priority([]int{0, 5, 0, math.MaxInt}[i]))
+		_, err := a.Run(t.Context(), idle, name, workflow.Priority([]int{0, 5, 0, math.MaxInt32}[i]))
 		require.NoError(t, err)
 	}
 	require.NoError(t, idle.Close())
@@ -405,7 +405,7 @@ func TestPriorityOfARun(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d"}, done)
 	for row, err := range store.AllItems(t.Context(), one, store.ItemFilter{Workflow: "a"}) {
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{`"a"`: math.MaxInt, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
+		require.Equal(t, map[string]int{`"a"`: math.MaxInt32, `"b"`: 5, `"c"`: 0, `"d"`: 0}[string(row.Input)], row.Priority)
 	}
 	require.NoError(t, one.Close())
 }
