@@ -13,7 +13,7 @@ import (
 func TestAxeFindsNothing(t *testing.T) {
 	path := os.Getenv("TASQ_AXE")
 	if testing.Short() {
-		t.Skip("the browser takes its time")
+		t.Skip("examines each page in a browser, which takes long under the race detector; run without -short")
 	}
 	if path == "" {
 		t.Skip("TASQ_AXE does not name the file axe.min.js of the npm package axe-core")

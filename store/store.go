@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -152,6 +154,11 @@ type Inbox interface {
 type KeyStart struct {
 	Case workitem.CaseID
 	At   time.Time
+}
+
+// Compare orders starts by time, and those of one moment by case.
+func (s KeyStart) Compare(other KeyStart) int {
+	return cmp.Or(s.At.Compare(other.At), bytes.Compare(s.Case[:], other.Case[:]))
 }
 
 // Setting is what an operator has decided and what engines remember, beside cases: the numbers of a limit, a queue that is paused.

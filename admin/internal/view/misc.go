@@ -129,7 +129,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	case len(stranded.Rows) > 0:
 		add("cases", "bad", counted(len(stranded.Rows), "cause")+" why a case does not go on")
 	case stranded.Note == "":
-		add("cases", "good", "none stands still")
+		add("cases", "good", "each goes on")
 	}
 	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",

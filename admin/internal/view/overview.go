@@ -98,7 +98,7 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	return append(lines, closed...), err
 }
 
-// closed are the queues that are paused and the limits that are set to 0: what needs them stands still.
+// closed are the queues that are paused and the limits that are set to 0: what needs them does not go on.
 func (s *Site) closed(r *Request) (lines []line, err error) {
 	settings, err := r.R.Settings(r)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxExamined is how many live root cases the doctor looks at, the oldest first: what stands still grows old.
+// maxExamined is how many live root cases the doctor looks at, the oldest first: what does not go on grows old.
 const maxExamined = 250
 
-// maxStrands is how many of the cases that stand still are listed.
+// maxStrands is how many of the cases that do not go on are listed.
 const maxStrands = 50
 
 // longWaited is how long an event without a deadline is waited for before it is offered to be looked for.
@@ -74,7 +74,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	return t, nil
 }
 
-// strandRow adds a case that stands still; its page has the forms that repair it.
+// strandRow adds a case that does not go on; its page has the forms that repair it.
 func (s *Site) strandRow(t *Table, found *why.Strand) {
 	id := found.Case.String()
 	since := text("")

@@ -2,7 +2,6 @@ package commit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,7 +213,7 @@ func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, e
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b store.KeyStart) int { return cmp.Or(a.At.Compare(b.At), bytes.Compare(a.Case[:], b.Case[:])) })
+	slices.SortFunc(all, store.KeyStart.Compare)
 	return all, err
 }
 

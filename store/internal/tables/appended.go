@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"time"
 
@@ -112,7 +111,7 @@ func MergeStarts(stored []store.KeyStart, newer []*state.Case, workflow, key str
 			stored = append(stored, store.KeyStart{Case: c.ID, At: c.Created})
 		}
 	}
-	slices.SortFunc(stored, func(a, b store.KeyStart) int { return cmp.Or(a.At.Compare(b.At), bytes.Compare(a.Case[:], b.Case[:])) })
+	slices.SortFunc(stored, store.KeyStart.Compare)
 	return stored
 }
 
