@@ -174,18 +174,18 @@ func TestTheDoctorFindsAKeyAtZero(t *testing.T) {
 		}
 		return list
 	}
-	for name, n := range map[string]int64{"ada": 1, "eve": 0} {
+	for name, n := range map[string]int64{"ada": 1, "-eve": 0} {
 		_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", name, n))
 		require.NoError(t, err)
 		_, err = f.Run(t.Context(), e, name+"/0")
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"tasq limit set customers 1 --key eve"}, found())
+	require.Equal(t, []string{"tasq limit set --key -eve customers 1"}, found())
 	require.Equal(t, []string{"ada/0"}, calls)
-	_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", "eve", 1))
+	_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", "-eve", 1))
 	require.NoError(t, err)
 	_, err = e.Do(t.Context(), workflow.SetLimit("customers", 0))
 	require.NoError(t, err)
 	require.Empty(t, found(), "a key with a number of its own goes on")
-	require.Equal(t, []string{"ada/0", "eve/0"}, calls)
+	require.Equal(t, []string{"ada/0", "-eve/0"}, calls)
 }

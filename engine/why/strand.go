@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	case w.Blocked == NoWorkers, w.Blocked == Stopped:
 		l.add(w.Case, CauseNoWorkers, w.Since, words, "open an engine with workers for "+queue(w.Queue))
 	case w.Blocked == Paused:
-		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), "tasq queue resume "+printable.Word(w.Queue))
+		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), "tasq queue resume "+printable.Arguments(w.Queue))
 	case w.Blocked == Limited:
 		l.limited(w, text)
 	case w.Blocked == Hours, w.Blocked == Gathering:
@@ -83,7 +84,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 			"open an engine with workflow "+versioned(w.Workflow, w.Version))
 	case w.Kind == Event && w.Until.IsZero() && l.Older > 0:
 		l.add(w.Case, CauseForgotten, w.Since, text+", without a deadline, for "+printable.Duration(l.Now.Sub(w.Since))+
-			": who sends it may be gone", fmt.Sprintf("tasq event send %s %s", w.Case, printable.Word(w.Name)))
+			": who sends it may be gone", "tasq event send "+printable.Arguments(w.Case.String(), w.Name))
 	}
 	return nil
 }
@@ -120,14 +121,23 @@ func (l *looking) limited(w *Wait, text string) {
 		if !ok {
 			continue
 		}
-		n, by, whose, repair := v.Current().N, v.Decision, "", fmt.Sprintf("tasq limit set %s %d", printable.Word(of.Limit), v.Limit.N)
+		n, by, whose, key := v.Current().N, v.Decision, "", ""
 		if set, ok := v.Keys[of.Key]; ok && of.Key != "" {
-			n, by, whose, repair = set.N, set.Decision, " for key "+of.Key, repair+" --key "+printable.Word(of.Key)
+			n, by, whose, key = set.N, set.Decision, " for key "+of.Key, of.Key
 		}
 		if n == 0 {
-			l.add(w.Case, CauseLimited, later(by.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+whose+decided(&by, l.Now), repair)
+			l.add(w.Case, CauseLimited, later(by.At, w.Since), text+"; limit "+of.Limit+" is set to 0"+whose+decided(&by, l.Now), setLimit(of.Limit, key, v.Limit.N))
 		}
 	}
+}
+
+// setLimit is the command that sets a limit, for all or for one key.
+func setLimit(name, key string, n int64) string {
+	line := "tasq limit set "
+	if key != "" {
+		line += "--key " + printable.Word(key) + " "
+	}
+	return line + printable.Arguments(name, strconv.FormatInt(n, 10))
 }
 
 // leftAlone is due work that nothing seems to keep from beginning. It is late only if no job of its queue runs: others may go first.
@@ -151,7 +161,7 @@ func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text s
 	var none []string
 	for name, v := range l.limits {
 		if v.Current().N == 0 {
-			none = append(none, fmt.Sprintf("tasq limit set %s %d", printable.Word(name), v.Limit.N))
+			none = append(none, setLimit(name, "", v.Limit.N))
 		}
 	}
 	if slices.Sort(none); len(none) > 0 {

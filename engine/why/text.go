@@ -271,7 +271,7 @@ func blocked(w *Wait, now time.Time) string {
 	case Failing:
 		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
 	case Paused:
-		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Word(w.Queue))
+		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Arguments(w.Queue))
 	case Behind:
 		return ahead(w.Ahead)
 	case Busy:

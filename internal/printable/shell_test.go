@@ -24,3 +24,11 @@ func TestAWordIsOneArgumentOfAShell(t *testing.T) {
 		require.Equal(t, in, string(got))
 	}
 }
+
+// A name that begins with a hyphen is no flag of the command that it is shown in.
+func TestArgumentsAreNoFlags(t *testing.T) {
+	require.Equal(t, "mail", printable.Arguments("mail"))
+	require.Equal(t, "openai 5", printable.Arguments("openai", "5"))
+	require.Equal(t, "-- --help", printable.Arguments("--help"))
+	require.Equal(t, "-- 'two words' -5", printable.Arguments("two words", "-5"))
+}

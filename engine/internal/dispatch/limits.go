@@ -119,7 +119,7 @@ func (s *scheduler) admits(u *workflow.Use, key string, n int64) error {
 	now, _ := s.gate.LimitOf(u.Limit.Name, key)
 	if most := max(now.Capacity(), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-			n, u.Limit, most, printable.Word(u.Limit.Name), limit.ErrTooMuch)
+			n, u.Limit, most, printable.Arguments(u.Limit.Name), limit.ErrTooMuch)
 	}
 	return nil
 }

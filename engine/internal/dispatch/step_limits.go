@@ -91,7 +91,7 @@ func (s *scheduler) partsOf(takes []workitem.Take) ([]admission.Part, error) {
 		}
 		if now.N > 0 && t.N > now.Capacity() && t.N > s.defined(t.Limit).Capacity() {
 			return nil, fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-				t.N, now, now.Capacity(), printable.Word(t.Limit), limit.ErrTooMuch)
+				t.N, now, now.Capacity(), printable.Arguments(t.Limit), limit.ErrTooMuch)
 		}
 		parts[i] = admission.Part{Limit: t.Limit, Key: t.Key, N: t.N}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -60,7 +61,7 @@ func (a *app) whySchedule(ctx context.Context, r store.Reader, c *state.Case) er
 	i := &schedules.Info{State: *s, Case: c.ID, Since: c.Created, Ended: c.State.Final()}
 	if i.Ended {
 		return a.say("it was the case of schedule %s, up to a tick or a command; tasq schedules %s shows the present one",
-			s.Schedule.Name, s.Schedule.Name)
+			s.Schedule.Name, printable.Arguments(s.Schedule.Name))
 	}
 	return a.showSchedule(ctx, r, i)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -106,7 +107,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	}
 	defer stop()
 	if err = d.cases(ctx); ctx.Err() != nil {
-		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", db.Name())
+		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo -d %s\n", printable.Word(db.Name()))
 		return ctx.Err()
 	}
 	wait()

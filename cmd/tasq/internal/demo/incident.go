@@ -124,7 +124,7 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 	}
 	defer stop()
 	if err = d.play(ctx); ctx.Err() != nil {
-		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo incident -d %s\n", db.Name())
+		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo incident -d %s\n", printable.Word(db.Name()))
 		return ctx.Err()
 	}
 	if err == nil {
@@ -174,7 +174,7 @@ func (d *incidents) play(ctx context.Context) error {
 
 // say prints a command line on the database of the demo.
 func (d *incidents) say(command string, args ...string) {
-	fmt.Fprintf(d.out, "  %s -d %s", command, database.Of(d.DB).Name())
+	fmt.Fprintf(d.out, "  %s -d %s", command, printable.Word(database.Of(d.DB).Name()))
 	for _, a := range args {
 		fmt.Fprint(d.out, " ", a)
 	}
@@ -231,7 +231,7 @@ func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown [
 		return nil, err
 	}
 	fmt.Fprintf(d.out, "\nAnn got the parts of %s in town, so that work is skipped with an output:\n", key)
-	d.say("tasq item skip "+skip.Item.String(), "--data '"+string(output)+"' --by ann --reason \"bought in town\"")
+	d.say("tasq item skip "+skip.Item.String(), "--data "+printable.Word(string(output))+" --by ann --reason \"bought in town\"")
 	if _, err = d.engine.Do(ctx, workflow.Skip(skip.Item, output, workflow.By("ann"), workflow.Because("bought in town"))); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/recipes/onboarding"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -174,7 +175,7 @@ Send it in another terminal,
   tasq event send %[2]s %[1]s -d %[3]s
 or follow the link of the mail, which serves once,
   curl -i -X POST %[4]s
-`, onboarding.Verified, s.id, database.Of(p.o.DB).Name(), p.hook.url(token)))
+`, onboarding.Verified, s.id, printable.Word(database.Of(p.o.DB).Name()), p.hook.url(token)))
 	return nil
 }
 
@@ -197,7 +198,7 @@ func (p *onboardingPlot) moral(ctx context.Context, e *engine.Engine, s *progres
 
 func (p *onboardingPlot) explore(id workitem.CaseID) []string {
 	return []string{
-		fmt.Sprintf("tasq events -d %s --case %s", database.Of(p.o.DB).Name(), id),
+		fmt.Sprintf("tasq events -d %s --case %s", printable.Word(database.Of(p.o.DB).Name()), id),
 		recordsOf(p.o.DB, onboarding.Accounts.Name),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/recipes/order"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -144,7 +145,7 @@ func (p *orderPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (s
 
 func (p *orderPlot) explore(id workitem.CaseID) []string {
 	return []string{
-		fmt.Sprintf("tasq items -d %s --case %s", database.Of(p.o.DB).Name(), id),
+		fmt.Sprintf("tasq items -d %s --case %s", printable.Word(database.Of(p.o.DB).Name()), id),
 		recordsOf(p.o.DB, books.Name),
 	}
 }

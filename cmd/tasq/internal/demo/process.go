@@ -125,7 +125,7 @@ func (p *process) play(ctx context.Context) (err error) {
 	}
 	defer stop()
 	if err = p.cases(ctx, w.Untyped().Name); ctx.Err() != nil {
-		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, db.Name())
+		fmt.Fprintf(p.out, "\nStopped, and nothing is lost. To go on: tasq demo %s -d %s\n", p.name, printable.Word(db.Name()))
 		return ctx.Err()
 	}
 	wait()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -224,7 +225,7 @@ func parseUser(line string) (name string, p *person, err error) {
 	p = &person{hash: []byte(strings.TrimSpace(fields[1]))}
 	switch cost, err := bcrypt.Cost(p.hash); { // the line is not in the message: it may have a password where its hash should be
 	case err != nil:
-		return "", nil, fmt.Errorf("what stands behind the name %q is no bcrypt hash; tasq serve --hash %s makes a line", name, name)
+		return "", nil, fmt.Errorf("what stands behind the name %q is no bcrypt hash; tasq serve --hash %s makes a line", name, printable.Word(name))
 	case cost > maxCost:
 		return "", nil, fmt.Errorf("the hash of %q has cost %d, and %d is the most: a sign-in would take many seconds", name, cost, maxCost)
 	case len(p.hash) != 60 || strings.Trim(string(p.hash[7:]), hashDigits) != "":
