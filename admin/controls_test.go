@@ -124,3 +124,39 @@ func TestControlsNeedTheRight(t *testing.T) {
 	w = commandTo(o.handler(admin.Config{Access: as("eve")}), "/api/v1/schedules/a%2Fb%20100%25", `{"do":"pause","reason":"why not"}`)
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 }
+
+// The keys of limits, which may name customers, are shown as payloads are, and with them what waits for them; who sees a key that is
+// masked is offered no form with it. So are the business keys that turns are about.
+func TestKeysOfLimitsAreMasked(t *testing.T) {
+	customers := builder.MustFunc("mail", func(_ context.Context, s string) (string, error) { return s, nil },
+		builder.Limits(builder.TakesBy(limit.Rate("customers", 5, time.Hour, limit.SlidingWindow), 1, strings.Clone)))
+	o := &office{Engine: enginetest.New(t, customers)}
+	_, err := o.Do(t.Context(), workflow.SetLimitOf("customers", "lovelace", 0))
+	require.NoError(t, err)
+	start := func() string {
+		result, err := o.Do(t.Context(), workflow.Start("mail", []byte(`"lovelace"`), workflow.BusinessKey("C-4711"), workflow.IfTaken(workflow.Queued)))
+		require.NoError(t, err)
+		return result.Case.String()
+	}
+	limited, turn := start(), start()
+	o.Drain()
+	o.Advance(time.Hour)
+	show := func(_ admin.User, kind, name string, raw json.RawMessage) json.RawMessage {
+		switch kind + " " + name + " " + string(raw) {
+		case `limit customers "lovelace"`, `key mail "C-4711"`:
+			return json.RawMessage(`"hidden"`)
+		}
+		return json.RawMessage(strings.ReplaceAll(string(raw), "lovelace", "payload"))
+	}
+	plain, masked := o.handler(admin.Config{Access: as("ann")}), o.handler(admin.Config{Access: as("ann"), Show: show})
+	for path, secret := range map[string]string{"/limits": "lovelace", "/api/v1/limits": "lovelace", "/doctor": "lovelace", "/api/v1/doctor": "lovelace",
+		"/api/v1/cases/" + limited + "/why": "lovelace", "/cases/" + limited: "lovelace", "/api/v1/cases/" + turn + "/why": "C-4711", "/cases/" + turn: "C-4711"} {
+		require.Contains(t, get(plain, path).Body.String(), secret, path)
+		body := get(masked, path).Body.String()
+		require.NotContains(t, body, secret, path)
+		require.Contains(t, body, "hidden", path)
+	}
+	require.Contains(t, get(plain, "/limits").Body.String(), "limitKey=lovelace")
+	require.NotContains(t, get(masked, "/limits").Body.String(), "limitKey=")
+	require.Contains(t, get(masked, "/doctor").Body.String(), "is set to 0 for key hidden", "it is found by the key itself")
+}

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -80,9 +81,22 @@ func (x *explainer) add(w Wait) {
 	if s := x.suspension(x.in.Tree.Case(w.Case)); s != nil && begins(&w) {
 		w.Suspended, w.Blocked, w.Ahead = s, Suspended, 0
 	}
+	x.hide(&w)
 	w.Overdue = !w.Until.IsZero() && w.Until.Before(x.in.Now)
 	w.Text = text(&w, x.in.Now)
 	x.answer.Waits = append(x.answer.Waits, w)
+}
+
+// hide replaces the keys of a wait by what is shown of them.
+func (x *explainer) hide(w *Wait) {
+	if w.Kind == Turn {
+		w.Name = x.in.shown("key", w.Workflow, w.Name)
+	}
+	w.Limits = slices.Clone(w.Limits)
+	for i := range w.Limits {
+		l := &w.Limits[i]
+		l.key, l.Key = l.Key, x.in.shown("limit", l.Limit, l.Key)
+	}
 }
 
 // suspension is that of a case, or of one above it; nil if there is none.

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Here is what the process that asks can do for cases. The zero value is a process that only reads.
+// Here is what the process that asks can do for cases, and shows of them. The zero value is a process that only reads, and shows all.
 type Here struct {
 	// Definition finds what the engine was opened with, by fingerprint; nil for one that it lacks. A nil function means
 	// that this is not known.
@@ -30,6 +30,17 @@ type Here struct {
 	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
 	// function means that this is not known.
 	Failing func(job workitem.JobID) time.Time
+	// Shown is what is shown of a business key, whose kind is "key" and whose name is that of its workflow, or of the key of a limit, whose
+	// kind is "limit" and whose name is that of the limit. A nil function shows them as they are.
+	Shown func(kind, name, text string) string
+}
+
+// shown is what is shown of a key.
+func (h *Here) shown(kind, name, key string) string {
+	if h.Shown == nil || key == "" {
+		return key
+	}
+	return h.Shown(kind, name, key)
 }
 
 // Input is what an answer is made of.

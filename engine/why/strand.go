@@ -122,7 +122,7 @@ func (l *looking) limited(w *Wait, text string) {
 			continue
 		}
 		n, by, whose, key := v.Current().N, v.Decision, "", ""
-		if set, ok := v.Keys[of.Key]; ok && of.Key != "" {
+		if set, ok := v.Keys[of.key]; ok && of.key != "" {
 			n, by, whose, key = set.N, set.Decision, " for key "+of.Key, of.Key
 		}
 		if n == 0 {

@@ -173,6 +173,7 @@ type Limit struct {
 	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
+	key   string    // Key, if that is not what is shown of it
 }
 
 // Batch is what a job waits for that is done together with others.

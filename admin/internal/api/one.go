@@ -79,7 +79,7 @@ func (a *API) why(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var reply *why.Answer
-	here := a.Backend.Here()
+	here := a.mask(r).Here(a.Backend.Here())
 	err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
 		reply, err = why.Read(r.Context(), v, id, a.Backend.Now(), here)
 		return err

@@ -36,7 +36,7 @@ func (a *API) limits(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	answer(w, http.StatusOK, page[workflow.LimitInfo]{Rows: append([]workflow.LimitInfo{}, result.Limits...)})
+	answer(w, http.StatusOK, page[workflow.LimitInfo]{Rows: append([]workflow.LimitInfo{}, a.mask(r).Limits(result.Limits)...)})
 }
 
 func (a *API) schedules(w http.ResponseWriter, r *http.Request) {

@@ -9,12 +9,13 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Mask returns what is shown of a payload: kind is "case", "item", "job", "step" or "event", and name that of the workflow, task,
 // function, step or event. A business key is of the kind "key" with the name of its workflow, and a label of the kind "label" with its own
-// name; both are texts in JSON. A nil Mask shows all. Token texts are never shown.
+// name, and the key of a limit of the kind "limit" with the name of the limit; all of them are texts in JSON. A nil Mask shows all. Token texts are never shown.
 type Mask func(kind, name string, raw json.RawMessage) json.RawMessage
 
 func (m Mask) of(kind, name string, raw json.RawMessage) json.RawMessage {
@@ -132,6 +133,30 @@ func (m Mask) Answer(a *why.Answer) *why.Answer {
 		w.Failure = m.failure("item", w.Task, w.Failure)
 	}
 	return &shown
+}
+
+// Here is what a process shows of the waits of cases.
+func (m Mask) Here(h why.Here) why.Here {
+	if m != nil {
+		h.Shown = m.text
+	}
+	return h
+}
+
+// Limits is what is shown of limits: their keys may name customers.
+func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
+	if m == nil {
+		return all
+	}
+	shown := slices.Clone(all)
+	for i := range shown {
+		l := &shown[i]
+		l.Set = slices.Clone(l.Set)
+		for k := range l.Set {
+			l.Set[k].Key = m.text("limit", l.Limit.Name, l.Set[k].Key)
+		}
+	}
+	return shown
 }
 
 // Change is what is shown of a change of the journal. Results that name neither their task nor their step are shown under no name.

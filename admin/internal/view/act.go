@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
@@ -98,6 +99,10 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 
 // refusedForm answers with the form and what is wrong with the command.
 func (s *Site) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
+	if tookLong(err) {
+		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
+		return
+	}
 	status, _ := api.StatusOf(err)
 	s.showForm(w, r, status, err)
 }
@@ -184,8 +189,8 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	p.Crumbs = []Link{{Text: capital(orElse(a.target, "events")), Href: p.Back}, {Text: a.title}}
 	p.fill(&a, r.Form, problem)
-	if err := s.target(r.Context(), &a, id, &p); err != nil {
-		s.say(w, r, http.StatusNotFound, "There is no such thing here", err.Error())
+	if err := s.bounded(r, func(ctx context.Context) error { return s.target(ctx, &a, id, &p) }); err != nil {
+		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
 	_, previews := s.Backend.(source.Previewer)
@@ -326,7 +331,11 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	would, err := b.DryRun(r.Context(), c)
+	var would engine.Preview
+	err := s.bounded(r, func(ctx context.Context) (err error) {
+		would, err = b.DryRun(ctx, c)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,7 +37,15 @@ func ofCases(kind workflow.Kind) bool {
 var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label", "suspended"}
 
 // choose finds the targets. until is the newest id that counts, "" for all.
-func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selection, error) {
+func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (sel *selection, err error) {
+	err = s.bounded(r, func(ctx context.Context) error {
+		sel, err = s.matching(ctx, r, kind, until)
+		return err
+	})
+	return sel, err
+}
+
+func (s *Site) matching(ctx context.Context, r *http.Request, kind workflow.Kind, until string) (*selection, error) {
 	v := url.Values{}
 	for _, name := range bulkNames {
 		if r.Form.Get(name) != "" {
@@ -44,7 +53,7 @@ func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selec
 		}
 	}
 	if ofCases(kind) {
-		return s.chooseCases(r, v, until)
+		return s.matchingCases(ctx, v, until)
 	}
 	v.Set("kind", v.Get("incident"))
 	q := query.Of(v, s.Backend.Now())
@@ -54,7 +63,7 @@ func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selec
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	for i, err := range store.Incidents(r.Context(), s.Backend, f) {
+	for i, err := range store.Incidents(ctx, s.Backend, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +81,7 @@ func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (*selec
 	return sel, sel.check()
 }
 
-func (s *Site) chooseCases(r *http.Request, v url.Values, until string) (*selection, error) {
+func (s *Site) matchingCases(ctx context.Context, v url.Values, until string) (*selection, error) {
 	q := query.Of(v, s.Backend.Now())
 	f := q.Cases()
 	f.RootOnly, f.Limit = true, maxTargets+1
@@ -80,7 +89,7 @@ func (s *Site) chooseCases(r *http.Request, v url.Values, until string) (*select
 		return nil, err
 	}
 	sel := &selection{Back: s.Link("/cases", "workflow", v.Get("workflow"), "state", v.Get("state")), What: "case"}
-	for c, err := range store.AllCases(r.Context(), s.Backend, f) {
+	for c, err := range store.AllCases(ctx, s.Backend, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +143,12 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		return
 	}
 	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooMany):
 		s.say(w, r, http.StatusBadRequest, "These cannot be acted on together", err.Error())
+		return
+	case err != nil:
+		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
 	if len(sel.Targets) == 0 {

@@ -105,9 +105,9 @@ func (c *shown) now(r *Request) time.Time {
 // explain says what the case waits for, or waited for then.
 func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 	if c.past {
-		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At}), nil
+		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At, Here: r.Mask.Here(why.Here{})}), nil
 	}
-	return why.Read(r, r.R, c.c.ID, r.Now, s.Backend.Here())
+	return why.Read(r, r.R, c.c.ID, r.Now, r.Mask.Here(s.Backend.Here()))
 }
 
 func (s *Site) caseTop(r *Request, c *shown) caseHead {

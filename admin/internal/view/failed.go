@@ -36,10 +36,12 @@ func (s *Site) failed(r *Request, err error) *Page {
 	case errors.Is(err, store.ErrNotFound):
 		status, m.Title = http.StatusNotFound, "There is no such thing here"
 		m.Lines = append(m.Lines, "It may never have been here, or it was removed when the time to keep it was over.")
-	case errors.Is(err, errBusy), errors.Is(err, context.DeadlineExceeded):
+	case tookLong(err):
 		status, m.Title, m.Code = http.StatusServiceUnavailable, "The page takes too long", "busy"
 		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")
-		m.Links = append(m.Links, Link{Text: "Reload", Href: r.URL.RequestURI()})
+		if r.Method == http.MethodGet {
+			m.Links = append(m.Links, Link{Text: "Reload", Href: r.URL.RequestURI()})
+		}
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnavailable):
 		status, m.Title = http.StatusServiceUnavailable, "The database cannot be read at the moment"
 		m.Lines = append(m.Lines, "The program that serves these pages has closed the database, or has lost it. Its log says why.")
@@ -49,6 +51,11 @@ func (s *Site) failed(r *Request, err error) *Page {
 	}
 	m.HTTP = status
 	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
+}
+
+// tookLong reports whether an error is that the time of a page is over.
+func tookLong(err error) bool {
+	return errors.Is(err, errBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Refused answers a request that is not let through. The page has no style and no links: those are refused, too.

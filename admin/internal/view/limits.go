@@ -100,17 +100,17 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
 		}
 		t.row("", text(l.Limit.Name), text(l.Kind()), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(l.NextFree()), do)
-		for _, k := range l.Set {
-			s.keyRow(t, r, &l, k)
+		for i, k := range r.Mask.Limits([]workflow.LimitInfo{l})[0].Set {
+			s.keyRow(t, r, &l, k, k.Key == l.Set[i].Key)
 		}
 	}
 	return t, nil
 }
 
-// keyRow shows a key of a limit that has a number of its own.
-func (s *Site) keyRow(t *Table, r *Request, l *workflow.LimitInfo, k workflow.KeyLimit) {
+// keyRow shows a key of a limit that has a number of its own. The form is offered for one that is shown as it is.
+func (s *Site) keyRow(t *Table, r *Request, l *workflow.LimitInfo, k workflow.KeyLimit, whole bool) {
 	do, state := text(""), ""
-	if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
+	if whole && r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
 		do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(k.N), "limitKey", k.Key)}
 	}
 	if k.N == 0 {

@@ -163,12 +163,11 @@ func (s *Site) Make(r *http.Request, b build) *Page {
 
 // view makes a page in one view, when there is room for one.
 func (s *Site) view(r *Request, b build) (p *Page, err error) {
-	select {
-	case s.views <- struct{}{}:
-		defer func() { <-s.views }()
-	case <-r.Context.Done():
-		return nil, errBusy
+	leave, err := s.enter(r.Context)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	open := 0
 	err = s.Backend.View(r.Context, func(v store.Reader) (err error) {
 		r.R = v
@@ -182,6 +181,28 @@ func (s *Site) view(r *Request, b build) (p *Page, err error) {
 		p.Open = open
 	}
 	return p, err
+}
+
+// enter waits until there is room for another view; leave gives the room back.
+func (s *Site) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.views <- struct{}{}:
+		return func() { <-s.views }, nil
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+}
+
+// bounded looks at what a form is about: when there is room for a view, and for as long as a page may take.
+func (s *Site) bounded(r *http.Request, look func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+	defer cancel()
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return look(ctx)
 }
 
 // redirect is a page that is elsewhere.

@@ -49,7 +49,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	search := why.Search{Here: s.Backend.Here(), Now: r.Now}
+	search := why.Search{Here: r.Mask.Here(s.Backend.Here()), Now: r.Now}
 	if before.IsZero() {
 		t.Empty.Drop = []Link{{Text: "Also look for events that are waited for longer than a day", Href: s.Link("/doctor", "older", longWaited)}}
 	} else {
