@@ -16,12 +16,14 @@ type activity struct {
 	zero chan struct{} // closed while n is 0
 }
 
+// newActivity returns a count of 0, which is quiet.
 func newActivity() *activity {
 	a := &activity{zero: make(chan struct{})}
 	close(a.zero)
 	return a
 }
 
+// add counts up or down. A channel is made for each time that there is something to do, so that who waits for quiet cannot miss a short one.
 func (a *activity) add(d int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -86,6 +86,8 @@ func (cfg Config) check() error {
 	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
 }
 
+// withDefaults fills in what the zero value leaves open. The owner names the process for people, in claims and in `tasq processes`; it is
+// no fence, so that two engines of one process may share it.
 func (cfg Config) withDefaults() Config {
 	if cfg.Steps == 0 {
 		cfg.Steps = DefaultSteps

@@ -64,6 +64,7 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	})
 }
 
+// set keeps a setting as JSON; other engines, also older ones, read it.
 func set(ctx context.Context, tx store.Tx, name string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -142,6 +143,9 @@ func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
 	return store.Decision{At: tx.Now(), By: cmd.Actor}
 }
 
+// setLimit keeps the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of this engine goes by it at
+// once, see change; other engines learn it as they look for settings. The number that the definition gives takes the setting away again, so that
+// a later version of the program that changes it is obeyed.
 func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decision) error {
 	name, n := cmd.Limit, cmd.N
 	c.mu.Lock()

@@ -23,6 +23,7 @@ func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	return e.wrap.command(ctx, c, e.do)
 }
 
+// do executes a command as one request of the writer; others may be in the same commit.
 func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 	if c.Kind == workflow.KindStart && len(e.cfg.MaxPending) > 0 {
 		return e.startIfRoom(ctx, &c)

@@ -35,6 +35,8 @@ func (e *Engine) startMailbox() {
 	}
 }
 
+// newPoller makes the part that executes the commands of other processes. It waits longer after each fault of the store, and counts as
+// activity while it works, so that a test that waits for quiet waits for these commands too.
 func (e *Engine) newPoller(w mailbox.Watcher) *mailbox.Poller {
 	return mailbox.New(mailbox.Options{
 		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: fault.Wait, Active: e.active.add,

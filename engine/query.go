@@ -32,6 +32,7 @@ func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	return e.lose(err)
 }
 
+// isClosing reports whether Close has begun.
 func (e *Engine) isClosing() bool {
 	select {
 	case <-e.closing:

@@ -49,6 +49,7 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOp
 // UpdateOption changes how [Engine.Update] runs a function.
 type UpdateOption func(*updateOptions)
 
+// updateOptions are what the options of an Update set.
 type updateOptions struct{ repeatable bool }
 
 // Repeatable says that the function of an Update may be called more than once: what an earlier call did in the transaction is

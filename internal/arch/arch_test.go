@@ -8,70 +8,50 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/tasq-dev/tasq/"
 
-// layers is the order of the packages: each may import those of lower layers. A new package fails until it has a place
-// here; see layerOf for the recipes.
-var layers = map[string]int{
-	"internal/pgtest": -1, "internal/testsize": -1, // a server for tests, and how much they try
-	"internal/pgtest/pgproxy": -1,                           // a way to it that tests break
-	"internal/spelling":       -1, "internal/printable": -1, // text, for every package
-	"internal/readable":  -1, // errors of users, for what calls their functions
-	"net/internal/graph": -1, // algorithms, for net and what is above it
+// layerTable is the order of the packages, by docs/architecture.md: each may import those of lower layers. A new package fails until it
+// has a place there.
+type layerTable map[string]int
 
-	"net": 0, "net/internal/xmlread": 0, "workitem": 0, "domain": 0, "retry": 0, "schedule": 0,
-	"internal/virtual": 0, "recipes/airetry/chat": 0, "recipes/airetry/fakechat": 0,
-
-	"limit": 1, "process": 1, "net/pnml": 1, "net/yawl": 1, "net/bpmn": 1, "net/svg": 1, "net/internal/statespace": 1, "activities": 1, "internal/modeltest": 1,
-
-	"net/internal/reduce": 2, "step": 2,
-
-	"net/verify": 3,
-
-	"store/state": 1, "internal/sqlkit": 1, "engine/internal/alarm": 1,
-
-	"workflow": 4,
-
-	"store": 5, "store/internal/tables": 6, "store/eventlog": 6,
-
-	"builder": 6, "engine/internal/kernel": 6, "store/sqlite": 7, "store/postgres": 7, "store/storetest": 6, "step/steptest": 6,
-	"internal/story":    4,
-	"internal/transfer": 6, "internal/integrity": 6, "internal/storehook": 6, "internal/record": 6, "engine/why": 6, "engine/internal/fault": 6, "engine/internal/ration": 6, "engine/internal/registry": 6,
-
-	"engine/internal/admission": 7, "engine/internal/mailbox": 7, "engine/internal/fleet": 7, "engine/internal/notify": 7,
-	"engine/internal/retention": 7, "engine/internal/commit": 7,
-
-	"engine/bulk": 7, "engine/schedules": 7, "engine/internal/command": 8, "engine/internal/dispatch": 8,
-
-	"engine": 9, "cmd/tasq/internal/database": 9,
-
-	"admin/internal/query": 7, "admin/internal/mask": 7, "admin/internal/access": 6, "admin/internal/source": 10, "admin/internal/api": 11, "admin/internal/live": 11,
-	"admin/internal/past": 6, "admin/internal/view": 12, "admin": 13, "engine/runs": 10, "internal/scenario": 10,
-
-	"engine/enginetest": 11, "cmd/tasq/internal/serve": 14, "cmd/tasq/internal/demo": 15, "cmd/tasq/internal/model": 11,
-
-	"cmd/tasq/internal/check": 12,
-
-	"cmd/tasq/internal/cli": 16,
-
-	"cmd/tasq": 17, "internal/arch": 17,
+func layers(t *testing.T) layerTable {
+	text, err := os.ReadFile(filepath.Join(root(t), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(layerTable)
+	for _, row := range layerRow.FindAllStringSubmatch(string(text), -1) {
+		n, _ := strconv.Atoi(row[1]) // digits, by the expression
+		for pkg := range strings.SplitSeq(row[2], ", ") {
+			pkg = strings.Trim(pkg, "`")
+			if _, twice := all[pkg]; twice {
+				t.Errorf("docs/architecture.md has package %s in two layers", pkg)
+			}
+			all[pkg] = n
+		}
+	}
+	return all
 }
 
-func layerOf(pkg string) (int, bool) {
-	if n, ok := layers[pkg]; ok {
+// layerRow is a row of the table of layers: a number, what the layer is, and its packages.
+var layerRow = regexp.MustCompile("(?m)^\\| (-?\\d+) \\| [^|]* \\| (`[^|]*`) \\|$")
+
+// of finds the layer of a package; an entry that ends in * is for all packages of a folder that have none of their own.
+func (all layerTable) of(pkg string) (int, bool) {
+	if n, ok := all[pkg]; ok {
 		return n, true
 	}
-	if strings.HasPrefix(pkg, "recipes/") { // definitions: builder and below
-		return 7, true
-	}
-	return 0, false
+	n, ok := all[path.Dir(pkg)+"/*"]
+	return n, ok
 }
 
 // pure packages do no I/O and read no clock.
@@ -83,18 +63,24 @@ var pure = []string{
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}
 
 func TestImportsPointDown(t *testing.T) {
-	for dir, pkg := range packages(t) {
-		layer, ok := layerOf(dir)
+	all, found := layers(t), packages(t)
+	for dir := range all {
+		if found[dir] == nil && !strings.HasSuffix(dir, "/*") {
+			t.Errorf("docs/architecture.md gives a layer to %s, which is no package", dir)
+		}
+	}
+	for dir, pkg := range found {
+		layer, ok := all.of(dir)
 		if !ok {
-			t.Errorf("package %s has no layer: give it one in the table of this test", dir)
+			t.Errorf("package %s has no layer: give it one in the table of docs/architecture.md", dir)
 			continue
 		}
-		for _, path := range pkg.Imports {
-			ours, is := strings.CutPrefix(path, module)
+		for _, imported := range pkg.Imports {
+			ours, is := strings.CutPrefix(imported, module)
 			if !is {
 				continue
 			}
-			if below, ok := layerOf(ours); ok && below >= layer {
+			if below, ok := all.of(ours); ok && below >= layer {
 				t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", dir, layer, ours, below)
 			}
 		}

@@ -60,6 +60,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	return it, m.run(0)
 }
 
+// noItems refuses to add a work item to a task that has none by its kind.
 func noItems(c *state.Case, task string) error {
 	return fmt.Errorf("work items of task %q of workflow %s, which is a composite or routing task: %w", task, c.Workflow,
 		ErrNotFound)

@@ -27,6 +27,7 @@ type effects Machine
 //	                      │ overruns its time
 //	                      └──▶ abandoned: the gate is locked; In returns an error from now on, to that callback alone
 
+// m is the machine itself; the type only narrows what callbacks reach.
 func (e *effects) m() *Machine { return (*Machine)(e) }
 
 // Actor implements activities.Effects.

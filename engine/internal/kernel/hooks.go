@@ -20,6 +20,7 @@ import (
 //
 // None of them runs with the tree locked: package activities gives them the effects of this command only (see effects).
 
+// activation is what the hooks of a task see: its place, the time of the command, its case and how many of its items are in which state.
 func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
@@ -111,6 +112,7 @@ func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Co
 	}
 }
 
+// caseScope is what the hooks of a case see.
 func (m *Machine) caseScope(c *state.Case) *activities.Case {
 	return activities.NewCaseScope(m.effects(), activities.Place{Case: c.ID}, m.now, m.info(c))
 }

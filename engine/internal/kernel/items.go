@@ -87,6 +87,9 @@ func (m *Machine) runAction(
 	})
 }
 
+// newItem makes the value of a fresh work item. What the activity that asks for it leaves open comes from the task, and a priority that
+// neither gives from the case: a case that was started as urgent has urgent items. An item that takes the place of another one is the next
+// attempt, which the backoff is computed from.
 func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
@@ -148,6 +151,7 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 	return nil
 }
 
+// placeOf says where an item is, as callbacks see it.
 func placeOf(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
 }

@@ -141,6 +141,7 @@ type Machine struct {
 	again   map[activation]int // how often a task was enabled, from its MaxActivations-th time on
 }
 
+// activation names a task of a case over all its generations: a loop that never waits makes one after the other.
 type activation struct {
 	at workitem.CaseID
 	t  net.TaskID
@@ -286,6 +287,7 @@ func (e *NotLoadedError) Error() string {
 // Is reports whether the target is [ErrUnknown].
 func (e *NotLoadedError) Is(target error) bool { return target == ErrUnknown }
 
+// versioned names a workflow as errors do; definitions without a version are common.
 func versioned(name, version string) string {
 	if version == "" {
 		return "workflow " + name

@@ -116,10 +116,12 @@ func (m *Machine) before(c *state.Case, to string) ([]net.ConditionID, error) {
 	return inputs, nil
 }
 
+// unknownPlace is the error for a name that the net of a case does not have.
 func unknownPlace(c *state.Case, name string) error {
 	return fmt.Errorf("workflow %s has no condition and no task %q: %w", c.Workflow, name, ErrNotFound)
 }
 
+// names lists conditions for an error.
 func names(c *state.Case, conditions []net.ConditionID) string {
 	list := make([]string, len(conditions))
 	for i, p := range conditions {

@@ -90,6 +90,7 @@ func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err e
 	return nil
 }
 
+// noOutput is the failure of a case whose output could not be made, or is not valid.
 func noOutput(err error) *workitem.Failure {
 	return &workitem.Failure{Code: workitem.CodeNoOutput, Message: err.Error()}
 }

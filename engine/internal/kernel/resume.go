@@ -41,6 +41,7 @@ func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
 	return nil
 }
 
+// isLost tells an item that was ended because its case failed from one that failed by itself: only the former is opened again unasked.
 func isLost(f *workitem.Failure) bool { return f != nil && f.Code == workitem.CodeCaseFailed }
 
 // resumption is one resume: of a case, or for the sake of one of its work items.
@@ -75,6 +76,8 @@ func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.Ca
 	return m.resume(id, &resumption{input: input})
 }
 
+// resume opens again what the failure ended, then checks two things that only show afterwards: that the input found the item that it is
+// for, and that something of the case moves. If not, the command fails and its changes are undone.
 func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
 	top, err := m.resumable(id)
 	if err != nil {

@@ -136,6 +136,7 @@ const (
 	NotAtAll                    // the items stay as they are: what refuses is not theirs
 )
 
+// calls are the callbacks that are still asked. What remains after WithoutOwn is the task's answer, which may open a fresh item.
 func (i Insist) calls() calls {
 	if i == WithoutOwn {
 		return answerOnly
