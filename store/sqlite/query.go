@@ -265,20 +265,14 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	return all, err
 }
 
-// stepsOf selects the steps of cases by their owners, of which there is an index.
-func stepsOf(cases string) string {
-	return "s.owner IN (SELECT id FROM work_items WHERE case_id" + cases +
-		" UNION ALL SELECT id FROM jobs WHERE case_id" + cases + ")"
-}
-
 // Steps implements [store.Reader].
 func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
 	w := newConditions()
 	addID(&w, "s.owner = ?", f.Item)
 	addID(&w, "s.owner IN (?, (SELECT item FROM jobs WHERE id = ?)) AND s.job = ?", f.Job)
-	addID(&w, stepsOf(" = ?"), f.Case)
-	addID(&w, stepsOf(ofTree), f.Root)
-	w.addRoots(stepsOf(ofTrees), f.Roots)
+	addID(&w, "s.case_id = ?", f.Case)
+	addID(&w, "s.case_id"+ofTree, f.Root)
+	w.addRoots("s.case_id"+ofTrees, f.Roots)
 	w.AddText("s.kind = ?", string(f.Kind))
 	w.AddText("s.target = ?", f.Target)
 	if f.Topic {
