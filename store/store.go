@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,6 +25,9 @@ var (
 	ErrReadOnly = errors.New("the database can only be read")
 	ErrCorrupt  = state.ErrCorrupt
 	ErrNewer    = errors.New("the database was written by a newer version")
+
+	// ErrForeign is the [ErrCorrupt] of what begins as no database of Tasq's does: most likely the wrong file was named. It was not touched.
+	ErrForeign = fmt.Errorf("%w", ErrCorrupt)
 
 	// ErrLost is for a database that was taken from the process that owns it: its files were removed, moved, replaced
 	// or cut off, or another process has become the owner. The store acknowledges nothing after that, and its reads fail

@@ -51,7 +51,7 @@ func explain(path string, err error) error {
 			store.ErrUnavailable, err)
 	case sqlite3.SQLITE_NOTADB:
 		return at(path, "%w: it is no SQLite file, or its first page is lost: choose another name or restore a backup: %w",
-			store.ErrCorrupt, err)
+			store.ErrForeign, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
 	case sqlite3.SQLITE_BUSY:

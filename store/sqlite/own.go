@@ -36,8 +36,12 @@ func resolve(path string) (string, error) {
 	if err == nil {
 		return real, mustBeFile(real)
 	}
-	if _, lost := os.Lstat(path); lost == nil && errors.Is(err, fs.ErrNotExist) {
+	_, lost := os.Stat(path)
+	if _, none := os.Lstat(path); none == nil && errors.Is(lost, fs.ErrNotExist) {
 		return "", at(path, "%w: it is a link to a file that is not there: name the file itself: %w", store.ErrNotFound, err)
+	}
+	if why := (*fs.PathError)(nil); errors.As(lost, &why) && !errors.Is(lost, fs.ErrNotExist) && !errors.Is(lost, fs.ErrPermission) {
+		return "", at(path, "the path leads to no file (%w): name the file itself", why.Err) // links in a circle, a file in place of a folder
 	}
 	return path, nil // it is still to be made, or what is wrong shows when it is opened
 }
@@ -167,7 +171,7 @@ func checkHeader(path string) error {
 		return at(path, "%w", err)
 	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
 		return at(path, "%w: it is no SQLite file, and was not touched: choose another name or restore a backup",
-			store.ErrCorrupt)
+			store.ErrForeign)
 	case binary.BigEndian.Uint32(header[68:]) != applicationID:
 		return notOurs(path)
 	}
@@ -176,5 +180,5 @@ func checkHeader(path string) error {
 
 func notOurs(path string) error {
 	return at(path, "%w: it is another program's SQLite file; it was not touched, so choose another name",
-		store.ErrCorrupt)
+		store.ErrForeign)
 }

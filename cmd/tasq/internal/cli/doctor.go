@@ -33,7 +33,7 @@ func (a *app) doctor() *cobra.Command {
 		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
 			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
 			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
-			"code is 1 if anything is wrong. With --live, that check is left out, and each live case is listed that no run completes from where it " +
+			"code is 1 if anything is wrong, and 5 if it is no database of Tasq's. With --live, that check is left out, and each live case is listed that no run completes from where it " +
 			"stands, or that no work under way and no person moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
 			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. What only a program that is open knows is not seen: whether one has the definition of a case, and what its " +
 			"limits have free; the page Doctor of the program has that too. With --older too, " +
@@ -96,7 +96,7 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 		return err
 	})
 	m.end()
-	if errors.Is(err, store.ErrCorrupt) {
+	if errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrForeign) {
 		f.Problems = append(f.Problems, problem{"read", err.Error()})
 	} else if err != nil {
 		return err
@@ -105,8 +105,8 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 	if err := a.tellFindings(&f); err != nil || f.Whole {
 		return err
 	}
-	return exit(ExitNo, "the database is not whole: %d problems; restore a backup, or report what led to it with this output",
-		len(f.Problems)+f.More)
+	return exit(ExitNo, "the database is not whole: %s; restore a backup, or report what led to it with this output",
+		printable.Plural(len(f.Problems)+f.More, "problem"))
 }
 
 // ownChecks are what databases find out themselves, as lines of which "ok" is none. A server checks pages as it reads them, if
