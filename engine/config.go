@@ -52,10 +52,11 @@ type Config struct {
 
 	// Clock is the source of time. Default: the system's.
 	Clock retry.Clock
-	// Logger takes what an operator should know. Default: slog.Default().
+	// Logger takes what an operator should know. Its handler must not use the engine; a record at which it panics is lost.
+	// Default: slog.Default().
 	Logger *slog.Logger
 	// Random is the source of the random part of ids and tokens. Open, and commands, fail while it does, with the code "random-failed";
-	// what the engine does by itself is tried again. Default: crypto/rand.
+	// what the engine does by itself is tried again, and reads go on. Its calls do not overlap. Default: crypto/rand.
 	Random io.Reader
 	// Owner names this engine in the claims that it makes. Default: host name and process id.
 	Owner string
@@ -116,6 +117,7 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	cfg.Logger = guarded(cfg.Logger)
 	if cfg.Random == nil {
 		cfg.Random = rand.Reader
 	}

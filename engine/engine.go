@@ -213,7 +213,7 @@ func (e *Engine) assemble() {
 	})
 	e.writer = commit.New(commit.Options{
 		Store: e.store, Definitions: e.definitions, IDs: e.ids, Now: e.now, Faults: e.faults,
-		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.cfg.Random, root) },
+		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.ids, root) },
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},
 		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
@@ -291,7 +291,14 @@ func (e *Engine) Now() time.Time { return e.now() }
 // Close stops the engine: no further job is claimed, running ones get the grace of the configuration to end, then their
 // contexts are canceled. Jobs that do not end even then are given back, without an attempt counted. Everything
 // acknowledged is safe whether or not Close is called.
+//
+// A callback cannot close the engine, which would wait for it: the error wraps [ErrCallback], and the engine stays open. The function of a
+// job that calls Close is one of those that it waits for.
 func (e *Engine) Close() error {
+	if commit.InCallback() {
+		return fmt.Errorf("%w: it called Close, which waits for all callbacks to return; the engine stays open: close it outside of "+
+			"callbacks, where commands are sent", ErrCallback)
+	}
 	var err error
 	e.close.Do(func() { err = e.closeOnce() })
 	return err

@@ -161,7 +161,7 @@ type dice struct{ gone func() error }
 
 func (d *dice) Read(p []byte) (int, error) {
 	if d.gone != nil {
-		return 0, d.gone()
+		return 0, d.gone() // no error is nothing yet, as io.Reader allows
 	}
 	return len(p), nil
 }
@@ -171,6 +171,7 @@ func TestRandomBitsThatAreGoneFailCommandsAlone(t *testing.T) {
 		"no entropy":        func() error { return errors.New("no entropy") },
 		"it panicked: boom": func() error { panic("boom") },
 		"EOF":               func() error { return io.EOF },
+		"multiple Read calls return no data or error": func() error { return nil },
 	} {
 		t.Run(says, func(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)
@@ -183,17 +184,81 @@ func TestRandomBitsThatAreGoneFailCommandsAlone(t *testing.T) {
 			b.Path(b.Start(), task, b.End())
 			w, random := b.MustBuild(), &dice{}
 			e := enginetest.Open(t, enginetest.Store(t), engine.Config{Random: random, Logger: quiet}, w)
-			started, refused := 0, error(nil)
+			ended, err := w.Start(t.Context(), e, "x")
+			require.NoError(t, err)
+			_, err = e.Do(t.Context(), workflow.Cancel(ended, nil))
+			require.NoError(t, err)
+			started, refused := 1, error(nil)
 			_ = e.Update(t.Context(), func(*engine.Tx) error { random.gone = gone; return nil }) // on the goroutine that reads
 			for ; refused == nil; started++ {
 				_, refused = w.Start(t.Context(), e, "x")
 			}
 			require.ErrorIs(t, refused, workitem.ErrRandom)
 			require.Equal(t, "random-failed", engine.Code(refused))
+			_, err = e.Wait(t.Context(), ended)
+			require.NoError(t, err, "what only reads needs no ids")
 			_ = e.Update(t.Context(), func(*engine.Tx) error { random.gone = nil; return nil })
 			_, err = w.Start(t.Context(), e, "x")
 			require.NoError(t, err, "there are random bits again")
 			require.Equal(t, started, cases(t, e), "nothing of what failed is there")
 		})
 	}
+}
+
+// unfit is a handler of a log that does not return.
+type unfit struct{ way wayOut }
+
+func (unfit) Enabled(context.Context, slog.Level) bool    { return true }
+func (u unfit) Handle(context.Context, slog.Record) error { u.way.out(); return nil }
+func (u unfit) WithAttrs([]slog.Attr) slog.Handler        { return u }
+func (u unfit) WithGroup(string) slog.Handler             { return u }
+
+// deaf is a handler that panics before it is given anything.
+type deaf struct{ unfit }
+
+func (d deaf) Enabled(context.Context, slog.Level) bool { panic("boom") }
+
+func TestALogThatDoesNotReturnLosesItsRecords(t *testing.T) {
+	ways := waysOut()
+	for name, handler := range map[string]slog.Handler{
+		"panic": unfit{ways["panic"]}, "goexit": unfit{ways["goexit"]}, "enabled": deaf{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := sayer()
+			e := enginetest.Open(t, enginetest.Store(t), engine.Config{
+				Logger: slog.New(handler),
+				Wrap:   []engine.Middleware{{Commit: func(engine.Commit) { panic("this is logged") }}},
+			}, f)
+			requireWorks(t, e, f)
+		})
+	}
+}
+
+func TestACallbackCannotCloseTheEngine(t *testing.T) {
+	f := sayer()
+	e, err := engine.Open(t.Context(), sqlite.Memory(), f)
+	require.NoError(t, err)
+	closed := func(depth int) error {
+		return e.Update(t.Context(), func(*engine.Tx) error { return deep(depth, e.Close) })
+	}
+	for _, depth := range []int{0, 60, 500} {
+		err := closed(depth)
+		require.ErrorIs(t, err, engine.ErrCallback)
+		require.ErrorContains(t, err, "it called Close")
+		run, err := f.Run(t.Context(), e, "still here")
+		require.NoError(t, err)
+		said, err := run.Result(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, "still here", said)
+	}
+	require.NoError(t, e.Close(), "it was not counted as a Close")
+	require.ErrorIs(t, closed(0), engine.ErrClosed)
+}
+
+// deep calls a function from a stack of so many calls.
+func deep(depth int, f func() error) error {
+	if depth == 0 {
+		return f()
+	}
+	return deep(depth-1, f)
 }

@@ -169,7 +169,7 @@ func (g *Generator) fill() {
 	if len(g.unused) >= 8 {
 		return
 	}
-	if err := g.draw(); err != nil {
+	if err := g.draw(g.buf[:]); err != nil {
 		clear(g.buf[:8])
 		g.failed, g.unused = fmt.Errorf("%w: %w", ErrRandom, err), g.buf[:8]
 		return
@@ -177,15 +177,48 @@ func (g *Generator) fill() {
 	g.unused = g.buf[:]
 }
 
-// draw reads a block. A source that panics fails.
-func (g *Generator) draw() (err error) {
+// Read fills p with random bytes of the source, for what is as hard to guess as a key. If it cannot, it returns 0 and an error that is
+// [ErrRandom].
+func (g *Generator) Read(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.draw(p); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrRandom, err)
+	}
+	return len(p), nil
+}
+
+// maxEmptyReads is how often in a row a source may give nothing and no error, as [io.Reader] allows, until it is taken for one that never
+// will give anything.
+const maxEmptyReads = 100
+
+// draw fills a block. A source that panics fails.
+func (g *Generator) draw(block []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()
-	_, err = io.ReadFull(g.random, g.buf[:])
-	return err
+	empty := 0
+	for n := 0; n < len(block); {
+		read, err := g.random.Read(block[n:])
+		if n += read; n >= len(block) {
+			return nil
+		}
+		switch {
+		case errors.Is(err, io.EOF) && n > 0:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case read > 0:
+			empty = 0
+		default:
+			if empty++; empty == maxEmptyReads {
+				return io.ErrNoProgress
+			}
+		}
+	}
+	return nil
 }
 
 // NewID makes the id of a work item created now.

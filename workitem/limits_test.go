@@ -205,6 +205,34 @@ func TestIDsUseTheirBits(t *testing.T) {
 	require.ErrorIs(t, g.Failed(), workitem.ErrRandom, "it is asked again")
 }
 
+// slow gives a byte after each so many empty answers.
+type slow struct{ empty, n int }
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.n++; s.n%(s.empty+1) != 0 {
+		return 0, nil
+	}
+	p[0] = byte(s.n)
+	return 1, nil
+}
+
+func TestASourceThatGivesNothingFails(t *testing.T) {
+	g := workitem.NewGenerator(&slow{empty: 99})
+	require.NoError(t, g.Failed(), "a slow one is waited for")
+	var secret [3]byte
+	n, err := g.Read(secret[:])
+	require.NoError(t, err)
+	require.Equal(t, len(secret), n)
+	require.NotZero(t, secret)
+
+	g = workitem.NewGenerator(&slow{empty: 100})
+	require.ErrorIs(t, g.Failed(), io.ErrNoProgress)
+	n, err = g.Read(secret[:])
+	require.ErrorIs(t, err, workitem.ErrRandom)
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	require.Zero(t, n)
+}
+
 // A generator goes on above the last id of another one, also within its millisecond, and not from an older one.
 func TestIDsGoOnAboveOthers(t *testing.T) {
 	g, at := workitem.NewGenerator(&counted{limit: 1 << 20}), time.UnixMilli(7)

@@ -284,6 +284,9 @@ func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 		if err == nil && w.extender != nil && !r.Once && !r.Reads && !r.deferred {
 			r.extended, err = w.extender.Extend(tx)
 		}
+		if r.Reads {
+			return err
+		}
 		if random := w.o.IDs.Failed(); random != nil { // the ids that the request has made are of no use
 			return fmt.Errorf("make ids by Config.Random: %w", random)
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -50,11 +52,31 @@ func newRunner(limit time.Duration) *runner {
 func (r *runner) renew() {
 	work := make(chan func())
 	r.work, r.done = work, make(chan error, 1)
-	go func() {
-		for f := range work {
-			f()
+	go serveCallbacks(work)
+}
+
+// serveCallbacks is the outermost function of every goroutine that calls callbacks, see [InCallback].
+func serveCallbacks(work <-chan func()) {
+	for f := range work {
+		f()
+	}
+}
+
+// InCallback reports whether its caller runs on a goroutine that calls callbacks, for what has no context to tell, such as Close. It looks
+// at all of the stack.
+func InCallback() bool {
+	calls := make([]uintptr, 64)
+	n := runtime.Callers(1, calls)
+	for ; n == len(calls); n = runtime.Callers(1, calls) {
+		calls = make([]uintptr, 2*len(calls))
+	}
+	for frames, more := runtime.CallersFrames(calls[:n]), true; more; {
+		var frame runtime.Frame
+		if frame, more = frames.Next(); strings.HasSuffix(frame.Function, "engine/internal/commit.serveCallbacks") {
+			return true
 		}
-	}()
+	}
+	return false
 }
 
 // stop ends the goroutine.
