@@ -32,7 +32,7 @@ var attributes = []attribute{
 	{"split", "split=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Split, v) }, gateWords},
 	{"join", "join=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Join, v) }, gateWords},
 	{"items", "items=N", atomicOnly, (*taskLine).setItems, manyWords},
-	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, manyWords},
+	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, casesWords},
 	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue or quorum:K with K at least 1"},
 	{"retry", "retry=N:WAIT", atomicOnly, (*taskLine).setRetry, "the attempts in all and the first wait, like 4:1s"},
 	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration above zero, like 5s, 1h30m or 2d"},
@@ -44,7 +44,10 @@ const gateWords = "and, xor or or"
 // most is how many items or cases a task may begin with. They are all made in one command, in memory.
 const most = 100_000
 
-var manyWords = fmt.Sprintf("a whole number from 0 to %d", most)
+var (
+	manyWords  = fmt.Sprintf("a whole number from 0 to %d", most)
+	casesWords = fmt.Sprintf("a whole number from 1 to %d: no command starts a case in a composite later, so one without cases never completes", most)
+)
 
 var (
 	everyKind     = []net.Kind{net.Atomic, net.Routing, net.Composite}
@@ -149,7 +152,7 @@ func (t *taskLine) setItems(value string) (ok bool) {
 
 func (t *taskLine) setCases(value string) (ok bool) {
 	t.TaskOptions.Cases, ok = parseNumber(value)
-	return ok && t.TaskOptions.Cases <= most
+	return ok && 1 <= t.TaskOptions.Cases && t.TaskOptions.Cases <= most
 }
 
 func (t *taskLine) setPolicy(value string) bool {

@@ -143,7 +143,7 @@ func drawTask(t *rapid.T) (net.Task, scenario.TaskOptions) {
 	case net.Composite:
 		task.Of = rapid.SliceOfN(rapid.Custom(drawName), 1, 3).Draw(t, "of")
 		if len(task.Of) == 1 {
-			o.Cases = rapid.IntRange(0, 3).Draw(t, "cases")
+			o.Cases = rapid.IntRange(1, 3).Draw(t, "cases")
 		}
 	case net.Atomic:
 		o.Items = rapid.IntRange(0, 3).Draw(t, "items")

@@ -69,7 +69,10 @@ func TestSyntaxErrorsSayWhatWasExpected(t *testing.T) {
 		{`task A items=99999999999999999999`,
 			`"items=99999999999999999999" has a bad value; expected a whole number from 0 to 100000`},
 		{`task A items=100001`, `"items=100001" has a bad value; expected a whole number from 0 to 100000`},
-		{`composite A of b cases=100001`, `"cases=100001" has a bad value; expected a whole number from 0 to 100000`},
+		{`composite A of b cases=100001`, `"cases=100001" has a bad value; expected a whole number from 1 to 100000: ` +
+			`no command starts a case in a composite later, so one without cases never completes`},
+		{`composite A of b cases=0`, `"cases=0" has a bad value; expected a whole number from 1 to 100000: ` +
+			`no command starts a case in a composite later, so one without cases never completes`},
 		{`task A split=nand`, `"split=nand" has a bad value; expected and, xor or or`},
 		{`task A join=XOR`, `"join=XOR" has a bad value; expected and, xor or or`},
 		{`task A policy=quorum`, `"policy=quorum" has a bad value; expected default, continue or quorum:K with K at least 1`},
