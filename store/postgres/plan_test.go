@@ -159,6 +159,29 @@ func readByAll(t *testing.T, w *storetest.World, c *pgx.Conn) (n int) {
 	return n
 }
 
+// What a commit reads does not depend on how many cases there are, also if the server has planned its statements while there was none.
+func TestACommitReadsNoWholeTable(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	var roots []workitem.CaseID
+	w.Update(func(b *storetest.Batch) { roots = append(roots, b.Start(`1`)) })
+	w.Update(func(b *storetest.Batch) { b.Claim(roots[0], roots[0]) })
+	const cases, commits = 2000, 50
+	w.Update(func(b *storetest.Batch) {
+		for range cases {
+			roots = append(roots, b.Start(`1`))
+		}
+	})
+	for _, root := range roots[1 : commits+1] {
+		w.Update(func(b *storetest.Batch) { b.Claim(root, root) })
+	}
+	require.Less(t, readByAll(t, w, c), 20*cases, "one that reads the tables whole reads %d", 3*cases*commits)
+}
+
 // Taking some jobs of a long queue costs what is taken, and not what is left.
 func TestTakingJobsReadsNoneOfTheOthers(t *testing.T) {
 	t.Parallel()

@@ -23,13 +23,16 @@ import (
 // given is a table e of root cases, each with the position of its last entry as the engine knows it.
 const given = "unnest($1::uuid[], $2::bigint[]) e(root, last)"
 
-// lockRoots locks root cases and returns those that have changed, or were removed.
-const lockRoots = "WITH l AS MATERIALIZED (SELECT c.root, c.last_seq FROM " + given + " JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
-	"ORDER BY c.root FOR NO KEY UPDATE OF c) " +
-	"SELECT e.root FROM " + given + " LEFT JOIN l ON l.root = e.root WHERE l.last_seq IS DISTINCT FROM e.last"
+// stored is the rows c of the root cases that are given. The server finds each by its key: for a statement that it plans while a table is
+// small, and keeps, it would rather read the whole table.
+const stored = "(SELECT c.root, c.last_seq FROM @.cases c WHERE c.root = e.root AND c.id = e.root "
+
+// lockRoots locks root cases, in the order in which they are given, and returns those that have changed, or were removed.
+const lockRoots = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE) c ON true " +
+	"WHERE c.last_seq IS DISTINCT FROM e.last"
 
 // findStale is lockRoots without the locks.
-const findStale = "SELECT e.root FROM " + given + " LEFT JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
+const findStale = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) c ON true " +
 	"WHERE c.last_seq IS DISTINCT FROM e.last"
 
 // refuseStale fails, by a division by zero, if a root case has changed.
@@ -138,8 +141,7 @@ func (tx *transaction) checkExpected() error {
 }
 
 // notLocked lists the root cases that another transaction has locked.
-const notLocked = "WITH l AS MATERIALIZED (SELECT c.root FROM " + given + " JOIN @.cases c ON c.root = e.root AND c.id = e.root " +
-	"FOR NO KEY UPDATE OF c SKIP LOCKED) SELECT e.root FROM " + given + " WHERE e.root NOT IN (SELECT root FROM l)"
+const notLocked = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) c ON true WHERE c.root IS NULL"
 
 // lockedOut is the error of a commit that waited too long for a root case that another transaction has locked, as that of a function with
 // slow SQL. The requests on that case are to be done apart, where they wait alone, and the others again.

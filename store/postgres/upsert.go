@@ -82,11 +82,12 @@ func upsert(t tables.Table, further []string, from string) string {
 // counted is the statement for a table whose rows are counted by state. It compares with the rows as they were: all parts of
 // a statement see the same state.
 func counted(t tables.Table, what, task string, given []any, further ...string) string {
+	before := "u CROSS JOIN LATERAL (SELECT * FROM @." + t.Name + " t WHERE t.root = u.root AND t.id = u.id OFFSET 0) t" // each by its key, as in stored
 	ended := ""
 	if t.Name == tables.Items.Name {
 		ended = ", e AS (INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) SELECT hour, workflow, task, state, took, sum(n) FROM (" +
 			"SELECT " + endedColumns("u") + ", 1 AS n FROM u WHERE " + hasEnded("u") + " UNION ALL " +
-			"SELECT " + endedColumns("t") + ", -1 FROM u JOIN @." + t.Name + " t ON t.root = u.root AND t.id = u.id WHERE " + hasEnded("t") + ") d " +
+			"SELECT " + endedColumns("t") + ", -1 FROM " + before + " WHERE " + hasEnded("t") + ") d " +
 			"GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0)"
 	}
 	return "WITH u AS MATERIALIZED (" + source(t, given, further) + "), " +
@@ -94,7 +95,7 @@ func counted(t tables.Table, what, task string, given []any, further ...string) 
 		"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
 		"SELECT '" + what + "', d.workflow, d.task, d.state, sum(d.n) FROM (" +
 		"SELECT u.workflow, " + task + " AS task, u.state, 1 AS n FROM u UNION ALL " +
-		"SELECT u.workflow, " + task + ", t.state, -1 FROM u JOIN @." + t.Name + " t ON t.root = u.root AND t.id = u.id) d " +
+		"SELECT u.workflow, " + task + ", t.state, -1 FROM " + before + ") d " +
 		"GROUP BY 1, 2, 3, 4 HAVING sum(d.n) <> 0"
 }
 
