@@ -206,31 +206,55 @@ func TestAnEngineIsReplaced(t *testing.T) {
 
 // A death is noticed as soon if all was quiet until then, also if the one that notices it has no worker: the others hear of the job.
 func TestADeathAfterQuietIsNoticed(t *testing.T) {
+	noticedSoon(t, func(engines map[string]*engine.Engine, began <-chan string) (id workitem.CaseID, dead string) {
+		id = startOn(t, engines["none"], "block", `0`)
+		dead = <-began
+		require.NoError(t, engines[dead].Kill())
+		return id, dead
+	})
+}
+
+// So is that of an engine which dies right behind the commit that ends the quiet.
+func TestADeathRightAfterTheFirstCommitIsNoticed(t *testing.T) {
+	noticedSoon(t, func(engines map[string]*engine.Engine, _ <-chan string) (id workitem.CaseID, dead string) {
+		id = startOn(t, engines["a"], "block", `0`)
+		require.NoError(t, engines["a"].Kill())
+		return id, "a"
+	})
+}
+
+// killing begins a job, and kills the engine that has it.
+type killing func(engines map[string]*engine.Engine, began <-chan string) (id workitem.CaseID, dead string)
+
+// noticedSoon demands that a job goes on within seconds whose engine was killed after all was quiet.
+func noticedSoon(t *testing.T, kill killing) {
+	t.Helper()
+	t.Parallel()
 	var took time.Duration
 	for range 3 { // a slow machine may take long once
-		if took = deathAfterQuiet(t); took < 7*time.Second {
+		if took = deathAfterQuiet(t, kill); took < 7*time.Second {
 			return
 		}
 	}
 	t.Fatalf("it took %s; it is some two seconds, and ten if the quiet lasts", took)
 }
 
-// deathAfterQuiet kills an engine that begins a job after all was quiet. It returns how long it takes until another one has the job.
-func deathAfterQuiet(t *testing.T) time.Duration {
+// deathAfterQuiet has an engine that begins a job killed after all was quiet. It returns how long it takes until another one has the job.
+func deathAfterQuiet(t *testing.T, kill killing) time.Duration {
 	t.Helper()
-	f := newFleet(t)
+	f := fleetOn(t, prepared.Database(t))
 	began, canceled := make(chan string, 10), make(chan string, 10)
 	engines := map[string]*engine.Engine{}
 	for _, name := range []string{"a", "b"} {
 		engines[name] = f.open(engine.Config{}, blocking(t, began, canceled, name))
 	}
 	e := f.open(engine.Config{Workers: -1}, blocking(t, began, canceled, "none"))
+	engines["none"] = e
 	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.pulses WHERE pace = '10 s' AND NOT busy") == 3 }, time.Minute, 10*time.Millisecond)
-	id := startOn(t, e, "block", `0`)
-	first := <-began
-	require.NoError(t, engines[first].Kill())
+	id, dead := kill(engines, began)
 	died := time.Now()
-	require.NotEqual(t, first, <-began)
+	for name := dead; name == dead; name = <-began {
+	}
 	took := time.Since(died)
 	_, err := e.Do(t.Context(), workflow.Cancel(id, workitem.Failf("done", "")))
 	require.NoError(t, err)

@@ -77,6 +77,7 @@ func (tx *transaction) commit() error {
 	b.queue(fenced, tx.s.self, tx.s.epoch)
 	check := tx.queueCheck(b)
 	tx.queueAll(b)
+	tx.s.hints.queue(tx, b)
 	committed := 0 // how many statements there are with the one that commits
 	switch {
 	case tx.users && tx.xact == 0:

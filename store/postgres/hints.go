@@ -12,8 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Engines tell each other what they changed by notifications, gathered for a moment and never part of a commit, which they would slow
+// Engines tell each other what they changed by notifications, gathered for a moment and not part of a commit, which they would slow
 // down. One that is lost costs a pace: the next Tick finds the change.
+//
+// If this engine has told nothing for the time of a busy pace, the notification is part of the commit. The others may look only once in ten
+// seconds then, and would leave what the commit began for so long if this engine died before it tells them.
 
 const (
 	gather      = 5 * time.Millisecond
@@ -30,6 +33,7 @@ type hints struct {
 	set   bool // settings have changed
 	over  bool
 	timer *time.Timer // nil if there is nothing to tell
+	told  time.Time   // when the others were last told of root cases
 
 	in chan store.Hint // what other engines sent
 }
@@ -41,15 +45,37 @@ func newHints(s *Store) *hints {
 // Hints implements [store.Fleet].
 func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
-// committed gathers what a commit did, if there is another engine.
-func (h *hints) committed(tx *transaction) {
-	if h.s.others.Load() == 0 || len(tx.appended) == 0 && len(tx.settings) == 0 {
+// queue adds the notification to the statements of a commit, if there is another engine, which has not heard of this one for a while.
+func (h *hints) queue(tx *transaction, b *batch) {
+	h.mu.Lock()
+	tx.tells = h.s.others.Load() > 0 && len(tx.appended) > 0 && time.Since(h.told) >= busyPace
+	h.mu.Unlock()
+	if !tx.tells {
 		return
 	}
+	roots := make(map[workitem.CaseID]struct{})
+	for i := range tx.appended {
+		roots[tx.appended[i].Entry.Root] = struct{}{}
+	}
+	for _, text := range texts16(roots) {
+		b.queue(notification, payload(tx.s.self, "c", text))
+	}
+}
+
+// committed gathers what a commit did and did not tell, if there is another engine.
+func (h *hints) committed(tx *transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if tx.tells {
+		h.told = time.Now()
+	}
+	if h.s.others.Load() == 0 || (len(tx.appended) == 0 || tx.tells && len(tx.offered) == 0) && len(tx.settings) == 0 {
+		return
+	}
 	for i := range tx.appended {
-		h.roots[tx.appended[i].Entry.Root] = struct{}{}
+		if !tx.tells {
+			h.roots[tx.appended[i].Entry.Root] = struct{}{}
+		}
 	}
 	h.free = h.free || len(tx.offered) > 0
 	h.set = h.set || len(tx.settings) > 0
@@ -63,6 +89,9 @@ func (h *hints) tell() {
 	h.mu.Lock()
 	roots, free, set := h.roots, h.free, h.set
 	h.roots, h.free, h.set, h.timer = make(map[workitem.CaseID]struct{}), false, false, nil
+	if len(roots) > 0 {
+		h.told = time.Now()
+	}
 	over := h.over
 	h.mu.Unlock()
 	if over {
@@ -86,10 +115,15 @@ func (h *hints) tell() {
 	}) // lost hints are found by the next Tick
 }
 
+const notification = "SELECT pg_notify('" + channel + "', $1)"
+
 func notify(c *conn, from int64, kind, text string) error {
-	_, err := c.run("SELECT pg_notify('"+channel+"', $1)", fmt.Sprintf("%d:%s:%s", from, kind, text))
+	_, err := c.run(notification, payload(from, kind, text))
 	return err
 }
+
+// payload is what [hints.take] reads.
+func payload(from int64, kind, text string) string { return fmt.Sprintf("%d:%s:%s", from, kind, text) }
 
 // texts16 puts ids into as many texts as are needed.
 func texts16(roots map[workitem.CaseID]struct{}) (texts []string) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -145,4 +147,36 @@ func TestALockedCaseIsNamed(t *testing.T) {
 	require.Equal(t, []workitem.CaseID{id}, stale.Roots)
 	require.NoError(t, step(w, other, false))
 	w.Check()
+}
+
+// The other engines hear of a commit after a time of quiet also if its engine dies right behind it, with no time to notify them: they look what
+// became of it at once, and not when their pause is over.
+func TestTheFirstCommitAfterQuietNotifies(t *testing.T) {
+	t.Parallel()
+	o := sharedOpener{postgres.Open(pgtest.Database(t))}
+	a, b := storetest.NewWorld(t, o, 1), storetest.NewWorld(t, o, 2)
+	dying, other := fleetOf(t, a), fleetOf(t, b)
+	news, err := dying.Tick(t.Context(), store.Standing{})
+	require.NoError(t, err)
+	require.Equal(t, 1, news.Others)
+	var root workitem.CaseID
+	a.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
+	killer, ok := a.Store.(store.Killer)
+	require.True(t, ok)
+	require.NoError(t, killer.Kill())
+	for told := false; !told; {
+		select {
+		case hint := <-other.Hints():
+			told = slices.Contains(hint.Roots, root)
+		case <-time.After(10 * time.Second): // as long as an engine looks at nothing
+			t.Fatal("it is not told")
+		}
+	}
+}
+
+func fleetOf(t *testing.T, w *storetest.World) store.Fleet {
+	t.Helper()
+	fleet, ok := w.Store.(store.Fleet)
+	require.True(t, ok)
+	return fleet
 }

@@ -30,6 +30,7 @@ type transaction struct {
 
 	expected map[workitem.CaseID]int64 // where the journals of trees end that the commit depends on
 	offered  map[workitem.JobID]bool
+	tells    bool              // its commit notifies the other engines of its root cases
 	late     []workitem.CaseID // root cases that another engine changed after this transaction had its number
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
