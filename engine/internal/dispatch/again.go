@@ -14,11 +14,46 @@ import (
 // five seconds, for as long as the engine is open, and at once when the store works again. It stays due when it was due, so its
 // place in the order is the same.
 
-// retries are the entries that are tried again by one timer: those that have met equally many faults. One that comes while the
-// timer runs goes with the others, a little earlier than it had to.
-type retries struct {
+// retries are the entries that are tried again, by how many faults each has met: those of a level go together, by one timer. The zero
+// value has none.
+type retries [fault.Levels]retryLevel
+
+// retryLevel is the entries of one timer. One that comes while the timer runs goes with the others, a little earlier than it had to.
+type retryLevel struct {
 	list  []entry
 	timer *time.Timer
+}
+
+// add keeps an entry that met one more fault, and has a function called with its level when the time of that is over.
+func (r *retries) add(n entry, over func(level int)) {
+	at := min(int(n.faults), fault.Levels-1)
+	n.faults, n.cautious = uint8(min(at+1, fault.Levels-1)), true
+	l := &r[at]
+	l.list = append(l.list, n)
+	if len(l.list) == 1 {
+		l.timer = time.AfterFunc(fault.Wait(at), func() { over(at) })
+	}
+}
+
+// take returns the entries of a level, which has none from now on.
+func (r *retries) take(level int) []entry {
+	l := &r[level]
+	if len(l.list) == 0 {
+		return nil
+	}
+	l.timer.Stop()
+	list := l.list
+	*l = retryLevel{}
+	return list
+}
+
+// each calls a function for all entries.
+func (r *retries) each(f func(*entry)) {
+	for level := range r {
+		for i := range r[level].list {
+			f(&r[level].list[i])
+		}
+	}
 }
 
 // tryAgain takes back an entry that met a fault. Until it has begun, the engine is not at rest.
@@ -28,25 +63,22 @@ func (s *scheduler) tryAgain(n entry) {
 	if s.stopping {
 		return
 	}
-	level := min(int(n.faults), fault.Levels-1)
 	n.ticket = n.ticket.Again() // what the old one took is given back by the claim
-	n.faults, n.cautious = uint8(min(level+1, fault.Levels-1)), true
-	r := &s.again[level]
-	r.list = append(r.list, n)
+	s.again.add(n, s.tryLevel)
 	s.d.o.Active(1)
-	if len(r.list) == 1 {
-		r.timer = time.AfterFunc(fault.Wait(level), func() { s.tryLevel(level) })
-	}
 }
 
 // tryLevel puts the entries that have met so many faults back to the others.
 func (s *scheduler) tryLevel(level int) {
 	s.mu.Lock()
-	n := s.release(level)
+	list := s.again.take(level)
+	for _, n := range list {
+		s.waiting.putBack(n)
+	}
 	s.mu.Unlock()
-	if n > 0 {
+	if len(list) > 0 {
 		s.turn()
-		s.d.o.Active(-n) // the turn counts those that it has handed out
+		s.d.o.Active(-len(list)) // the turn counts those that it has handed out
 	}
 }
 
@@ -57,46 +89,20 @@ func (s *scheduler) tryAll() {
 	}
 }
 
-// release makes the entries of a level wait for the next turn, and returns how many there are. The lock is held.
-func (s *scheduler) release(level int) int {
-	r := &s.again[level]
-	n := len(r.list)
-	if n == 0 || s.stopping {
-		return 0
-	}
-	r.timer.Stop()
-	for _, entry := range r.list {
-		s.waiting.putBack(entry)
-	}
-	*r = retries{}
-	return n
-}
-
 // stopRetries tries nothing again. The lock is held.
 func (s *scheduler) stopRetries() {
 	for level := range s.again {
-		r := &s.again[level]
-		if len(r.list) > 0 {
-			r.timer.Stop()
-			s.d.o.Active(-len(r.list))
-		}
-		*r = retries{}
+		s.d.o.Active(-len(s.again.take(level)))
 	}
 }
 
 // IsTriedAgain reports whether a job met a fault as it was to begin.
-func (d *Dispatcher) IsTriedAgain(job workitem.JobID) bool {
+func (d *Dispatcher) IsTriedAgain(job workitem.JobID) (found bool) {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for level := range s.again {
-		for i := range s.again[level].list {
-			if s.again[level].list[i].job == job {
-				return true
-			}
-		}
-	}
-	return false
+	s.again.each(func(n *entry) { found = found || n.job == job })
+	return found
 }
 
 // runningOf is how many jobs of a queue are with workers.
@@ -156,12 +162,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 			}
 		}
 	}
-	for level := range s.again {
-		list := s.again[level].list
-		for i := range list {
-			count(&list[i], 1)
-		}
-	}
+	s.again.each(func(n *entry) { count(n, 1) })
 	s.waiting.until(now, func(n *entry) { count(n, 0) }) // what the next turn will find, as after the clock was set
 	var list []Backlog
 	if b := found[nil]; b != nil {

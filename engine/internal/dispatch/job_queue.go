@@ -170,11 +170,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	s.gate.Each(waits)
 	s.hours.each(waits)
 	s.waiting.until(now, waits)
-	for level := range s.again {
-		for i := range s.again[level].list {
-			waits(&s.again[level].list[i])
-		}
-	}
+	s.again.each(waits)
 	return slices.SortedFunc(func(yield func(workflow.QueueInfo) bool) {
 		for q := range maps.Values(found) {
 			if !yield(*q) {

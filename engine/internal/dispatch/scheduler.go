@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -34,13 +33,12 @@ type scheduler struct {
 	groups   map[workitem.JobID]*group // of jobs that are handed out, until they are claimed
 	passing  []*ticket                 // of jobs that are held, since their queue is paused
 	pool     pool
-	wake     func() // stops the alarm; nil if there is none
-	wakeAt   int64
+	alarm    turnAlarm
 	on       bool
 	stopping bool
 	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
 	loops    loopGuard
-	again    [fault.Levels]retries
+	again    retries
 	offered  []workitem.JobID // left for other engines by the command that is reported
 	others   bool             // there are other engines
 	next     []entry          // memory for what a turn hands out
@@ -98,9 +96,7 @@ func (s *scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
-	if s.wake != nil {
-		s.wake()
-	}
+	s.alarm.stop()
 	if s.beat != nil {
 		s.beat()
 	}
@@ -327,22 +323,31 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 // setAlarm arranges the next turn.
 func (s *scheduler) setAlarm(now int64) {
 	due := min(s.hours.due(now), s.waiting.next(), s.gathered(now))
-	if due == never {
+	if due == never || s.alarm.isSetTo(due) {
 		return
 	}
-	if s.wake != nil && s.wakeAt == due {
-		return
-	}
-	if s.wake != nil {
-		s.wake()
-	}
-	s.wakeAt = due
-	s.wake = s.d.o.Alarms.At(due, func() {
+	s.alarm.stop()
+	s.alarm = turnAlarm{at: due, cancel: s.d.o.Alarms.At(due, func() {
 		s.mu.Lock()
-		s.wake = nil
+		s.alarm = turnAlarm{}
 		s.mu.Unlock()
 		s.turn()
-	})
+	})}
+}
+
+// turnAlarm is when the next turn is, if nothing happens before. The zero value is none.
+type turnAlarm struct {
+	at     int64 // microseconds since 1970
+	cancel func()
+}
+
+func (a turnAlarm) isSetTo(at int64) bool { return a.cancel != nil && a.at == at }
+
+// stop has no turn begin by the alarm, unless it has gone off.
+func (a turnAlarm) stop() {
+	if a.cancel != nil {
+		a.cancel()
+	}
 }
 
 // nextDue is when the next waiting job is due, or may begin.
