@@ -33,7 +33,8 @@ type hints struct {
 	set   bool // settings have changed
 	over  bool
 	timer *time.Timer // nil if there is nothing to tell
-	told  time.Time   // when the others were last told of root cases
+	told  bool        // the others were told of root cases within the time of a busy pace
+	quiet *time.Timer // ends that; nil before the first time
 
 	in chan store.Hint // what other engines sent
 }
@@ -48,7 +49,7 @@ func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 // queue adds the notification to the statements of a commit, if there is another engine, which has not heard of this one for a while.
 func (h *hints) queue(tx *transaction, b *batch) {
 	h.mu.Lock()
-	tx.tells = h.s.others.Load() > 0 && len(tx.appended) > 0 && time.Since(h.told) >= busyPace
+	tx.tells = h.s.others.Load() > 0 && len(tx.appended) > 0 && !h.told
 	h.mu.Unlock()
 	if !tx.tells {
 		return
@@ -67,7 +68,7 @@ func (h *hints) committed(tx *transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if tx.tells {
-		h.told = time.Now()
+		h.noteTold()
 	}
 	if h.s.others.Load() == 0 || (len(tx.appended) == 0 || tx.tells && len(tx.offered) == 0) && len(tx.settings) == 0 {
 		return
@@ -84,13 +85,26 @@ func (h *hints) committed(tx *transaction) {
 	}
 }
 
+// noteTold notes that the others have heard of this engine, and soon look what it does. The lock is held.
+func (h *hints) noteTold() {
+	if h.told = true; h.quiet != nil {
+		h.quiet.Reset(busyPace)
+		return
+	}
+	h.quiet = time.AfterFunc(busyPace, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.told = false
+	})
+}
+
 // tell notifies the others.
 func (h *hints) tell() {
 	h.mu.Lock()
 	roots, free, set := h.roots, h.free, h.set
 	h.roots, h.free, h.set, h.timer = make(map[workitem.CaseID]struct{}), false, false, nil
 	if len(roots) > 0 {
-		h.told = time.Now()
+		h.noteTold()
 	}
 	over := h.over
 	h.mu.Unlock()
@@ -173,8 +187,10 @@ func (h *hints) close() {
 		return
 	}
 	h.over = true
-	if h.timer != nil {
-		h.timer.Stop()
+	for _, timer := range []*time.Timer{h.timer, h.quiet} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	close(h.in)
 }
