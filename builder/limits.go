@@ -11,7 +11,7 @@ import (
 )
 
 // Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy], [TakesOf] and
-// [TakenBySteps] make it.
+// [TakenBySteps] make it, and [Need.AnyOf] one of a pool.
 type Need struct {
 	use  workflow.Use
 	in   reflect.Type // of the input that the function of the need is given; nil if there is none
@@ -34,6 +34,17 @@ func TakesBy[In any](l limit.Limit, n int64, key func(In) string) Need {
 // the job, with an error that is limit.ErrTooMuch.
 func TakesOf[In any](l limit.Limit, amount func(In) int64) Need {
 	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}, none: amount == nil}
+}
+
+// AnyOf takes of the limit of one of several keys, such as three API keys, whichever can admit first. Each key has a limit of its own with
+// the same numbers; workflow.SetLimitOf gives one other numbers, or pauses it. Needs of a function with the same keys are taken of the
+// same one; [limit.KeyOf] says which it is.
+//
+//	keys := []string{"key-1", "key-2", "key-3"}
+//	builder.Limits(builder.Takes(calls, 1).AnyOf(keys...), builder.TakesOf(tokens, tokensOf).AnyOf(keys...))
+func (n Need) AnyOf(keys ...string) Need {
+	n.use.Any = append([]string{}, keys...)
+	return n
 }
 
 // TakenBySteps declares a limit of which the function itself takes nothing: its steps do, with step.Limits. A step can take of no limit
@@ -77,6 +88,12 @@ func (d *draft) checkNeeds(what, subject string, pos net.Pos, in reflect.Type, n
 		}
 		if n.none {
 			wrong("the function for %q is nil; give one, or use builder.Takes", n.use.Limit.Name)
+		}
+		if n.use.Any != nil && n.use.Key != nil {
+			wrong("%q is taken of a key of the input and of any of others; use builder.Takes or builder.TakesOf with AnyOf", n.use.Limit.Name)
+		}
+		if n.use.Any != nil && n.use.Steps {
+			wrong("%q is taken by steps, and they say of which keys; use AnyOf of package step", n.use.Limit.Name)
 		}
 		if seen[n.use.Limit.Name] {
 			wrong("%q is taken twice; take the sum of both", n.use.Limit.Name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -240,6 +241,10 @@ func (d *draft) checkWork(n *node) {
 	}
 	if len(t.Limits) > 0 && t.Run == nil {
 		d.at(n, Conflict, "task %q has Limits but no Run; limits bound what workers do", n.name)
+	}
+	if t.Batch != nil && slices.ContainsFunc(t.Limits, func(u workflow.Use) bool { return u.Any != nil }) {
+		d.at(n, BadLimit, "task %q is done in batches and takes of any of several keys, so each item of a batch might have another one; "+
+			"give it Run in place of Batch, or let its limits have no AnyOf", n.name)
 	}
 	if !t.Hours.IsZero() && t.Run == nil {
 		d.at(n, Conflict, "task %q has Hours but no Run; hours say when workers may begin", n.name)

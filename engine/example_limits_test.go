@@ -62,6 +62,31 @@ func ExampleEngine_stepLimits() {
 	// Output: a net <nil>
 }
 
+// A model is asked with one of three API keys, whichever admits the call first: each admits 50 calls a minute, and 5 at once.
+func ExampleEngine_pool() {
+	ctx := context.Background()
+	secrets := map[string]string{"key-1": "sk-1", "key-2": "sk-2", "key-3": "sk-3"}
+	ask := func(secret, question string) string { return "a net" }
+	keys := []string{"key-1", "key-2", "key-3"} // their names: the pages and tasq why show them
+	answer := builder.MustFunc("answer", func(ctx context.Context, question string) (string, error) {
+		return ask(secrets[limit.KeyOf(ctx, "calls")], question), nil
+	}, builder.Limits(
+		builder.Takes(limit.Calls(50, time.Minute), 1).AnyOf(keys...),
+		builder.Takes(limit.Resource("running", 5), 1).AnyOf(keys...),
+	))
+	e, err := engine.Open(ctx, sqlite.Memory(), answer)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	run, err := answer.Run(ctx, e, "What is a workflow?")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(run.Result(ctx, e))
+	// Output: a net <nil>
+}
+
 // A mail is sent in office hours. One of the night waits for the morning.
 func ExampleEngine_hours() {
 	ctx := context.Background()

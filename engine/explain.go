@@ -25,7 +25,7 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 // limitsOf lists the limits that a job waits for, or a step of it.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	for _, w := range e.dispatch.Limited(job, step) {
-		l := why.Limit{Limit: w.Limit.Name, Key: w.Key, N: w.N, Ahead: w.Ahead, Text: w.String()}
+		l := why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Text: w.String()}
 		if w.Wait > 0 && w.Wait != limit.Unknown {
 			l.Free = e.now().Add(w.Wait)
 		}

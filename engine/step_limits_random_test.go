@@ -45,7 +45,15 @@ func randomStepsWithLimits(t *testing.T, r *rand.Rand) {
 		case 2, 3:
 			logged, take = byKey[n%2], step.TakesBy(keyed, 1, fmt.Sprint("key ", n%2))
 		}
+		any := n%8 == 6
+		if any {
+			take = step.Takes(keyed, 1).AnyOf("key 0", "key 1")
+		}
 		_, err := step.Do(ctx, name, func(ctx context.Context) (int, error) {
+			logged := logged
+			if any {
+				logged = byKey[limit.KeyOf(ctx, "keyed")[4]-'0']
+			}
 			logged.begin()
 			defer logged.end()
 			select {

@@ -6,21 +6,26 @@ import (
 	"fmt"
 )
 
-// Committer takes what was used of a rate: a [Lease] does, and what an engine gives to functions and steps.
-type Committer interface {
+// Taken is what a function or a step of an engine has taken of limits.
+type Taken interface {
+	// Commit is that of [Lease].
 	Commit(limit string, used int64) error
+
+	// KeyOf returns whose limit of that name was taken, "" of one that all share; false if nothing of it was taken.
+	KeyOf(limit string) (key string, ok bool)
 }
 
 type leaseKey struct{}
 
 // leases is what a context knows: a lease, and that of the context around it.
 type leases struct {
-	lease Committer
+	lease Taken
 	outer *leases
 }
 
-// NewContext returns a context with which [Commit] finds a lease. An engine does so for the functions and steps that take of limits.
-func NewContext(ctx context.Context, lease Committer) context.Context {
+// NewContext returns a context with which [Commit] and [KeyOf] find what was taken. An engine does so for the functions and steps that take
+// of limits.
+func NewContext(ctx context.Context, lease Taken) context.Context {
 	outer, _ := ctx.Value(leaseKey{}).(*leases)
 	return context.WithValue(ctx, leaseKey{}, &leases{lease, outer})
 }
@@ -41,4 +46,18 @@ func Commit(ctx context.Context, limit string, used int64) error {
 		}
 	}
 	return err
+}
+
+// KeyOf says whose limit of that name was taken, by the step or the function whose context it is: the key of [Keys], and of several of
+// which any would do the one that admitted first. It is "" if all share the limit, and if nothing of it was taken.
+//
+//	client.SetKey(secrets[limit.KeyOf(ctx, "calls")])
+func KeyOf(ctx context.Context, limit string) string {
+	of, _ := ctx.Value(leaseKey{}).(*leases)
+	for ; of != nil; of = of.outer {
+		if key, ok := of.lease.KeyOf(limit); ok {
+			return key
+		}
+	}
+	return ""
 }

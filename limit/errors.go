@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,4 +96,20 @@ func Must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// CheckKeys says what is wrong with the keys of a limit of which any will do: none, an empty one, or one twice. The error is [ErrInvalid].
+func CheckKeys(limit string, keys []string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("%w %q: it is taken of any of no keys: name at least one", ErrInvalid, limit)
+	}
+	for i, key := range keys {
+		switch {
+		case key == "":
+			return fmt.Errorf("%w %q: one of its keys is empty: give it a name", ErrInvalid, limit)
+		case slices.Contains(keys[:i], key):
+			return fmt.Errorf("%w %q: it is taken of the key %q twice: name each once", ErrInvalid, limit, key)
+		}
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ type Limiter interface {
 
 // Lease is what a step has taken, or waits for.
 type Lease interface {
-	limit.Committer
+	limit.Taken
 
 	// Begin notes that the step's function is called now, when rates count it. False means that what was granted was good for a time that
 	// is over: then it is to be released, and taken anew.
@@ -30,8 +30,11 @@ type Lease interface {
 	Release(failed bool)
 }
 
-// Take is what a step takes of a limit. [Takes] and [TakesBy] make it.
-type Take struct{ take workitem.Take }
+// Take is what a step takes of a limit. [Takes] and [TakesBy] make it, and [Take.AnyOf] one of a pool.
+type Take struct {
+	take workitem.Take
+	pool bool // AnyOf was called
+}
 
 // Takes takes n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The function of the job has to
 // declare the limit, with builder.TakenBySteps.
@@ -42,7 +45,27 @@ func TakesBy(l limit.Limit, n int64, key string) Take {
 	if n == 0 {
 		n = l.Each
 	}
-	return Take{workitem.Take{Limit: l.Name, Key: key, N: n}}
+	return Take{take: workitem.Take{Limit: l.Name, Key: key, N: n}}
+}
+
+// AnyOf takes of the limit of one of several keys, such as three API keys, whichever can admit first. Each key has a limit of its own with
+// the same numbers. Takes of a step with the same keys are taken of the same one; [limit.KeyOf] says which it is.
+func (t Take) AnyOf(keys ...string) Take {
+	t.take.Any, t.pool = slices.Clone(keys), true
+	return t
+}
+
+// check says what is wrong with a take.
+func (t Take) check() error {
+	switch {
+	case t.take.Limit == "" || t.take.N <= 0:
+		return fmt.Errorf("%d of %q: name a limit, and take more than 0 of it, or set its Each", t.take.N, t.take.Limit)
+	case !t.pool:
+		return nil
+	case t.take.Key != "":
+		return fmt.Errorf("%q is taken of the key %q and of any of others; use step.Takes with AnyOf, or step.TakesBy without it", t.take.Limit, t.take.Key)
+	}
+	return limit.CheckKeys(t.take.Limit, t.take.Any)
 }
 
 // Limits has each attempt of a [Do] take of limits before the function is called; they are released when it returns, and are free
@@ -55,8 +78,8 @@ func TakesBy(l limit.Limit, n int64, key string) Take {
 func Limits(takes ...Take) Option {
 	return Option{"Limits", func(o *options) error {
 		for i, t := range takes {
-			if t.take.Limit == "" || t.take.N <= 0 {
-				return fmt.Errorf("%d of %q: name a limit, and take more than 0 of it, or set its Each", t.take.N, t.take.Limit)
+			if err := t.check(); err != nil {
+				return err
 			}
 			if slices.ContainsFunc(takes[:i], func(other Take) bool { return other.take.Limit == t.take.Limit }) {
 				return fmt.Errorf("%q is taken twice; take the sum of both", t.take.Limit)
@@ -105,7 +128,7 @@ func (c *call) never(err error) error {
 // called by a suspended run and by the next one.
 func (c *call) wait(since time.Time) (err error) {
 	r := c.run
-	if !slices.Equal(c.before.Takes(), c.opts.takes) {
+	if !slices.EqualFunc(c.before.Takes(), c.opts.takes, workitem.Take.Equal) {
 		s := *c.before
 		s.State, s.Due = workitem.StepWaiting, since
 		if s.Created.IsZero() {

@@ -231,7 +231,7 @@ func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
 	}
 	var list []Limit
 	for _, t := range s.Takes() {
-		list = append(list, Limit{Limit: t.Limit, Key: t.Key, N: t.N, Text: fmt.Sprintf("%d of %s", t.N, t.Limit)})
+		list = append(list, Limit{Limit: t.Limit, Key: t.Key, Any: t.Any, N: t.N, Text: fmt.Sprintf("%d of %s", t.N, t.Limit)})
 	}
 	return list
 }

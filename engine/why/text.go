@@ -315,14 +315,25 @@ func limits(all []Limit) string {
 	texts := make([]string, len(all))
 	for i, l := range all {
 		texts[i] = l.Text
-		if l.Key != "" {
-			texts[i] += " (of " + l.Key + ")"
-		}
+		texts[i] += whose(l)
 		if l.Ahead > 0 {
 			texts[i] += ", " + ahead(l.Ahead)
 		}
 	}
 	return strings.Join(texts, " and ")
+}
+
+// whose says of which key a limit is: " (of acme)", or of several " (of key-1, key-2 or key-3; key-2 is the first)".
+func whose(l Limit) string {
+	switch {
+	case l.Key == "" && len(l.Any) == 0:
+		return ""
+	case len(l.Any) == 0:
+		return " (of " + l.Key + ")"
+	case l.Key == "":
+		return " (of " + printable.Choice(l.Any) + ")"
+	}
+	return " (of " + printable.Choice(l.Any) + "; " + l.Key + " is the first)"
 }
 
 func ahead(n int) string {

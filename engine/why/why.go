@@ -168,7 +168,8 @@ type Wait struct {
 // Limit is a limit that a job waits for.
 type Limit struct {
 	Limit string    `json:"limit"`          // its name
-	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share
+	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share. Of several, the one that is expected to admit first
+	Any   []string  `json:"any,omitempty"`  // the keys of which any will do, if it is taken so
 	N     int64     `json:"n"`              // how much the job needs
 	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first

@@ -24,3 +24,14 @@ func Plural(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// Choice is a list of what one of is meant: "a", "a or b", "a, b or c"; of more than five the first four and how many there are besides.
+func Choice(of []string) string {
+	if len(of) > 5 {
+		of = append(of[:4:4], fmt.Sprintf("one of %d more", len(of)-4))
+	}
+	if len(of) < 2 {
+		return strings.Join(of, "")
+	}
+	return strings.Join(of[:len(of)-1], ", ") + " or " + of[len(of)-1]
+}

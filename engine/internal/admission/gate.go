@@ -22,8 +22,9 @@ import (
 
 // Part is what a job takes of one limit.
 type Part struct {
-	Limit string // its name
-	Key   string // whose; "" is the limit that all share
+	Limit string   // its name
+	Key   string   // whose; "" is the limit that all share
+	Any   []string // in place of Key: whose, of which any will do; nil if it is Key's
 	N     int64
 }
 
@@ -36,9 +37,8 @@ type Ticket[T any] struct {
 	Step  string // the step of the job for which it is; "" if only the function of the job takes something
 	Own   int    // how many of the parts the function takes; the step takes the others
 
-	grants []grant  // by part; nil while nothing is taken
-	line   *line[T] // where it waits; nil if it does not
-	index  int      // in the line
+	held   []holding[T] // by part; nil while nothing is taken
+	places []place[T]   // where it waits; nil if it does not
 }
 
 // Again returns a ticket of the same job that holds nothing.
@@ -54,6 +54,12 @@ type grant struct {
 	limit.Grant
 	end  int64
 	owes bool // more was used than was taken
+}
+
+// holding is a grant, and the line of which it was taken: it is given back to that.
+type holding[T any] struct {
+	grant
+	line *line[T]
 }
 
 // Options are what a gate works with. All fields are needed.
@@ -80,6 +86,7 @@ type Gate[T any] struct {
 	keep   int // how many lines there may be before idle ones are looked for
 	parked map[workitem.JobID][]*Ticket[T]
 	needy  map[*line[T]]struct{} // their orders are to be made
+	turn   int                   // which key of a pool is asked first
 	over   bool
 }
 
@@ -106,61 +113,59 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 // Enter takes all that a job needs, or has it wait: it is given to Ready when there is room.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
-	for i := range t.Parts {
-		l := g.lineOf(&t.Parts[i])
-		if l.ahead(g, t) || l.wait(now, t.Parts[i].N) > 0 {
-			g.park(l, t, now)
-			return false
-		}
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.ahead(g, t) || l.wait(now, n) > 0 })
+	if wait != nil {
+		g.park(wait, t, now)
+		return false
 	}
-	g.take(t, now)
+	g.take(t, held, now)
 	return true
 }
 
 // Try takes all that a job needs, or nothing.
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
-	for i := range t.Parts {
-		if l := g.lineOf(&t.Parts[i]); len(l.list) > 0 || l.wait(now, t.Parts[i].N) > 0 {
-			return false
-		}
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || l.wait(now, n) > 0 })
+	if wait != nil {
+		return false
 	}
-	g.take(t, now)
+	g.take(t, held, now)
 	return true
 }
 
-func (g *Gate[T]) take(t *Ticket[T], now int64) {
-	t.grants = make([]grant, len(t.Parts))
-	for i := range t.Parts {
-		l := g.lineOf(&t.Parts[i])
-		t.grants[i] = l.take(now, t.Parts[i].N)
-		l.held++
+// take has a ticket take of the lines that were chosen.
+func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
+	for i := range held {
+		h := &held[i]
+		h.grant = h.line.take(now, t.Parts[i].N)
+		h.line.held++
 	}
+	t.held = held
 }
 
 // Held reports whether the ticket has what it needs.
-func (t *Ticket[T]) Held() bool { return t.grants != nil }
+func (t *Ticket[T]) Held() bool { return t.held != nil }
 
 // Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now. It reports false
 // if that is too late for what a store has granted: then the job has to be admitted anew.
 func (g *Gate[T]) Begin(t *Ticket[T]) bool {
-	if t.grants == nil {
+	if t.held == nil {
 		return true
 	}
 	now := g.now()
-	for i := range t.Parts {
-		l := g.lineOf(&t.Parts[i])
-		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.grants[i].end {
+	for i := range t.held {
+		l := t.held[i].line
+		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.held[i].end {
 			return false
 		}
 	}
-	for i := range t.Parts {
-		l := g.lineOf(&t.Parts[i])
+	for i := range t.held {
+		l := t.held[i].line
 		if l.share != nil || l.def.Algorithm != limit.SlidingWindow {
 			continue
 		}
-		l.def.Commit(&l.state, &t.grants[i].Grant, now, 0)
-		t.grants[i].Grant = l.def.Take(&l.state, now, t.Parts[i].N)
+		l.def.Commit(&l.state, &t.held[i].Grant, now, 0)
+		t.held[i].Grant = l.def.Take(&l.state, now, t.Parts[i].N)
 	}
 	return true
 }
@@ -176,17 +181,17 @@ func (g *Gate[T]) Undo(t *Ticket[T]) {
 }
 
 func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant, int64)) {
-	if t.grants == nil {
+	if t.held == nil {
 		return
 	}
-	grants, now := t.grants, g.now()
-	t.grants = nil
-	for i := range t.Parts {
-		l := g.lineOf(&t.Parts[i])
+	held, now := t.held, g.now()
+	t.held = nil
+	for i := range held {
+		l := held[i].line
 		l.held--
 		if l.share == nil {
-			give(l, grants[i].Grant, now)
-		} else if l.share.give(l.def.Algorithm == limit.Slots, grants[i], now, unused); l.share.dirty || len(l.share.fixes) > 0 {
+			give(l, held[i].Grant, now)
+		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.dirty || len(l.share.fixes) > 0 {
 			g.ask(l)
 		}
 		g.advance(l, now)
@@ -199,9 +204,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 		return
 	}
 	now := g.now()
-	for i := range t.Parts {
-		g.advance(g.lineOf(&t.Parts[i]), now)
-	}
+	g.known(t, func(l *line[T]) { g.advance(l, now) })
 }
 
 // Leave has a job wait no longer, nor its steps: it was canceled, or is due anew.
@@ -213,41 +216,45 @@ func (g *Gate[T]) Leave(job workitem.JobID) {
 
 // Withdraw has one ticket wait no longer.
 func (g *Gate[T]) Withdraw(t *Ticket[T]) {
-	if l := t.line; l != nil && !g.over {
-		g.remove(t)
-		g.advance(l, g.now())
+	if len(t.places) == 0 || g.over {
+		return
+	}
+	places, now := t.places, g.now()
+	g.remove(t)
+	for i := range places {
+		g.advance(places[i].line, now)
 	}
 }
 
 // Split takes the parts from an index on out of a ticket that was admitted, with what it holds of them. It returns nil if there are
 // none.
 func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
-	if t == nil || t.grants == nil || from >= len(t.Parts) {
+	if t == nil || t.held == nil || from >= len(t.Parts) {
 		return nil
 	}
-	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Parts: slices.Clone(t.Parts[from:]), Value: t.Value, grants: slices.Clone(t.grants[from:])}
-	t.Parts, t.grants = t.Parts[:from:from], t.grants[:from:from]
+	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Parts: slices.Clone(t.Parts[from:]), Value: t.Value, held: slices.Clone(t.held[from:])}
+	t.Parts, t.held = t.Parts[:from:from], t.held[:from:from]
 	return rest
 }
 
 // Commit corrects what an admitted ticket took of a rate to what was used: what was not used is free again as far as it still counts, what
 // was used beyond is a debt. False if it has nothing of a rate with that name.
 func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
-	for i := range t.grants {
+	for i := range t.held {
 		if t.Parts[i].Limit != name {
 			continue
 		}
-		l, now := g.lineOf(&t.Parts[i]), g.now()
+		l, now := t.held[i].line, g.now()
 		if l.def.Algorithm == limit.Slots || l.def.Algorithm == limit.CircuitBreaker {
 			return false
 		}
 		if l.share != nil {
-			if l.share.correct(&t.grants[i], used) {
+			if l.share.correct(&t.held[i].grant, used) {
 				g.ask(l)
 			}
 			return true
 		}
-		l.def.Commit(&l.state, &t.grants[i].Grant, now, used)
+		l.def.Commit(&l.state, &t.held[i].Grant, now, used)
 		g.advance(l, now)
 		return true
 	}

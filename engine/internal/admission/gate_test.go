@@ -24,11 +24,12 @@ type world struct {
 	ticket map[int]*admission.Ticket[int]
 	begun  map[int]time.Time
 	ended  map[int]bool
+	keys   map[int]string // of the slots that a job took
 }
 
 func newWorld(t *testing.T, limits ...limit.Limit) *world {
 	w := &world{t: t, clock: virtual.NewClock(), ticket: make(map[int]*admission.Ticket[int]), begun: make(map[int]time.Time),
-		ended: make(map[int]bool)}
+		ended: make(map[int]bool), keys: make(map[int]string)}
 	w.gate = admission.New(admission.Options[int]{
 		Lock: &w.mu, Clock: w.clock, Limits: limits, Before: func(a, b *int) bool { return *a < *b },
 		Ready: func(n int) { w.ready = append(w.ready, n) }, Wake: w.turn,
@@ -55,6 +56,7 @@ func (w *world) turn() {
 		if !w.ended[n] && w.gate.Enter(w.ticket[n]) {
 			require.NotContains(w.t, w.begun, n, "admitted twice")
 			w.begun[n] = w.clock.Now()
+			w.keys[n], _ = w.ticket[n].KeyOf("slots")
 			w.gate.Begin(w.ticket[n])
 		}
 	}
@@ -85,7 +87,7 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 			for n := range running {
 				for _, p := range w.ticket[n].Parts {
 					if p.Limit == "slots" {
-						held[p.Key] += p.N
+						held[w.keys[n]] += p.N
 					}
 				}
 			}
@@ -101,8 +103,11 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 				if r.IntN(3) > 0 {
 					parts = append(parts, admission.Part{Limit: "rate", N: 1 + r.Int64N(rate)})
 				}
-				if r.IntN(3) > 0 {
+				switch r.IntN(4) {
+				case 0, 1:
 					parts = append(parts, admission.Part{Limit: "slots", Key: string(rune('a' + r.IntN(3))), N: 1 + r.Int64N(slots)})
+				case 2:
+					parts = append(parts, admission.Part{Limit: "slots", Any: []string{"a", "b", "c"}[r.IntN(2):], N: 1 + r.Int64N(slots)})
 				}
 				w.enter(jobs, parts...)
 			case 2:

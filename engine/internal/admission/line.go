@@ -14,10 +14,10 @@ type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
 	state  limit.State
-	share  *share       // instead of the state, of a limit that engines share
-	wanted int64        // how much all who wait need
-	held   int          // tickets that have taken of it
-	list   []*Ticket[T] // a heap by Options.Before
+	share  *share      // instead of the state, of a limit that engines share
+	wanted int64       // how much all who wait need
+	held   int         // tickets that have taken of it
+	list   []*place[T] // a heap by Options.Before
 	before func(a, b *T) bool
 	due    int64 // when the timer rings
 	stop   func() bool
@@ -27,7 +27,7 @@ type line[T any] struct {
 func (l *line[T]) Len() int { return len(l.list) }
 
 // Less implements heap.Interface.
-func (l *line[T]) Less(i, j int) bool { return l.before(&l.list[i].Value, &l.list[j].Value) }
+func (l *line[T]) Less(i, j int) bool { return l.before(&l.list[i].t.Value, &l.list[j].t.Value) }
 
 // Swap implements heap.Interface.
 func (l *line[T]) Swap(i, j int) {
@@ -37,28 +37,27 @@ func (l *line[T]) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (l *line[T]) Push(x any) {
-	t := x.(*Ticket[T])
-	t.index = len(l.list)
-	l.list = append(l.list, t)
+	p := x.(*place[T])
+	p.index = len(l.list)
+	l.list = append(l.list, p)
 }
 
 // Pop implements heap.Interface.
 func (l *line[T]) Pop() any {
 	last := len(l.list) - 1
-	t := l.list[last]
+	p := l.list[last]
 	l.list[last] = nil
 	l.list = l.list[:last]
-	return t
+	return p
 }
 
 // ahead reports whether a ticket before this one waits for the limit.
 func (l *line[T]) ahead(g *Gate[T], t *Ticket[T]) bool {
-	return len(l.list) > 0 && g.o.Before(&l.list[0].Value, &t.Value)
+	return len(l.list) > 0 && g.o.Before(&l.list[0].t.Value, &t.Value)
 }
 
-// lineOf finds or makes the line of a part.
-func (g *Gate[T]) lineOf(p *Part) *line[T] {
-	at := lineKey{p.Limit, p.Key}
+// lineOf finds or makes the line of a key of a limit.
+func (g *Gate[T]) lineOf(at lineKey) *line[T] {
 	l := g.lines[at]
 	if l == nil {
 		g.forgetIdle()
@@ -90,35 +89,62 @@ func (g *Gate[T]) forgetIdle() {
 	g.keep = max(leastLines, 2*len(g.lines))
 }
 
-// park has a ticket wait in a line. The other lines of it may go on: one of them may have let it pass for nothing.
-func (g *Gate[T]) park(l *line[T], t *Ticket[T], now int64) {
-	t.line = l
-	g.parked[t.Job] = append(g.parked[t.Job], t)
-	heap.Push(l, t)
-	l.wanted += l.amount(t)
-	if l.list[0] == t {
-		g.waits(l, now, l.wait(now, l.amount(t)))
-	}
-	for i := range t.Parts {
-		if other := g.lineOf(&t.Parts[i]); other != l && len(other.list) > 0 {
-			g.advance(other, now)
+// place is where a ticket waits in a line. One of a pool has a place in a line of each of its keys.
+type place[T any] struct {
+	t     *Ticket[T]
+	line  *line[T]
+	index int   // in the line
+	n     int64 // how much of the limit the ticket takes
+}
+
+// placeIn finds the place of a ticket in a line; nil if it waits elsewhere.
+func (t *Ticket[T]) placeIn(l *line[T]) *place[T] {
+	for i := range t.places {
+		if t.places[i].line == l {
+			return &t.places[i]
 		}
 	}
+	return nil
+}
+
+// park has a ticket wait in lines, until one of them has room. The other lines of it may go on: one of them may have let it pass for nothing.
+func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
+	g.parked[t.Job] = append(g.parked[t.Job], t)
+	t.places = make([]place[T], len(lines))
+	for i, l := range lines {
+		p := &t.places[i]
+		*p = place[T]{t: t, line: l, n: l.amount(t)}
+		heap.Push(l, p)
+		l.wanted += p.n
+		if l.list[0] == p {
+			g.waits(l, now, l.wait(now, p.n))
+		}
+	}
+	g.known(t, func(other *line[T]) {
+		if t.placeIn(other) == nil && len(other.list) > 0 {
+			g.advance(other, now)
+		}
+	})
 }
 
 // amount is how much of the line's limit a ticket takes.
 func (l *line[T]) amount(t *Ticket[T]) (n int64) {
-	for _, p := range t.Parts {
-		if p.Limit == l.at.limit && p.Key == l.at.key {
+	for i := range t.Parts {
+		if p := &t.Parts[i]; p.of(l.at) {
 			n += p.N
 		}
 	}
 	return n
 }
 
+// remove takes a ticket out of all lines in which it waits.
 func (g *Gate[T]) remove(t *Ticket[T]) {
-	heap.Remove(t.line, t.index)
-	t.line.wanted -= t.line.amount(t)
+	for i := range t.places {
+		p := &t.places[i]
+		heap.Remove(p.line, p.index)
+		p.line.wanted -= p.n
+	}
+	t.places = nil
 	of := g.parked[t.Job]
 	if i := slices.Index(of, t); i >= 0 {
 		of = slices.Delete(of, i, i+1)
@@ -126,29 +152,49 @@ func (g *Gate[T]) remove(t *Ticket[T]) {
 	if g.parked[t.Job] = of; len(of) == 0 {
 		delete(g.parked, t.Job)
 	}
-	t.line = nil
 }
 
 // advance makes the first of a line ready, as many as it has room for, and sets the timer for the next. They take what they need
-// when they enter, which is when a worker is free for them.
+// when they enter, which is when a worker is free for them. A line whose first has room elsewhere, of a pool, advances too.
 func (g *Gate[T]) advance(l *line[T], now int64) {
 	if len(l.list) == 0 {
 		l.disarm()
 		return
 	}
 	free := l.copy()
+	next := g.advanceOne(l, free, now)
+	if len(next) == 0 {
+		return
+	}
+	left := map[*line[T]]*line[T]{l: free} // what each line has beside those that it has made ready
+	for ; len(next) > 0; next = next[1:] {
+		l := next[0]
+		if left[l] == nil {
+			left[l] = l.copy()
+		}
+		next = append(next, g.advanceOne(l, left[l], now)...)
+	}
+}
+
+// advanceOne advances one line, and returns those that have lost their first by that. free is what the line has left.
+func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 	for len(l.list) > 0 {
 		first := l.list[0]
-		n := l.amount(first)
-		if wait := free.wait(now, n); wait > 0 {
+		if wait := free.wait(now, first.n); wait > 0 {
 			g.waits(l, now, wait)
-			return
+			return others
 		}
-		free.take(now, n)
-		g.remove(first)
-		g.o.Ready(first.Value)
+		free.take(now, first.n)
+		for i := range first.t.places {
+			if p := &first.t.places[i]; p.line != l && p.index == 0 {
+				others = append(others, p.line)
+			}
+		}
+		g.remove(first.t)
+		g.o.Ready(first.t.Value)
 	}
 	l.disarm()
+	return others
 }
 
 // wait is how long it takes until the line has room for n.

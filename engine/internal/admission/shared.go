@@ -123,9 +123,10 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
 		g.ask(l)
-		for _, p := range l.list[0].Parts {
-			if other := g.lineOf(&p); other != l {
-				g.visit(other, p.N, now)
+		t := l.list[0].t
+		for i := range t.Parts {
+			if at := t.Parts[i].beside(l.at); at != l.at {
+				g.visit(g.lineOf(at), t.Parts[i].N, now)
 			}
 		}
 	}
@@ -169,7 +170,7 @@ func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := ration.Order{Limit: *l.def}
 	if len(l.list) > 0 {
-		if n := l.amount(l.list[0]); n > s.room(now) {
+		if n := l.list[0].n; n > s.room(now) {
 			o.Least, o.Want = n, l.wanted
 		}
 	} else if s.visit > s.room(now) {

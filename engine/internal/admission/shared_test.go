@@ -130,6 +130,7 @@ func (m *member) begin(n int) {
 		return
 	}
 	for _, p := range t.Parts {
+		p.Key, _ = t.KeyOf(p.Limit)
 		m.running[n] = append(m.running[n], len(m.f.calls))
 		m.f.calls = append(m.f.calls, call{part: p, at: m.f.clock.Now(), by: m})
 	}
@@ -162,7 +163,11 @@ func (f *fleet) enter(m *member) {
 	var parts []admission.Part
 	for _, l := range f.limits {
 		if f.r.IntN(3) > 0 || len(parts) == 0 {
-			parts = append(parts, admission.Part{Limit: l.Name, Key: string(rune('a' + f.r.IntN(2))), N: 1 + f.r.Int64N(l.N)})
+			p := admission.Part{Limit: l.Name, Key: string(rune('a' + f.r.IntN(2))), N: 1 + f.r.Int64N(l.N)}
+			if f.r.IntN(3) == 0 {
+				p.Key, p.Any = "", []string{"a", "b"}
+			}
+			parts = append(parts, p)
 		}
 	}
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -11,9 +12,10 @@ import (
 
 // Wait says what a job waits for, of one limit.
 type Wait struct {
-	limit.Reason        // Wait is 0 if the limit has room, and others go first
-	Key          string // whose limit it is; "" is the one that all share
-	Ahead        int    // how many who wait for the limit go first
+	limit.Reason          // Wait is 0 if the limit has room, and others go first
+	Key          string   // whose limit it is; "" is the one that all share. Of a pool the one that has room first, "" if time alone gives none
+	Any          []string // the keys of the pool; nil if it is none
+	Ahead        int      // how many who wait for the limit go first
 }
 
 // Why lists what a job waits for, or a step of it; nothing if it does not wait for a limit.
@@ -28,19 +30,61 @@ func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 
 // why lists what a ticket waits for.
 func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
-	now := g.now()
+	now, seen := g.now(), make([]bool, len(t.Parts))
 	for i := range t.Parts {
-		p := &t.Parts[i]
-		l := g.lineOf(p)
-		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.wait(now, p.N)}, Key: p.Key}
-		if t.line == l {
+		if seen[i] {
+			continue
+		}
+		for k := i; k < len(t.Parts); k++ {
+			seen[k] = seen[k] || t.together(i, k)
+		}
+		best := g.waitsFor(t, i, t.Parts[i].first().key, now)
+		for _, key := range t.Parts[i].Any {
+			if other := g.waitsFor(t, i, key, now); later(best, other) {
+				best = other
+			}
+		}
+		waits = append(waits, best...)
+	}
+	return waits
+}
+
+// waitsFor lists what a part waits for, and those that belong to it, if they are taken of a key.
+func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []Wait) {
+	for k := i; k < len(t.Parts); k++ {
+		if !t.together(i, k) {
+			continue
+		}
+		p := &t.Parts[k]
+		l := g.lineOf(lineKey{p.Limit, key})
+		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.wait(now, p.N)}, Key: key, Any: p.Any}
+		if t.placeIn(l) != nil {
 			w.Ahead = l.aheadOf(t)
+		}
+		if w.Any != nil && w.Wait == limit.Unknown {
+			w.Key = ""
 		}
 		if w.Wait > 0 || w.Ahead > 0 {
 			waits = append(waits, w)
 		}
 	}
 	return waits
+}
+
+// later reports whether what is waited for of one key has room later than that of another one. A key that is paused is the last.
+func later(a, b []Wait) bool {
+	longest := func(waits []Wait) (paused int, wait time.Duration, ahead int) {
+		for _, w := range waits {
+			if w.Limit.N == 0 {
+				paused = 1
+			}
+			wait, ahead = max(wait, w.Wait), max(ahead, w.Ahead)
+		}
+		return paused, wait, ahead
+	}
+	aPaused, aWait, aAhead := longest(a)
+	bPaused, bWait, bAhead := longest(b)
+	return cmp.Or(aPaused-bPaused, cmp.Compare(aWait, bWait), aAhead-bAhead) > 0
 }
 
 // Each calls f with what waits, in any order.
@@ -52,7 +96,7 @@ func (g *Gate[T]) Each(f func(*T)) {
 
 func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
 	for _, other := range l.list {
-		if l.before(&other.Value, &t.Value) {
+		if l.before(&other.t.Value, &t.Value) {
 			n++
 		}
 	}
@@ -83,10 +127,14 @@ func (g *Gate[T]) Usage() []Usage {
 		u := all[at.limit]
 		u.Keys++
 		u.Used += l.used(now)
-		u.Waiting += len(l.list)
+		for _, p := range l.list {
+			if p.isFirst() {
+				u.Waiting++
+			}
+		}
 		least := int64(1)
 		if len(l.list) > 0 {
-			least = l.amount(l.list[0])
+			least = l.list[0].n
 		}
 		if alone := l.def.N == 0 && l.def != g.limits[at.limit]; !alone && (l.share == nil || len(l.list) > 0) { // a key that is paused says nothing of the others
 			u.Next = max(u.Next, l.wait(now, least))
@@ -97,6 +145,16 @@ func (g *Gate[T]) Usage() []Usage {
 		list = append(list, *all[name])
 	}
 	return list
+}
+
+// isFirst reports whether a place is the first of its ticket in a line of the limit: one that waits for any key of a pool waits once.
+func (p *place[T]) isFirst() bool {
+	for i := range p.t.places {
+		if other := &p.t.places[i]; other.line.at.limit == p.line.at.limit {
+			return other == p
+		}
+	}
+	return false
 }
 
 // used is how much of the limit is taken: by all engines, if they share it.

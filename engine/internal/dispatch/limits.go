@@ -104,7 +104,7 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 			return &ticket{Job: j.ID, Err: workitem.Fatal(err)}
 		}
 		if n > 0 {
-			t.Parts = append(t.Parts, admission.Part{Limit: uses[i].Limit.Name, Key: key, N: n})
+			t.Parts = append(t.Parts, admission.Part{Limit: uses[i].Limit.Name, Key: key, Any: uses[i].Any, N: n})
 		}
 	}
 	if len(t.Parts) == 0 {
@@ -116,12 +116,23 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 
 // admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now for that key.
 func (s *scheduler) admits(u *workflow.Use, key string, n int64) error {
-	now, _ := s.gate.LimitOf(u.Limit.Name, key)
-	if most := max(now.Capacity(), u.Limit.Capacity()); n > most {
+	if most := max(s.capacity(u.Limit.Name, key, u.Any), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
 			n, u.Limit, most, printable.Arguments(u.Limit.Name), limit.ErrTooMuch)
 	}
 	return nil
+}
+
+// capacity is the most that a limit admits at once now, of a key or of any of several.
+func (s *scheduler) capacity(name, key string, of []string) (most int64) {
+	if of == nil {
+		of = []string{key}
+	}
+	for _, key := range of {
+		l, _ := s.gate.LimitOf(name, key)
+		most = max(most, l.Capacity())
+	}
+	return most
 }
 
 // hoursOf is the number of the window of a job's function; 0 for always. The lock is held.

@@ -57,7 +57,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 		return nil, err
 	}
 	l := &stepLease{j: j, room: room}
-	if t := j.reserved; t != nil && slices.Equal(t.Parts, parts) {
+	if t := j.reserved; t != nil && admission.EqualParts(t.Parts, parts) {
 		l.t, j.reserved = t, nil
 		j.leases = append(j.leases, l)
 		return l, nil
@@ -84,16 +84,17 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 func (s *scheduler) partsOf(takes []workitem.Take) ([]admission.Part, error) {
 	parts := make([]admission.Part, len(takes))
 	for i, t := range takes {
-		now, ok := s.gate.LimitOf(t.Limit, t.Key)
+		now, ok := s.gate.Limit(t.Limit)
 		if !ok {
 			return nil, fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
 				limit.ErrUnknownLimit)
 		}
-		if now.N > 0 && t.N > now.Capacity() && t.N > s.defined(t.Limit).Capacity() {
+		most := s.capacity(t.Limit, t.Key, t.Any)
+		if most > 0 && t.N > most && t.N > s.defined(t.Limit).Capacity() {
 			return nil, fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-				t.N, now, now.Capacity(), printable.Arguments(t.Limit), limit.ErrTooMuch)
+				t.N, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
 		}
-		parts[i] = admission.Part{Limit: t.Limit, Key: t.Key, N: t.N}
+		parts[i] = admission.Part{Limit: t.Limit, Key: t.Key, Any: t.Any, N: t.N}
 	}
 	return parts, nil
 }
@@ -121,6 +122,9 @@ func (l *stepLease) Begin() bool {
 
 // Commit implements [step.Lease].
 func (l *stepLease) Commit(name string, used int64) error { return l.j.d.commitUsed(l.t, name, used) }
+
+// KeyOf implements [step.Lease].
+func (l *stepLease) KeyOf(name string) (string, bool) { return l.j.d.keyOf(l.t, name) }
 
 // Release implements [step.Lease].
 func (l *stepLease) Release(failed bool) {
@@ -244,13 +248,23 @@ func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
 	return nil
 }
 
+// keyOf is whose limit of that name a ticket has taken.
+func (d *Dispatcher) keyOf(t *ticket, name string) (string, bool) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	return t.KeyOf(name)
+}
+
 // jobLease is what the function of a job has taken.
 type jobLease struct {
 	d *Dispatcher
 	t *ticket
 }
 
-// Commit implements [limit.Committer].
+// KeyOf implements [limit.Taken].
+func (l jobLease) KeyOf(name string) (string, bool) { return l.d.keyOf(l.t, name) }
+
+// Commit implements [limit.Taken].
 func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(l.t, name, used) }
 
 // entriesOf are the entries of a pending or suspended job: one, but for a job with steps that wait for limits, which has one for each that
@@ -274,7 +288,7 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 		}
 		m := n
 		m.due, m.ticket = st.Due.UnixMicro(), s.withStep(n.ticket, j.ID, st)
-		if !slices.ContainsFunc(list, func(other entry) bool { return slices.Equal(other.ticket.Parts, m.ticket.Parts) }) {
+		if !slices.ContainsFunc(list, func(other entry) bool { return admission.EqualParts(other.ticket.Parts, m.ticket.Parts) }) {
 			list = append(list, m)
 		}
 	}
@@ -297,7 +311,7 @@ func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 	t.Own = len(t.Parts)
 	for _, take := range st.Takes() {
 		if _, ok := s.gate.Limit(take.Limit); ok { // otherwise the step says what is wrong
-			t.Parts = append(t.Parts, admission.Part{Limit: take.Limit, Key: take.Key, N: take.N})
+			t.Parts = append(t.Parts, admission.Part{Limit: take.Limit, Key: take.Key, Any: take.Any, N: take.N})
 		}
 	}
 	return t

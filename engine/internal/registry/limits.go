@@ -52,7 +52,7 @@ func (r *Registry) Keyless(name string) bool {
 			if u.Limit.Name != name {
 				continue
 			}
-			if u.Key != nil || u.Steps {
+			if u.Key != nil || u.Any != nil || u.Steps {
 				return false
 			}
 			taken = true
