@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -14,9 +15,12 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/storehook"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Two starts of a key are let through in any minute. What became of them does not matter, and a start that is refused does not count.
@@ -163,6 +167,59 @@ func TestRandomThrottles(t *testing.T) {
 			}
 			e.Advance(time.Duration(rnd.IntN(8)) * time.Second)
 		}
+	}
+}
+
+// keyReads calls a function each time an engine has read which cases a business key has.
+type keyReads struct {
+	store.Tx
+	read func()
+}
+
+// KeyStarts implements [store.Tx].
+func (t keyReads) KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
+	defer t.read()
+	return t.Tx.KeyStarts(ctx, workflow, key, after)
+}
+
+// KeyHolders implements [store.Tx].
+func (t keyReads) KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error) {
+	defer t.read()
+	return t.Tx.KeyHolders(ctx, workflow, key)
+}
+
+// Another engine removes the case that a start would return, after the start has found it: then the start begins one.
+func TestTheCaseThatAStartReturnsIsRemoved(t *testing.T) {
+	f := newFleet(t)
+	quick := func() *builder.FuncRef[string, string] {
+		return builder.MustFunc("quick", func(_ context.Context, s string) (string, error) { return s, nil })
+	}
+	other := f.open(engine.Config{}, quick())
+	var remove workitem.CaseID
+	cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}
+	e, err := cfg.Open(t.Context(), &storehook.Opener{Opener: postgres.Open(f.dsn), Tx: func(tx store.Tx) store.Tx {
+		return keyReads{tx, func() {
+			if id := remove; !id.IsZero() {
+				remove = workitem.CaseID{}
+				_, err := other.Do(t.Context(), workflow.Remove(id))
+				require.NoError(t, err)
+			}
+		}}
+	}}, quick())
+	require.NoError(t, err)
+	defer e.Close()
+	for _, opt := range []workflow.Option{workflow.Throttle(1, time.Hour), workflow.IfTaken(workflow.Return)} {
+		start := workflow.Start("quick", []byte(`"a"`), workflow.BusinessKey("ada"), workflow.IfTaken(workflow.Return), opt)
+		first, err := other.Do(t.Context(), start)
+		require.NoError(t, err)
+		require.Contains(t, ends(t, other, first.Case), "completed")
+		remove = first.Case
+		second, err := e.Do(t.Context(), start)
+		require.NoError(t, err)
+		require.False(t, second.Found)
+		require.Contains(t, ends(t, e, second.Case), "completed")
+		_, err = e.Do(t.Context(), workflow.Remove(second.Case))
+		require.NoError(t, err)
 	}
 }
 

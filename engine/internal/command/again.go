@@ -15,6 +15,9 @@ import (
 // CodeReplaced is that of the reason for which a case is canceled whose place another one takes.
 const CodeReplaced = "replaced"
 
+// mostGone is how often a start is tried anew whose key another case held, which is gone as it is looked at.
+const mostGone = 100
+
 // beginOrFind starts a case, or does what the start says if others hold its business key.
 func (x *Executor) beginOrFind(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation,
@@ -25,7 +28,7 @@ func (x *Executor) beginOrFind(
 	if c.IfTaken == workflow.Debounced {
 		return x.debounce(tx, fresh, d, c, o)
 	}
-	for {
+	for gone := 0; ; {
 		again := *fresh // what begins becomes a part of a tree
 		err = tx.Savepoint(func() (err error) {
 			result, err = x.begin(tx, &again, d, c, o, nil)
@@ -38,6 +41,9 @@ func (x *Executor) beginOrFind(
 			return result, err
 		}
 		u, opened := tx.Open(taken.Case)
+		if gone++; errors.Is(opened, store.ErrNotFound) && gone < mostGone { // another engine has removed it since it was read
+			continue
+		}
 		if opened != nil {
 			return workflow.Result{}, opened
 		}
