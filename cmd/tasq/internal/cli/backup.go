@@ -21,7 +21,7 @@ func (a *app) backup() *cobra.Command {
 			"was acknowledged when the command began. It is checked as tasq doctor does and synced to the disk before it gets " +
 			"its name, so a file TO is always a whole copy. Without FILE, --db names the database."),
 		Example: "  tasq backup article.db backups/article-2030-01-02.db",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    between(1, "TO", "FILE"),
 	}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a file TO that is there already")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the copy is")

@@ -171,6 +171,9 @@ func list(names []string) string {
 // run wraps the body of a command: what fails in it is not about the arguments, unless it says so.
 func (a *app) run(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := noneEmpty(cmd); err != nil {
+			return err
+		}
 		if err := a.checkOutput(); err != nil {
 			return err
 		}

@@ -69,14 +69,28 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
 }
 
+// emptyMeans are the flags for which an empty text is no mistake, or one that they refuse themselves: a queue has one, and a reason may be none.
+var emptyMeans = []string{"queue", "reason", "zone", "once-per"}
+
+// noneEmpty refuses a flag with an empty text, such as that of a variable of a script that is not set: it would select everything, and
+// with --all act on everything.
+func noneEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(emptyMeans, f.Name) {
+			err = usagef("--%s is empty: give a value, or leave it out", f.Name)
+		}
+	})
+	return err
+}
+
 // wanted says what the value of a flag should have been, where the flag's type is one of Go's: its own error speaks of
 // the function that could not read it.
 func wanted(invalid *pflag.InvalidValueError) error {
 	err := errors.Unwrap(invalid)
 	switch kind := invalid.GetFlag().Value.Type(); {
-	case kind == "int" && errors.Is(err, strconv.ErrRange):
+	case (kind == "int" || kind == "int64") && errors.Is(err, strconv.ErrRange):
 		return errors.New("the number is too large")
-	case kind == "int":
+	case kind == "int", kind == "int64":
 		return errors.New("write a whole number")
 	case kind == "bool":
 		return errors.New("write true or false, or the flag alone for true")

@@ -50,8 +50,10 @@ func momentOf(text string) (store.Moment, error) {
 	if text == "" {
 		return m, nil
 	}
-	if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq > 0 {
-		m.Seq = seq
+	if seq, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if m.Seq = seq; seq < 1 {
+			return m, usagef("--at %d: positions of the journal are counted from 1", seq)
+		}
 		return m, nil
 	}
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
