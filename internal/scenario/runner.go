@@ -75,13 +75,15 @@ func (r *runner) close(ctx context.Context) error {
 	return errors.Join(integrity.Check(ctx, r.engine), r.engine.Close())
 }
 
-// open opens the engine with everything that is defined.
+// open opens the engine with everything that is defined. If it cannot, the closed one stays, and refuses what follows.
 func (r *runner) open(ctx context.Context) error {
-	var err error
-	r.engine, err = engine.Config{
+	e, err := engine.Config{
 		Clock: r.clock, Logger: slog.New(slog.DiscardHandler),
 		CallbackTimeout: time.Hour, // no output depends on how fast the machine is
 	}.Open(ctx, r.opener, r.versions...)
+	if err == nil {
+		r.engine = e
+	}
 	return err
 }
 
@@ -155,17 +157,48 @@ func (r *runner) define(ctx context.Context, c *Command) error {
 	if len(refused) > 0 {
 		return problems(refused)
 	}
-	for _, d := range defs {
-		if old := r.known[d.Name]; old != nil && old.Fingerprint != d.Fingerprint {
-			d.Version = fmt.Sprint(len(r.versions) + 1)
-		}
-		r.known[d.Name] = d
-		r.versions = append(r.versions, d)
-	}
 	if err := r.engine.Close(); err != nil {
 		return err
 	}
+	r.adopt(defs)
 	return r.open(ctx)
+}
+
+// adopt makes definitions the known ones of their names. One that was defined before in the same words is that one again, and composite
+// tasks of it run what they run in these definitions.
+func (r *runner) adopt(defs []*workflow.Definition) {
+	known := make(map[*workflow.Definition]*workflow.Definition)
+	for _, d := range defs {
+		same := r.takeOut(d.Fingerprint)
+		if same == nil {
+			if same = d; r.known[d.Name] != nil {
+				d.Version = fmt.Sprint(len(r.versions) + 1)
+			}
+		}
+		r.versions = append(r.versions, same) // the last one of a name is what is started
+		r.known[d.Name], known[d] = same, same
+	}
+	for _, d := range defs {
+		for t := range d.Tasks {
+			for name, child := range d.Tasks[t].Of {
+				if same := known[child]; same != nil {
+					d.Tasks[t].Of[name] = same
+				}
+			}
+			known[d].Tasks[t].Of = d.Tasks[t].Of
+		}
+	}
+}
+
+// takeOut removes what was defined in the words that the fingerprint stands for from the versions, and returns it; nil if nothing was.
+func (r *runner) takeOut(fingerprint string) *workflow.Definition {
+	i := slices.IndexFunc(r.versions, func(w engine.Workflow) bool { return w.Untyped().Fingerprint == fingerprint })
+	if i < 0 {
+		return nil
+	}
+	d := r.versions[i].Untyped()
+	r.versions = slices.Delete(r.versions, i, i+1)
+	return d
 }
 
 // problems are why definitions were refused.

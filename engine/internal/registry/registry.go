@@ -53,6 +53,7 @@ func New(log *slog.Logger, workflows []*workflow.Definition) (*Registry, error) 
 		if err := r.add(d); err != nil {
 			return nil, err
 		}
+		r.byName[d.Name] = r.byFingerprint[d.Fingerprint] // also if a parent that was given before has brought it along
 	}
 	return r, nil
 }

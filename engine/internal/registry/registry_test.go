@@ -50,6 +50,10 @@ func TestDefinitionsAreFound(t *testing.T) {
 	require.Same(t, old, r.Definition(old.Fingerprint))
 	require.Same(t, child.Definition, r.Named("child"))
 	require.Equal(t, []string{"child", "claim", "parent"}, r.Names())
+	next := one(t, "child", "work", builder.Version("2")).Definition
+	last, err := open(t, parent.Definition, next, child.Definition)
+	require.NoError(t, err)
+	require.Same(t, child.Definition, last.Named("child"), "the last one given, though its parent has brought it along before")
 	require.Nil(t, r.Named("none"))
 	require.Nil(t, r.Definition("none"))
 
