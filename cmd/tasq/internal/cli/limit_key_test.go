@@ -45,5 +45,5 @@ func TestTheLimitOfAKeyIsSetByCommand(t *testing.T) {
 	require.NotContains(t, must("limits"), "ada")
 	code, _, errs := tasq(t, db, "limit", "set", "customers", "5", "--key", "")
 	require.Equal(t, ExitUsage, code)
-	require.Contains(t, errs, "--key names no key")
+	require.Contains(t, errs, "--key is empty: give a value, or leave it out")
 }

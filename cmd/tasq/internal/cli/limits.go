@@ -78,8 +78,6 @@ func (a *app) limit() *cobra.Command {
 		what := "limit " + args[0]
 		if q.command.LimitKey != "" {
 			what += " of " + q.command.LimitKey
-		} else if set.Flags().Changed("key") {
-			return usagef("--key names no key; leave it out to set the limit of all")
 		}
 		return a.send(ctx, o, q, fmt.Sprintf("%s is set to %d", what, n))
 	})
