@@ -160,3 +160,31 @@ func TestKeysOfLimitsAreMasked(t *testing.T) {
 	require.NotContains(t, get(masked, "/limits").Body.String(), "limitKey=")
 	require.Contains(t, get(masked, "/doctor").Body.String(), "is set to 0 for key hidden", "it is found by the key itself")
 }
+
+func TestKeysOfPoolsAreMasked(t *testing.T) {
+	calls := limit.Rate("calls", 5, time.Hour, limit.SlidingWindow)
+	mail := builder.MustFunc("mail", func(_ context.Context, s string) (string, error) { return s, nil },
+		builder.Limits(builder.Takes(calls, 1).AnyOf("lovelace", "byron")))
+	o := &office{Engine: enginetest.New(t, mail)}
+	_, err := o.Do(t.Context(), workflow.SetLimit("calls", 0))
+	require.NoError(t, err)
+	result, err := o.Do(t.Context(), workflow.Start("mail", []byte(`"to all"`)))
+	require.NoError(t, err)
+	o.Drain()
+	show := func(_ admin.User, kind, name string, raw json.RawMessage) json.RawMessage {
+		if kind == "limit" && name == "calls" {
+			return json.RawMessage(`"hidden"`)
+		}
+		return raw
+	}
+	plain, masked := o.handler(admin.Config{Access: as("ann")}), o.handler(admin.Config{Access: as("ann"), Show: show})
+	for _, path := range []string{"/cases/" + result.Case.String(), "/api/v1/cases/" + result.Case.String() + "/why"} {
+		body := get(plain, path).Body.String()
+		require.Contains(t, body, "lovelace", path)
+		require.Contains(t, body, "byron", path)
+		body = get(masked, path).Body.String()
+		require.NotContains(t, body, "lovelace", path)
+		require.NotContains(t, body, "byron", path)
+		require.Contains(t, body, "hidden", path)
+	}
+}

@@ -96,6 +96,10 @@ func (x *explainer) hide(w *Wait) {
 	for i := range w.Limits {
 		l := &w.Limits[i]
 		l.key, l.Key = l.Key, x.in.shown("limit", l.Limit, l.Key)
+		l.Any = slices.Clone(l.Any)
+		for k, key := range l.Any {
+			l.Any[k] = x.in.shown("limit", l.Limit, key)
+		}
 	}
 }
 
