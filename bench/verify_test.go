@@ -120,7 +120,7 @@ func TestAbsentLibraries(t *testing.T) {
 func TestLibraries(t *testing.T) {
 	for _, l := range libraries {
 		if _, err := modeltest.Find(l.archive); err != nil {
-			t.Skip(err)
+			t.Skipf("the archive of models is not on this machine: %v", err)
 		}
 		files, err := modeltest.Read(l.archive, l.endings...)
 		require.NoError(t, err)

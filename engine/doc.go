@@ -1,4 +1,4 @@
-// Package engine is the door to run time: it opens a store, starts cases, takes actions, runs jobs, keeps time, and
+// Package engine is the API of a running system: it opens a store, starts cases, takes actions, runs jobs, keeps time, and
 // answers queries.
 //
 //	e, err := engine.Open(ctx, sqlite.File("article.db"), article)
@@ -8,7 +8,7 @@
 //
 // A command goes down once and its results come up once. Each line is a package, and knows only those below it:
 //
-//	engine                 Do(ctx, command): the door; Config, errors with codes
+//	engine                 Do(ctx, command), Config, errors with codes
 //	  internal/command     what each command does, within a transaction of commit
 //	    internal/kernel    (definition, tree, command, now) -> changes, callbacks on the way
 //	  internal/commit      one writer: queue, savepoint for each command, one commit for all of them

@@ -8,18 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Of several keys the one that admits first is taken, those with room take turns, and what is given back goes to the key it came from.
 func TestAnyOfSeveralKeys(t *testing.T) {
 	w := newWorld(t, limit.Resource("slots", 1), limit.Rate("rate", 2, time.Minute, limit.SlidingWindow))
-	both := []admission.Part{{Limit: "slots", Any: []string{"a", "b", "c"}, N: 1}, {Limit: "rate", Any: []string{"a", "b", "c"}, N: 1}}
+	both := []workitem.Take{{Limit: "slots", Any: []string{"a", "b", "c"}, N: 1}, {Limit: "rate", Any: []string{"a", "b", "c"}, N: 1}}
 	of := func(n int) string {
 		key, _ := w.ticket[n].KeyOf("slots")
 		rate, _ := w.ticket[n].KeyOf("rate")
-		require.Equal(t, key, rate, "parts with the same keys are taken of the same one")
+		require.Equal(t, key, rate, "takes with the same keys are taken of the same one")
 		return key
 	}
 	for n := range 6 {
@@ -54,7 +54,7 @@ func TestAnyOfSeveralKeys(t *testing.T) {
 func TestAPausedKeyIsPassedOver(t *testing.T) {
 	rate := limit.Rate("rate", 1, time.Minute, limit.SlidingWindow)
 	w := newWorld(t, rate)
-	any := admission.Part{Limit: "rate", Any: []string{"a", "b"}, N: 1}
+	any := workitem.Take{Limit: "rate", Any: []string{"a", "b"}, N: 1}
 	paused := rate
 	paused.N = 0
 	w.gate.Change(rate, map[string]limit.Limit{"a": paused})
@@ -83,10 +83,10 @@ func TestAPausedKeyIsPassedOver(t *testing.T) {
 // A large request of any key lets others pass to the key that it does not take.
 func TestWhoLeavesForAnotherKeyHoldsUpNoLine(t *testing.T) {
 	w := newWorld(t, limit.Resource("slots", 3))
-	of := func(key string, n int64) admission.Part { return admission.Part{Limit: "slots", Key: key, N: n} }
+	of := func(key string, n int64) workitem.Take { return workitem.Take{Limit: "slots", Key: key, N: n} }
 	w.enter(1, of("a", 3))
 	w.enter(2, of("b", 2))
-	w.enter(3, admission.Part{Limit: "slots", Any: []string{"a", "b"}, N: 3})
+	w.enter(3, workitem.Take{Limit: "slots", Any: []string{"a", "b"}, N: 3})
 	w.enter(4, of("b", 1))
 	require.Len(t, w.begun, 2, "it goes first in both")
 	w.end(1, false)
@@ -94,7 +94,7 @@ func TestWhoLeavesForAnotherKeyHoldsUpNoLine(t *testing.T) {
 	require.Contains(t, w.begun, 4)
 }
 
-// However the pools overlap, releases make no more ready than there is room for, and nobody is forgotten.
+// However the pools overlap, releases make no more ready than there is room for, and each waiting ticket is admitted in the end.
 func TestRandomPools(t *testing.T) {
 	for seed := range 100 {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
@@ -108,11 +108,11 @@ func TestRandomPools(t *testing.T) {
 				jobs++
 				from := r.IntN(3)
 				any := keys[from : from+2+r.IntN(3-from)]
-				parts := []admission.Part{{Limit: "slots", Any: any, N: 1 + r.Int64N(2)}}
+				takes := []workitem.Take{{Limit: "slots", Any: any, N: 1 + r.Int64N(2)}}
 				if r.IntN(2) == 0 {
-					parts = append(parts, admission.Part{Limit: "other", Any: any, N: 1 + r.Int64N(3)})
+					takes = append(takes, workitem.Take{Limit: "other", Any: any, N: 1 + r.Int64N(3)})
 				}
-				w.enter(jobs, parts...)
+				w.enter(jobs, takes...)
 			} else if len(running) > 0 {
 				i := r.IntN(len(running))
 				w.end(running[i], false)
@@ -124,7 +124,7 @@ func TestRandomPools(t *testing.T) {
 					continue
 				}
 				running = append(running, n)
-				for _, p := range w.ticket[n].Parts {
+				for _, p := range w.ticket[n].Takes {
 					key, _ := w.ticket[n].KeyOf(p.Limit)
 					require.Equal(t, w.keys[n], key)
 					held[p.Limit+key] += p.N

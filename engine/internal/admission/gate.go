@@ -20,24 +20,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Part is what a job takes of one limit.
-type Part struct {
-	Limit string   // its name
-	Key   string   // whose; "" is the limit that all share
-	Any   []string // in place of Key: whose, of which any will do; nil if it is Key's
-	N     int64
-}
-
 // Ticket is a job that needs limits. It belongs to one gate.
 type Ticket[T any] struct {
 	Job   workitem.JobID
-	Parts []Part
+	Takes []workitem.Take
 	Err   error  // why the job fails instead of doing its work; it takes nothing then
 	Value T      // what the gate hands out when the limits have room
 	Step  string // the step of the job for which it is; "" if only the function of the job takes something
-	Own   int    // how many of the parts the function takes; the step takes the others
+	Own   int    // how many of the takes are those of the function; the others are those of the step
 
-	held   []holding[T] // by part; nil while nothing is taken
+	held   []holding[T] // by take; nil while nothing is taken
 	places []place[T]   // where it waits; nil if it does not
 }
 
@@ -46,7 +38,7 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	if t == nil {
 		return nil
 	}
-	return &Ticket[T]{Job: t.Job, Parts: t.Parts, Err: t.Err, Step: t.Step, Own: t.Own}
+	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own}
 }
 
 // grant is what a ticket holds of one limit. What engines share has to be used until the end.
@@ -137,7 +129,7 @@ func (g *Gate[T]) Try(t *Ticket[T]) bool {
 func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	for i := range held {
 		h := &held[i]
-		h.grant = h.line.take(now, t.Parts[i].N)
+		h.grant = h.line.take(now, t.Takes[i].N)
 		h.line.held++
 	}
 	t.held = held
@@ -165,7 +157,7 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 			continue
 		}
 		l.def.Commit(&l.state, &t.held[i].Grant, now, 0)
-		t.held[i].Grant = l.def.Take(&l.state, now, t.Parts[i].N)
+		t.held[i].Grant = l.def.Take(&l.state, now, t.Takes[i].N)
 	}
 	return true
 }
@@ -226,14 +218,14 @@ func (g *Gate[T]) Withdraw(t *Ticket[T]) {
 	}
 }
 
-// Split takes the parts from an index on out of a ticket that was admitted, with what it holds of them. It returns nil if there are
+// Split moves the takes from an index on out of a ticket that was admitted, with what it holds of them. It returns nil if there are
 // none.
 func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
-	if t == nil || t.held == nil || from >= len(t.Parts) {
+	if t == nil || t.held == nil || from >= len(t.Takes) {
 		return nil
 	}
-	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Parts: slices.Clone(t.Parts[from:]), Value: t.Value, held: slices.Clone(t.held[from:])}
-	t.Parts, t.held = t.Parts[:from:from], t.held[:from:from]
+	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Takes: slices.Clone(t.Takes[from:]), Value: t.Value, held: slices.Clone(t.held[from:])}
+	t.Takes, t.held = t.Takes[:from:from], t.held[:from:from]
 	return rest
 }
 
@@ -241,7 +233,7 @@ func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 // was used beyond is a debt. False if it has nothing of a rate with that name.
 func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 	for i := range t.held {
-		if t.Parts[i].Limit != name {
+		if t.Takes[i].Limit != name {
 			continue
 		}
 		l, now := t.held[i].line, g.now()

@@ -37,11 +37,11 @@ func newWorld(t *testing.T, limits ...limit.Limit) *world {
 	return w
 }
 
-func (w *world) enter(n int, parts ...admission.Part) {
+func (w *world) enter(n int, takes ...workitem.Take) {
 	w.mu.Lock()
 	var id workitem.JobID
 	id[0], id[1] = byte(n>>8), byte(n)
-	w.ticket[n] = &admission.Ticket[int]{Job: id, Parts: parts, Value: n}
+	w.ticket[n] = &admission.Ticket[int]{Job: id, Takes: takes, Value: n}
 	w.ready = append(w.ready, n)
 	w.mu.Unlock()
 	w.turn()
@@ -85,7 +85,7 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 				}
 			}
 			for n := range running {
-				for _, p := range w.ticket[n].Parts {
+				for _, p := range w.ticket[n].Takes {
 					if p.Limit == "slots" {
 						held[w.keys[n]] += p.N
 					}
@@ -99,17 +99,17 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 			switch r.IntN(4) {
 			case 0, 1:
 				jobs++
-				var parts []admission.Part
+				var takes []workitem.Take
 				if r.IntN(3) > 0 {
-					parts = append(parts, admission.Part{Limit: "rate", N: 1 + r.Int64N(rate)})
+					takes = append(takes, workitem.Take{Limit: "rate", N: 1 + r.Int64N(rate)})
 				}
 				switch r.IntN(4) {
 				case 0, 1:
-					parts = append(parts, admission.Part{Limit: "slots", Key: string(rune('a' + r.IntN(3))), N: 1 + r.Int64N(slots)})
+					takes = append(takes, workitem.Take{Limit: "slots", Key: string(rune('a' + r.IntN(3))), N: 1 + r.Int64N(slots)})
 				case 2:
-					parts = append(parts, admission.Part{Limit: "slots", Any: []string{"a", "b", "c"}[r.IntN(2):], N: 1 + r.Int64N(slots)})
+					takes = append(takes, workitem.Take{Limit: "slots", Any: []string{"a", "b", "c"}[r.IntN(2):], N: 1 + r.Int64N(slots)})
 				}
-				w.enter(jobs, parts...)
+				w.enter(jobs, takes...)
 			case 2:
 				for n := range running {
 					delete(running, n)
@@ -136,7 +136,7 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 		for _, first := range w.begun {
 			var n int64
 			for job, at := range w.begun {
-				for _, p := range w.ticket[job].Parts {
+				for _, p := range w.ticket[job].Takes {
 					if p.Limit == "rate" && !at.Before(first) && at.Before(first.Add(time.Minute)) {
 						n += p.N
 					}
@@ -150,10 +150,10 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 // Whoever waits for a limit is admitted in the order of the queue, and a large amount is not starved by small ones.
 func TestALineIsInOrder(t *testing.T) {
 	w := newWorld(t, limit.Resource("s", 3))
-	one := admission.Part{Limit: "s", N: 1}
+	one := workitem.Take{Limit: "s", N: 1}
 	w.enter(1, one)
 	w.enter(2, one)
-	w.enter(4, admission.Part{Limit: "s", N: 3})
+	w.enter(4, workitem.Take{Limit: "s", N: 3})
 	w.enter(5, one)
 	w.enter(3, one) // it came later, and goes before those
 	require.Contains(t, w.begun, 3)
@@ -171,7 +171,7 @@ func TestALineIsInOrder(t *testing.T) {
 func TestALimitThatIsChanged(t *testing.T) {
 	w := newWorld(t, limit.Resource("s", 1))
 	for n := 1; n <= 4; n++ {
-		w.enter(n, admission.Part{Limit: "s", N: 1})
+		w.enter(n, workitem.Take{Limit: "s", N: 1})
 	}
 	change := func(n int64) {
 		w.mu.Lock()
@@ -190,7 +190,7 @@ func TestALimitThatIsChanged(t *testing.T) {
 func TestIdleKeysAreForgotten(t *testing.T) {
 	w := newWorld(t, limit.Resource("s", 1))
 	for n := range 5000 {
-		w.enter(n, admission.Part{Limit: "s", Key: time.Duration(n).String(), N: 1})
+		w.enter(n, workitem.Take{Limit: "s", Key: time.Duration(n).String(), N: 1})
 		w.end(n, false)
 	}
 	require.Less(t, w.gate.Usage()[0].Keys, 1100)
@@ -199,8 +199,8 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 // What a job took is free again, rates included, if nothing was done with it.
 func TestWhatWasNotBegunIsNotCounted(t *testing.T) {
 	w := newWorld(t, limit.Rate("r", 1, time.Minute, limit.SlidingWindow), limit.Breaker("b", 1, time.Minute, time.Minute))
-	w.enter(1, admission.Part{Limit: "r", N: 1}, admission.Part{Limit: "b", N: 1})
-	w.enter(2, admission.Part{Limit: "r", N: 1})
+	w.enter(1, workitem.Take{Limit: "r", N: 1}, workitem.Take{Limit: "b", N: 1})
+	w.enter(2, workitem.Take{Limit: "r", N: 1})
 	require.Len(t, w.begun, 1)
 	w.mu.Lock()
 	w.gate.Undo(w.ticket[1])

@@ -129,8 +129,8 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 
 // amount is how much of the line's limit a ticket takes.
 func (l *line[T]) amount(t *Ticket[T]) (n int64) {
-	for i := range t.Parts {
-		if p := &t.Parts[i]; p.of(l.at) {
+	for i := range t.Takes {
+		if p := &t.Takes[i]; l.at.serves(p) {
 			n += p.N
 		}
 	}

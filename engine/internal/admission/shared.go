@@ -124,9 +124,9 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 	default:
 		g.ask(l)
 		t := l.list[0].t
-		for i := range t.Parts {
-			if at := t.Parts[i].beside(l.at); at != l.at {
-				g.visit(g.lineOf(at), t.Parts[i].N, now)
+		for i := range t.Takes {
+			if at := beside(&t.Takes[i], l.at); at != l.at {
+				g.visit(g.lineOf(at), t.Takes[i].N, now)
 			}
 		}
 	}

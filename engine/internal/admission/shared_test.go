@@ -32,7 +32,7 @@ type fleet struct {
 
 // call is what the checker reads: who began what, and when.
 type call struct {
-	part  admission.Part
+	part  workitem.Take
 	at    time.Time
 	ended bool
 	by    *member
@@ -129,7 +129,7 @@ func (m *member) begin(n int) {
 		m.ready = append(m.ready, n)
 		return
 	}
-	for _, p := range t.Parts {
+	for _, p := range t.Takes {
 		p.Key, _ = t.KeyOf(p.Limit)
 		m.running[n] = append(m.running[n], len(m.f.calls))
 		m.f.calls = append(m.f.calls, call{part: p, at: m.f.clock.Now(), by: m})
@@ -160,18 +160,18 @@ func (f *fleet) enter(m *member) {
 	f.job++
 	var id workitem.JobID
 	id[0], id[1] = byte(f.job>>8), byte(f.job)
-	var parts []admission.Part
+	var takes []workitem.Take
 	for _, l := range f.limits {
-		if f.r.IntN(3) > 0 || len(parts) == 0 {
-			p := admission.Part{Limit: l.Name, Key: string(rune('a' + f.r.IntN(2))), N: 1 + f.r.Int64N(l.N)}
+		if f.r.IntN(3) > 0 || len(takes) == 0 {
+			p := workitem.Take{Limit: l.Name, Key: string(rune('a' + f.r.IntN(2))), N: 1 + f.r.Int64N(l.N)}
 			if f.r.IntN(3) == 0 {
 				p.Key, p.Any = "", []string{"a", "b"}
 			}
-			parts = append(parts, p)
+			takes = append(takes, p)
 		}
 	}
 	m.mu.Lock()
-	m.tickets[f.job] = &admission.Ticket[int]{Job: id, Parts: parts, Value: f.job}
+	m.tickets[f.job] = &admission.Ticket[int]{Job: id, Takes: takes, Value: f.job}
 	m.ready = append(m.ready, f.job)
 	m.mu.Unlock()
 	m.turn()

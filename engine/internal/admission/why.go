@@ -30,16 +30,16 @@ func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 
 // why lists what a ticket waits for.
 func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
-	now, seen := g.now(), make([]bool, len(t.Parts))
-	for i := range t.Parts {
+	now, seen := g.now(), make([]bool, len(t.Takes))
+	for i := range t.Takes {
 		if seen[i] {
 			continue
 		}
-		for k := i; k < len(t.Parts); k++ {
+		for k := i; k < len(t.Takes); k++ {
 			seen[k] = seen[k] || t.together(i, k)
 		}
-		best := g.waitsFor(t, i, t.Parts[i].first().key, now)
-		for _, key := range t.Parts[i].Any {
+		best := g.waitsFor(t, i, firstLine(&t.Takes[i]).key, now)
+		for _, key := range t.Takes[i].Any {
 			if other := g.waitsFor(t, i, key, now); later(best, other) {
 				best = other
 			}
@@ -49,19 +49,19 @@ func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	return waits
 }
 
-// waitsFor lists what a part waits for, and those that belong to it, if they are taken of a key.
+// waitsFor lists what a take waits for, and those that belong to it, if they are taken of a key.
 func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []Wait) {
-	for k := i; k < len(t.Parts); k++ {
+	for k := i; k < len(t.Takes); k++ {
 		if !t.together(i, k) {
 			continue
 		}
-		p := &t.Parts[k]
+		p := &t.Takes[k]
 		l := g.lineOf(lineKey{p.Limit, key})
 		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.wait(now, p.N)}, Key: key, Any: p.Any}
 		if t.placeIn(l) != nil {
 			w.Ahead = l.aheadOf(t)
 		}
-		if w.Any != nil && w.Wait == limit.Unknown {
+		if len(w.Any) > 0 && w.Wait == limit.Unknown {
 			w.Key = ""
 		}
 		if w.Wait > 0 || w.Ahead > 0 {

@@ -104,13 +104,13 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 			return &ticket{Job: j.ID, Err: workitem.Fatal(err)}
 		}
 		if n > 0 {
-			t.Parts = append(t.Parts, admission.Part{Limit: uses[i].Limit.Name, Key: key, Any: uses[i].Any, N: n})
+			t.Takes = append(t.Takes, workitem.Take{Limit: uses[i].Limit.Name, Key: key, Any: uses[i].Any, N: n})
 		}
 	}
-	if len(t.Parts) == 0 {
+	if len(t.Takes) == 0 {
 		return nil
 	}
-	t.Own = len(t.Parts)
+	t.Own = len(t.Takes)
 	return t
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
@@ -52,12 +51,11 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	defer s.turnIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	parts, err := s.partsOf(takes)
-	if err != nil {
+	if err := s.checkTakes(takes); err != nil {
 		return nil, err
 	}
 	l := &stepLease{j: j, room: room}
-	if t := j.reserved; t != nil && admission.EqualParts(t.Parts, parts) {
+	if t := j.reserved; t != nil && slices.EqualFunc(t.Takes, takes, workitem.Take.Equal) {
 		l.t, j.reserved = t, nil
 		j.leases = append(j.leases, l)
 		return l, nil
@@ -69,7 +67,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	if j.n.urgent != 0 {
 		n.urgent = j.n.urgent + n.due - j.n.due
 	}
-	l.t = &ticket{Job: j.n.job, Step: name, Parts: parts, Value: n}
+	l.t = &ticket{Job: j.n.job, Step: name, Takes: takes, Value: n}
 	switch {
 	case room == nil && (s.stopping || !s.gate.Try(l.t)):
 		return nil, nil
@@ -80,23 +78,21 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	return l, nil
 }
 
-// partsOf checks what a step takes against the limits that its function declares. The lock is held.
-func (s *scheduler) partsOf(takes []workitem.Take) ([]admission.Part, error) {
-	parts := make([]admission.Part, len(takes))
-	for i, t := range takes {
+// checkTakes checks what a step takes against the limits that its function declares. The lock is held.
+func (s *scheduler) checkTakes(takes []workitem.Take) error {
+	for _, t := range takes {
 		now, ok := s.gate.Limit(t.Limit)
 		if !ok {
-			return nil, fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
+			return fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
 				limit.ErrUnknownLimit)
 		}
 		most := s.capacity(t.Limit, t.Key, t.Any)
 		if most > 0 && t.N > most && t.N > s.defined(t.Limit).Capacity() {
-			return nil, fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
+			return fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
 				t.N, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
 		}
-		parts[i] = admission.Part{Limit: t.Limit, Key: t.Key, Any: t.Any, N: t.N}
 	}
-	return parts, nil
+	return nil
 }
 
 // defined is a limit as the workflows define it.
@@ -288,7 +284,9 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 		}
 		m := n
 		m.due, m.ticket = st.Due.UnixMicro(), s.withStep(n.ticket, j.ID, st)
-		if !slices.ContainsFunc(list, func(other entry) bool { return admission.EqualParts(other.ticket.Parts, m.ticket.Parts) }) {
+		if !slices.ContainsFunc(list, func(other entry) bool {
+			return slices.EqualFunc(other.ticket.Takes, m.ticket.Takes, workitem.Take.Equal)
+		}) {
 			list = append(list, m)
 		}
 	}
@@ -306,12 +304,12 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
 	t := &ticket{Job: job, Step: st.Name}
 	if of != nil {
-		t.Parts, t.Err = slices.Clone(of.Parts), of.Err
+		t.Takes, t.Err = slices.Clone(of.Takes), of.Err
 	}
-	t.Own = len(t.Parts)
+	t.Own = len(t.Takes)
 	for _, take := range st.Takes() {
 		if _, ok := s.gate.Limit(take.Limit); ok { // otherwise the step says what is wrong
-			t.Parts = append(t.Parts, admission.Part{Limit: take.Limit, Key: take.Key, Any: take.Any, N: take.N})
+			t.Takes = append(t.Takes, take)
 		}
 	}
 	return t
