@@ -103,8 +103,8 @@ type row[T any] struct {
 	holder   int64  // of a job: the engine that does it
 }
 
-// caseColumns are in the order of [tables.Cases].
-func caseColumns(l []*state.Case) []any {
+// What is settled of cases, and what changes, is in the order of [tables.Cases]. So it is with items and jobs.
+func caseSettled(l []*state.Case) []any {
 	return []any{
 		ids(l, func(c *state.Case) workitem.CaseID { return c.ID }),
 		ids(l, func(c *state.Case) workitem.CaseID { return c.Root }),
@@ -123,6 +123,11 @@ func caseColumns(l []*state.Case) []any {
 		ids(l, func(c *state.Case) workitem.CaseID { return c.Predecessor }),
 		optionalTexts(l, func(c *state.Case) string { return c.Key }),
 		optionalTexts(l, labelsOf),
+	}
+}
+
+func caseChanges(l []*state.Case) []any {
+	return []any{
 		flags(l, func(c *state.Case) bool { return c.Unique }),
 		texts(l, func(c *state.Case) string { return c.State.String() }),
 		flags(l, func(c *state.Case) bool { return c.Begun }),
@@ -149,8 +154,7 @@ func suspensions(l []*state.Case) []pgtype.Text {
 
 type itemRow = row[*workitem.Item]
 
-// itemColumns are in the order of [tables.Items], and then the root and the workflow of the case.
-func itemColumns(l []itemRow) []any {
+func itemSettled(l []itemRow) []any {
 	return []any{
 		ids(l, func(r itemRow) workitem.ID { return r.v.ID }),
 		ids(l, func(r itemRow) workitem.CaseID { return r.v.Case }),
@@ -164,6 +168,11 @@ func itemColumns(l []itemRow) []any {
 		payloads(l, func(r itemRow) json.RawMessage { return r.v.Input }),
 		texts(l, func(r itemRow) string { return r.v.Queue }),
 		numbers(l, func(r itemRow) int { return r.v.Priority }),
+	}
+}
+
+func itemChanges(l []itemRow) []any {
+	return []any{
 		texts(l, func(r itemRow) string { return r.v.State.String() }),
 		ids(l, func(r itemRow) workitem.ID { return r.v.Successor }),
 		payloads(l, func(r itemRow) json.RawMessage { return r.v.Output }),
@@ -171,15 +180,12 @@ func itemColumns(l []itemRow) []any {
 		texts(l, func(r itemRow) string { return r.v.By }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Started }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Ended }),
-		ids(l, func(r itemRow) workitem.CaseID { return r.root }),
-		texts(l, func(r itemRow) string { return r.workflow }),
 	}
 }
 
 type jobRow = row[*state.Job]
 
-// jobColumns are in the order of [tables.Jobs], and then the workflow of the case and the holder.
-func jobColumns(l []jobRow) []any {
+func jobSettled(l []jobRow) []any {
 	return []any{
 		ids(l, func(r jobRow) workitem.JobID { return r.v.ID }),
 		ids(l, func(r jobRow) workitem.CaseID { return r.v.Case }),
@@ -194,6 +200,11 @@ func jobColumns(l []jobRow) []any {
 		payloads(l, func(r jobRow) json.RawMessage { return r.v.Input }),
 		flags(l, func(r jobRow) bool { return r.v.Detached }),
 		times(l, func(r jobRow) time.Time { return r.v.Created }),
+	}
+}
+
+func jobChanges(l []jobRow) []any {
+	return []any{
 		texts(l, func(r jobRow) string { return r.v.State.String() }),
 		times(l, func(r jobRow) time.Time { return r.v.Due }),
 		numbers(l, func(r jobRow) int { return r.v.Attempt }),
@@ -203,8 +214,6 @@ func jobColumns(l []jobRow) []any {
 		optionalTimes(l, func(r jobRow) time.Time { return r.v.Lease }),
 		failures(l, func(r jobRow) *workitem.Failure { return r.v.Failure }),
 		optionalTimes(l, func(r jobRow) time.Time { return r.v.Ended }),
-		texts(l, func(r jobRow) string { return r.workflow }),
-		numbers(l, func(r jobRow) int64 { return r.holder }),
 	}
 }
 

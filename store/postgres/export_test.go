@@ -17,3 +17,24 @@ func KeepAhead(d time.Duration) Option { return func(s *settings) { s.keepAhead 
 
 // Fold has the next Idle of a store fold the counts.
 func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
+
+// CommitStatements are the statements that a commit may run on tables that grow.
+func CommitStatements() []string {
+	all := append([]string{
+		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, upsertSteps, upsertMessages,
+		fenced, appendEntries, keepKeys, lockRoots, findStale, refuseStale, notLocked, lockCase, replyOnce,
+	}, removals...)
+	texts := newStatements("tasq")
+	for i, query := range all {
+		all[i] = texts.text(query)
+	}
+	return all
+}
+
+// WriterSettings are statements that set what the session has that runs these.
+func WriterSettings() (all []string) {
+	for _, s := range writerNeeds {
+		all = append(all, "SET "+s.name+" = '"+s.value+"'")
+	}
+	return all
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
@@ -150,13 +151,16 @@ func (tx *transaction) beginLocked() error {
 		}
 		tx.begun = true
 	}
-	tx.users = true
-	for tx.saved < tx.depth {
-		if err := tx.w.exec(context.Background(), "SAVEPOINT tasq"); err != nil {
+	query := strings.Repeat("SAVEPOINT tasq; ", max(0, tx.depth-tx.saved))
+	if !tx.users {
+		query = usersPlans + query
+	}
+	if query != "" {
+		if err := tx.w.exec(context.Background(), query); err != nil {
 			return err
 		}
-		tx.saved++
 	}
+	tx.users, tx.saved = true, max(tx.saved, tx.depth)
 	return nil
 }
 

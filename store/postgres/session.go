@@ -23,11 +23,26 @@ type setting struct{ name, value string }
 // wait would end both.
 var (
 	readerNeeds = []setting{{"default_transaction_read_only", "on"}}
-	writerNeeds = []setting{
+	writerNeeds = append([]setting{
 		{"plan_cache_mode", "force_generic_plan"}, {"lock_timeout", "2s"}, {"statement_timeout", "30s"},
 		{"idle_in_transaction_session_timeout", "5min"},
-	}
+	}, keyed...)
+
+	// keyed has the server find rows by their keys, see byKey. What a session keeps as the plan of a statement is made for the size that the
+	// tables have by then, and of a small one, or one that was small when it was last analyzed, the server would rather read all. The user's SQL
+	// is planned without it: see usersPlans and storesPlans.
+	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
 )
+
+// usersPlans has statements planned as the role and the database say it, until the end of the transaction; storesPlans ends that.
+var usersPlans, storesPlans = func() (users, stores string) {
+	sets := make([]string, len(keyed))
+	for i, s := range keyed {
+		users += "SET LOCAL " + s.name + " TO DEFAULT; "
+		sets[i] = fmt.Sprintf("set_config('%s', '%s', true)", s.name, s.value)
+	}
+	return users, "SELECT " + strings.Join(sets, ", ")
+}()
 
 // setup is the statement that sets what is needed, for the session or for the transaction, and returns the number of the server's process.
 // The schema is put behind what the search path has, for the user's SQL: the store's own names are qualified.

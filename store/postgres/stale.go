@@ -20,20 +20,19 @@ import (
 // ids, and compares where their journals end with where the engine believes that they do. So of two commits on one root case the
 // second waits for the first, finds that it is stale, and is undone.
 
-// given is a table e of root cases, each with the position of its last entry as the engine knows it.
-const given = "unnest($1::uuid[], $2::bigint[]) e(root, last)"
+// given is a table u of root cases, each with the position of its last entry as the engine knows it.
+const given = "(SELECT root, root AS id, last FROM unnest($1::uuid[], $2::bigint[]) e(root, last)) u"
 
-// stored is the rows c of the root cases that are given. The server finds each by its key: for a statement that it plans while a table is
-// small, and keeps, it would rather read the whole table.
-const stored = "(SELECT c.root, c.last_seq FROM @.cases c WHERE c.root = e.root AND c.id = e.root "
+// stored is the rows t of the root cases that are given.
+const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 
 // lockRoots locks root cases, in the order in which they are given, and returns those that have changed, or were removed.
-const lockRoots = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE) c ON true " +
-	"WHERE c.last_seq IS DISTINCT FROM e.last"
+const lockRoots = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE) t ON true " +
+	"WHERE t.last_seq IS DISTINCT FROM u.last"
 
 // findStale is lockRoots without the locks.
-const findStale = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) c ON true " +
-	"WHERE c.last_seq IS DISTINCT FROM e.last"
+const findStale = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) t ON true " +
+	"WHERE t.last_seq IS DISTINCT FROM u.last"
 
 // refuseStale fails, by a division by zero, if a root case has changed.
 const refuseStale = "SELECT 1 / (SELECT count(*) FROM (SELECT WHERE NOT EXISTS (" + findStale + ")) ok)"
@@ -50,6 +49,9 @@ func (tx *transaction) Expect(t *state.Tree) {
 	}
 }
 
+// lockCase locks the row of a root case.
+const lockCase = "SELECT last_seq FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) FOR NO KEY UPDATE"
+
 // LockCase implements [store.SharedTx].
 func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
 	if err := tx.usable(); err != nil {
@@ -61,7 +63,7 @@ func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64,
 	if err := tx.begin(); err != nil {
 		return 0, err
 	}
-	last, found, err := tx.w.number("SELECT last_seq FROM @.cases WHERE root = $1 AND id = $1 FOR NO KEY UPDATE", uuid(root))
+	last, found, err := tx.w.number(lockCase, uuid(root))
 	if err == nil && !found {
 		err = fmt.Errorf("root case %s: %w", root, store.ErrNotFound)
 	}
@@ -141,7 +143,7 @@ func (tx *transaction) checkExpected() error {
 }
 
 // notLocked lists the root cases that another transaction has locked.
-const notLocked = "SELECT e.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) c ON true WHERE c.root IS NULL"
+const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) t ON true WHERE t.root IS NULL"
 
 // lockedOut is the error of a commit that waited too long for a root case that another transaction has locked, as that of a function with
 // slow SQL. The requests on that case are to be done apart, where they wait alone, and the others again.

@@ -2,35 +2,163 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The statements that write rows, many at a time.
+// The rows of a transaction are written many at a time, each kind by two statements: those of what it opened are inserted, and of those that are
+// there, what can change is updated. So what is settled of a row, such as an input, is sent once. Steps and events, which are mostly written
+// once, are written by one statement.
 var (
-	upsertCases    = counted(tables.Cases, "case", "''", caseColumns(nil), "workflow")
-	upsertItems    = counted(tables.Items, "item", "u.task", itemColumns(nil), "root", "workflow")
-	upsertJobs     = counted(tables.Jobs, "job", "u.task", jobColumns(nil), "workflow", "holder")
-	upsertSteps    = plain(tables.Steps, stepColumns(nil), "root")
-	upsertMessages = plain(tables.Messages, messageColumns(nil), "root")
+	caseRows = written[*state.Case]{
+		table: tables.Cases, settled: caseSettled, changes: caseChanges,
+		key: columns[*state.Case]{[]string{"id", "root", "workflow"}, func(l []*state.Case) []any {
+			return []any{
+				ids(l, func(c *state.Case) workitem.CaseID { return c.ID }),
+				ids(l, func(c *state.Case) workitem.CaseID { return c.Root }),
+				texts(l, func(c *state.Case) string { return c.Workflow }),
+			}
+		}},
+	}.counted("case", "''")
+
+	itemRows = written[itemRow]{
+		table: tables.Items, settled: itemSettled, changes: itemChanges,
+		key: columns[itemRow]{[]string{"id", "task"}, func(l []itemRow) []any {
+			return []any{ids(l, func(r itemRow) workitem.ID { return r.v.ID }), texts(l, func(r itemRow) string { return r.v.Task })}
+		}},
+		further: columns[itemRow]{[]string{"root", "workflow"}, func(l []itemRow) []any {
+			return []any{ids(l, func(r itemRow) workitem.CaseID { return r.root }), texts(l, func(r itemRow) string { return r.workflow })}
+		}},
+	}.counted("item", "u.task")
+
+	jobRows = written[jobRow]{
+		table: tables.Jobs, settled: jobSettled, changes: jobChanges,
+		key: columns[jobRow]{[]string{"id", "root", "task"}, func(l []jobRow) []any {
+			return []any{
+				ids(l, func(r jobRow) workitem.JobID { return r.v.ID }),
+				ids(l, func(r jobRow) workitem.CaseID { return r.root }),
+				texts(l, func(r jobRow) string { return r.v.Task }),
+			}
+		}},
+		further: columns[jobRow]{[]string{"workflow", "holder"}, func(l []jobRow) []any {
+			return []any{texts(l, func(r jobRow) string { return r.workflow }), numbers(l, func(r jobRow) int64 { return r.holder })}
+		}},
+	}.counted("job", "u.task")
+
+	upsertSteps    = upsert(tables.Steps, stepColumns(nil))
+	upsertMessages = upsert(tables.Messages, messageColumns(nil))
 )
 
-// source is the rows that are given, as a table u: the columns of the table, and then further ones.
-func source(t tables.Table, given []any, further []string) string {
+// columns are some columns of rows, and how their values are found.
+type columns[V any] struct {
+	names  []string
+	values func([]V) []any
+}
+
+// written is how the rows of a table are written whose numbers are kept by state.
+type written[V any] struct {
+	table            tables.Table
+	settled, changes func([]V) []any
+	key              columns[V] // by which a row that is there is found, and what it counts as
+	further          columns[V] // beyond those of the table; values may be nil
+
+	insert, update string
+}
+
+// inserted are the arguments of insert.
+func (w written[V]) inserted(l []V) []any {
+	return slices.Concat(w.settled(l), w.changes(l), w.beyond(l))
+}
+
+// updated are the arguments of update.
+func (w written[V]) updated(l []V) []any {
+	return slices.Concat(w.key.values(l), w.changes(l), w.beyond(l))
+}
+
+func (w written[V]) beyond(l []V) []any {
+	if w.further.values == nil {
+		return nil
+	}
+	return w.further.values(l)
+}
+
+// counted makes the statements. The updated rows are compared with what they were: all parts of a statement see the same state.
+func (w written[V]) counted(what, task string) written[V] {
+	columns, values, sets := w.table.Columns(), prefixed("u.", w.table.Columns()), prefixed("", w.table.Changes)
+	for i, c := range sets {
+		sets[i] = c + " = u." + c
+	}
+	switch w.table.Name {
+	case tables.Cases.Name: // which revision of the tree wrote the row
+		const rev = "(SELECT j.rev FROM @.journal j WHERE j.root = u.root ORDER BY j.rev DESC LIMIT 1)"
+		columns, values, sets = append(columns, "rev"), append(values, rev), append(sets, "rev = "+rev)
+	case tables.Items.Name:
+		columns, values = append(columns, "root"), append(values, "u.root")
+	case tables.Jobs.Name: // a job that another engine is at work on stays with it
+		columns, values = append(columns, "holder"), append(values, "u.holder")
+		sets = append(sets, "holder = CASE WHEN t.state = 'running' AND u.state = 'running' AND t.fence = u.fence THEN t.holder ELSE u.holder END")
+	}
+	name := "@." + w.table.Name
+	was := "u CROSS JOIN LATERAL (SELECT * FROM " + name + " t WHERE " + byKey + " OFFSET 0) t"
+	now := "SELECT u.workflow, " + task + " AS task, u.state, 1 AS n FROM u"
+	w.insert = "WITH " + source(slices.Concat(w.table.Columns(), w.further.names), w.inserted(nil)) +
+		", w AS (INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM u)" +
+		w.ended("") + countedBy(what, now)
+	w.update = "WITH " + source(slices.Concat(w.key.names, w.table.Changes, w.further.names), w.updated(nil)) +
+		", w AS (UPDATE " + name + " t SET " + strings.Join(sets, ", ") + " FROM u WHERE " + byKey + ")" +
+		w.ended(was) + countedBy(what, now+" UNION ALL SELECT u.workflow, "+task+", t.state, -1 FROM "+was)
+	return w
+}
+
+// byKey finds, for a row u, the row t that has its key, by the primary key. As "t.root = u.root AND t.id = u.id" the server could read all of
+// another index that has an id: of a table that was small when it was last analyzed, that costs no more. A comparison of rows is looked up only in
+// an index that begins with the root, which no other does.
+const byKey = "(t.root, t.id) >= (u.root, u.id) AND (t.root, t.id) <= (u.root, u.id)"
+
+func prefixed(prefix string, names []string) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = prefix + name
+	}
+	return list
+}
+
+// ended is the part of a statement that counts which items have ended. The rows were there before if was says where.
+func (w written[V]) ended(was string) string {
+	if w.table.Name != tables.Items.Name {
+		return ""
+	}
+	rows := "SELECT " + endedColumns("u") + ", 1 AS n FROM u WHERE " + hasEnded("u")
+	if was != "" {
+		rows += " UNION ALL SELECT " + endedColumns("t") + ", -1 FROM " + was + " WHERE " + hasEnded("t")
+	}
+	return ", e AS (INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) SELECT hour, workflow, task, state, took, sum(n) FROM (" +
+		rows + ") d GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0)"
+}
+
+// countedBy ends a statement, and counts rows.
+func countedBy(what, rows string) string {
+	return " INSERT INTO @.count_deltas (what, workflow, task, state, n) SELECT '" + what + "', d.workflow, d.task, d.state, sum(d.n) " +
+		"FROM (" + rows + ") d GROUP BY 1, 2, 3, 4 HAVING sum(d.n) <> 0"
+}
+
+// source is the rows that are given, as a table u of a statement. They are in the order in which all statements lock rows.
+func source(names []string, given []any) string {
+	return "u AS MATERIALIZED (SELECT * FROM " + unnest(names, given) + " ORDER BY u.root, u.id)"
+}
+
+func unnest(names []string, given []any) string {
 	params := make([]string, len(given))
 	for i, column := range given {
 		params[i] = fmt.Sprintf("$%d::%s[]", i+1, typeOf(column))
 	}
-	columns := t.Columns()
-	for _, name := range further {
-		if len(columns) < len(given) {
-			columns = append(columns, name)
-		}
-	}
-	return "SELECT * FROM unnest(" + strings.Join(params, ", ") + ") AS u(" + strings.Join(columns, ", ") + ")"
+	return "unnest(" + strings.Join(params, ", ") + ") AS u(" + strings.Join(names, ", ") + ")"
 }
 
 func typeOf(column any) string {
@@ -47,56 +175,15 @@ func typeOf(column any) string {
 	panic(fmt.Sprintf("%T is no type of a column", column))
 }
 
-// plain is the statement for a table of which nothing is counted.
-func plain(t tables.Table, given []any, further ...string) string {
-	return upsert(t, further, "("+source(t, given, further)+")")
-}
-
-// upsert writes what a table u has. A row of cases says which revision of the tree wrote it. A job that another engine is at work on
-// stays with it.
-func upsert(t tables.Table, further []string, from string) string {
-	columns := t.Columns()
-	for _, name := range further {
-		if name == "root" {
-			columns = append(columns, name)
-		}
+// upsert is the statement that writes rows of a table, which are there or not. What is given has the root, too.
+func upsert(t tables.Table, given []any) string {
+	columns := append(t.Columns(), "root")
+	sets := make([]string, len(t.Changes))
+	for i, c := range t.Changes {
+		sets[i] = c + " = excluded." + c
 	}
-	values, changes := "u."+strings.Join(columns, ", u."), t.Changes
-	if t.Name == tables.Cases.Name {
-		columns, changes = append(columns, "rev"), append(changes[:len(changes):len(changes)], "rev")
-		values += ", (SELECT j.rev FROM @.journal j WHERE j.root = u.root ORDER BY j.rev DESC LIMIT 1)"
-	}
-	set := make([]string, len(changes))
-	for i, c := range changes {
-		set[i] = c + " = excluded." + c
-	}
-	if t.Name == tables.Jobs.Name {
-		columns, values = append(columns, "holder"), values+", u.holder"
-		set = append(set, "holder = CASE WHEN jobs.state = 'running' AND excluded.state = 'running' AND jobs.fence = excluded.fence "+
-			"THEN jobs.holder ELSE excluded.holder END")
-	}
-	return "INSERT INTO @." + t.Name + " (" + strings.Join(columns, ", ") + ") SELECT " + values + " FROM " + from + " u " +
-		"ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET " + strings.Join(set, ", ")
-}
-
-// counted is the statement for a table whose rows are counted by state. It compares with the rows as they were: all parts of
-// a statement see the same state.
-func counted(t tables.Table, what, task string, given []any, further ...string) string {
-	before := "u CROSS JOIN LATERAL (SELECT * FROM @." + t.Name + " t WHERE t.root = u.root AND t.id = u.id OFFSET 0) t" // each by its key, as in stored
-	ended := ""
-	if t.Name == tables.Items.Name {
-		ended = ", e AS (INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) SELECT hour, workflow, task, state, took, sum(n) FROM (" +
-			"SELECT " + endedColumns("u") + ", 1 AS n FROM u WHERE " + hasEnded("u") + " UNION ALL " +
-			"SELECT " + endedColumns("t") + ", -1 FROM " + before + " WHERE " + hasEnded("t") + ") d " +
-			"GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0)"
-	}
-	return "WITH u AS MATERIALIZED (" + source(t, given, further) + "), " +
-		"w AS (" + upsert(t, further, "u") + ")" + ended + " " +
-		"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
-		"SELECT '" + what + "', d.workflow, d.task, d.state, sum(d.n) FROM (" +
-		"SELECT u.workflow, " + task + " AS task, u.state, 1 AS n FROM u UNION ALL " +
-		"SELECT u.workflow, " + task + ", t.state, -1 FROM " + before + ") d " +
-		"GROUP BY 1, 2, 3, 4 HAVING sum(d.n) <> 0"
+	return "INSERT INTO @." + t.Name + " (" + strings.Join(columns, ", ") + ") SELECT u.* FROM " + unnest(columns, given) +
+		" ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
 // hasEnded is the condition that an item counts as one that ended.
