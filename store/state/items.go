@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -9,7 +11,7 @@ import (
 // Items are the work items that a case holds in memory: those of each task's latest activation.
 type Items struct {
 	List[*workitem.Item]
-	tallies []activation // nil while there are few items, which are counted as fast
+	tallies []activation // by task, then generation; nil while there are few items, which are counted as fast
 	counted bool         // no other copy has these tallies
 }
 
@@ -30,10 +32,8 @@ func (l Items) Get(id workitem.ID) *workitem.Item { return l.get(sortKey{id}) }
 // Tally counts the items of an activation of a task by state.
 func (l Items) Tally(task string, generation int) workitem.Tally {
 	if l.tallies != nil {
-		for i := range l.tallies {
-			if a := &l.tallies[i]; a.generation == generation && a.task == task {
-				return a.tally
-			}
+		if i, ok := l.activation(task, generation); ok {
+			return l.tallies[i].tally
 		}
 		return workitem.Tally{}
 	}
@@ -75,17 +75,27 @@ func (l *Items) count(it *workitem.Item) *workitem.Tally {
 	if !l.counted {
 		l.tallies, l.counted = slices.Clone(l.tallies), true
 	}
-	i := slices.IndexFunc(l.tallies, func(a activation) bool { return a.generation == it.Generation && a.task == it.Task })
-	if i < 0 {
-		i = len(l.tallies)
-		l.tallies = append(l.tallies, activation{task: it.Task, generation: it.Generation})
+	i, ok := l.activation(it.Task, it.Generation)
+	if !ok {
+		l.tallies = slices.Insert(l.tallies, i, activation{task: it.Task, generation: it.Generation})
 	}
 	return &l.tallies[i].tally
+}
+
+// activation finds the tally of an activation, or where it belongs.
+func (l *Items) activation(task string, generation int) (int, bool) {
+	return slices.BinarySearchFunc(l.tallies, generation, func(a activation, generation int) int {
+		return cmp.Or(strings.Compare(a.task, task), cmp.Compare(a.generation, generation))
+	})
 }
 
 // forget drops the final items of a task. Live ones stay: an activation that ends cancels its items in the same command, so
 // there is none when the next begins, but the order of the changes of one command is not relied on here.
 func (l *Items) forget(task string) {
+	first, _ := l.activation(task, 0)
+	if l.tallies != nil && (first == len(l.tallies) || l.tallies[first].task != task) {
+		return // it has no items, as most tasks when they begin: they are not searched for
+	}
 	var gone []*workitem.Item
 	for it := range l.All() {
 		if it.Task == task && it.State.Final() {
