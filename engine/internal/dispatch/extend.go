@@ -10,7 +10,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A job that a command opens and that is due at once is claimed in the command's own transaction, if a worker of its queue is free
@@ -107,7 +106,7 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		c.ctx, c.cancel = context.WithCancel(c.d.o.Context)
 		c.steps = c.d.newJournal(c.entry, c.work)
 		tx.CacheSteps(c.root, c.job, c.work.Steps)
-		c.d.sched.begin(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
+		c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 		c.d.sched.pool.do(c)
 		return
 	}
@@ -140,23 +139,14 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	q.running++
 	s.d.jobs.Add(1)
 	s.d.o.Active(1)
-	s.reserved[j.ID] = struct{}{}
+	s.claims.reserve(j.ID)
 	return n, true
 }
 
 // unreserve gives a worker back whose job does not begin.
 func (s *scheduler) unreserve(n entry) {
 	s.mu.Lock()
-	delete(s.reserved, n.job)
+	s.claims.unreserve(n.job)
 	s.mu.Unlock()
 	s.freed(n, nil, nil, notBegun)
-}
-
-// begin notes that the claim of a reserved job is durable.
-func (s *scheduler) begin(id workitem.JobID, r *running) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.reserved, id)
-	s.running[id] = r
-	s.keepBeating()
 }

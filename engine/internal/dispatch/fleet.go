@@ -141,41 +141,30 @@ func (d *Dispatcher) learnLosses(ctx context.Context) error {
 func (d *Dispatcher) runs(j *state.Job) bool {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	return d.sched.running[j.ID].holds(j.Fence)
+	return d.sched.claims.of(j.ID).holds(j.Fence)
 }
-
-// noFence is that of no claim.
-const noFence = -1
 
 // Lost takes the jobs that run here from their workers. The database lacks what this engine committed last, so a run may go on behind a
 // step that was never recorded, and its fence may be given again. Nothing that a worker hands in later is taken. Each job is left to
 // the engine that holds it next.
 func (d *Dispatcher) Lost() {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.lost) // others may have taken those of the time before
-	for id, r := range s.running {
-		r.steps.fence.Store(noFence)
-		s.lost[id] = struct{}{}
-		r.steps.end()
-		r.cancel()
-	}
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	d.sched.claims.lose()
 }
 
 // wasLost reports whether a job was taken from a worker here by Lost.
 func (d *Dispatcher) wasLost(id workitem.JobID) bool {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	_, lost := d.sched.lost[id]
-	return lost
+	return d.sched.claims.wasLost(id)
 }
 
 // isOver notes that the run which Lost took from its worker has been followed up.
 func (d *Dispatcher) isOver(id workitem.JobID) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	delete(d.sched.lost, id)
+	d.sched.claims.forget(id)
 }
 
 // Busy reports whether something runs here, or is due soon.
@@ -184,7 +173,7 @@ func (d *Dispatcher) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := d.o.Now()
-	if then := now.Add(soon).UnixMicro(); len(s.running) > 0 || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.gathered(now.UnixMicro()) <= then {
+	if then := now.Add(soon).UnixMicro(); !s.claims.idle() || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.gathered(now.UnixMicro()) <= then {
 		return true
 	}
 	for _, q := range s.queues {
@@ -200,10 +189,7 @@ func (d *Dispatcher) Roots() []workitem.CaseID {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	roots := make([]workitem.CaseID, 0, len(s.running)+len(s.parked))
-	for _, r := range s.running {
-		roots = append(roots, r.root)
-	}
+	roots := s.claims.roots(nil)
 	for root := range s.parked {
 		roots = append(roots, root)
 	}
@@ -215,17 +201,7 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	owners := make(map[workitem.JobID][16]byte)
-	for id, r := range s.running {
-		if r.root != root {
-			continue
-		}
-		owners[id] = id
-		if w := r.steps.w; w.Item != nil && w.Name == "" {
-			owners[id] = w.Item.ID
-		}
-	}
-	return owners
+	return s.claims.owners(root)
 }
 
 // Compare takes a root case as other engines have left it, with the steps of its running jobs. The tree is nil if the case was removed.
@@ -243,25 +219,6 @@ func (s *scheduler) compare(root workitem.CaseID, tree *state.Tree, steps map[wo
 	if tree != nil {
 		changed = s.goesOn(tree)
 	}
-	for id, r := range s.running {
-		if r.root != root {
-			continue
-		}
-		var j *state.Job
-		if tree != nil {
-			_, j = tree.Job(id)
-		}
-		if j == nil || j.State != state.JobRunning || !r.holds(j.Fence) {
-			r.steps.end()
-			r.cancel()
-			continue
-		}
-		for _, step := range steps[id] {
-			if step.State.Final() {
-				r.steps.moved(&state.StepMoved{Case: step.Case, Job: id, Step: step.ID, To: step.State, Attempt: step.Attempt, Due: step.Due,
-					Result: step.Result, Failure: step.Failure, At: step.Ended})
-			}
-		}
-	}
+	s.claims.compare(root, tree, steps)
 	return changed
 }

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
@@ -14,7 +13,7 @@ import (
 func (d *Dispatcher) beat() {
 	d.sched.mu.Lock()
 	d.sched.beat = nil
-	held := maps.Clone(d.sched.running)
+	held := d.sched.claims.snapshot()
 	d.sched.mu.Unlock()
 	lease := d.o.Now().Add(d.o.Lease)
 	asked := make(map[*running]func() error, len(held)) // all of them at once, so that they share commits
@@ -36,7 +35,7 @@ func (d *Dispatcher) beat() {
 
 // keepBeating arranges the next heartbeat. The scheduler is locked.
 func (s *scheduler) keepBeating() {
-	if s.beat != nil || s.stopping || len(s.running) == 0 {
+	if s.beat != nil || s.stopping || s.claims.idle() {
 		return
 	}
 	s.beat = s.d.o.Clock.AfterFunc(s.d.o.Lease/3, s.d.beat)

@@ -24,9 +24,7 @@ type scheduler struct {
 	mu       sync.Mutex
 	waiting  calendar
 	queues   map[string]*jobQueue
-	running  map[workitem.JobID]*running
-	lost     map[workitem.JobID]struct{} // that Lost took from their workers
-	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
+	claims   claims
 	parked   parking
 	hours    hours
 	batches  batches
@@ -73,9 +71,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.waiting = newCalendar()
 	s.parked = make(parking)
 	s.queues = make(map[string]*jobQueue)
-	s.running = make(map[workitem.JobID]*running)
-	s.lost = make(map[workitem.JobID]struct{})
-	s.reserved = make(map[workitem.JobID]struct{})
+	s.claims = newClaims()
 	s.groups = make(map[workitem.JobID]*group)
 	if len(d.o.MaxPending) > 0 {
 		s.counted = make(map[workitem.JobID]*jobQueue)
@@ -116,7 +112,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	for _, e := range changes {
 		switch e := e.(type) {
 		case *state.JobOpened:
-			if _, taken := s.reserved[e.Job.ID]; !taken && !s.isOffered(e.Job.ID) {
+			if !s.claims.isReserved(e.Job.ID) && !s.isOffered(e.Job.ID) {
 				changed = !s.loops.holds(e.Job) && s.add(tree.Case(e.Job.Case), e.Job, false) || changed
 			}
 		case *state.CaseContinued:
@@ -127,7 +123,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			s.leaveLine(e.Job)
 			s.begunOrGone(e.Job)
 			s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
-			r := s.running[e.Job]
+			r := s.claims.of(e.Job)
 			if !r.holds(e.Fence) || e.To != state.JobRunning {
 				s.gate.Leave(e.Job)
 			}
@@ -148,11 +144,11 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 				s.drop(e)
 			}
 		case *state.StepOpened:
-			if r := s.running[e.Step.Job]; r != nil {
+			if r := s.claims.of(e.Step.Job); r != nil {
 				r.steps.opened(e.Step)
 			}
 		case *state.StepMoved:
-			if r := s.running[e.Job]; r != nil {
+			if r := s.claims.of(e.Job); r != nil {
 				r.steps.moved(e)
 			}
 		}
@@ -208,7 +204,7 @@ func (s *scheduler) takeUp(j *state.Job) {
 
 // drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
 func (s *scheduler) drop(e *state.JobMoved) {
-	if r := s.running[e.Job]; r != nil {
+	if r := s.claims.of(e.Job); r != nil {
 		if e.To == state.JobCanceled {
 			r.cancel()
 		}
@@ -295,12 +291,27 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 	return next
 }
 
+// wantsBack reports whether the worker of a job is to be given back when its function yields: nothing like it would begin now.
+func (s *scheduler) wantsBack(n entry) bool {
+	now := s.d.o.Now().UnixMicro()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name]
+}
+
+// hold notes that a worker has a job.
+func (s *scheduler) hold(id workitem.JobID, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims.begin(id, r)
+	s.gate.Leave(id) // what else waits for it, see entriesOf
+	s.keepBeating()
+}
+
 // freed notes that a claim has ended, and with it a worker, if it is the last of its group.
 func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	s.mu.Lock()
-	if r := s.running[n.job]; r != nil && r.steps == steps {
-		delete(s.running, n.job)
-	}
+	s.claims.end(n.job, steps)
 	if g == nil || g.isOver() {
 		n.queue.running--
 	}

@@ -286,10 +286,7 @@ func (d *Dispatcher) takeUp(ctx context.Context) error {
 // giveBack releases the jobs whose workers did not end in time.
 func (d *Dispatcher) giveBack() {
 	d.sched.mu.Lock()
-	left := make(map[workitem.JobID]*running, len(d.sched.running))
-	for id, r := range d.sched.running {
-		left[id] = r
-	}
+	left := d.sched.claims.snapshot()
 	d.sched.mu.Unlock()
 	for id, r := range left {
 		d.release(id, r.root, r.steps)
