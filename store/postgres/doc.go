@@ -1,4 +1,5 @@
-// Package postgres keeps cases in a PostgreSQL database, version 15 or newer. It needs no extension and no superuser.
+// Package postgres keeps cases in a PostgreSQL database, version 15 or newer, for one engine or for several. It needs no extension and
+// no superuser.
 //
 // # What a commit is
 //
@@ -7,13 +8,32 @@
 // work_items, jobs, steps, messages) in the same transaction: one round trip, or that and the user's own SQL. So whoever
 // reads the tables sees what was acknowledged, with any tool.
 //
+//	engine A                                    engine B
+//	load case 7: newest entry 17, rev 4         load case 7: newest entry 17, rev 4
+//	Append  ─▶ in memory                        Append  ─▶ in memory
+//	commit  ─▶ rev 5 behind entry 17: done      commit  ─▶ rev 5 behind entry 17: there is an entry 18
+//	notify B                                    store.ErrConflict: load case 7 again, and run the command again
+//
 // All tables are in a schema of their own, "tasq" unless [Schema] says otherwise, beside those of the program in the same
 // database. Times are microseconds since 1970 (UTC), states and names are words, payloads are JSON as text. The views tasks
 // and history show tasks and events row by row. Never write to these tables from outside.
 //
 // # Who has a database
 //
-// One engine at a time has a schema open for writing. It holds a lock of the server that ends with its connection, and has a
-// row in the table processes without which it cannot commit: an engine that lost its connection, and whose place another one
-// has taken, is refused, and gets [store.ErrLost]. Others may read, and leave commands ([Post]) that the engine does.
+// Engines share a schema, unless one opens it with [Alone]. Each has a session with a lock of the server, which ends with its
+// connection, and a row in the table processes. A commit locks that row and fails without it: an engine that was declared dead,
+// because its session or its signs of life have ended, is refused and gets [store.ErrLost], and the others take its jobs. Others
+// may read, and leave commands ([Post]) that an engine executes.
+//
+// # Where things are
+//
+//	open, migrate, session, statements        a connection string, the tables, what a session needs
+//	conn, batch, errors, drop                 a connection, statements of one round trip, what errors mean, a schema that goes
+//	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
+//	commit, upsert, columns, register         what one commit sends: fence, entries, rows as arrays of columns; definitions
+//	ahead, position, stale                    numbers of transactions, positions, commits that lost against another engine
+//	presence, member, members, tick, adopt    who is there, signs of life, and the jobs of engines that are not
+//	hold, hints, inbox                        who does a job, notifications between engines, commands that were left
+//	reader, query, find, load, journal        what is read
+//	audit, limits, settings                   rows that no case leads to, limits, settings
 package postgres

@@ -209,7 +209,7 @@ func (db database) older(pending []sqlkit.Migration) error {
 	return db.at("%w: its tables lack migration %d (%s)", store.ErrOlder, pending[0].Version, pending[0].Name)
 }
 
-// openWriter makes the schema, takes the place of the one engine, and finds where the journal ends.
+// openWriter makes the schema, takes the locks of an engine, and joins the others.
 func (s *Store) openWriter(ctx context.Context) error {
 	w, err := s.connectWriter(ctx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// presence is the connection that holds the lock of the one engine and hears that a command was left. The lock ends with the
-// connection, so with the process; an engine that lost the connection takes the lock again, if no other one has. Behind a pooler there is no
-// such connection: an engine is there as long as it gives signs of life, and takes it now and then that a command was left.
+// presence is the connection that holds the locks of an engine and receives notifications. The locks end with the connection, so with the
+// process; an engine that lost the connection takes them again, unless another one has the database alone. Behind a pooler there is no
+// such connection: an engine is there as long as it gives signs of life, and assumes now and then that a command was left.
 type presence struct {
 	s        *Store
 	pid      atomic.Uint32 // of the server's process; 0 behind a pooler

@@ -20,7 +20,7 @@ import (
 )
 
 // conn is one connection to SQLite with its prepared statements. The store's own statements run on the driver, without
-// database/sql, which costs a third more; the user's come through package database/sql, see userdb.go. A conn is used
+// database/sql, which costs a third more; the user's come through package database/sql, see sqlkit.UserDB. A conn is used
 // by one goroutine at a time but for the user's SQL: a callback that was left behind may still be running some.
 type conn struct {
 	mu    sync.Mutex // held for each call of the driver

@@ -8,6 +8,11 @@
 // to date, since a query has them written first; meta.projected_seq says which journal position they agree with, and
 // opening a file replays what is beyond it. So a crash at any moment loses nothing that was acknowledged.
 //
+//	Update ─▶ BEGIN ─▶ commands: Append ... ─▶ rows of the journal ─▶ COMMIT ─▶ window, in memory ─▶ answers
+//	                                                    └─ and the window of those before, if it is full or old
+//	View   ─▶ write the window ─▶ BEGIN ─▶ queries of the tables ─▶ ROLLBACK
+//	Open   ─▶ entries beyond projected_seq ─▶ window ─▶ tables
+//
 // Times in the tables are microseconds since 1970 (UTC), names and states are words, payloads are JSON. The views tasks,
 // history and changes show what the tables hold as JSON, row by row; history is for the events of one case (WHERE case_id
 // = ...), and changes for those of all:
@@ -25,4 +30,17 @@
 // that wraps [store.ErrLost], and nothing is acknowledged any more.
 // Others may read (Options.ReadOnly, exact to the last commit) and leave commands ([Post]) that the owner does for
 // them.
+//
+// # Where things are
+//
+//	open, own, presence, log             a file, its lock, whether it is still there, room in the write-ahead log
+//	conn, mutex, errors                  a connection, the lock of the writer, what errors mean
+//	store, tx, savepoint, guard          an update and its transaction, and the user's SQL in it
+//	window, rows, behind, remove         the tables that follow the journal: what is written, when, and what keeps it from being written
+//	register, nets                       definitions
+//	recover, waypoints, journal          the journal: replayed by Open, and read
+//	view, reader_db, readonly            readers beside the writer; in another process, with what the tables lack laid over them
+//	query, find, load                    what is read
+//	audit, backup                        rows that no case leads to, copies of a file
+//	inbox, limits, settings              commands that were left, limits, settings
 package sqlite
