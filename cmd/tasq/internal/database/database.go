@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -108,7 +109,7 @@ func (d Database) Beside(suffix string) string {
 // Query is the command line that runs a query on the database with the tool of its kind.
 func (d Database) Query(sql string) string {
 	if d.file != "" {
-		return fmt.Sprintf("sqlite3 %s %q", d.file, sql)
+		return fmt.Sprintf("sqlite3 %s %q", printable.Word(d.file), sql)
 	}
-	return fmt.Sprintf("PGOPTIONS='-c search_path=%s' psql %s -c %q", postgres.DefaultSchema, d.name, sql)
+	return fmt.Sprintf("PGOPTIONS='-c search_path=%s' psql %s -c %q", postgres.DefaultSchema, printable.Word(d.name), sql)
 }

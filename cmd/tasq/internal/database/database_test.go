@@ -16,11 +16,14 @@ import (
 func TestOf(t *testing.T) {
 	for _, c := range []struct{ word, name, file, beside, query string }{
 		{"a.db", "a.db", "a.db", "a.db.calls", `sqlite3 a.db "SELECT 1"`},
+		{"my cases.db", "my cases.db", "my cases.db", "my cases.db.calls", `sqlite3 'my cases.db' "SELECT 1"`},
 		{"postgres://ada:secret@db.example/shop", "postgres://ada:xxxxx@db.example/shop", "", "shop.calls",
 			`PGOPTIONS='-c search_path=tasq' psql postgres://ada:xxxxx@db.example/shop -c "SELECT 1"`},
+		{"postgres://db.example/a?x=1&y=2", "postgres://db.example/a?x=1&y=2", "", "a.calls",
+			`PGOPTIONS='-c search_path=tasq' psql 'postgres://db.example/a?x=1&y=2' -c "SELECT 1"`},
 		{"postgresql://db.example", "postgresql://db.example", "", "tasq.calls",
 			`PGOPTIONS='-c search_path=tasq' psql postgresql://db.example -c "SELECT 1"`},
-		{"postgres://%zz", "the database", "", "tasq.calls", `PGOPTIONS='-c search_path=tasq' psql the database -c "SELECT 1"`},
+		{"postgres://%zz", "the database", "", "tasq.calls", `PGOPTIONS='-c search_path=tasq' psql 'the database' -c "SELECT 1"`},
 	} {
 		d := database.Of(c.word)
 		require.Equal(t, c.name, d.Name(), "a password is not shown")

@@ -207,7 +207,7 @@ There is no answer here, so the review stays open, and nothing is lost. To answe
   tasq item start %[2]s -d %[1]s
   tasq item complete %[2]s -d %[1]s --data '{"approved":true}'
 or with --data '{"approved":false,"note":"what to do better"}'. To go on: tasq demo -d %[1]s
-`, database.Of(d.DB).Name(), d.asked.item)
+`, printable.Word(database.Of(d.DB).Name()), d.asked.item)
 }
 
 // explore says where to look next.
@@ -219,5 +219,5 @@ All of it is in %[1]s. To look around:
   tasq why %[2]s review -d %[1]s
   tasq cases -d %[1]s --counts
   %[3]s
-`, database.Of(d.DB).Name(), id, recordsOf(d.DB, airetry.Jobs.Name))
+`, printable.Word(database.Of(d.DB).Name()), id, recordsOf(d.DB, airetry.Jobs.Name))
 }

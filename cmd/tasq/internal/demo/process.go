@@ -273,11 +273,11 @@ func (p *process) lookAround(id workitem.CaseID) {
 All of it is in %[1]s. To look around:
   tasq steps -d %[1]s --case %[2]s
   tasq history %[2]s -d %[1]s
-`, database.Of(p.DB).Name(), id)
+`, printable.Word(database.Of(p.DB).Name()), id)
 	for _, command := range p.explore(id) {
 		fmt.Fprintf(p.out, "  %s\n", command)
 	}
-	fmt.Fprintf(p.out, "  cat %s\n", database.Of(p.DB).Beside(".calls"))
+	fmt.Fprintf(p.out, "  cat %s\n", printable.Word(database.Of(p.DB).Beside(".calls")))
 }
 
 // join lists words: "a", "a and b", "a, b and c".
