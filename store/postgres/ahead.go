@@ -19,15 +19,26 @@ import (
 // that began later are not settled before it ends, and vacuum spares what they see.
 const keepAhead = 5 * time.Millisecond
 
+// restEvery is how many commits in a row begin the next transaction, before one does not. What a session did reaches the statistics of the
+// server, by which it vacuums and analyzes tables, only while the session is in no transaction, and once a second at most.
+const restEvery = 50
+
 // ahead is a transaction of the server's that the next update may use. It is guarded by Store.mu.
 type ahead struct {
 	xact  int64       // its number; 0 if there is none
+	row   int         // how many were begun since a commit began none
 	timer *time.Timer // ends it if no update wants it
 }
 
 // mayBeginAhead reports whether the commit of an update is to begin the next transaction. Behind a pooler, that would keep a session from
 // others.
-func (s *Store) mayBeginAhead() bool { return s.others.Load() == 0 && s.db.set.poll == 0 }
+func (s *Store) mayBeginAhead() bool {
+	if s.others.Load() != 0 || s.db.set.poll != 0 {
+		return false
+	}
+	s.ahead.row = (s.ahead.row + 1) % restEvery
+	return s.ahead.row != 0
+}
 
 // beganAhead takes over the transaction that was begun behind a commit, if one was: the connection may have been lost after the commit.
 func (s *Store) beganAhead(done *answers, committed int) {

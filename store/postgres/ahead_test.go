@@ -51,6 +51,26 @@ func TestABusyEngineBeginsItsTransactionsAhead(t *testing.T) {
 	w.Check()
 }
 
+// The server's statistics, by which it vacuums and analyzes, have the work of an engine that is busy without a pause.
+func TestTheStatisticsHaveTheWorkOfABusyEngine(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	w := storetest.NewWorld(t, postgres.Open(dsn, postgres.KeepAhead(time.Hour)), 1)
+	admin, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer admin.Close(context.Background())
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
+	begun := time.Now()
+	for written := 0; written < 100; {
+		require.Less(t, time.Since(begun), time.Minute, "%d entries are known", written)
+		for range 20 {
+			w.Update(func(b *storetest.Batch) { b.Send(id, id, `1`, nil) })
+		}
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'journal'").Scan(&written))
+	}
+}
+
 // A transaction that no update wants is ended, so that it holds nothing back.
 func TestATransactionThatWasBegunAheadEnds(t *testing.T) {
 	t.Parallel()
