@@ -96,57 +96,60 @@ func flags[T any](list []T, of func(T) bool) []bool {
 }
 
 // row is a value with what its table has beyond it.
-type row[T any] struct {
-	v        T
+type row[T comparable] struct {
+	v, was   T // was is what the database has; nil if it has no row
 	root     workitem.CaseID
 	workflow string // of its case
 	holder   int64  // of a job: the engine that does it
+	entries  int64  // of a case: how many of this transaction its tree has
 }
 
+type caseRow = row[*state.Case]
+
 // What is settled of cases, and what changes, is in the order of [tables.Cases]. So it is with items and jobs.
-func caseSettled(l []*state.Case) []any {
+func caseSettled(l []caseRow) []any {
 	return []any{
-		ids(l, func(c *state.Case) workitem.CaseID { return c.ID }),
-		ids(l, func(c *state.Case) workitem.CaseID { return c.Root }),
-		ids(l, func(c *state.Case) workitem.CaseID { return c.Parent }),
-		texts(l, func(c *state.Case) string { return c.ParentTask }),
-		numbers(l, func(c *state.Case) int { return c.Generation }),
-		numbers(l, func(c *state.Case) int { return c.Number }),
-		texts(l, func(c *state.Case) string { return c.Workflow }),
-		texts(l, func(c *state.Case) string { return c.Version }),
-		texts(l, func(c *state.Case) string { return c.Fingerprint }),
-		times(l, func(c *state.Case) time.Time { return c.Created }),
-		payloads(l, func(c *state.Case) json.RawMessage { return c.Input }),
-		ids(l, func(c *state.Case) workitem.JobID { return c.Caller }),
-		payloads(l, func(c *state.Case) json.RawMessage { return c.Options }),
-		numbers(l, func(c *state.Case) int { return c.Priority }),
-		ids(l, func(c *state.Case) workitem.CaseID { return c.Predecessor }),
-		optionalTexts(l, func(c *state.Case) string { return c.Key }),
-		optionalTexts(l, labelsOf),
+		ids(l, func(r caseRow) workitem.CaseID { return r.v.ID }),
+		ids(l, func(r caseRow) workitem.CaseID { return r.v.Root }),
+		ids(l, func(r caseRow) workitem.CaseID { return r.v.Parent }),
+		texts(l, func(r caseRow) string { return r.v.ParentTask }),
+		numbers(l, func(r caseRow) int { return r.v.Generation }),
+		numbers(l, func(r caseRow) int { return r.v.Number }),
+		texts(l, func(r caseRow) string { return r.v.Workflow }),
+		texts(l, func(r caseRow) string { return r.v.Version }),
+		texts(l, func(r caseRow) string { return r.v.Fingerprint }),
+		times(l, func(r caseRow) time.Time { return r.v.Created }),
+		payloads(l, func(r caseRow) json.RawMessage { return r.v.Input }),
+		ids(l, func(r caseRow) workitem.JobID { return r.v.Caller }),
+		payloads(l, func(r caseRow) json.RawMessage { return r.v.Options }),
+		numbers(l, func(r caseRow) int { return r.v.Priority }),
+		ids(l, func(r caseRow) workitem.CaseID { return r.v.Predecessor }),
+		optionalTexts(l, func(r caseRow) string { return r.v.Key }),
+		optionalTexts(l, func(r caseRow) string { return labelsOf(r.v) }),
 	}
 }
 
-func caseChanges(l []*state.Case) []any {
+func caseChanges(l []caseRow) []any {
 	return []any{
-		flags(l, func(c *state.Case) bool { return c.Unique }),
-		texts(l, func(c *state.Case) string { return c.State.String() }),
-		flags(l, func(c *state.Case) bool { return c.Begun }),
-		texts(l, func(c *state.Case) string { return string(state.AppendMarking(nil, c.Net, c.Marking)) }),
-		texts(l, func(c *state.Case) string { return string(state.AppendTasks(nil, c.Net, c.Tasks)) }),
-		payloads(l, func(c *state.Case) json.RawMessage { return c.Output }),
-		failures(l, func(c *state.Case) *workitem.Failure { return c.Failure }),
-		optionalTimes(l, func(c *state.Case) time.Time { return c.Ended }),
-		optionalTimes(l, func(c *state.Case) time.Time { return c.KeepUntil }),
-		numbers(l, func(c *state.Case) int64 { return c.LastSeq }),
+		flags(l, func(r caseRow) bool { return r.v.Unique }),
+		texts(l, func(r caseRow) string { return r.v.State.String() }),
+		flags(l, func(r caseRow) bool { return r.v.Begun }),
+		texts(l, func(r caseRow) string { return string(state.AppendMarking(nil, r.v.Net, r.v.Marking)) }),
+		texts(l, func(r caseRow) string { return string(state.AppendTasks(nil, r.v.Net, r.v.Tasks)) }),
+		payloads(l, func(r caseRow) json.RawMessage { return r.v.Output }),
+		failures(l, func(r caseRow) *workitem.Failure { return r.v.Failure }),
+		optionalTimes(l, func(r caseRow) time.Time { return r.v.Ended }),
+		optionalTimes(l, func(r caseRow) time.Time { return r.v.KeepUntil }),
+		numbers(l, func(r caseRow) int64 { return r.v.LastSeq }),
 		suspensions(l),
 	}
 }
 
-func suspensions(l []*state.Case) []pgtype.Text {
+func suspensions(l []caseRow) []pgtype.Text {
 	all := make([]pgtype.Text, len(l))
-	for i, c := range l {
-		if c.Suspended != nil {
-			all[i] = nullable(string(state.AppendSuspension(nil, c.Suspended)))
+	for i, r := range l {
+		if r.v.Suspended != nil {
+			all[i] = nullable(string(state.AppendSuspension(nil, r.v.Suspended)))
 		}
 	}
 	return all

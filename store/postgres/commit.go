@@ -1,13 +1,10 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -225,141 +222,4 @@ const keepKeys = "INSERT INTO @.idempotency_keys (key, root, seq) SELECT * FROM 
 func keyHash(key string) []byte {
 	sum := sha256.Sum256([]byte(key))
 	return sum[:]
-}
-
-// queueTables adds the rows of everything that changed, each in its last state.
-func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
-	cases := make(map[workitem.CaseID]*state.Case)
-	items := make(map[workitem.ID]itemRow)
-	jobs := make(map[workitem.JobID]jobRow)
-	steps := make(map[workitem.StepID]stepRow)
-	messages := make(map[workitem.MessageID]messageRow)
-	opened := make(map[[16]byte]bool)
-	for _, c := range entries {
-		root := c.Entry.Root
-		noteOpened(opened, c.Entry.Changes)
-		for _, v := range c.Dirty.Cases {
-			cases[v.ID] = v
-		}
-		for _, v := range c.Dirty.Items {
-			items[v.ID] = itemRow{v: v, root: root, workflow: cases[v.Case].Workflow}
-		}
-		for _, v := range c.Dirty.Jobs {
-			jobs[v.ID] = jobRow{v: v, root: root, workflow: cases[v.Case].Workflow, holder: tx.holderOf(v)}
-		}
-		for _, v := range c.Dirty.Steps {
-			steps[v.ID] = stepRow{v: v, root: root}
-		}
-		for _, v := range c.Dirty.Messages {
-			messages[v.ID] = messageRow{v: v, root: root}
-		}
-	}
-	write(b, caseRows, cases, opened)
-	write(b, itemRows, items, opened)
-	write(b, jobRows, jobs, opened)
-	if len(steps) > 0 {
-		b.queue(upsertSteps, stepColumns(values(steps))...)
-	}
-	if len(messages) > 0 {
-		b.queue(upsertMessages, messageColumns(values(messages))...)
-	}
-}
-
-// noteOpened notes what changes opened of which the database has no row.
-func noteOpened(opened map[[16]byte]bool, changes []state.Change) {
-	for _, change := range changes {
-		switch o := change.(type) {
-		case *state.CaseOpened:
-			opened[o.Case.ID] = true
-		case *state.ItemOpened:
-			opened[o.Item.ID] = true
-		case *state.JobOpened:
-			opened[o.Job.ID] = true
-		}
-	}
-}
-
-// write adds the statements that write rows of one kind. They are in the order of their ids, and the kinds in that of queueTables: two
-// transactions that write the same rows lock them in the same order, so that one waits for the other, and not each for the other.
-func write[K interface {
-	comparable
-	~[16]byte
-}, V any](b *batch, how written[V], all map[K]V, opened map[[16]byte]bool) {
-	var fresh, known []V
-	for _, id := range sorted(maps.Keys(all)) {
-		if opened[id] {
-			fresh = append(fresh, all[id])
-		} else {
-			known = append(known, all[id])
-		}
-	}
-	if len(fresh) > 0 {
-		b.queue(how.insert, how.inserted(fresh)...)
-	}
-	if len(known) > 0 {
-		b.queue(how.update, how.updated(known)...)
-	}
-}
-
-// values are in the order of their ids.
-func values[K interface {
-	comparable
-	~[16]byte
-}, V any](all map[K]V) []V {
-	list := make([]V, 0, len(all))
-	for _, id := range sorted(maps.Keys(all)) {
-		list = append(list, all[id])
-	}
-	return list
-}
-
-func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
-	return slices.SortedFunc(keys, func(a, b K) int {
-		x, y := [16]byte(a), [16]byte(b)
-		return bytes.Compare(x[:], y[:])
-	})
-}
-
-// queueRemoved deletes what the database has of the trees that the transaction removed, and returns those.
-func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
-	gone := make(map[workitem.CaseID]bool)
-	for _, c := range tx.appended {
-		if c.Dirty.Removed {
-			gone[c.Entry.Root] = true
-		}
-	}
-	if len(gone) == 0 {
-		return gone
-	}
-	roots := ids(sorted(maps.Keys(gone)), func(id workitem.CaseID) workitem.CaseID { return id })
-	for _, query := range removals {
-		b.queue(query, roots)
-	}
-	return gone
-}
-
-// removals delete all that belongs to the root cases that are given, and take it out of the counts.
-var removals = []string{
-	"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
-		"SELECT 'case', workflow, '', state, -count(*) FROM unnest($1::uuid[]) u(root) " +
-		"CROSS JOIN LATERAL (SELECT * FROM @.cases WHERE root = u.root OFFSET 0) t GROUP BY 2, 4 " +
-		"UNION ALL SELECT 'item', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("work_items") + " GROUP BY 2, 3, 4 " +
-		"UNION ALL SELECT 'job', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("jobs") + " GROUP BY 2, 3, 4",
-	"INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
-		"SELECT hour, workflow, task, state, took, -count(*) FROM (SELECT " + endedColumns("t") + " FROM " + removedFrom("work_items") +
-		" AND " + hasEnded("t") + ") d GROUP BY 1, 2, 3, 4, 5",
-	"DELETE FROM @.idempotency_keys WHERE key = ANY(ARRAY(SELECT sha256(convert_to(key, 'UTF8')) FROM @.journal " +
-		"WHERE root = ANY($1::uuid[]) AND key IS NOT NULL)) AND root = ANY($1::uuid[])",
-	"DELETE FROM @.journal WHERE root = ANY($1::uuid[])",
-	"DELETE FROM @.messages WHERE root = ANY($1::uuid[])",
-	"DELETE FROM @.steps WHERE root = ANY($1::uuid[])",
-	"DELETE FROM @.jobs WHERE root = ANY($1::uuid[])",
-	"DELETE FROM @.work_items WHERE root = ANY($1::uuid[])",
-	"DELETE FROM @.cases WHERE root = ANY($1::uuid[])",
-}
-
-// removedFrom is the rows t of a table of those root cases, each with the workflow of its case in u, which is found as by byKey.
-func removedFrom(table string) string {
-	return "@." + table + " t CROSS JOIN LATERAL (SELECT c.workflow FROM @.cases c WHERE (c.root, c.id) >= (t.root, t.case_id) AND " +
-		"(c.root, c.id) <= (t.root, t.case_id) OFFSET 0) u WHERE t.root = ANY($1::uuid[])"
 }

@@ -37,6 +37,7 @@ type Tree struct {
 // Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.
 type Dirty struct {
 	Cases []*Case
+	Was   []*Case // each of Cases as it was before the command; nil for a new one
 	Items []*workitem.Item
 	Jobs  []*Job
 
@@ -212,10 +213,11 @@ func (t *Tree) End(seq int64) Dirty {
 		root.LastSeq = seq
 	}
 	d := Dirty{Items: t.items.list, Jobs: t.jobs.list, Steps: t.steps.list, Messages: t.mail.list, Removed: t.removed}
-	d.Cases = make([]*Case, 0, len(t.saved.list))
+	both := make([]*Case, 2*len(t.saved.list))
+	d.Cases, d.Was = both[:0:len(t.saved.list)], both[len(t.saved.list):][:0]
 	for _, s := range t.saved.list {
 		if c := t.Case(s.id); c != nil {
-			d.Cases = append(d.Cases, c)
+			d.Cases, d.Was = append(d.Cases, c), append(d.Was, s.was)
 		}
 	}
 	t.reset()

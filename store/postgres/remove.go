@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"maps"
+
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// queueRemoved deletes what the database has of the trees that the transaction removed, and returns those.
+func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
+	gone := make(map[workitem.CaseID]bool)
+	for _, c := range tx.appended {
+		if c.Dirty.Removed {
+			gone[c.Entry.Root] = true
+		}
+	}
+	if len(gone) == 0 {
+		return gone
+	}
+	roots := ids(sorted(maps.Keys(gone)), func(id workitem.CaseID) workitem.CaseID { return id })
+	for _, query := range removals {
+		b.queue(query, roots)
+	}
+	return gone
+}
+
+// removals delete all that belongs to the root cases that are given, and take it out of the counts.
+var removals = []string{
+	"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
+		"SELECT 'case', workflow, '', state, -count(*) FROM unnest($1::uuid[]) u(root) " +
+		"CROSS JOIN LATERAL (SELECT * FROM @.cases WHERE root = u.root OFFSET 0) t GROUP BY 2, 4 " +
+		"UNION ALL SELECT 'item', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("work_items") + " GROUP BY 2, 3, 4 " +
+		"UNION ALL SELECT 'job', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("jobs") + " GROUP BY 2, 3, 4",
+	"INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
+		"SELECT hour, workflow, task, state, took, -count(*) FROM (SELECT " + endedColumns + " FROM " + removedFrom("work_items") +
+		" AND t.state IN ('completed', 'failed')) d GROUP BY 1, 2, 3, 4, 5",
+	"DELETE FROM @.idempotency_keys WHERE key = ANY(ARRAY(SELECT sha256(convert_to(key, 'UTF8')) FROM @.journal " +
+		"WHERE root = ANY($1::uuid[]) AND key IS NOT NULL)) AND root = ANY($1::uuid[])",
+	"DELETE FROM @.journal WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.messages WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.steps WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.jobs WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.work_items WHERE root = ANY($1::uuid[])",
+	"DELETE FROM @.cases WHERE root = ANY($1::uuid[])",
+}
+
+// removedFrom is the rows t of a table of those root cases, each with the workflow of its case in u, which is found as by byKey.
+func removedFrom(table string) string {
+	return "@." + table + " t CROSS JOIN LATERAL (SELECT c.workflow FROM @.cases c WHERE (c.root, c.id) >= (t.root, t.case_id) AND " +
+		"(c.root, c.id) <= (t.root, t.case_id) OFFSET 0) u WHERE t.root = ANY($1::uuid[])"
+}
+
+// endedColumns are the hour, workflow, task, state and class of duration that an item t counts as, see [store.EndedOf]; u has the workflow.
+const endedColumns = "floor(t.ended / 3600000000.0)::bigint AS hour, u.workflow, t.task, t.state, " +
+	"CASE WHEN t.state = 'completed' AND t.started IS NOT NULL THEN " + tookClass + " ELSE 0 END AS took"
+
+// tookClass is [store.TookClass]: the position of the highest one among 64 bits is 64 less its power of two.
+const tookClass = "(SELECT CASE WHEN us < 8 THEN us ELSE 8 * (62 - p) + ((us >> (61 - p)) & 7) END FROM (SELECT us, position('1' IN us::bit(64)::text) AS p " +
+	"FROM (SELECT greatest(t.ended - t.started, 0) AS us) a) b)"

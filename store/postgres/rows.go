@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// rowsOf are the rows of one kind that a transaction writes, each in its last state.
+type rowsOf[K ~[16]byte, T comparable] map[K]row[T]
+
+// put adds a row, or a later state of one: what it was before the transaction stays.
+func (all rowsOf[K, T]) put(id K, r row[T]) {
+	if earlier, ok := all[id]; ok {
+		r.was = earlier.was
+	}
+	all[id] = r
+}
+
+// queueTables adds the rows of everything that changed, and what they change in the counts.
+func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
+	cases := make(rowsOf[workitem.CaseID, *state.Case])
+	items := make(rowsOf[workitem.ID, *workitem.Item])
+	jobs := make(rowsOf[workitem.JobID, *state.Job])
+	steps := make(map[workitem.StepID]stepRow)
+	messages := make(map[workitem.MessageID]messageRow)
+	nth := make(map[workitem.CaseID]int64)
+	was := make(map[workitem.CaseID]*state.Case)
+	for _, c := range entries {
+		root := c.Entry.Root
+		nth[root]++
+		clear(was)
+		for i, v := range c.Dirty.Cases {
+			was[v.ID] = c.Dirty.Was[i]
+			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow, entries: nth[root]})
+		}
+		for _, v := range c.Dirty.Items {
+			r := itemRow{v: v, root: root, workflow: cases[v.Case].workflow}
+			if before := was[v.Case]; before != nil {
+				r.was = before.Item(v.ID)
+			}
+			items.put(v.ID, r)
+		}
+		for _, v := range c.Dirty.Jobs {
+			r := jobRow{v: v, root: root, workflow: cases[v.Case].workflow, holder: tx.holderOf(v)}
+			if before := was[v.Case]; before != nil {
+				r.was = before.Job(v.ID)
+			}
+			jobs.put(v.ID, r)
+		}
+		for _, v := range c.Dirty.Steps {
+			steps[v.ID] = stepRow{v: v, root: root}
+		}
+		for _, v := range c.Dirty.Messages {
+			messages[v.ID] = messageRow{v: v, root: root}
+		}
+	}
+	counts := newTally()
+	write(b, caseRows, cases, counts.cases)
+	write(b, itemRows, items, counts.items)
+	write(b, jobRows, jobs, counts.jobs)
+	if len(steps) > 0 {
+		b.queue(upsertSteps, stepColumns(values(steps))...)
+	}
+	if len(messages) > 0 {
+		b.queue(upsertMessages, messageColumns(values(messages))...)
+	}
+	counts.queue(b)
+}
+
+// write adds the statements that write rows of one kind, and counts them. They are in the order of their keys, and the kinds in that of
+// queueTables: two transactions that write the same rows lock them in the same order, so that one waits for the other, and not each for the other.
+func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
+	var none T
+	var fresh, known []row[T]
+	for _, r := range all {
+		if count(r); r.was == none {
+			fresh = append(fresh, r)
+		} else {
+			known = append(known, r)
+		}
+	}
+	if len(fresh) > 0 {
+		b.queue(how.insert, how.inserted(how.sorted(fresh))...)
+	}
+	if len(known) > 0 {
+		b.queue(how.update, how.updated(how.sorted(known))...)
+	}
+}
+
+// sorted sorts rows by their keys.
+func (w written[T]) sorted(l []row[T]) []row[T] {
+	slices.SortFunc(l, func(a, b row[T]) int {
+		x, y := w.id(a), w.id(b)
+		return cmp.Or(bytes.Compare(a.root[:], b.root[:]), bytes.Compare(x[:], y[:]))
+	})
+	return l
+}
+
+// values are in the order of their ids.
+func values[K interface {
+	comparable
+	~[16]byte
+}, V any](all map[K]V) []V {
+	list := make([]V, 0, len(all))
+	for _, id := range sorted(maps.Keys(all)) {
+		list = append(list, all[id])
+	}
+	return list
+}
+
+func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
+	return slices.SortedFunc(keys, func(a, b K) int {
+		x, y := [16]byte(a), [16]byte(b)
+		return bytes.Compare(x[:], y[:])
+	})
+}
+
+// tally collects how the numbers of cases, items and jobs change, and of the items that ended. What the engine knows is what the database has,
+// or the commit fails: see [transaction.queueCheck].
+type tally struct {
+	counts map[store.Count]int64
+	ended  map[store.Ended]int64
+}
+
+func newTally() *tally {
+	return &tally{make(map[store.Count]int64), make(map[store.Ended]int64)}
+}
+
+func (t *tally) cases(r caseRow) {
+	if r.was != nil {
+		t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.was.State.String()}]--
+	}
+	t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.v.State.String()}]++
+}
+
+func (t *tally) items(r itemRow) {
+	if r.was != nil {
+		t.counts[store.Count{What: "item", Workflow: r.workflow, Task: r.v.Task, State: r.was.State.String()}]--
+		if e, ok := store.EndedOf(r.workflow, r.was); ok {
+			t.ended[e]--
+		}
+	}
+	t.counts[store.Count{What: "item", Workflow: r.workflow, Task: r.v.Task, State: r.v.State.String()}]++
+	if e, ok := store.EndedOf(r.workflow, r.v); ok {
+		t.ended[e]++
+	}
+}
+
+func (t *tally) jobs(r jobRow) {
+	if r.was != nil {
+		t.counts[store.Count{What: "job", Workflow: r.workflow, Task: r.v.Task, State: r.was.State.String()}]--
+	}
+	t.counts[store.Count{What: "job", Workflow: r.workflow, Task: r.v.Task, State: r.v.State.String()}]++
+}
+
+const (
+	addCounts = "INSERT INTO @.count_deltas (what, workflow, task, state, n) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])"
+	addEnded  = "INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
+		"SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])"
+)
+
+// queue adds the statements that write what has changed.
+func (t *tally) queue(b *batch) {
+	if l := changedCounts(t.counts, func(c *store.Count, n int64) { c.N = n }); len(l) > 0 {
+		b.queue(addCounts, texts(l, func(c store.Count) string { return c.What }), texts(l, func(c store.Count) string { return c.Workflow }),
+			texts(l, func(c store.Count) string { return c.Task }), texts(l, func(c store.Count) string { return c.State }),
+			numbers(l, func(c store.Count) int64 { return c.N }))
+	}
+	if l := changedCounts(t.ended, func(e *store.Ended, n int64) { e.N = n }); len(l) > 0 {
+		b.queue(addEnded, numbers(l, func(e store.Ended) int64 { return e.Hour.Unix() / 3600 }), texts(l, func(e store.Ended) string { return e.Workflow }),
+			texts(l, func(e store.Ended) string { return e.Task }), texts(l, func(e store.Ended) string { return e.State.String() }),
+			numbers(l, func(e store.Ended) int { return e.Took }), numbers(l, func(e store.Ended) int64 { return e.N }))
+	}
+}
+
+// changedCounts lists the counts that have changed, with the changes.
+func changedCounts[C comparable](all map[C]int64, set func(*C, int64)) (list []C) {
+	for c, n := range all {
+		if n != 0 {
+			set(&c, n)
+			list = append(list, c)
+		}
+	}
+	return list
+}
