@@ -10,89 +10,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Rows are written many at a time, each column as an array; a zero id, a zero time and an empty payload are NULL.
-
-func ids[T any, K ~[16]byte](list []T, of func(T) K) []pgtype.UUID {
-	all := make([]pgtype.UUID, len(list))
-	for i, v := range list {
-		id := of(v)
-		all[i] = pgtype.UUID{Bytes: id, Valid: id != K{}}
-	}
-	return all
-}
-
-func texts[T any](list []T, of func(T) string) []string {
-	all := make([]string, len(list))
-	for i, v := range list {
-		all[i] = of(v)
-	}
-	return all
-}
-
 func nullable(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
 
-func optionalTexts[T any](list []T, of func(T) string) []pgtype.Text {
-	all := make([]pgtype.Text, len(list))
-	for i, v := range list {
-		all[i] = nullable(of(v))
-	}
-	return all
-}
-
-func labelsOf(c *state.Case) string {
+func addLabels(b []byte, c *state.Case) []byte {
 	if len(c.Labels) == 0 {
-		return ""
+		return b
 	}
-	return string(state.AppendLabels(nil, c.Labels))
+	return state.AppendLabels(b, c.Labels)
 }
 
-func payloads[T any](list []T, of func(T) json.RawMessage) []pgtype.Text {
-	all := make([]pgtype.Text, len(list))
-	for i, v := range list {
-		all[i] = nullable(string(of(v)))
-	}
-	return all
-}
-
-func failures[T any](list []T, of func(T) *workitem.Failure) []pgtype.Text {
-	all := make([]pgtype.Text, len(list))
-	for i, v := range list {
+// failures are NULL where there is none.
+func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
+	return optionalEncoded(list, func(b []byte, v T) []byte {
 		if f := of(v); f != nil {
-			all[i] = nullable(string(state.AppendFailure(nil, f)))
+			return state.AppendFailure(b, f)
 		}
-	}
-	return all
-}
-
-func numbers[T any, N ~int | ~int64](list []T, of func(T) N) []int64 {
-	all := make([]int64, len(list))
-	for i, v := range list {
-		all[i] = int64(of(v))
-	}
-	return all
-}
-
-// times are those that are always there.
-func times[T any](list []T, of func(T) time.Time) []int64 {
-	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })
-}
-
-func optionalTimes[T any](list []T, of func(T) time.Time) []pgtype.Int8 {
-	all := make([]pgtype.Int8, len(list))
-	for i, v := range list {
-		if t := of(v); !t.IsZero() {
-			all[i] = pgtype.Int8{Int64: state.Micros(t), Valid: true}
-		}
-	}
-	return all
-}
-
-func flags[T any](list []T, of func(T) bool) []bool {
-	all := make([]bool, len(list))
-	for i, v := range list {
-		all[i] = of(v)
-	}
-	return all
+		return b
+	})
 }
 
 // row is a value with what its table has beyond it.
@@ -119,13 +53,13 @@ func caseSettled(l []caseRow) []any {
 		texts(l, func(r caseRow) string { return r.v.Version }),
 		texts(l, func(r caseRow) string { return r.v.Fingerprint }),
 		times(l, func(r caseRow) time.Time { return r.v.Created }),
-		payloads(l, func(r caseRow) json.RawMessage { return r.v.Input }),
+		optionalTexts(l, func(r caseRow) json.RawMessage { return r.v.Input }),
 		ids(l, func(r caseRow) workitem.JobID { return r.v.Caller }),
-		payloads(l, func(r caseRow) json.RawMessage { return r.v.Options }),
+		optionalTexts(l, func(r caseRow) json.RawMessage { return r.v.Options }),
 		numbers(l, func(r caseRow) int { return r.v.Priority }),
 		ids(l, func(r caseRow) workitem.CaseID { return r.v.Predecessor }),
 		optionalTexts(l, func(r caseRow) string { return r.v.Key }),
-		optionalTexts(l, func(r caseRow) string { return labelsOf(r.v) }),
+		optionalEncoded(l, func(b []byte, r caseRow) []byte { return addLabels(b, r.v) }),
 	}
 }
 
@@ -134,25 +68,22 @@ func caseChanges(l []caseRow) []any {
 		flags(l, func(r caseRow) bool { return r.v.Unique }),
 		texts(l, func(r caseRow) string { return r.v.State.String() }),
 		flags(l, func(r caseRow) bool { return r.v.Begun }),
-		texts(l, func(r caseRow) string { return string(state.AppendMarking(nil, r.v.Net, r.v.Marking)) }),
-		texts(l, func(r caseRow) string { return string(state.AppendTasks(nil, r.v.Net, r.v.Tasks)) }),
-		payloads(l, func(r caseRow) json.RawMessage { return r.v.Output }),
+		encoded(l, func(b []byte, r caseRow) []byte { return state.AppendMarking(b, r.v.Net, r.v.Marking) }),
+		encoded(l, func(b []byte, r caseRow) []byte { return state.AppendTasks(b, r.v.Net, r.v.Tasks) }),
+		optionalTexts(l, func(r caseRow) json.RawMessage { return r.v.Output }),
 		failures(l, func(r caseRow) *workitem.Failure { return r.v.Failure }),
 		optionalTimes(l, func(r caseRow) time.Time { return r.v.Ended }),
 		optionalTimes(l, func(r caseRow) time.Time { return r.v.KeepUntil }),
 		numbers(l, func(r caseRow) int64 { return r.v.LastSeq }),
-		suspensions(l),
+		optionalEncoded(l, addSuspension),
 	}
 }
 
-func suspensions(l []caseRow) []pgtype.Text {
-	all := make([]pgtype.Text, len(l))
-	for i, r := range l {
-		if r.v.Suspended != nil {
-			all[i] = nullable(string(state.AppendSuspension(nil, r.v.Suspended)))
-		}
+func addSuspension(b []byte, r caseRow) []byte {
+	if r.v.Suspended == nil {
+		return b
 	}
-	return all
+	return state.AppendSuspension(b, r.v.Suspended)
 }
 
 type itemRow = row[*workitem.Item]
@@ -168,7 +99,7 @@ func itemSettled(l []itemRow) []any {
 		ids(l, func(r itemRow) workitem.ID { return r.v.Predecessor }),
 		times(l, func(r itemRow) time.Time { return r.v.Created }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Due }),
-		payloads(l, func(r itemRow) json.RawMessage { return r.v.Input }),
+		optionalTexts(l, func(r itemRow) json.RawMessage { return r.v.Input }),
 		texts(l, func(r itemRow) string { return r.v.Queue }),
 		numbers(l, func(r itemRow) int { return r.v.Priority }),
 	}
@@ -178,7 +109,7 @@ func itemChanges(l []itemRow) []any {
 	return []any{
 		texts(l, func(r itemRow) string { return r.v.State.String() }),
 		ids(l, func(r itemRow) workitem.ID { return r.v.Successor }),
-		payloads(l, func(r itemRow) json.RawMessage { return r.v.Output }),
+		optionalTexts(l, func(r itemRow) json.RawMessage { return r.v.Output }),
 		failures(l, func(r itemRow) *workitem.Failure { return r.v.Failure }),
 		texts(l, func(r itemRow) string { return r.v.By }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Started }),
@@ -200,7 +131,7 @@ func jobSettled(l []jobRow) []any {
 		texts(l, func(r jobRow) string { return r.v.Name }),
 		texts(l, func(r jobRow) string { return r.v.Queue }),
 		numbers(l, func(r jobRow) int { return r.v.Priority }),
-		payloads(l, func(r jobRow) json.RawMessage { return r.v.Input }),
+		optionalTexts(l, func(r jobRow) json.RawMessage { return r.v.Input }),
 		flags(l, func(r jobRow) bool { return r.v.Detached }),
 		times(l, func(r jobRow) time.Time { return r.v.Created }),
 	}
@@ -234,7 +165,7 @@ func stepColumns(l []stepRow) []any {
 		texts(l, func(r stepRow) string { return string(r.v.Kind) }),
 		texts(l, func(r stepRow) string { return r.v.Target }),
 		flags(l, func(r stepRow) bool { return r.v.Topic }),
-		payloads(l, func(r stepRow) json.RawMessage { return r.v.Input }),
+		optionalTexts(l, func(r stepRow) json.RawMessage { return r.v.Input }),
 		numbers(l, func(r stepRow) int { return r.v.Run }),
 		ids(l, func(r stepRow) workitem.CaseID { return r.v.Child }),
 		flags(l, func(r stepRow) bool { return r.v.Copied }),
@@ -242,7 +173,7 @@ func stepColumns(l []stepRow) []any {
 		texts(l, func(r stepRow) string { return r.v.State.String() }),
 		numbers(l, func(r stepRow) int { return r.v.Attempt }),
 		optionalTimes(l, func(r stepRow) time.Time { return r.v.Due }),
-		payloads(l, func(r stepRow) json.RawMessage { return r.v.Result }),
+		optionalTexts(l, func(r stepRow) json.RawMessage { return r.v.Result }),
 		failures(l, func(r stepRow) *workitem.Failure { return r.v.Failure }),
 		optionalTimes(l, func(r stepRow) time.Time { return r.v.Ended }),
 		ids(l, func(r stepRow) workitem.CaseID { return r.root }),
@@ -258,7 +189,7 @@ func messageColumns(l []messageRow) []any {
 		ids(l, func(r messageRow) workitem.CaseID { return r.v.Case }),
 		texts(l, func(r messageRow) string { return r.v.Name }),
 		flags(l, func(r messageRow) bool { return r.v.Topic }),
-		payloads(l, func(r messageRow) json.RawMessage { return r.v.Value }),
+		optionalTexts(l, func(r messageRow) json.RawMessage { return r.v.Value }),
 		texts(l, func(r messageRow) string { return r.v.By }),
 		times(l, func(r messageRow) time.Time { return r.v.Sent }),
 		ids(l, func(r messageRow) workitem.StepID { return r.v.Step }),

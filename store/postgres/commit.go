@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
@@ -201,16 +199,13 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 	}
 	root := func(c tables.Command) workitem.CaseID { return c.Entry.Root }
 	seq := func(c tables.Command) int64 { return c.Entry.Seq }
-	optional := make([]pgtype.Text, len(entries))
-	for i, c := range entries {
-		optional[i] = nullable(c.Entry.Key)
-	}
 	b.queue(appendEntries, tx.s.self, format, ids(entries, root), base, nth, numbers(entries, seq),
 		numbers(entries, func(c tables.Command) int64 { return state.Micros(c.Entry.At) }),
 		texts(entries, func(c tables.Command) string { return c.Entry.Command }),
-		texts(entries, func(c tables.Command) string { return c.Entry.By }), optional,
-		payloads(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
-		texts(entries, func(c tables.Command) string { return string(tx.buf[c.Start:c.End]) }))
+		texts(entries, func(c tables.Command) string { return c.Entry.By }),
+		optionalTexts(entries, func(c tables.Command) string { return c.Entry.Key }),
+		optionalTexts(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
+		encoded(entries, func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }))
 	if len(keys) > 0 {
 		b.queue(keepKeys, keys, ids(keyed, root), numbers(keyed, seq))
 	}

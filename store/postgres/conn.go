@@ -49,6 +49,7 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	}
 	raw := given.(*stdlib.Conn)
 	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
+	takeArrays(c.pg.TypeMap())
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
 	c.watchdog.Stop()
 	c.working = func() bool { return db.isWorking(c.pid) }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -63,7 +61,7 @@ func (w written[T]) updated(l []row[T]) []any {
 	return slices.Concat(key, w.changes(l), w.beyond(l))
 }
 
-func rootsOf[T comparable](l []row[T]) []pgtype.UUID {
+func rootsOf[T comparable](l []row[T]) uuidArray {
 	return ids(l, func(r row[T]) workitem.CaseID { return r.root })
 }
 
@@ -121,13 +119,13 @@ func unnest(names []string, given []any) string {
 
 func typeOf(column any) string {
 	switch column.(type) {
-	case []pgtype.UUID:
+	case uuidArray:
 		return "uuid"
-	case []string, []pgtype.Text:
+	case textArray:
 		return "text"
-	case []int64, []pgtype.Int8:
+	case bigintArray:
 		return "bigint"
-	case []bool:
+	case boolArray:
 		return "boolean"
 	}
 	panic(fmt.Sprintf("%T is no type of a column", column))

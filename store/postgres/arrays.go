@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// Rows are written many at a time, each column as an array. The arrays are made as the server gets them, value by value behind each other: the
+// driver would look for the encoding of each value anew, which takes longer.
+//
+//	dimensions  has NULL  type of the values  length  first index  value 1          value 2
+//	1           0 or 1    oid                 2       1            length, bytes    -1, for NULL
+type (
+	uuidArray   []byte
+	textArray   []byte
+	bigintArray []byte
+	boolArray   []byte
+)
+
+const (
+	arrayHeader  = 20
+	hasNull      = 7 // where the header says so
+	nullLength   = 0xffffffff
+	lengthLength = 4
+)
+
+// newArray begins an array of n values of about the size given.
+func newArray(n int, of uint32, size int) []byte {
+	b := make([]byte, 0, arrayHeader+n*(lengthLength+size))
+	b = binary.BigEndian.AppendUint32(b, 1)
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, of)
+	b = binary.BigEndian.AppendUint32(b, uint32(n))
+	return binary.BigEndian.AppendUint32(b, 1)
+}
+
+func addNull(b []byte) []byte {
+	b[hasNull] = 1
+	return binary.BigEndian.AppendUint32(b, nullLength)
+}
+
+func addNumber(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(n))
+}
+
+// ids are NULL where they are zero.
+func ids[T any, K ~[16]byte](list []T, of func(T) K) uuidArray {
+	b := newArray(len(list), pgtype.UUIDOID, len(K{}))
+	for _, v := range list {
+		if id := [16]byte(of(v)); id == [16]byte{} {
+			b = addNull(b)
+		} else {
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(id))), id[:]...)
+		}
+	}
+	return b
+}
+
+// someText is about how long a text of a row is.
+const someText = 12
+
+func texts[T any](list []T, of func(T) string) textArray {
+	return encoded(list, func(b []byte, v T) []byte { return append(b, of(v)...) })
+}
+
+// optionalTexts are NULL where they are empty.
+func optionalTexts[T any, S ~string | ~[]byte](list []T, of func(T) S) textArray {
+	return optionalEncoded(list, func(b []byte, v T) []byte { return append(b, of(v)...) })
+}
+
+// encoded are the texts that a function appends.
+func encoded[T any](list []T, add func(b []byte, v T) []byte) textArray {
+	b := newArray(len(list), pgtype.TextOID, someText)
+	for _, v := range list {
+		b = addText(b, v, add)
+	}
+	return b
+}
+
+// optionalEncoded is like encoded, with NULL where nothing is appended.
+func optionalEncoded[T any](list []T, add func(b []byte, v T) []byte) textArray {
+	b := newArray(len(list), pgtype.TextOID, someText)
+	for _, v := range list {
+		at := len(b)
+		if b = addText(b, v, add); len(b) == at+lengthLength {
+			b = addNull(b[:at])
+		}
+	}
+	return b
+}
+
+func addText[T any](b []byte, v T, add func([]byte, T) []byte) []byte {
+	at := len(b)
+	b = add(binary.BigEndian.AppendUint32(b, 0), v)
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-lengthLength))
+	return b
+}
+
+func numbers[T any, N ~int | ~int64](list []T, of func(T) N) bigintArray {
+	b := newArray(len(list), pgtype.Int8OID, 8)
+	for _, v := range list {
+		b = addNumber(b, int64(of(v)))
+	}
+	return b
+}
+
+// times are those that are always there.
+func times[T any](list []T, of func(T) time.Time) bigintArray {
+	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })
+}
+
+// optionalTimes are NULL where they are zero.
+func optionalTimes[T any](list []T, of func(T) time.Time) bigintArray {
+	b := newArray(len(list), pgtype.Int8OID, 8)
+	for _, v := range list {
+		if t := of(v); t.IsZero() {
+			b = addNull(b)
+		} else {
+			b = addNumber(b, state.Micros(t))
+		}
+	}
+	return b
+}
+
+func flags[T any](list []T, of func(T) bool) boolArray {
+	b := newArray(len(list), pgtype.BoolOID, 1)
+	for _, v := range list {
+		b = binary.BigEndian.AppendUint32(b, 1)
+		if of(v) {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	return b
+}
+
+// takeArrays has a connection take these arrays, beside what it takes anyway.
+func takeArrays(m *pgtype.Map) {
+	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID} {
+		if known, ok := m.TypeForOID(oid); ok {
+			m.RegisterType(&pgtype.Type{Name: known.Name, OID: oid, Codec: arrayCodec{known.Codec}})
+		}
+	}
+}
+
+type arrayCodec struct{ pgtype.Codec }
+
+// PlanEncode implements [pgtype.Codec].
+func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if format == pgtype.BinaryFormatCode {
+		switch value.(type) {
+		case uuidArray, textArray, bigintArray, boolArray:
+			return asIs{}
+		}
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+type asIs struct{}
+
+// Encode implements [pgtype.EncodePlan].
+func (asIs) Encode(value any, b []byte) ([]byte, error) {
+	switch v := value.(type) {
+	case uuidArray:
+		b = append(b, v...)
+	case textArray:
+		b = append(b, v...)
+	case bigintArray:
+		b = append(b, v...)
+	case boolArray:
+		b = append(b, v...)
+	}
+	return b, nil
+}

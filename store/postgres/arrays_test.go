@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The server reads from an array what was put into it, also where that is nothing.
+func TestTheServerReadsTheArraysOfRows(t *testing.T) {
+	t.Parallel()
+	c, err := pgx.Connect(t.Context(), pgtest.Database(t))
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	takeArrays(c.TypeMap())
+	id, at := workitem.CaseID{1, 15: 255}, time.UnixMicro(-7).UTC()
+	self := func(s string) string { return s }
+	some := func(texts ...string) (all []pgtype.Text) {
+		for _, s := range texts {
+			all = append(all, pgtype.Text{String: s, Valid: true})
+		}
+		return all
+	}
+	null := []pgtype.Text{{}}
+	for _, e := range []struct {
+		of   string
+		arg  any
+		want []pgtype.Text
+	}{
+		{"uuid", ids([]workitem.CaseID{{}, id}, func(id workitem.CaseID) workitem.CaseID { return id }),
+			append(null, some("01000000-0000-0000-0000-0000000000ff")...)},
+		{"text", texts([]string{"a", "", "é\"{},NULL"}, self), some("a", "", "é\"{},NULL")},
+		{"text", texts(nil, self), some()},
+		{"text", optionalTexts([]string{"", "b"}, self), append(null, some("b")...)},
+		{"bigint", numbers([]int{-1, 1 << 40}, func(n int) int { return n }), some("-1", "1099511627776")},
+		{"bigint", optionalTimes([]time.Time{{}, at}, func(t time.Time) time.Time { return t }), append(null, some("-7")...)},
+		{"boolean", flags([]bool{true, false}, func(b bool) bool { return b }), some("true", "false")},
+		{"boolean", []bool{true}, some("true")}, // what the driver encodes
+	} {
+		rows, err := c.Query(t.Context(), "SELECT v::text FROM unnest($1::"+e.of+"[]) WITH ORDINALITY x(v, n) ORDER BY n", e.arg)
+		require.NoError(t, err, e.of)
+		got, err := pgx.CollectRows(rows, pgx.RowTo[pgtype.Text])
+		require.NoError(t, err, e.of)
+		require.ElementsMatch(t, e.want, got, e.of)
+	}
+}
