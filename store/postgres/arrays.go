@@ -28,9 +28,9 @@ const (
 	lengthLength = 4
 )
 
-// newArray begins an array of n values of about the size given.
-func newArray(n int, of uint32, size int) []byte {
-	b := make([]byte, 0, arrayHeader+n*(lengthLength+size))
+// newArray begins an array of n values, which take about as many bytes as given.
+func newArray(n int, of uint32, bytes int) []byte {
+	b := make([]byte, 0, arrayHeader+n*lengthLength+bytes)
 	b = binary.BigEndian.AppendUint32(b, 1)
 	b = binary.BigEndian.AppendUint32(b, 0)
 	b = binary.BigEndian.AppendUint32(b, of)
@@ -49,7 +49,7 @@ func addNumber(b []byte, n int64) []byte {
 
 // ids are NULL where they are zero.
 func ids[T any, K ~[16]byte](list []T, of func(T) K) uuidArray {
-	b := newArray(len(list), pgtype.UUIDOID, len(K{}))
+	b := newArray(len(list), pgtype.UUIDOID, len(list)*len(K{}))
 	for _, v := range list {
 		if id := [16]byte(of(v)); id == [16]byte{} {
 			b = addNull(b)
@@ -60,21 +60,25 @@ func ids[T any, K ~[16]byte](list []T, of func(T) K) uuidArray {
 	return b
 }
 
-// someText is about how long a text of a row is.
-const someText = 12
-
 func texts[T any](list []T, of func(T) string) textArray {
-	return encoded(list, func(b []byte, v T) []byte { return append(b, of(v)...) })
+	return encoded(list, lengths(list, of), func(b []byte, v T) []byte { return append(b, of(v)...) })
 }
 
 // optionalTexts are NULL where they are empty.
 func optionalTexts[T any, S ~string | ~[]byte](list []T, of func(T) S) textArray {
-	return optionalEncoded(list, func(b []byte, v T) []byte { return append(b, of(v)...) })
+	return optionalEncoded(list, lengths(list, of), func(b []byte, v T) []byte { return append(b, of(v)...) })
 }
 
-// encoded are the texts that a function appends.
-func encoded[T any](list []T, add func(b []byte, v T) []byte) textArray {
-	b := newArray(len(list), pgtype.TextOID, someText)
+func lengths[T any, S ~string | ~[]byte](list []T, of func(T) S) (bytes int) {
+	for _, v := range list {
+		bytes += len(of(v))
+	}
+	return bytes
+}
+
+// encoded are the texts that a function appends, of about as many bytes as given.
+func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
+	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
 		b = addText(b, v, add)
 	}
@@ -82,8 +86,8 @@ func encoded[T any](list []T, add func(b []byte, v T) []byte) textArray {
 }
 
 // optionalEncoded is like encoded, with NULL where nothing is appended.
-func optionalEncoded[T any](list []T, add func(b []byte, v T) []byte) textArray {
-	b := newArray(len(list), pgtype.TextOID, someText)
+func optionalEncoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
+	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
 		at := len(b)
 		if b = addText(b, v, add); len(b) == at+lengthLength {
@@ -101,7 +105,7 @@ func addText[T any](b []byte, v T, add func([]byte, T) []byte) []byte {
 }
 
 func numbers[T any, N ~int | ~int64](list []T, of func(T) N) bigintArray {
-	b := newArray(len(list), pgtype.Int8OID, 8)
+	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
 	for _, v := range list {
 		b = addNumber(b, int64(of(v)))
 	}
@@ -115,7 +119,7 @@ func times[T any](list []T, of func(T) time.Time) bigintArray {
 
 // optionalTimes are NULL where they are zero.
 func optionalTimes[T any](list []T, of func(T) time.Time) bigintArray {
-	b := newArray(len(list), pgtype.Int8OID, 8)
+	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
 	for _, v := range list {
 		if t := of(v); t.IsZero() {
 			b = addNull(b)
@@ -127,7 +131,7 @@ func optionalTimes[T any](list []T, of func(T) time.Time) bigintArray {
 }
 
 func flags[T any](list []T, of func(T) bool) boolArray {
-	b := newArray(len(list), pgtype.BoolOID, 1)
+	b := newArray(len(list), pgtype.BoolOID, len(list))
 	for _, v := range list {
 		b = binary.BigEndian.AppendUint32(b, 1)
 		if of(v) {

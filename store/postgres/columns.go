@@ -19,9 +19,12 @@ func addLabels(b []byte, c *state.Case) []byte {
 	return state.AppendLabels(b, c.Labels)
 }
 
+// someTokens is about how many bytes the tokens of a case take, or its tasks.
+const someTokens = 40
+
 // failures are NULL where there is none.
 func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
-	return optionalEncoded(list, func(b []byte, v T) []byte {
+	return optionalEncoded(list, 0, func(b []byte, v T) []byte {
 		if f := of(v); f != nil {
 			return state.AppendFailure(b, f)
 		}
@@ -59,7 +62,7 @@ func caseSettled(l []caseRow) []any {
 		numbers(l, func(r caseRow) int { return r.v.Priority }),
 		ids(l, func(r caseRow) workitem.CaseID { return r.v.Predecessor }),
 		optionalTexts(l, func(r caseRow) string { return r.v.Key }),
-		optionalEncoded(l, func(b []byte, r caseRow) []byte { return addLabels(b, r.v) }),
+		optionalEncoded(l, 0, func(b []byte, r caseRow) []byte { return addLabels(b, r.v) }),
 	}
 }
 
@@ -68,14 +71,14 @@ func caseChanges(l []caseRow) []any {
 		flags(l, func(r caseRow) bool { return r.v.Unique }),
 		texts(l, func(r caseRow) string { return r.v.State.String() }),
 		flags(l, func(r caseRow) bool { return r.v.Begun }),
-		encoded(l, func(b []byte, r caseRow) []byte { return state.AppendMarking(b, r.v.Net, r.v.Marking) }),
-		encoded(l, func(b []byte, r caseRow) []byte { return state.AppendTasks(b, r.v.Net, r.v.Tasks) }),
+		encoded(l, someTokens*len(l), func(b []byte, r caseRow) []byte { return state.AppendMarking(b, r.v.Net, r.v.Marking) }),
+		encoded(l, someTokens*len(l), func(b []byte, r caseRow) []byte { return state.AppendTasks(b, r.v.Net, r.v.Tasks) }),
 		optionalTexts(l, func(r caseRow) json.RawMessage { return r.v.Output }),
 		failures(l, func(r caseRow) *workitem.Failure { return r.v.Failure }),
 		optionalTimes(l, func(r caseRow) time.Time { return r.v.Ended }),
 		optionalTimes(l, func(r caseRow) time.Time { return r.v.KeepUntil }),
 		numbers(l, func(r caseRow) int64 { return r.v.LastSeq }),
-		optionalEncoded(l, addSuspension),
+		optionalEncoded(l, 0, addSuspension),
 	}
 }
 

@@ -205,7 +205,7 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 		texts(entries, func(c tables.Command) string { return c.Entry.By }),
 		optionalTexts(entries, func(c tables.Command) string { return c.Entry.Key }),
 		optionalTexts(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
-		encoded(entries, func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }))
+		encoded(entries, len(tx.buf), func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }))
 	if len(keys) > 0 {
 		b.queue(keepKeys, keys, ids(keyed, root), numbers(keyed, seq))
 	}
