@@ -14,6 +14,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,9 @@ import (
 func child(name string, r job, profile string) (err error) {
 	if name == failoverMember {
 		return member(r.dir)
+	}
+	if callers, ok := strings.CutPrefix(name, callerProcess); ok {
+		return callIn(callers, r)
 	}
 	i := slices.IndexFunc(steps, func(s step) bool { return s.name == name })
 	if i < 0 {

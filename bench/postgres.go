@@ -39,6 +39,9 @@ func postgresSteps() []step {
 			})
 		}})
 	}
+	for _, n := range []int{1, 4} {
+		all = append(all, step{name: fmt.Sprintf("pg-processes-%d", n), run: func(r job) (metrics, error) { return processes(r, n) }})
+	}
 	all = append(all, step{name: "pg-failover", rare: true, run: failover}, step{name: "pg-growth", once: true, run: growth})
 	for i, s := range all {
 		all[i].server = true
@@ -175,6 +178,9 @@ func (b *bench) postgresTables(w io.Writer) {
 		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
 		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
 	}, columns)
+	b.table(w, "On PostgreSQL, one-task cases of 64 callers in several processes", []line{
+		{"pg-processes-1", "Tasq, one process", tree, full}, {"pg-processes-4", "Tasq, four processes of 16 callers", tree, full},
+	}, []column{{"rate", "/s"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
 	b.table(w, "On PostgreSQL, kill -9 of one of three processes to the result of its job from another one", []line{
 		{"pg-failover", "Tasq", tree, full},
 	}, []column{{"p50", "median ms"}, {"max", "max ms"}, {"n", "kills"}})
