@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Commander executes commands on schedules: *engine.Engine does.
@@ -79,7 +80,7 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 // addTo makes the command that adds a schedule, or changes the one that was found; nil if there is none.
 func addTo(found *Info, s workflow.Scheduled, opts []workflow.Option) (workflow.Command, error) {
 	s.Start.Fingerprint = "" // ticks start what the engine has then
-	if found != nil && found.live() {
+	if found != nil && (found.live() || found.knows(opts)) {
 		return command(found, request{Do: doUpdate, Update: &s}, opts)
 	}
 	return first(s, found, opts)
@@ -151,7 +152,7 @@ func Backfill(ctx context.Context, e Commander, name string, from, to time.Time,
 
 // Remove ends a schedule. What it has started goes on.
 func Remove(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
-	return do(ctx, e, name, request{Do: "remove"}, opts)
+	return do(ctx, e, name, request{Do: doRemove}, opts)
 }
 
 func do(ctx context.Context, e Commander, name string, q request, opts []workflow.Option) error {
@@ -167,13 +168,13 @@ func do(ctx context.Context, e Commander, name string, q request, opts []workflo
 
 func commandFor(ctx context.Context, v store.Viewer, name string, q request, opts []workflow.Option) (workflow.Command, error) {
 	found, err := find(ctx, v, name)
-	if err == nil && !found.live() {
+	if err == nil && !found.live() && !found.knows(opts) {
 		err = fmt.Errorf("schedule %q was removed: %w", name, store.ErrNotFound)
 	}
 	if err != nil {
 		return workflow.Command{}, err
 	}
-	if q.Do == doBackfill {
+	if q.Do == doBackfill && found.live() {
 		if err := checkBackfill(&found.State, q); err != nil {
 			return workflow.Command{}, err
 		}
@@ -198,10 +199,27 @@ func checkBackfill(s *State, q request) error {
 	return nil
 }
 
-// command asks the present case of a schedule for something.
+// knows reports whether a command with the idempotency key of the options is remembered.
+func (i *Info) knows(opts []workflow.Option) bool {
+	return !i.onKey(workflow.With(workflow.Command{}, opts...).Key).IsZero()
+}
+
+// onKey finds the case that a command with an idempotency key was for, zero if none is remembered.
+func (i *Info) onKey(key string) workitem.CaseID {
+	if key != "" && i.ended.Key == key {
+		return i.Case
+	}
+	return i.keyed(key)
+}
+
+// command asks the present case of a schedule for something. One whose idempotency key is remembered asks the case that it was for
+// at first, so that the engine finds its answer: the present case is another one by then.
 func command(found *Info, q request, opts []workflow.Option) (workflow.Command, error) {
 	c := workflow.With(workflow.Cancel(found.Case, nil), opts...)
-	c.Workflow, q.By = Name, c.Actor
+	if on := found.onKey(c.Key); !on.IsZero() {
+		c.Case = on
+	}
+	c.Workflow, q.By, q.Key = Name, c.Actor, c.Key
 	text := ""
 	if c.Reason != nil {
 		text = c.Reason.Message

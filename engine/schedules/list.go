@@ -21,6 +21,7 @@ type Info struct {
 	Case  workitem.CaseID // its present one, which ends with the next tick or command
 	Since time.Time       // when that was started
 	Ended bool            // the schedule was removed
+	ended request         // what its present case has ended for; the zero value if it has not
 }
 
 func (i *Info) live() bool { return !i.Ended }
@@ -151,6 +152,9 @@ func infoOf(c *state.Case) (*Info, error) {
 	i := &Info{Case: c.ID, Since: c.Created, Ended: c.State.Final()}
 	if err := json.Unmarshal(c.Input, &i.State); err != nil {
 		return nil, fmt.Errorf("the schedule of case %s cannot be read: %w", c.ID, err)
+	}
+	if c.Failure != nil {
+		_ = json.Unmarshal(c.Failure.Details, &i.ended) // what is no request has ended it without one
 	}
 	return i, nil
 }

@@ -88,7 +88,7 @@ func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMes
 		return err
 	}
 	state.Generation++
-	state.note(t.now, q, reason)
+	state.note(t.now, t.id, q, reason)
 	command, err := state.successor(next)
 	if err != nil {
 		return err

@@ -38,6 +38,9 @@ type Change struct {
 	What   string    `json:"what"` // "add", "pause", "resume", "update", "run" or "backfill"
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
+
+	Key  string          `json:"key,omitempty"` // idempotency key; "" if none was given
+	Case workitem.CaseID `json:"case,omitzero"` // the case of the schedule that the command was for; zero for its first
 }
 
 // The bounds of what a schedule remembers.
@@ -50,6 +53,7 @@ const (
 type request struct {
 	Do       string              `json:"do"`
 	By       string              `json:"by,omitempty"`
+	Key      string              `json:"key,omitempty"`
 	Update   *workflow.Scheduled `json:"update,omitempty"`
 	Declared string              `json:"declared,omitempty"` // of an update
 	From     time.Time           `json:"from,omitzero"`      // of a backfill
@@ -65,6 +69,7 @@ const (
 	doUpdate   = "update"
 	doRun      = "run"
 	doBackfill = "backfill"
+	doRemove   = "remove" // the schedule does not go on
 )
 
 // codePrefix begins the code of the reason for which the case of a schedule is canceled.
@@ -85,7 +90,7 @@ func requestOf(state workflow.RunState, f *workitem.Failure) (request, string, b
 	switch {
 	case state == workflow.RunCompleted:
 		return request{Do: doTick}, "", true
-	case state != workflow.RunCanceled || f == nil || json.Unmarshal(f.Details, &q) != nil || f.Code != codePrefix+q.Do:
+	case state != workflow.RunCanceled || f == nil || json.Unmarshal(f.Details, &q) != nil || f.Code != codePrefix+q.Do, q.Do == doRemove:
 		return q, "", false
 	}
 	return q, f.Message, true
@@ -119,11 +124,21 @@ func (s *State) successor(at time.Time) (workflow.Command, error) {
 	return workflow.Start(Name, input, workflow.At(at), workflow.Key(key), workflow.By("schedule "+s.Schedule.Name), ticks()), nil
 }
 
-// note remembers a command.
-func (s *State) note(now time.Time, q request, reason string) {
+// note remembers a command that was for a case.
+func (s *State) note(now time.Time, on workitem.CaseID, q request, reason string) {
 	if q.Do == doTick || q.Do == doLook {
 		return
 	}
-	s.Changes = append(s.Changes, Change{At: now, What: q.Do, By: q.By, Reason: reason})
+	s.Changes = append(s.Changes, Change{At: now, What: q.Do, By: q.By, Reason: reason, Key: q.Key, Case: on})
 	s.Changes = s.Changes[max(0, len(s.Changes)-MaxChanges):]
+}
+
+// keyed finds the case that a command with an idempotency key was for, among the changes that are remembered; zero if there is none.
+func (s *State) keyed(key string) (on workitem.CaseID) {
+	for _, c := range s.Changes {
+		if key != "" && c.Key == key {
+			on = c.Case
+		}
+	}
+	return on
 }

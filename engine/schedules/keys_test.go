@@ -1,0 +1,72 @@
+package schedules_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// Each command cancels the present case of the schedule, so one that is sent again finds another case there.
+func TestACommandThatIsSentAgainWithItsKeyDoesNothing(t *testing.T) {
+	b, ctx := newBench(t, hourly("digest")), t.Context()
+	b.Advance(150 * time.Minute)
+	b.calls.take()
+	fresh := builder.Schedule(schedule.Schedule{Name: "digest", Every: 2 * time.Hour}, b.f, "updated")
+	commands := []struct {
+		name string
+		send func(opts ...workflow.Option) error
+	}{
+		{"pause", func(opts ...workflow.Option) error { return schedules.Pause(ctx, b, "digest", opts...) }},
+		{"resume", func(opts ...workflow.Option) error { return schedules.Resume(ctx, b, "digest", opts...) }},
+		{"run", func(opts ...workflow.Option) error { return schedules.Run(ctx, b, "digest", opts...) }},
+		{"backfill", func(opts ...workflow.Option) error {
+			return schedules.Backfill(ctx, b, "digest", at(-2, 0), at(0, 0), opts...)
+		}},
+		{"update", func(opts ...workflow.Option) error { _, err := schedules.Add(ctx, b, fresh, opts...); return err }},
+		{"remove", func(opts ...workflow.Option) error { return schedules.Remove(ctx, b, "digest", opts...) }},
+	}
+	for k, c := range commands {
+		opts := []workflow.Option{workflow.Key("key of " + c.name), workflow.By("ann"), workflow.Because("a test")}
+		require.NoError(t, c.send(opts...), c.name)
+		if b.Drain(); c.name != "remove" {
+			b.backfilled()
+		}
+		cases := b.cases()
+		for _, before := range commands[:k+1] { // also after others
+			opts[0] = workflow.Key("key of " + before.name)
+			require.NoError(t, before.send(opts...), "%s after %s", before.name, c.name)
+			require.Equal(t, cases, b.cases(), "%s after %s", before.name, c.name)
+		}
+		require.ErrorIs(t, c.send(opts[0], workflow.By("bob")), workflow.ErrKeyReused, c.name)
+		require.ErrorIs(t, commands[(k+1)%len(commands)].send(opts...), workflow.ErrKeyReused, "%s with the key of %s", commands[(k+1)%len(commands)].name, c.name)
+	}
+	require.ErrorIs(t, schedules.Remove(ctx, b, "digest", workflow.Key("another")), store.ErrNotFound)
+}
+
+// cases counts the cases that were started.
+func (b *bench) cases() (n int) {
+	b.t.Helper()
+	for _, err := range store.AllCases(b.t.Context(), b, store.CaseFilter{}) {
+		require.NoError(b.t, err)
+		n++
+	}
+	return n
+}
+
+// The case that a removal ends has nothing to go on with: no completion is tried in vain, which would end as an incident.
+func TestARemovedScheduleLeavesNoJob(t *testing.T) {
+	b := newBench(t, hourly("digest"))
+	require.NoError(t, schedules.Remove(t.Context(), b, "digest"))
+	b.Drain()
+	for j, err := range store.AllJobs(t.Context(), b, store.JobFilter{}) {
+		require.NoError(t, err)
+		require.False(t, j.Ended.IsZero(), "%s job %s: %s", j.State, j.Name, j.Failure)
+	}
+}
