@@ -62,7 +62,7 @@ func TestFilledFileIsWhole(t *testing.T) {
 		require.NoError(t, err)
 		entries++
 	}
-	require.Equal(t, 900, entries)
+	require.Equal(t, 2*300, entries, "each has the start, with the claim of the job, and the end")
 	require.NoError(t, integrity.Check(t.Context(), e))
 	require.NoError(t, e.Close())
 }
