@@ -21,10 +21,10 @@ func crowdSteps() []step {
 	for _, n := range crowds {
 		all = append(all,
 			step{name: "items-" + strconv.Itoa(n), rare: true, run: func(r job) (metrics, error) {
-				return crowd(r, n, manyItems(n))
+				return largeCase(r, n, manyItems(n))
 			}},
 			step{name: "cases-" + strconv.Itoa(n), rare: true, run: func(r job) (metrics, error) {
-				return crowd(r, n, manyCases(n))
+				return largeCase(r, n, manyCases(n))
 			}})
 	}
 	return all
@@ -60,8 +60,8 @@ func manyCases(n int) *builder.Workflow[order] {
 	return b.MustBuild()
 }
 
-// crowd starts one case whose task has n parts, which 64 workers do.
-func crowd(r job, n int, w *builder.Workflow[order]) (metrics, error) {
+// largeCase starts one case whose task has n parts, which 64 workers do.
+func largeCase(r job, n int, w *builder.Workflow[order]) (metrics, error) {
 	e, err := open(file(r.dir), 64, w)
 	if err != nil {
 		return nil, err

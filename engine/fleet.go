@@ -46,12 +46,12 @@ func (e *Engine) joinFleet() {
 	e.notifier.OnWait(e.fleet.Began)
 }
 
-// hungry is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.
-func (e *Engine) hungry() func() {
+// takeWork is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.
+func (e *Engine) takeWork() func() {
 	if !e.isShared() {
 		return nil
 	}
-	return func() { e.fleet.Hungry() }
+	return func() { e.fleet.TakeWork() }
 }
 
 // recoverJobs takes up the jobs that this engine is to do.

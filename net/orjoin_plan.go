@@ -26,10 +26,10 @@ func (s *search) plan() answer {
 		}
 	}
 	slices.Reverse(s.runs)
-	s.wary = s.wary[:0]
+	s.emptying = s.emptying[:0]
 	for i := range s.runs {
 		if s.runs[i].harmful {
-			s.wary = append(s.wary, int32(i))
+			s.emptying = append(s.emptying, int32(i))
 		}
 	}
 	return s.follow()
@@ -42,7 +42,7 @@ type step struct{ task, by int32 }
 type run struct {
 	first, last int32
 	harmful     bool // it empties something
-	over        bool
+	abandoned   bool
 }
 
 // nearest is the empty input that the projection marked first.
@@ -104,7 +104,7 @@ func (s *search) follow() answer {
 			return unknown
 		}
 		r := &s.runs[at]
-		r.over = true
+		r.abandoned = true
 		arrived := s.make(&s.j.moves[r.first], s.next)
 		if r.last != r.first {
 			arrived = s.make(&s.j.moves[r.last], s.next)
@@ -120,7 +120,7 @@ func (s *search) follow() answer {
 // it was found, from some run on.
 func (s *search) pick(from int) int {
 	desperate := -1
-	for _, i := range s.wary {
+	for _, i := range s.emptying {
 		if s.ready(i) {
 			if s.harmless(&s.j.moves[s.runs[i].last]) {
 				return int(i)
@@ -144,7 +144,7 @@ func (s *search) pick(from int) int {
 func (s *search) ready(i int32) bool {
 	s.work++
 	r := &s.runs[i]
-	return !r.over && s.work <= s.allowed && s.enabled(&s.j.moves[r.first], s.next)
+	return !r.abandoned && s.work <= s.allowed && s.enabled(&s.j.moves[r.first], s.next)
 }
 
 // harmless reports whether there is nothing for a move to empty.

@@ -38,7 +38,7 @@ type search struct {
 	planned  Bits    // those that are planned to run
 	aims     []int32 // by planned one: the cell that is wanted of it
 	runs     []run   // the plan
-	wary     []int32 // its runs that empty something
+	emptying []int32 // its runs that empty something
 
 	now        state // where the searches begin
 	next       state // a state in the making

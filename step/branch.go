@@ -114,33 +114,33 @@ func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *bra
 	what := title{word: "step.Go"}
 	s, err := insider(ctx, what)
 	if err != nil {
-		return stillborn(nil, err)
+		return failedBranch(nil, err)
 	}
 	r, parent := s.run, s.branch
 	if fn == nil {
-		return stillborn(r, r.nothingToCall(what, at))
+		return failedBranch(r, r.nothingToCall(what, at))
 	}
 	r.load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	parent.starts++
 	if err := r.halted(ctx, parent); err != nil {
-		return stillborn(r, err)
+		return failedBranch(r, err)
 	}
 	if parent.call != (title{}) {
-		return stillborn(r, r.hold(underWay(what, parent)))
+		return failedBranch(r, r.hold(underWay(what, parent)))
 	}
 	parent.call = what
 	err = r.durable()
 	parent.call = title{}
 	if err != nil {
-		return stillborn(r, err)
+		return failedBranch(r, err)
 	}
 	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
 }
 
-// stillborn is a branch that was never started. One without a run belongs to no job, or was started where none may be.
-func stillborn(r *Run, err error) *branch {
+// failedBranch is a branch that was never started. One without a run belongs to no job, or was started where none may be.
+func failedBranch(r *Run, err error) *branch {
 	return &branch{run: r, known: true, err: err, status: gone, cancel: func(error) {}}
 }
 
@@ -237,7 +237,7 @@ func (r *Run) join() error {
 				return b.err
 			}
 		}
-		if r.unknown == 0 || r.over != nil {
+		if r.unknown == 0 || r.endedBy != nil {
 			return nil
 		}
 		if err := r.park(r.ctx, r.main); err != nil {

@@ -160,8 +160,8 @@ func branchesOf(s *scope, what title, others []AnyBranch) ([]*branch, error) {
 // claim notes that the branch is in a call. The lock is held.
 func (c *call) claim(what title) error {
 	b := c.branch
-	if c.run.over != nil {
-		return c.run.over
+	if c.run.endedBy != nil {
+		return c.run.endedBy
 	}
 	if b.call != (title{}) {
 		return c.run.hold(underWay(what, b))
@@ -208,7 +208,7 @@ func (c *call) final() *workitem.Step {
 func (c *call) fresh() error {
 	r := c.run
 	if r.choices > 0 {
-		if err := r.hush(c.ctx, c.branch, r.chosen); err != nil {
+		if err := r.waitGated(c.ctx, c.branch, r.chosen); err != nil {
 			return err
 		}
 	}
@@ -218,16 +218,16 @@ func (c *call) fresh() error {
 	if c.branch.closed || c.entry.drop || r.out[c.ask.Name] != nil {
 		return cmp.Or(c.branch.notChosen, r.out[c.ask.Name]).of(c.branch)
 	}
-	c.said()
+	c.takeLines()
 	return nil
 }
 
-// calm prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the
+// waitSettled prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the
 // innermost does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
-func (c *call) calm() error {
+func (c *call) waitSettled() error {
 	r, t, depth := c.run, &c.run.turns, c.branch.depth()
 	t.deciding = append(t.deciding, depth)
-	err := r.hush(c.ctx, c.branch, func() bool { return r.settledDown() && slices.Max(t.deciding) == depth })
+	err := r.waitGated(c.ctx, c.branch, func() bool { return r.settledDown() && slices.Max(t.deciding) == depth })
 	i := slices.Index(t.deciding, depth)
 	t.deciding = slices.Delete(t.deciding, i, i+1)
 	r.admit()
@@ -303,7 +303,7 @@ func (c *call) awaitEnd(begin func() *workitem.Step) (*workitem.Step, error) {
 			return nil, err
 		}
 		r.mu.Unlock()
-		c.speak()
+		c.writeLines()
 		err := c.open(begin())
 		r.mu.Lock()
 		if err != nil {

@@ -47,9 +47,9 @@ func choiceOf(s *workitem.Step, n int) (choice, error) {
 
 // rule says when branches can be decided between, and which are in question then.
 type rule struct {
-	word  string
-	ready func(*join) bool
-	fits  func(*branch) bool
+	word    string
+	ready   func(*join) bool
+	matches func(*branch) bool
 }
 
 var (
@@ -175,7 +175,7 @@ func (c *call) decide(by rule, bs []*branch) (int, error) {
 	}
 	i := first(by, bs)
 	if by.open(i, bs) { // what needs no record may have been passed before, with history behind it: it must not wait
-		if err := c.calm(); err != nil {
+		if err := c.waitSettled(); err != nil {
 			return -1, err
 		}
 		i = first(by, bs)
@@ -205,7 +205,7 @@ func (by rule) open(i int, bs []*branch) bool {
 func first(by rule, bs []*branch) int {
 	found := -1
 	for i, b := range bs {
-		if by.fits(b) && (found < 0 || b.stamp.Before(bs[found].stamp)) {
+		if by.matches(b) && (found < 0 || b.stamp.Before(bs[found].stamp)) {
 			found = i
 		}
 	}

@@ -72,7 +72,7 @@ func (c *call) do(fn func(context.Context) (json.RawMessage, error)) (*workitem.
 		r.mu.Lock()
 		s, err := c.turn(now)
 		r.mu.Unlock()
-		c.speak()
+		c.writeLines()
 		if s != nil || err != nil {
 			return s, err
 		}
@@ -192,15 +192,15 @@ func (c *call) takeSlot() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.over != nil:
-		return r.over
+	case r.endedBy != nil:
+		return r.endedBy
 	case c.branch.canceled:
 		return c.branch.notChosen.of(c.branch)
 	}
 	return ended(c.ctx)
 }
 
-func (c *call) giveSlot() {
+func (c *call) releaseSlot() {
 	if slots := c.run.info.Slots; slots != nil {
 		<-slots
 	}
@@ -208,7 +208,7 @@ func (c *call) giveSlot() {
 
 // admitted calls a step's function, and gives back its slot and what it took of limits.
 func (c *call) admitted(fn func(context.Context) (json.RawMessage, error)) (raw json.RawMessage, late bool, err error) {
-	defer c.giveSlot()
+	defer c.releaseSlot()
 	in := c
 	if lease := c.lease; lease != nil {
 		c.lease = nil
@@ -243,8 +243,8 @@ func (c *call) discarded(err error) error {
 	defer r.mu.Unlock()
 	wrong, misused := errors.AsType[*mistake](err)
 	switch {
-	case r.over != nil:
-		return r.over
+	case r.endedBy != nil:
+		return r.endedBy
 	case c.branch.canceled:
 		return c.branch.notChosen.of(c.branch)
 	case misused:
@@ -305,7 +305,7 @@ func (c *call) tx(fn func(context.Context, domain.DB) (json.RawMessage, error)) 
 	r.mu.Lock()
 	s, err := c.turn(now)
 	r.mu.Unlock()
-	c.speak()
+	c.writeLines()
 	if s != nil || err != nil {
 		return s, err
 	}

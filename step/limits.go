@@ -112,7 +112,7 @@ func (c *call) admit(now time.Time) (bool, error) {
 	if c.lease == nil || c.lease.Begin() {
 		return true, nil
 	}
-	c.giveSlot()
+	c.releaseSlot()
 	c.leave()
 	return false, c.wait(since)
 }

@@ -79,16 +79,16 @@ func (h *onceHandler) WithGroup(name string) slog.Handler {
 	return &onceHandler{h.next.WithGroup(name), h.at}
 }
 
-// said takes the lines that a branch has held back, as it comes to something new. The lock is held; [call.speak]
+// takeLines takes the lines that a branch has held back, as it comes to something new. The lock is held; [call.writeLines]
 // follows once it is not.
-func (c *call) said() {
+func (c *call) takeLines() {
 	c.lines = append(c.lines, c.branch.lines...)
 	c.branch.lines = nil
 }
 
-// unsaid takes the lines that are held back when the function has returned, but for those of branches that were not
+// remainingLines takes the lines that are held back when the function has returned, but for those of branches that were not
 // chosen.
-func (r *Run) unsaid() (lines []line) {
+func (r *Run) remainingLines() (lines []line) {
 	r.mu.Lock() // goroutines that the run knows nothing of may still log
 	defer r.mu.Unlock()
 	for _, b := range slices.Concat(r.branches, []*branch{r.main}) {
@@ -100,8 +100,8 @@ func (r *Run) unsaid() (lines []line) {
 	return lines
 }
 
-// speak writes the lines that were taken.
-func (c *call) speak() {
+// writeLines writes the lines that were taken.
+func (c *call) writeLines() {
 	emit(c.lines)
 	c.lines = nil
 }

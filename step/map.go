@@ -103,7 +103,7 @@ func (f *fanOut) run() (int, error) {
 func (f *fanOut) failed(j *join, free func() bool) (int, error) {
 	c, r := f.call, f.call.run
 	for {
-		if err := c.calm(); err != nil {
+		if err := c.waitSettled(); err != nil {
 			return -1, err
 		}
 		if r.owed == 0 || !free() {

@@ -23,7 +23,7 @@ type queued struct {
 func (c *call) queue(s *workitem.Step) bool {
 	r := c.run
 	r.mu.Lock()
-	if r.over != nil || c.branch != r.main || r.turns.count[gone] < len(r.branches) {
+	if r.endedBy != nil || c.branch != r.main || r.turns.count[gone] < len(r.branches) {
 		r.mu.Unlock()
 		return false
 	}
@@ -53,7 +53,7 @@ func (r *Run) durable() error {
 	r.mu.Lock()
 	if err != nil {
 		r.stop(err)
-		return r.over
+		return r.endedBy
 	}
 	r.keep(stored)
 	r.main.ended(stored[len(stored)-1])

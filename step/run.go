@@ -73,7 +73,7 @@ type Run struct {
 	ending   bool             // the function has returned, and its branches are waited for
 	wrong    error            // the first mistake that the function can't be allowed to hide
 	turns    turns
-	over     error         // why nothing more is done; nil while the run goes on
+	endedBy  error         // why nothing more is done; nil while the run goes on
 	done     chan struct{} // closed when over is set
 }
 
@@ -145,10 +145,10 @@ func (r *Run) End(err error) Outcome {
 	}
 	r.mu.Lock()
 	r.stop(errEnded)
-	over := r.over
+	over := r.endedBy
 	r.mu.Unlock()
 	r.work.Wait()
-	emit(r.unsaid())
+	emit(r.remainingLines())
 	return r.outcome(over, err)
 }
 
@@ -218,10 +218,10 @@ func (r *Run) attempted(ctx context.Context, s *workitem.Step, wait time.Duratio
 
 // stop lets nothing more be done, for the given reason, unless there is one already. The lock is held.
 func (r *Run) stop(why error) {
-	if r.over != nil {
+	if r.endedBy != nil {
 		return
 	}
-	r.over = why
+	r.endedBy = why
 	close(r.done)
 	r.cancel(why)
 	for _, b := range r.branches {
@@ -234,15 +234,15 @@ func (r *Run) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stop(err)
-	return r.over
+	return r.endedBy
 }
 
 // record writes steps, with all that waits to be recorded, and returns them as stored.
 func (r *Run) record(steps ...*workitem.Step) ([]*workitem.Step, error) {
 	r.mu.Lock()
-	if r.over != nil {
+	if r.endedBy != nil {
 		defer r.mu.Unlock()
-		return nil, r.over
+		return nil, r.endedBy
 	}
 	all := append(r.pending, steps...)
 	r.pending = nil

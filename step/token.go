@@ -30,7 +30,7 @@ func (c *call) token() (*workitem.Step, error) {
 	r.mu.Lock()
 	s, err := c.turn(time.Time{})
 	r.mu.Unlock()
-	c.speak()
+	c.writeLines()
 	if s != nil || err != nil {
 		return s, err
 	}

@@ -14,7 +14,7 @@ type status uint8
 
 const (
 	running status = iota // in the function's own code
-	gated                 // about to do something new, once the others have come to what they did before: see hush
+	gated                 // about to do something new, once the others have come to what they did before: see waitGated
 	working               // doing it: a step's function is called, or something is recorded
 	parked                // waiting for a step to end, or for other branches
 	gone                  // its function has returned
@@ -29,7 +29,7 @@ type turns struct {
 	moves      int              // changes since the beginning
 	suspending chan struct{}    // closed once the Journal.Suspend that a branch is in has answered; nil if none is in it
 	opening    []*workitem.Step // to be recorded by the Suspend that comes next
-	hushed     []chan struct{}  // the gated branches
+	gates      []chan struct{}  // the gated branches
 	deciding   []int            // of these, the depths of those that choose
 	asking     int              // of these, those that ask for a version, behind which there may be history
 }
@@ -84,14 +84,14 @@ func (r *Run) admit() {
 	if r.turns.count[running] > 0 && r.unmet > 0 && r.choices > 0 {
 		return
 	}
-	for _, ch := range r.turns.hushed {
+	for _, ch := range r.turns.gates {
 		close(ch)
 	}
-	r.turns.hushed = nil
+	r.turns.gates = nil
 }
 
-// hush gates a branch until it is free, but not without end. The lock is held, and not in between.
-func (r *Run) hush(ctx context.Context, b *branch, free func() bool) error {
+// waitGated gates a branch until it is free, but not without end. The lock is held, and not in between.
+func (r *Run) waitGated(ctx context.Context, b *branch, free func() bool) error {
 	r.move(b, gated)
 	defer r.move(b, running)
 	var late chan struct{}
@@ -102,7 +102,7 @@ func (r *Run) hush(ctx context.Context, b *branch, free func() bool) error {
 			defer stop()
 		}
 		ch := make(chan struct{})
-		r.turns.hushed = append(r.turns.hushed, ch)
+		r.turns.gates = append(r.turns.gates, ch)
 		r.mu.Unlock()
 		over := false
 		select {
@@ -123,8 +123,8 @@ func (r *Run) hush(ctx context.Context, b *branch, free func() bool) error {
 // halted returns why a branch can do nothing more; nil if it can. The lock is held.
 func (r *Run) halted(ctx context.Context, b *branch) error {
 	switch {
-	case r.over != nil:
-		return r.over
+	case r.endedBy != nil:
+		return r.endedBy
 	case b.canceled:
 		return b.notChosen.of(b)
 	case ctx.Err() != nil:
@@ -197,7 +197,7 @@ func (r *Run) wakeUp(b *branch) {
 // idle reports whether no branch has a turn, and claims the duty to suspend the job for that. The lock is held.
 func (r *Run) idle() bool {
 	t := &r.turns
-	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending != nil || r.over != nil || r.ctx.Err() != nil {
+	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending != nil || r.endedBy != nil || r.ctx.Err() != nil {
 		return false
 	}
 	t.suspending = make(chan struct{})
@@ -229,7 +229,7 @@ func (r *Run) suspend() {
 		t.suspending = nil
 	}()
 	for moves := -1; moves != t.moves; {
-		if t.count[running]+t.count[gated]+t.count[working] > 0 || r.over != nil {
+		if t.count[running]+t.count[gated]+t.count[working] > 0 || r.endedBy != nil {
 			return
 		}
 		if r.wrong != nil { // it is final, so no branch should wait a month for it

@@ -78,7 +78,7 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 func (c *call) version(latest int) (json.RawMessage, error) {
 	c.run.turns.asking++
 	defer func() { c.run.turns.asking-- }()
-	if err := c.run.hush(c.ctx, c.branch, c.run.replayed); err != nil {
+	if err := c.run.waitGated(c.ctx, c.branch, c.run.replayed); err != nil {
 		return nil, err
 	}
 	if c.run.unmet > 0 {
@@ -90,7 +90,7 @@ func (c *call) version(latest int) (json.RawMessage, error) {
 // value remembers what f returns, with whatever is recorded next. f is called with the lock held.
 func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) {
 	r := c.run
-	defer c.speak()
+	defer c.writeLines()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := c.final(); s != nil {

@@ -49,7 +49,7 @@ func (s *scope) isFlagged() bool {
 // flags adds the conditions that are marked from the beginning of a scope on.
 func (e *emitter) flags(s *scope) {
 	if s.isFlagged() {
-		s.calm = e.condition(s.prefix()+"calm", net.Inner, s.el)
+		s.nothingThrown = e.condition(s.prefix()+"calm", net.Inner, s.el)
 	}
 	if s.again {
 		s.idle = e.condition(s.prefix()+"idle", net.Inner, s.el)
@@ -59,7 +59,7 @@ func (e *emitter) flags(s *scope) {
 // flags lists the conditions that are marked from the beginning of the scope on.
 func (s *scope) flags() []string {
 	var flags []string
-	for _, name := range []string{s.calm, s.idle} {
+	for _, name := range []string{s.nothingThrown, s.idle} {
 		if name != "" {
 			flags = append(flags, name)
 		}
@@ -110,7 +110,7 @@ func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) 
 	}
 	out, throws := s.outward(throwsOf(s))
 	ends = append(ends, tasksOf(out)...)
-	flagged := s.calm != ""
+	flagged := s.nothingThrown != ""
 	if flagged {
 		ends = append(ends, tasksOf(throws)...)
 	}
@@ -151,7 +151,7 @@ func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) 
 		ends = []string{finish}
 	}
 	if flagged {
-		ends, throws = e.tellApart(s, ends[0], throws)
+		ends, throws = e.distinguishEnds(s, ends[0], throws)
 	}
 	e.leave(s, throws)
 	return append(ends, alone...)
@@ -198,14 +198,14 @@ func (e *emitter) count(s *scope, ends []string) string {
 	return over
 }
 
-// tellApart adds the flags behind "finish". It returns the normal end, and for each catcher the task that goes on to
+// distinguishEnds adds the flags behind "finish". It returns the normal end, and for each catcher the task that goes on to
 // it.
-func (e *emitter) tellApart(s *scope, finish string, throws []throw) (ends []string, escapes []throw) {
+func (e *emitter) distinguishEnds(s *scope, finish string, throws []throw) (ends []string, escapes []throw) {
 	over := e.condition(s.prefix()+"over", net.Inner, s.el)
 	e.flow(finish, over, s.el)
 	normal := e.routing(s.prefix()+"normal", net.And, net.And, s.el)
 	e.flow(over, normal, s.el)
-	e.flow(s.calm, normal, s.el)
+	e.flow(s.nothingThrown, normal, s.el)
 	flags := map[*node]string{}
 	for _, t := range throws {
 		flag := flags[t.catcher]
@@ -219,7 +219,7 @@ func (e *emitter) tellApart(s *scope, finish string, throws []throw) (ends []str
 		}
 		e.flow(t.task, flag, s.el)
 		e.later = append(e.later, func() {
-			e.cancel(t.task, append(e.allButEnded(s, t.task), s.calm))
+			e.cancel(t.task, append(e.allButEnded(s, t.task), s.nothingThrown))
 			if s.owner != nil { // or else the or-join would wait for what a loop may bring again behind such an event
 				e.cancel(t.task, s.owner.armed)
 			}
@@ -241,7 +241,7 @@ func (e *emitter) stopRest(s *scope, task string) {
 // leave takes what is thrown out of a scope: to its catcher, or on to the scope around.
 func (e *emitter) leave(s *scope, throws []throw) {
 	for _, t := range throws {
-		if s.calm == "" {
+		if s.nothingThrown == "" {
 			e.later = append(e.later, func() {
 				if s.parallel {
 					e.cancel(t.task, e.all(s, t.task))

@@ -15,12 +15,12 @@ type scope struct {
 	catchers map[caught][]*node
 	stop     *node // the event that stops its loops, if it has any that no path leads out of
 
-	armed   []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
-	calm    string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
-	leaving []throw  // what is thrown on to the scope around, which is in the same definition
-	idle    string   // the mark that no end is being counted, if they are; see [emitter.count]
-	extra   []throw  // what composite tasks in it throw
-	inside  span     // what was emitted for it
+	armed         []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
+	nothingThrown string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
+	leaving       []throw  // what is thrown on to the scope around, which is in the same definition
+	idle          string   // the mark that no end is being counted, if they are; see [emitter.count]
+	extra         []throw  // what composite tasks in it throw
+	inside        span     // what was emitted for it
 }
 
 // parent returns the scope around, nil for a process.
@@ -87,15 +87,15 @@ type node struct {
 	repeats      *repetition // how often it runs; nil for once
 	several      bool        // a parallel event-based gateway
 
-	catcher    *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
-	outcomes   []*node // of a composite task: who catches what ends it, besides its normal end
-	thrown     []*node // by whom, for a catcher
-	link       *node   // where a link event leads
-	linkedFrom []*node // the link events that lead here
-	gathers    bool    // an end event that waits for all its flows
-	gone       bool    // not read, with the flows to and from it
-	cut        bool    // a flow to it, or the activity that it is attached to, is left out
-	starved    []*node // of a parallel gateway: what it waits for, and no path leads to
+	catcher     *node   // where an error, escalation or cancellation thrown here is caught; a boundary or start event
+	outcomes    []*node // of a composite task: who catches what ends it, besides its normal end
+	thrown      []*node // by whom, for a catcher
+	link        *node   // where a link event leads
+	linkedFrom  []*node // the link events that lead here
+	gathers     bool    // an end event that waits for all its flows
+	gone        bool    // not read, with the flows to and from it
+	cut         bool    // a flow to it, or the activity that it is attached to, is left out
+	unreachable []*node // of a parallel gateway: what it waits for, and no path leads to
 
 	sends        []*node  // in a collaboration: what gets a message when it has run
 	receives     bool     // in a collaboration: it waits for a message of another pool

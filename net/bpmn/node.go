@@ -25,8 +25,8 @@ func (e *emitter) declare(n *node) {
 		e.task(n.name, net.Routing, net.Xor, net.Xor, n.el)
 	case parallel:
 		e.task(n.name, net.Routing, net.And, net.And, n.el)
-		for _, missing := range n.starved {
-			e.starve(n, missing)
+		for _, missing := range n.unreachable {
+			e.waitForUnreachable(n, missing)
 		}
 	case complexGateway:
 		e.note(Approximated, n.el, "it is a complex gateway; it is read as an inclusive one")
@@ -50,9 +50,9 @@ func (e *emitter) declare(n *node) {
 	}
 }
 
-// starve lets a gateway wait for an element that never runs. That lies on a path, as a net wants it of every element: the
+// waitForUnreachable lets a gateway wait for an element that never runs. That lies on a path, as a net wants it of every element: the
 // gateway itself would start it.
-func (e *emitter) starve(n, missing *node) {
+func (e *emitter) waitForUnreachable(n, missing *node) {
 	name := e.names.Name(missing.label, missing.id, missing.el.Name)
 	e.identify(missing, name)
 	e.task(name, net.Atomic, net.Xor, net.And, missing.el)

@@ -91,7 +91,7 @@ func (n *node) dropUnreached(unread map[*node]bool) {
 		if !f.from.gone {
 			kept = append(kept, f)
 		} else if n.kind == parallel && !unread[f.from] {
-			n.starved = append(n.starved, f.from)
+			n.unreachable = append(n.unreachable, f.from)
 		}
 	}
 	n.in = kept

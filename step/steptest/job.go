@@ -50,7 +50,7 @@ type Job struct {
 	crash   int // at which write; 0 for none
 	after   bool
 
-	telling sync.Mutex // one call of the watcher at a time
+	watching sync.Mutex // one call of the watcher at a time
 }
 
 type state uint8

@@ -74,8 +74,8 @@ func (j *Job) change(f func() error) error {
 // tell reports to the run what has ended, in order, and not before the watcher has returned.
 func (j *Job) tell() {
 	work := func() {
-		j.telling.Lock()
-		defer j.telling.Unlock()
+		j.watching.Lock()
+		defer j.watching.Unlock()
 		for {
 			j.mu.Lock()
 			r := j.run

@@ -282,8 +282,8 @@ func (m *memory) Open(ctx context.Context, o store.Options) (store.Store, error)
 	return s, nil
 }
 
-// giveBack lets the database be opened again.
-func (m *memory) giveBack() {
+// release lets the database be opened again.
+func (m *memory) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.c.forget()

@@ -21,7 +21,7 @@ type reader struct {
 	c      *conn
 	nets   *tables.Nets
 	user   *sqlkit.UserDB
-	over   bool
+	ended  bool
 	walked walk       // where Journal has been
 	ways   *waypoints // of all views
 	shared bool       // the connection is also the writer's, so the user's SQL must be kept from writing

@@ -9,7 +9,7 @@ import (
 
 // DB implements [store.Reader].
 func (r *reader) DB() domain.DB {
-	if r.over {
+	if r.ended {
 		return sqlkit.DeadDB()
 	}
 	if r.user == nil {
@@ -39,7 +39,7 @@ func (r *reader) Do(_ string, f func() error) error {
 func (r *reader) Met(err error) error { return err }
 
 func (r *reader) end() {
-	r.over = true
+	r.ended = true
 	if r.user != nil {
 		r.user.End()
 	}

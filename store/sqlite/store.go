@@ -285,7 +285,7 @@ func (s *Store) shut() error {
 	}
 	switch {
 	case s.memory != nil:
-		s.memory.giveBack()
+		s.memory.release()
 	case s.w != nil:
 		errs = append(errs, s.keepOthersLog(), s.w.close())
 	}

@@ -29,7 +29,7 @@ type transaction struct {
 	depth  int   // how many savepoint functions are running
 	saved  int   // how many of them have a savepoint in the database
 	broken error // why the transaction can only be rolled back
-	over   bool
+	ended  bool
 }
 
 type reply struct {
@@ -44,7 +44,7 @@ func (tx *transaction) usable() error {
 }
 
 func (tx *transaction) usableLocked() error {
-	if tx.over {
+	if tx.ended {
 		return sqlkit.ErrOver
 	}
 	return tx.broken
@@ -97,7 +97,7 @@ func (tx *transaction) DB() domain.DB {
 // end makes the transaction unusable.
 func (tx *transaction) end() {
 	tx.s.w.mu.Lock()
-	tx.over = true
+	tx.ended = true
 	tx.s.w.mu.Unlock()
 	if tx.user != nil {
 		tx.user.End()

@@ -29,10 +29,10 @@ type Memory struct {
 
 // history is what is remembered of one root case. A journal only grows, so a state never becomes wrong.
 type history struct {
-	root  workitem.CaseID
-	apart int    // entries from one to the next
-	marks []mark // by position
-	cases int
+	root     workitem.CaseID
+	interval int    // entries from one to the next
+	marks    []mark // by position
+	cases    int
 }
 
 // mark is the state after an entry.
@@ -83,7 +83,7 @@ func (m *Memory) keep(root workitem.CaseID, seq int64, since int, tree *state.Tr
 	defer m.mu.Unlock()
 	h := m.history(root)
 	i, there := slices.BinarySearchFunc(h.marks, seq, func(at mark, seq int64) int { return cmp.Compare(at.seq, seq) })
-	if since < h.apart || there || tree.Len() > maxCases/4 {
+	if since < h.interval || there || tree.Len() > maxCases/4 {
 		return false
 	}
 	h.marks = slices.Insert(h.marks, i, mark{seq, tree.Snapshot()})
@@ -97,7 +97,7 @@ func (m *Memory) keep(root workitem.CaseID, seq int64, since int, tree *state.Tr
 // thin forgets every other state.
 func (h *history) thin() {
 	var kept []mark
-	h.apart, h.cases = 2*h.apart, 0
+	h.interval, h.cases = 2*h.interval, 0
 	for i, at := range h.marks {
 		if i%2 == 1 {
 			kept = append(kept, at)
@@ -110,7 +110,7 @@ func (h *history) thin() {
 // history finds or begins what is remembered of a root case, and forgets the one that was looked at longest ago.
 func (m *Memory) history(root workitem.CaseID) *history {
 	i := slices.IndexFunc(m.roots, func(h *history) bool { return h.root == root })
-	h := &history{root: root, apart: apart}
+	h := &history{root: root, interval: apart}
 	if i >= 0 {
 		h = m.roots[i]
 		m.roots = slices.Delete(m.roots, i, i+1)

@@ -16,13 +16,13 @@ const tick = time.Second
 // Clock calls functions when a clock shows their times, in the order of these times, and of one time in the order in which
 // they were set. There is one timer for all of them. Make one with [New]; it is safe for concurrent use.
 type Clock struct {
-	clock retry.Clock
-	mu    sync.Mutex
-	list  queue
-	set   uint64 // how many were
-	stop  func() bool
-	rings int64 // what the clock is expected to show when the timer rings
-	over  bool
+	clock   retry.Clock
+	mu      sync.Mutex
+	list    queue
+	set     uint64 // how many were
+	stop    func() bool
+	rings   int64 // what the clock is expected to show when the timer rings
+	stopped bool
 }
 
 // alarm is a function to be called at a time, in microseconds since 1970.
@@ -59,7 +59,7 @@ func (a *Clock) remove(n *alarm) {
 
 // arm sets the timer for the first alarm, or for the next look at the clock. The lock is held.
 func (a *Clock) arm() {
-	if a.over || len(a.list) == 0 {
+	if a.stopped || len(a.list) == 0 {
 		a.disarm()
 		return
 	}
@@ -100,7 +100,7 @@ func (a *Clock) ring() {
 func (a *Clock) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.over = true
+	a.stopped = true
 	a.disarm()
 }
 

@@ -197,7 +197,7 @@ func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	}
 	if failed.tries++; errors.Is(failed.err, store.ErrConflict) && !failed.Once && failed.tries < maxTries {
 		failed.endExtension(failed.err)
-		failed.err, failed.apart = nil, true
+		failed.err, failed.separate = nil, true
 		return kept, failed
 	}
 	w.answered(failed)
@@ -277,7 +277,7 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 }
 
 func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
-	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.apart), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
+	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()
 	r.err = r.tx.try(func(tx *Tx) error {
 		err := r.Run(tx)

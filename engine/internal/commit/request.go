@@ -31,12 +31,12 @@ type Request struct {
 	deferred bool       // completion handlers are called by jobs
 	done     chan error // gets the outcome, once durable; may be nil
 	stage    atomic.Int32
-	hurried  atomic.Bool // it is lazy no longer
+	urgent   atomic.Bool // it is lazy no longer
 	now      time.Time   // of its first run; later ones have the same
 	err      error
 	tx       *Tx
 	tries    int         // how often another engine was faster
-	apart    bool        // it is done in a transaction of its own, in which it locks what it opens
+	separate bool        // it is done in a transaction of its own, in which it locks what it opens
 	extended func(error) // gets the outcome of what an Extender added; nil if there is nothing
 }
 
@@ -61,7 +61,7 @@ func (r *Request) begin() bool {
 }
 
 // isLazy reports whether the commit of a request may wait for company.
-func (r *Request) isLazy() bool { return r.Lazy && !r.hurried.Load() }
+func (r *Request) isLazy() bool { return r.Lazy && !r.urgent.Load() }
 
 // Submit queues a request and waits until it is durable. If the context ends while the command is queued, it is withdrawn. If
 // it has begun by then, it may still happen; the function of an Update is waited for all the same, since it uses what its
@@ -126,7 +126,7 @@ func (w *Writer) Send(r *Request) bool {
 
 // Hurry has a lazy request that was queued wait for company no longer: its outcome is waited for.
 func (w *Writer) Hurry(r *Request) {
-	r.hurried.Store(true)
+	r.urgent.Store(true)
 	w.queue.wake()
 }
 

@@ -6,18 +6,18 @@ import (
 )
 
 // A transaction can undo a part of itself: a command of an Update whose function goes on after its error, or a completion
-// handler that failed. Such a part is a level; levels lie within each other. A unit is marked when a level first touches it,
-// so a level costs what it touches, however much the transaction holds.
+// handler that failed. Such a part is a savepoint; savepoints lie within each other. What is written to a tree is marked when a savepoint
+// first touches it, so a savepoint costs what it touches, however much the transaction holds.
 
-// level is a part of a transaction that can be undone alone.
+// savepoint is a part of a transaction that can be undone alone.
 type savepoint struct {
 	writes int // how many there were when it began
 	points []point
 }
 
-// point is where a unit stood when a level first touched it.
+// point is where the write of a tree stood when a savepoint first touched it.
 type point struct {
-	unit  *TreeWrite
+	write *TreeWrite
 	mark  state.Mark
 	done  int
 	entry store.Entry // with its events
@@ -36,15 +36,15 @@ func (tx *Tx) Savepoint(f func() error) error {
 	return err
 }
 
-// touch notes where a unit stands for the levels that have not touched it yet.
+// touch notes where the write of a tree stands, for the savepoints that have not touched it yet.
 func (tx *Tx) touch(u *TreeWrite) {
 	for ; u.touched < len(tx.savepoints); u.touched++ {
 		l := &tx.savepoints[u.touched]
-		l.points = append(l.points, point{unit: u, mark: u.Tree.Mark(), done: len(u.done), entry: u.entry, also: u.also})
+		l.points = append(l.points, point{write: u, mark: u.Tree.Mark(), done: len(u.done), entry: u.entry, also: u.also})
 	}
 }
 
-// pop ends the innermost level.
+// pop ends the innermost savepoint.
 func (tx *Tx) pop() savepoint {
 	l := tx.savepoints[len(tx.savepoints)-1]
 	tx.savepoints = tx.savepoints[:len(tx.savepoints)-1]
@@ -54,8 +54,8 @@ func (tx *Tx) pop() savepoint {
 func (tx *Tx) keep() {
 	l := tx.pop()
 	for _, p := range l.points {
-		p.unit.Tree.Keep(p.mark)
-		p.unit.touched = len(tx.savepoints)
+		p.write.Tree.Keep(p.mark)
+		p.write.touched = len(tx.savepoints)
 	}
 	for _, u := range tx.writes.list[l.writes:] {
 		u.touched = len(tx.savepoints)
@@ -69,8 +69,8 @@ func (tx *Tx) undo() {
 	}
 	tx.writes.cut(l.writes)
 	for _, p := range l.points {
-		p.unit.Tree.Undo(p.mark)
-		p.unit.done, p.unit.entry, p.unit.also = p.unit.done[:p.done], p.entry, p.also
-		p.unit.touched = len(tx.savepoints)
+		p.write.Tree.Undo(p.mark)
+		p.write.done, p.write.entry, p.write.also = p.write.done[:p.done], p.entry, p.also
+		p.write.touched = len(tx.savepoints)
 	}
 }

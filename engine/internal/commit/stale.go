@@ -64,7 +64,7 @@ func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) 
 			w.answered(r)
 		default:
 			r.err = nil
-			if r.apart = r.apart || r.tx.openedAny(repeated); r.apart {
+			if r.separate = r.separate || r.tx.openedAny(repeated); r.separate {
 				apart = append(apart, r)
 			} else {
 				again = append(again, r)

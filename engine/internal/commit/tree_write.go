@@ -23,7 +23,7 @@ type TreeWrite struct {
 	entry store.Entry
 	also  []string // the commands of the entry after its first
 
-	touched int // how many of the transaction's levels, from the outermost, know where it stood
+	touched int // how many of the savepoints of the transaction, from the outermost, know where it stood
 }
 
 // Create makes a new tree a part of the transaction.

@@ -11,9 +11,9 @@ import "github.com/tasq-dev/tasq/workitem"
 //	add(job, 9:00)    cancel(job, 9:00)    at 9:00 pop finds the entry, and passes it over
 //	add(job, 9:00)    cancel(job, 9:00)    add(job, 9:00)    at 9:00 pop returns it
 type calendar struct {
-	list   entries                  // by due
-	gone   map[dueJob]struct{}      // in list, or in a queue behind it, but canceled or woken since
-	asleep map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
+	list      entries                  // by due
+	gone      map[dueJob]struct{}      // in list, or in a queue behind it, but canceled or woken since
+	suspended map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
 }
 
 // dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
@@ -25,7 +25,7 @@ type dueJob struct {
 func (n entry) key() dueJob { return dueJob{n.job, n.due} }
 
 func newCalendar() calendar {
-	return calendar{gone: make(map[dueJob]struct{}), asleep: make(map[workitem.JobID]int64)}
+	return calendar{gone: make(map[dueJob]struct{}), suspended: make(map[workitem.JobID]int64)}
 }
 
 // add has a job wait for its time, also if it was canceled for that time before. If an entry of then is left, both come, and the second
@@ -37,7 +37,7 @@ func (c *calendar) add(n entry) {
 
 // sleep has a suspended job wait for the time that wakes it.
 func (c *calendar) sleep(n entry) {
-	c.asleep[n.job] = n.due
+	c.suspended[n.job] = n.due
 	c.add(n)
 }
 
@@ -46,11 +46,11 @@ func (c *calendar) putBack(n entry) { c.list.push(n, byDue) }
 
 // wake passes over the entry that a suspended job has for the end of its sleep.
 func (c *calendar) wake(job workitem.JobID, now int64) {
-	due, ok := c.asleep[job]
+	due, ok := c.suspended[job]
 	if !ok {
 		return
 	}
-	delete(c.asleep, job)
+	delete(c.suspended, job)
 	if due > now {
 		c.cancel(dueJob{job, due})
 	}

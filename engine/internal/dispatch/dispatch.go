@@ -57,8 +57,8 @@ type Options struct {
 	AroundJob  func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 	AroundStep func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
-	// Hungry is called when a queue has a worker free and no work; nil if there are no other engines to take work from.
-	Hungry func()
+	// TakeWork is called when a queue has a worker free and no work; nil if there are no other engines to take work from.
+	TakeWork func()
 	// Active counts what is under way: +1 as work becomes due, -1 when it is done.
 	Active func(int)
 	// CallHandler calls the completion handler that a job is for, in the transaction.
@@ -127,7 +127,7 @@ func (d *Dispatcher) Finish(grace time.Duration, cancel func()) {
 	d.o.Log.Warn("jobs are still running after the grace period; their contexts are canceled", "grace", grace)
 	cancel()
 	if !wait(time.Second) {
-		d.giveBack()
+		d.releaseRunning()
 	}
 }
 

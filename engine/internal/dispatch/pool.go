@@ -5,9 +5,9 @@ import "sync"
 // pool is a set of goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
 // which costs as much as reading the job's input.
 type pool struct {
-	mu   sync.Mutex
-	idle []chan *claim // of those that wait for a job; the last one that came to rest is the next to go
-	over bool
+	mu     sync.Mutex
+	idle   []chan *claim // of those that wait for a job; the last one that came to rest is the next to go
+	closed bool
 }
 
 // maxIdle is how many goroutines are kept for later jobs. More of them may be busy.
@@ -38,7 +38,7 @@ func (h *pool) run(c *claim) {
 func (h *pool) rest(next chan *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || len(h.idle) >= maxIdle {
+	if h.closed || len(h.idle) >= maxIdle {
 		close(next)
 		return
 	}
@@ -49,7 +49,7 @@ func (h *pool) rest(next chan *claim) {
 func (h *pool) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.over = true
+	h.closed = true
 	for _, next := range h.idle {
 		close(next)
 	}

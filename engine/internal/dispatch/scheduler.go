@@ -325,8 +325,8 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 		s.turn() // before this work is over: what is in lines is counted when it begins
 	}
 	s.d.o.Active(-1)
-	if !more && s.d.o.Hungry != nil {
-		s.d.o.Hungry()
+	if !more && s.d.o.TakeWork != nil {
+		s.d.o.TakeWork()
 	}
 	s.d.jobs.Done()
 }

@@ -283,8 +283,8 @@ func (d *Dispatcher) takeUp(ctx context.Context) error {
 	}
 }
 
-// giveBack releases the jobs whose workers did not end in time.
-func (d *Dispatcher) giveBack() {
+// releaseRunning releases the jobs whose workers did not end in time.
+func (d *Dispatcher) releaseRunning() {
 	d.sched.mu.Lock()
 	left := d.sched.claims.snapshot()
 	d.sched.mu.Unlock()

@@ -72,19 +72,19 @@ type Options struct {
 
 // Member is this engine as a member of a fleet. Make one with [New]; its methods are safe for concurrent use.
 type Member struct {
-	o      Options
-	hungry chan struct{}
-	begun  chan struct{} // something has begun here
-	done   sync.WaitGroup
+	o     Options
+	woken chan struct{}
+	begun chan struct{} // something has begun here
+	done  sync.WaitGroup
 
-	mu     sync.Mutex
-	seen   map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
-	asked  map[workitem.CaseID]bool  // they are being refreshed
-	free   bool                      // there may be jobs to take
-	left   []*state.Job              // they are this engine's and could not be taken up yet
-	unsure bool                      // the last attempt to take jobs failed, and may have made some this engine's
-	others int
-	skewed bool
+	mu         sync.Mutex
+	seen       map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
+	refreshing map[workitem.CaseID]bool  // they are being refreshed
+	free       bool                      // there may be jobs to take
+	left       []*state.Job              // they are this engine's and could not be taken up yet
+	unsure     bool                      // the last attempt to take jobs failed, and may have made some this engine's
+	others     int
+	skewed     bool
 
 	wanted bool // something has begun here since the last Tick
 	pause  pause
@@ -96,7 +96,7 @@ type Member struct {
 
 // New makes a member that does nothing yet.
 func New(o Options) *Member {
-	return &Member{o: o, hungry: make(chan struct{}, 1), begun: make(chan struct{}, 1), seen: make(map[workitem.CaseID]int64), asked: make(map[workitem.CaseID]bool)}
+	return &Member{o: o, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), seen: make(map[workitem.CaseID]int64), refreshing: make(map[workitem.CaseID]bool)}
 }
 
 // Join announces this engine, and takes up what no engine holds.
@@ -123,8 +123,8 @@ func (m *Member) Start(ctx context.Context) {
 // Wait waits until the member has stopped, after the end of its context.
 func (m *Member) Wait() { m.done.Wait() }
 
-// Hungry has jobs taken, if there may be some.
-func (m *Member) Hungry() {
+// TakeWork has jobs taken, if there may be some.
+func (m *Member) TakeWork() {
 	m.mu.Lock()
 	free := m.free
 	m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *Member) Hungry() {
 
 func (m *Member) wake() {
 	select {
-	case m.hungry <- struct{}{}:
+	case m.woken <- struct{}{}:
 	default:
 	}
 }
@@ -173,7 +173,7 @@ func (m *Member) began() {
 func (m *Member) Saw(root workitem.CaseID, last int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.asked, root)
+	delete(m.refreshing, root)
 	if _, watched := m.seen[root]; watched {
 		m.seen[root] = last
 	}
@@ -189,7 +189,7 @@ func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 			return false
 		}
 		m.follow(ctx, hint, timer)
-	case <-m.hungry:
+	case <-m.woken:
 		m.report(m.take(ctx))
 	case <-m.begun:
 		m.pause.begin(timer)
@@ -229,7 +229,7 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 	}
 	if len(hint.Roots) > 0 {
 		m.o.Moved()
-		m.pause.hear(timer)
+		m.pause.noteOthers(timer)
 	}
 	if hint.Set {
 		m.o.Set("")
@@ -272,8 +272,8 @@ func (m *Member) watched() map[workitem.CaseID]int64 {
 // refresh asks for the newest state of a root case, unless that is under way.
 func (m *Member) refresh(root workitem.CaseID) {
 	m.mu.Lock()
-	asked := m.asked[root]
-	m.asked[root] = true
+	asked := m.refreshing[root]
+	m.refreshing[root] = true
 	m.mu.Unlock()
 	if !asked {
 		m.o.Refresh(root)
@@ -286,7 +286,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	m.mu.Lock()
 	m.wanted = false
 	m.mu.Unlock()
-	busy := m.pause.heard || len(roots) > 0 || m.o.Work.Busy()
+	busy := m.pause.others || len(roots) > 0 || m.o.Work.Busy()
 	m.pause = pause{}
 	news, err := m.o.Store.Tick(ctx, store.Standing{Busy: busy, Roots: roots, Clock: m.o.Now()})
 	if errors.Is(err, store.ErrFenced) {

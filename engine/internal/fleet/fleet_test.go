@@ -230,7 +230,7 @@ func TestFreeJobsAreTaken(t *testing.T) {
 	run(t, w, func(m *fleet.Member) {
 		require.Equal(t, 450, len(w.adopted))
 		took := w.took
-		m.Hungry()
+		m.TakeWork()
 		w.settle()
 		require.Equal(t, took, w.took, "there is nothing to take")
 		w.free = make([]*state.Job, 3)
@@ -241,7 +241,7 @@ func TestFreeJobsAreTaken(t *testing.T) {
 		w.hint(store.Hint{Free: true})
 		w.settle()
 		w.free = make([]*state.Job, 1)
-		m.Hungry()
+		m.TakeWork()
 		w.settle()
 		require.Equal(t, 454, len(w.adopted), "of a queue that was full there may be more")
 	})

@@ -12,11 +12,11 @@ import "time"
 //
 // The zero value is a pause that nothing ends early. It belongs to the goroutine of the member.
 type pause struct {
-	soon  time.Duration // 0: nothing ends it early
-	rest  time.Duration // what follows on the first part; 0 in the last part
-	quiet bool          // it is in its last part, and something may end it
-	early bool          // something has begun
-	heard bool          // another engine did something, which may have had no time to say that it is busy
+	soon   time.Duration // 0: nothing ends it early
+	rest   time.Duration // what follows on the first part; 0 in the last part
+	quiet  bool          // it is in its last part, and something may end it
+	early  bool          // something has begun
+	others bool          // another engine did something, which may have had no time to say that it is busy
 }
 
 // start begins the pause after a Tick.
@@ -46,9 +46,9 @@ func (p *pause) begin(timer *time.Timer) {
 	}
 }
 
-// hear notes that another engine did something.
-func (p *pause) hear(timer *time.Timer) {
-	p.early, p.heard = true, true
+// noteOthers notes that another engine did something.
+func (p *pause) noteOthers(timer *time.Timer) {
+	p.early, p.others = true, true
 	if p.quiet {
 		p.quiet = false
 		timer.Reset(p.soon)

@@ -57,9 +57,9 @@ func (m *Machine) copySteps(id workitem.CaseID, j *state.Job, finished []*workit
 	return nil
 }
 
-// recalled reads what earlier runs of a job recorded. A job that is claimed for the first time has nothing to recall,
+// earlierSteps reads the steps that earlier runs of a job recorded. A job that is claimed for the first time has none,
 // unless it took steps over.
-func (m *Machine) recalled(c *state.Case, j *state.Job, it *workitem.Item) ([]*workitem.Step, error) {
+func (m *Machine) earlierSteps(c *state.Case, j *state.Job, it *workitem.Item) ([]*workitem.Step, error) {
 	if j.Fence == 0 && (it == nil || it.Attempt == 1) && c.Predecessor.IsZero() {
 		return nil, nil
 	}

@@ -52,7 +52,7 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 	if err := m.emit(&state.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}
-	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.letGo}, nil
+	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.releaseRequested}, nil
 }
 
 // firstTasks tries the tasks behind the start condition.
@@ -163,7 +163,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		}
 		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
-		}), m.letGo}
+		}), m.releaseRequested}
 		if judge && to.Final() {
 			steps = append(steps, m.judgeChild(id, parent.ID, t, to))
 		}
@@ -272,7 +272,7 @@ func (m *Machine) closeCase(
 		}
 		delete(m.ending, id)
 		delete(m.touched, id)
-		m.then(hook, m.letGo, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
+		m.then(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
 		return nil
 	}
 }

@@ -56,7 +56,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if err != nil {
 		return nil, err
 	}
-	m.then(m.letGo)
+	m.then(m.releaseRequested)
 	return it, m.run(0)
 }
 

@@ -115,7 +115,7 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 		return err
 	}
 	defer e.host.Gate().Out()
-	e.asked = append(e.asked, e.m().askedAct(it.Case, it.ID, move{do: a, payload: payload}))
+	e.requested = append(e.requested, e.m().askedAct(it.Case, it.ID, move{do: a, payload: payload}))
 	return nil
 }
 
@@ -129,6 +129,6 @@ func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Fai
 	if err != nil {
 		return err
 	}
-	e.asked = append(e.asked, end)
+	e.requested = append(e.requested, end)
 	return nil
 }

@@ -58,7 +58,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, err
 	}
 	if spec.Auto {
-		m.asked = append(m.asked, m.askedAct(id, it.ID, move{do: workitem.Start}))
+		m.requested = append(m.requested, m.askedAct(id, it.ID, move{do: workitem.Start}))
 	}
 	return it, nil
 }
@@ -339,11 +339,11 @@ func (m *Machine) moved(
 	}
 	if a == workitem.Start && spec.Auto {
 		steps = append(steps, func() error {
-			m.asked = append(m.asked, m.askedAct(id, it.ID, move{do: workitem.Complete}))
+			m.requested = append(m.requested, m.askedAct(id, it.ID, move{do: workitem.Complete}))
 			return nil
 		})
 	}
-	steps = append(steps, m.letGo)
+	steps = append(steps, m.releaseRequested)
 	if judge && to.Final() {
 		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
 	}

@@ -14,7 +14,7 @@
 //	moveItem(a.1.1)                                     item a.1.1 completed
 //	judgeItem(a.1.1)                                    the policy of a says: complete
 //	complete(a)                                         task a completed
-//	disown(a) region(a) split(a)                        a token in c
+//	cancelOwned(a) region(a) split(a)                   a token in c
 //	try(b) try(a) sweep endCheck                        b is enabled
 //	populate(b) startTimers(b) try(a) sweep endCheck    item b.1.1 opened
 //	try(a) sweep endCheck                               nothing: a has no token, no join was touched, end is empty
@@ -125,20 +125,20 @@ type Machine struct {
 	cause   activities.Cause
 	changes []state.Change
 
-	agenda  []step // the next one is the last of the slice
-	asked   []step // actions that callbacks asked for, in order; see release
-	letGo   step   // the step that releases them; one value, so that pushing it allocates nothing
-	touched map[workitem.CaseID]*touched
-	ending  map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
-	choice  *choice
-	child   workitem.CaseID  // whose end is judged
-	wish    workflow.Wish    // for the business key of the root case that the command starts
-	dead    []GivenUp        // work items that are not tried again
-	behind  bool             // others hold the key of that case and go on, so it waits for its turn
-	copied  []*workitem.Step // that the first run of an item takes over
-	steps   int
-	room    int                // how many steps child cases may take beyond MaxSteps
-	again   map[activation]int // how often a task was enabled, from its MaxActivations-th time on
+	agenda           []step // the next one is the last of the slice
+	requested        []step // actions that callbacks asked for, in order; see release
+	releaseRequested step   // the step that releases them; one value, so that pushing it allocates nothing
+	touched          map[workitem.CaseID]*touched
+	ending           map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
+	choice           *choice
+	child            workitem.CaseID  // whose end is judged
+	wish             workflow.Wish    // for the business key of the root case that the command starts
+	dead             []GivenUp        // work items that are not tried again
+	behind           bool             // others hold the key of that case and go on, so it waits for its turn
+	copied           []*workitem.Step // that the first run of an item takes over
+	steps            int
+	room             int                // how many steps child cases may take beyond MaxSteps
+	again            map[activation]int // how often a task was enabled, from its MaxActivations-th time on
 }
 
 // activation names a task of a case over all its generations: a loop that never waits makes one after the other.
@@ -172,7 +172,7 @@ type touched struct {
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := &Machine{ctx: ctx, host: host, tree: tree, now: now, by: by, cause: activities.CauseCaller,
 		changes: make([]state.Change, 0, 12), agenda: make([]step, 0, 16)} // enough for most commands
-	m.letGo = m.release
+	m.releaseRequested = m.release
 	return m
 }
 
@@ -255,8 +255,8 @@ func (m *Machine) emit(e state.Change) error {
 //	                    OnWorkItemStateChanged of the task: initialized -> started
 //	release:            complete a.1.1, and the hooks are called with started -> completed
 func (m *Machine) release() error {
-	steps := m.asked
-	m.asked = nil
+	steps := m.requested
+	m.requested = nil
 	m.then(steps...)
 	return nil
 }

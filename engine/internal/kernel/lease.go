@@ -110,7 +110,7 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	if err != nil {
 		return nil, err
 	}
-	w.Steps, err = m.recalled(c, j, it)
+	w.Steps, err = m.earlierSteps(c, j, it)
 	return w, err
 }
 

@@ -91,7 +91,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 	if err := m.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
-	m.then(m.letGo)
+	m.then(m.releaseRequested)
 	if err := m.run(0); err != nil {
 		return it.ID, err
 	}

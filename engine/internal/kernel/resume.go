@@ -154,7 +154,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := m.emit(&state.CaseResumed{Case: id, At: m.now}); err != nil {
 			return err
 		}
-		if err := m.untell(id); err != nil {
+		if err := m.cancelHandlerCalls(id); err != nil {
 			return err
 		}
 		c = m.tree.Case(id)
@@ -198,8 +198,8 @@ func mayResume(c *state.Case) error {
 		"a fresh case", c.ID, workflow.ErrDeadEnd, c.Failure)
 }
 
-// untell cancels the calls of completion handlers that have not been made: the case has not ended after all.
-func (m *Machine) untell(id workitem.CaseID) error {
+// cancelHandlerCalls cancels the calls of completion handlers that have not been made: the case has not ended after all.
+func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 	c := m.tree.Case(id)
 	d, err := m.definition(c)
 	if err != nil {
@@ -230,13 +230,13 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 		timers := m.startTimers(id, t, generation, spec)
 		switch {
 		case c.Tasks[t].Created == 0:
-			m.then(m.populate(id, t, generation, spec), timers, m.letGo)
+			m.then(m.populate(id, t, generation, spec), timers, m.releaseRequested)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
-			m.then(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.letGo)...)
+			m.then(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.releaseRequested)...)
 			return nil
 		}
-		m.then(timers, m.refillEmpty(id, t, generation, failed, spec), m.letGo)
+		m.then(timers, m.refillEmpty(id, t, generation, failed, spec), m.releaseRequested)
 		for _, it := range c.Items.Slice() {
 			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
 				continue

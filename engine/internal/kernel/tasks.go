@@ -73,10 +73,10 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	}
 	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
 	if c.Net.Task(t).Kind == net.Routing {
-		m.then(hook, m.letGo, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		m.then(hook, m.releaseRequested, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		return nil
 	}
-	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.letGo)
+	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.releaseRequested)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.letGo,
+			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.releaseRequested,
 			m.region(id, t), m.split(id, t, generation, spec),
 		}
 	})
@@ -234,7 +234,7 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.letGo,
+			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.releaseRequested,
 			m.endCase(id, state.CaseFailed, failure, false),
 		}
 	})
@@ -264,7 +264,7 @@ func (m *Machine) leave(
 		if to == state.TaskFailed {
 			reason = lost
 		}
-		m.then(m.disown(id, t, generation, reason))
+		m.then(m.cancelOwned(id, t, generation, reason))
 		return nil
 	}
 }
@@ -304,15 +304,15 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if from == state.TaskStarted {
 			m.touchBusy(c, t)
 		}
-		m.then(m.disown(id, t, task.Generation, reason), hook, m.letGo)
+		m.then(m.cancelOwned(id, t, task.Generation, reason), hook, m.releaseRequested)
 		return nil
 	}
 }
 
-// disown cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself (its
+// cancelOwned cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself (its
 // timers) go at once; those of its items and child cases go with these. Steps that are pushed here run before what the caller
 // has pushed, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled runs.
-func (m *Machine) disown(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
+func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
 		name := c.Net.TaskName(t)

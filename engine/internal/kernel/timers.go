@@ -104,7 +104,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 			return err
 		}
 		if timer != nil {
-			m.then(m.fireTimer(c.ID, t, timer, j), m.letGo)
+			m.then(m.fireTimer(c.ID, t, timer, j), m.releaseRequested)
 		}
 	}
 	return m.run(0)

@@ -24,7 +24,7 @@ func (r *Net) crossProduct(p int32) bool {
 	pl.Removed = true
 	for i := range us {
 		for k := range ts {
-			r.revive(free[0], r.pair(&us[i], &ts[k], p))
+			r.reinsert(free[0], r.pair(&us[i], &ts[k], p))
 			free = free[1:]
 		}
 	}
@@ -96,8 +96,8 @@ func (r *Net) pair(u, t *Transition, p int32) Transition {
 	return both
 }
 
-// revive puts a transition where a dead one was.
-func (r *Net) revive(t int32, as Transition) {
+// reinsert puts a transition where a dead one was.
+func (r *Net) reinsert(t int32, as Transition) {
 	as.Removed = false
 	r.Transitions[t] = as
 	for _, p := range as.In {
