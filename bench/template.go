@@ -134,7 +134,7 @@ func fill(dir string, n int) error {
 		_, err = db.Exec("UPDATE meta SET value = (SELECT max(seq) FROM journal) WHERE name = 'projected_seq'")
 	}
 	if err == nil {
-		_, err = db.Exec("UPDATE counts SET n = n * ?", n)
+		_, err = db.Exec("UPDATE counts SET n = n * ?1; UPDATE ended SET n = n * ?1", n)
 	}
 	if err == nil {
 		_, err = db.Exec("PRAGMA journal_mode=WAL")
