@@ -210,6 +210,9 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	}
 	require.Equal(t, 1, o.Item(later, "charge.1.1").Attempt)
 	require.Equal(t, workitem.Failed, o.Item(later, "charge.1.1").State)
+	require.Equal(t, w.Header().Get("Location"), post(h, "/bulk", fields...).Header().Get("Location"), "the form is sent again, and nothing matches any more")
+	nothing := post(h, "/bulk", "once", "another", "confirm", "0", "kind", "retry", "workflow", "none").Body.String()
+	require.Contains(t, nothing, "Nothing matches any more")
 }
 
 // Cases that a filter selects are suspended together, found by that, and resumed together.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -90,6 +91,9 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	result, err := s.Backend.Do(r.Context(), c)
+	if c.Kind == workflow.KindRemove && errors.Is(err, store.ErrNotFound) {
+		err = nil // the form was sent twice: what was removed has no keys any more
+	}
 	if err != nil {
 		s.refusedForm(w, r, err)
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -190,11 +191,11 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
-	if err == nil && r.Form.Get("confirm") != strconv.Itoa(len(sel.Targets)) {
+	if err == nil && (len(sel.Targets) == 0 || r.Form.Get("confirm") != strconv.Itoa(len(sel.Targets))) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}
 	if err != nil {
-		s.showBulk(w, r, http.StatusUnprocessableEntity, err)
+		s.refusedBulk(w, r, http.StatusUnprocessableEntity, err)
 		return
 	}
 	u := access.UserOf(r.Context())
@@ -210,10 +211,36 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		status, _ := api.StatusOf(err)
-		s.showBulk(w, r, status, err)
+		s.refusedBulk(w, r, status, err)
 		return
 	}
+	s.toBulk(w, r, run)
+}
+
+// toBulk leads to the progress of an action that has begun.
+func (s *Site) toBulk(w http.ResponseWriter, r *http.Request, run workitem.CaseID) {
 	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
+}
+
+// formLabel is the label of an action on many things that has the key of the form that began it.
+const formLabel = "form"
+
+// refusedBulk answers with the form and what is wrong with it, unless the form was sent twice: the first one may have changed what
+// matches, and its action is the answer.
+func (s *Site) refusedBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
+	var begun []*state.Case
+	once := r.Form.Get("once")
+	err := s.bounded(r, func(ctx context.Context) error {
+		return s.Backend.View(ctx, func(v store.Reader) (err error) {
+			begun, err = v.Cases(ctx, store.CaseFilter{Workflow: bulk.Name, Labels: map[string]string{formLabel: once}, RootOnly: true})
+			return err
+		})
+	})
+	if once != "" && err == nil && len(begun) > 0 {
+		s.toBulk(w, r, begun[0].ID)
+		return
+	}
+	s.showBulk(w, r, status, problem)
 }
 
 func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target string) bool {
@@ -226,6 +253,10 @@ func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target st
 }
 
 func (s *Site) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
-	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, workflow.Key(r.Form.Get("once")), workflow.By(a.Actor))
+	opts := []workflow.Option{workflow.By(a.Actor)}
+	if once := r.Form.Get("once"); once != "" {
+		opts = append(opts, workflow.Key(once), workflow.Label(formLabel, once))
+	}
+	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, opts...)
 	return run.ID, err
 }

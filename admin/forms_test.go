@@ -1,0 +1,132 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// typed are what is typed into the fields of forms that must be filled in, and where what stands there would be refused.
+var typed = map[string]string{"event": "paid", "from": "2029-12-29", "to": "2029-12-31", "payload": `{}`}
+
+// fill types what a person would.
+func (s *sheet) fill(v url.Values) {
+	for _, name := range s.empty {
+		v.Set(name, typed[name])
+	}
+	if v.Has("confirm") {
+		n := regexp.MustCompile(`Type the number (\d+)`).FindStringSubmatch(s.note)
+		id := v.Get("case")
+		if n != nil {
+			v.Set("confirm", n[1])
+		} else if id != "" {
+			v.Set("confirm", id[len(id)-4:])
+		}
+	}
+	if v.Has("reason") {
+		v.Set("reason", "a test")
+	}
+	if v.Has("number") {
+		v.Set("number", "9")
+	}
+	switch v.Get("kind") {
+	case "start": // what is chosen of its selections needs other fields
+		for name := range v {
+			if !slices.Contains([]string{"kind", "key", "workflow", "payload"}, name) {
+				v.Del(name)
+			}
+		}
+		v.Set("payload", typed["payload"])
+	case "resume", "redrive", "retry": // empty keeps the input that it had
+	default:
+		if v.Has("payload") {
+			v.Set("payload", typed["payload"])
+		}
+	}
+}
+
+// effects is how much the user has done: entries of the journal, and how many have each idempotency key. What schedules do in the background
+// is not counted.
+func (o *office) effects(t *testing.T) (n int, keys map[string]int) {
+	t.Helper()
+	o.Drain()
+	keys = make(map[string]int)
+	for e, err := range store.AllEntries(t.Context(), o, store.JournalFilter{}) {
+		require.NoError(t, err)
+		if e.By == "eve" {
+			n++
+		}
+		keys[e.Key]++
+	}
+	return n, keys
+}
+
+// Every form of the pages does one thing when it is sent by a double click, and again after going back; each needs no script. Forms are found by
+// links, so that a new one is tried too.
+func TestEveryFormSentTwiceDoesOneThing(t *testing.T) {
+	done, wanted := make(map[string]bool), make(map[string]bool)
+	for round := 0; ; round++ {
+		o := newTown(t, "text")
+		h := o.handler(admin.Config{Access: as("eve")})
+		left, progress := "", false
+		for _, s := range crawl(t, h).sheets() {
+			if s.method != "post" || done[s.kind()] {
+				continue
+			}
+			wanted[s.kind()] = true
+			if refused := o.sendTwice(t, h, s); refused != "" {
+				left += s.kind() + ": " + refused + "\n"
+				continue
+			}
+			done[s.kind()], progress = true, true
+		}
+		if len(done) == len(wanted) && left == "" {
+			break
+		}
+		require.True(t, progress, "forms that are refused also as the first thing that is done:\n%s", left)
+	}
+	for _, kind := range strings.Fields("move retry-incident set-limit pause-queue resume-queue schedule-pause schedule-backfill start restart fork redrive remove item-reset") {
+		require.True(t, done["post /act "+kind], "%s: no page leads to its form", kind)
+	}
+	for _, kind := range strings.Fields("retry retry-incident skip give-up resume suspend cancel") {
+		require.True(t, done["post /bulk "+kind], "%s: no page leads to its form", kind)
+	}
+}
+
+// sendTwice sends a form by a double click, and a third time; it returns what is said if the form is refused.
+func (o *office) sendTwice(t *testing.T, h http.Handler, s *sheet) string {
+	t.Helper()
+	var answers [3]string
+	var both sync.WaitGroup
+	send := func(i int) {
+		w := s.sent(h, s.fill)
+		if answers[i] = w.Header().Get("Location"); w.Code != http.StatusSeeOther {
+			answers[i] = fmt.Sprint(w.Code, " ", plainText(w.Body.String()))
+		}
+	}
+	for i := range 2 {
+		both.Go(func() { send(i) })
+	}
+	both.Wait()
+	if !strings.HasPrefix(answers[0], "/") && !strings.HasPrefix(answers[1], "/") {
+		return answers[0]
+	}
+	first, keys := o.effects(t)
+	send(2)
+	require.Equal(t, []string{answers[0], answers[0]}, answers[1:], s.kind())
+	require.LessOrEqual(t, keys[s.fields.Get("key")+s.fields.Get("once")], 1, s.kind())
+	again, _ := o.effects(t)
+	require.Equal(t, first, again, "%s: the third time had an effect", s.kind())
+	require.Equal(t, http.StatusOK, get(h, answers[0]).Code, answers[0])
+	return ""
+}
