@@ -99,7 +99,7 @@ type TakeFilter struct {
 
 // Standing is what an engine does.
 type Standing struct {
-	Busy  bool                      // it wants to hear of changes soon
+	Busy  bool                      // it is to be notified of changes soon
 	Roots map[workitem.CaseID]int64 // root cases that it has to know the changes of, with the last position that it knows
 	Clock time.Time                 // what time it is for the engine
 }

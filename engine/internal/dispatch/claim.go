@@ -98,7 +98,7 @@ func (c *claim) ended(err error) {
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)
 		c.cancel() // what a worker does without its claim is not the engine's
-	default: // no worker has heard of it
+	default: // no worker has it
 		c.d.notBegun(c.entry, err)
 		if c.group != nil {
 			c.group.decided(c, false)

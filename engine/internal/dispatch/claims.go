@@ -33,7 +33,7 @@ const noFence = -1
 // holds reports whether the worker has the job by a fence.
 func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Load() == fence }
 
-// leave has the worker hear of nothing more and give up.
+// leave cancels the context of the run, and reports nothing more to it.
 func (r *running) leave() {
 	r.steps.end()
 	r.cancel()

@@ -15,7 +15,7 @@ import (
 )
 
 // This file is what a dispatcher does if several engines have the store open. Each job is with one of them, which does it as if it were
-// alone. The others hear of a job only when it is left for any engine.
+// alone. The others learn of a job only when it is left for any engine.
 
 // backlog is how many jobs of a queue wait here for each that it runs at a time, before further ones are left for others.
 const backlog = 2

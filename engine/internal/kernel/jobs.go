@@ -47,7 +47,7 @@ func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobM
 }
 
 // endJob moves a job to a final state, and ends what its steps still wait for: an event would otherwise be taken by a wait
-// that no function hears of, and a child case would go on without a reader of its output.
+// that no function receives, and a child case would go on without a reader of its output.
 func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	if err := m.moveJob(id, j, set); err != nil {
 		return err
