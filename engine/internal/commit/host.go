@@ -9,19 +9,12 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Definitions finds the definitions of the process, as [kernel.Host] does.
-type Definitions interface {
-	Definition(fingerprint string) *workflow.Definition
-	Named(name string) *workflow.Definition
-}
-
 // host is what the kernel sees of a transaction.
 type host struct {
-	Definitions
+	kernel.Definitions
 	tx *Tx
 }
 
@@ -36,15 +29,15 @@ func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 }
 func (h host) NewToken(root workitem.CaseID) (string, error) { return h.tx.w.o.NewToken(root) }
 
-// KeyHolders implements [kernel.Host].
+// KeyHolders implements [kernel.BusinessKeys].
 func (h host) KeyHolders(c *state.Case) ([]workitem.CaseID, error) { return h.tx.KeyHolders(c) }
 
-// KeyStarts implements [kernel.Host].
+// KeyStarts implements [kernel.BusinessKeys].
 func (h host) KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error) {
 	return h.tx.KeyStarts(c, after)
 }
 
-// GoesOn implements [kernel.Host].
+// GoesOn implements [kernel.BusinessKeys].
 func (h host) GoesOn(root workitem.CaseID) (bool, error) {
 	u, err := h.tx.Open(root)
 	if errors.Is(err, store.ErrNotFound) { // it was removed, and so had ended
@@ -56,7 +49,7 @@ func (h host) GoesOn(root workitem.CaseID) (bool, error) {
 	return !u.Tree.Case(root).State.Final(), nil
 }
 
-// CachedSteps implements [kernel.Host].
+// CachedSteps implements [kernel.RecordedSteps].
 func (h host) CachedSteps(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
 	return h.tx.w.trees.stepsOf(root, job)
 }

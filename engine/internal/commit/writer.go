@@ -28,7 +28,7 @@ var ErrClosed = errors.New("the engine is closed")
 // Options are what a writer works with. All fields are needed.
 type Options struct {
 	Store       store.Store
-	Definitions Definitions
+	Definitions kernel.Definitions
 	IDs         *workitem.Generator
 	NewToken    func(root workitem.CaseID) (string, error)
 	Now         func() time.Time

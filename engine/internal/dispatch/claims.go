@@ -76,6 +76,33 @@ func (c *claims) end(id workitem.JobID, steps *journal) {
 	}
 }
 
+// report has a run learn what became of one of its steps.
+func (c *claims) report(change state.Change) {
+	switch e := change.(type) {
+	case *state.StepOpened:
+		if r := c.running[e.Step.Job]; r != nil {
+			r.steps.opened(e.Step)
+		}
+	case *state.StepMoved:
+		if r := c.running[e.Job]; r != nil {
+			r.steps.moved(e)
+		}
+	}
+}
+
+// interrupt ends the reports to the run of a job, if it had the job until this change: what comes after it is for the next run. A job that is
+// pending again was taken from its worker, or its worker is done with it.
+func (c *claims) interrupt(e *state.JobMoved) {
+	r := c.running[e.Job]
+	if !r.holds(e.Fence) {
+		return
+	}
+	r.steps.end()
+	if e.To == state.JobPending {
+		r.cancel()
+	}
+}
+
 // lose takes all running jobs from their workers: nothing that these hand in later is taken.
 func (c *claims) lose() {
 	clear(c.lost) // others may have taken those of the time before

@@ -112,45 +112,13 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	for _, e := range changes {
 		switch e := e.(type) {
 		case *state.JobOpened:
-			if !s.claims.isReserved(e.Job.ID) && !s.isOffered(e.Job.ID) {
-				changed = !s.loops.holds(e.Job) && s.add(tree.Case(e.Job.Case), e.Job, false) || changed
-			}
+			changed = s.opened(tree, e.Job) || changed
 		case *state.CaseContinued:
 			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
-			s.parked.drop(tree.Root, e.Job)
-			s.hours.drop(e.Job)
-			s.leaveLine(e.Job)
-			s.begunOrGone(e.Job)
-			s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
-			r := s.claims.of(e.Job)
-			if !r.holds(e.Fence) || e.To != state.JobRunning {
-				s.gate.Leave(e.Job)
-			}
-			if r.holds(e.Fence) && e.To != state.JobRunning {
-				r.steps.end() // what comes after this is for the next run
-				if e.To == state.JobPending {
-					r.cancel() // it was taken from its worker, or its worker is done with it
-				}
-			}
-			switch {
-			case e.To == state.JobPending || e.To == state.JobWaiting:
-				if c := tree.Case(e.Case); c != nil {
-					if j := c.Job(e.Job); j != nil && j.State == e.To && !s.isOffered(e.Job) {
-						changed = s.add(c, j, false) || changed
-					}
-				}
-			case !e.To.Live():
-				s.drop(e)
-			}
-		case *state.StepOpened:
-			if r := s.claims.of(e.Step.Job); r != nil {
-				r.steps.opened(e.Step)
-			}
-		case *state.StepMoved:
-			if r := s.claims.of(e.Job); r != nil {
-				r.steps.moved(e)
-			}
+			changed = s.moved(tree, e) || changed
+		case *state.StepOpened, *state.StepMoved:
+			s.claims.report(e)
 		}
 	}
 	changed = changed || s.readied
@@ -158,6 +126,40 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	if changed {
 		s.turn()
 	}
+}
+
+// opened takes up a new job, and reports whether there is more to hand out.
+func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
+	if s.claims.isReserved(j.ID) || s.isOffered(j.ID) || s.loops.holds(j) {
+		return false
+	}
+	return s.add(tree.Case(j.Case), j, false)
+}
+
+// moved takes up what a command did to a job that was there, and reports whether there is more to hand out.
+func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
+	s.parked.drop(tree.Root, e.Job)
+	s.hours.drop(e.Job)
+	s.leaveLine(e.Job)
+	s.begunOrGone(e.Job)
+	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
+	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
+	if !goesOn {
+		s.gate.Leave(e.Job)
+		s.claims.interrupt(e)
+	}
+	switch {
+	case e.To == state.JobPending || e.To == state.JobWaiting:
+		c := tree.Case(e.Case)
+		if c == nil || s.isOffered(e.Job) {
+			return false
+		}
+		j := c.Job(e.Job)
+		return j != nil && j.State == e.To && s.add(c, j, false)
+	case !e.To.Live():
+		s.drop(e)
+	}
+	return false
 }
 
 // add takes up one pending job of a case, or of one that is nil because it was not read. Jobs of workflows that this engine was not
