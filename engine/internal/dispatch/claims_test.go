@@ -94,3 +94,17 @@ func TestARunLeavesAJobThatItDoesNotHold(t *testing.T) {
 		})
 	}
 }
+
+// A change of a job concerns the run that had it until then, and no later one.
+func TestARunIsInterruptedByTheChangeOfItsClaim(t *testing.T) {
+	c, id := newClaims(), workitem.JobID{1}
+	r, canceled := runOf(workitem.CaseID{1}, 2)
+	c.begin(id, r)
+	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 1})
+	require.False(t, r.steps.over)
+	c.interrupt(&state.JobMoved{Job: id, To: state.JobWaiting, Fence: 2})
+	require.True(t, r.steps.over, "what comes after this is for the next run")
+	require.False(t, *canceled, "its worker is returning by itself")
+	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 2})
+	require.True(t, *canceled)
+}
