@@ -12,11 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Engines tell each other what they changed by notifications, gathered for a moment and not part of a commit, which they would slow
+// Engines notify each other of what they changed. Notifications are gathered for a moment and not part of a commit, which they would slow
 // down. One that is lost costs a pace: the next Tick finds the change.
 //
-// If this engine has told nothing for the time of a busy pace, the notification is part of the commit. The others may look only once in ten
-// seconds then, and would leave what the commit began for so long if this engine died before it tells them.
+// If this engine has notified of nothing for the time of a busy pace, the notification is part of the commit. The others may look only once in ten
+// seconds then, and would leave what the commit began for so long if this engine died before it notifies them.
 
 const (
 	gather      = 5 * time.Millisecond
@@ -26,15 +26,15 @@ const (
 
 // hints gathers what other engines are to be notified of.
 type hints struct {
-	s     *Store
-	mu    sync.Mutex
-	roots map[workitem.CaseID]struct{}
-	free  bool
-	set   bool // settings have changed
-	over  bool
-	timer *time.Timer // nil if there is nothing to tell
-	told  bool        // the others were told of root cases within the time of a busy pace
-	quiet *time.Timer // ends that; nil before the first time
+	s        *Store
+	mu       sync.Mutex
+	roots    map[workitem.CaseID]struct{}
+	free     bool
+	set      bool // settings have changed
+	closed   bool
+	timer    *time.Timer // nil if there is nothing to notify of
+	notified bool        // the others were notified of root cases within the time of a busy pace
+	quiet    *time.Timer // ends that; nil before the first time
 
 	in chan store.Hint // what other engines sent
 }
@@ -46,12 +46,12 @@ func newHints(s *Store) *hints {
 // Hints implements [store.Fleet].
 func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
-// queue adds the notification to the statements of a commit, if there is another engine, which has not heard of this one for a while.
+// queue adds the notification to the statements of a commit, if there is another engine, which was not notified by this one for a while.
 func (h *hints) queue(tx *transaction, b *batch) {
 	h.mu.Lock()
-	tx.tells = h.s.others.Load() > 0 && len(tx.appended) > 0 && !h.told
+	tx.notifies = h.s.others.Load() > 0 && len(tx.appended) > 0 && !h.notified
 	h.mu.Unlock()
-	if !tx.tells {
+	if !tx.notifies {
 		return
 	}
 	roots := make(map[workitem.CaseID]struct{})
@@ -63,55 +63,55 @@ func (h *hints) queue(tx *transaction, b *batch) {
 	}
 }
 
-// committed gathers what a commit did and did not tell, if there is another engine.
+// committed gathers what a commit did and did not notify of, if there is another engine.
 func (h *hints) committed(tx *transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if tx.tells {
-		h.noteTold()
+	if tx.notifies {
+		h.noteNotified()
 	}
-	if h.s.others.Load() == 0 || (len(tx.appended) == 0 || tx.tells && len(tx.offered) == 0) && len(tx.settings) == 0 {
+	if h.s.others.Load() == 0 || (len(tx.appended) == 0 || tx.notifies && len(tx.offered) == 0) && len(tx.settings) == 0 {
 		return
 	}
 	for i := range tx.appended {
-		if !tx.tells {
+		if !tx.notifies {
 			h.roots[tx.appended[i].Entry.Root] = struct{}{}
 		}
 	}
 	h.free = h.free || len(tx.offered) > 0
 	h.set = h.set || len(tx.settings) > 0
-	if h.timer == nil && !h.over {
-		h.timer = time.AfterFunc(gather, h.tell)
+	if h.timer == nil && !h.closed {
+		h.timer = time.AfterFunc(gather, h.notify)
 	}
 }
 
-// noteTold notes that the others have heard of this engine, and soon look what it does. The lock is held.
-func (h *hints) noteTold() {
-	if h.told = true; h.quiet != nil {
+// noteNotified notes that the others are notified by this engine, and soon look what it does. The lock is held.
+func (h *hints) noteNotified() {
+	if h.notified = true; h.quiet != nil {
 		h.quiet.Reset(busyPace)
 		return
 	}
 	h.quiet = time.AfterFunc(busyPace, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.told = false
+		h.notified = false
 	})
 }
 
-// tell notifies the others.
-func (h *hints) tell() {
+// notify sends the others what was gathered.
+func (h *hints) notify() {
 	h.mu.Lock()
 	roots, free, set := h.roots, h.free, h.set
 	h.roots, h.free, h.set, h.timer = make(map[workitem.CaseID]struct{}), false, false, nil
 	if len(roots) > 0 {
-		h.noteTold()
+		h.noteNotified()
 	}
-	over := h.over
+	over := h.closed
 	h.mu.Unlock()
 	if over {
 		return
 	}
-	_ = h.s.aside(context.Background(), func(c *conn, self int64) error {
+	_ = h.s.onSide(context.Background(), func(c *conn, self int64) error {
 		for _, text := range texts16(roots) {
 			if err := notify(c, self, "c", text); err != nil {
 				return err
@@ -170,7 +170,7 @@ func (h *hints) take(payload string) {
 func (h *hints) send(hint store.Hint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over {
+	if h.closed {
 		return
 	}
 	select {
@@ -183,10 +183,10 @@ func (h *hints) send(hint store.Hint) {
 func (h *hints) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over {
+	if h.closed {
 		return
 	}
-	h.over = true
+	h.closed = true
 	for _, timer := range []*time.Timer{h.timer, h.quiet} {
 		if timer != nil {
 			timer.Stop()

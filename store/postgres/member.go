@@ -46,7 +46,7 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if s.shared {
 			gone = absent
 		}
-		if err := s.bury(ctx, c, gone); err != nil {
+		if err := s.removeEngines(ctx, c, gone); err != nil {
 			return err
 		}
 		if err := s.findBase(c); err != nil {
@@ -101,8 +101,8 @@ func (s *Store) pidOf(c *conn) *int32 {
 	return &pid
 }
 
-// bury removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
-func (s *Store) bury(ctx context.Context, c *conn, gone string) error {
+// removeEngines removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
+func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	defer c.patiently()()
 	if err := c.exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Store) leave(ctx context.Context) error {
 		}
 		_, err := s.w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
 		if err == nil {
-			err = s.bury(ctx, s.w, "false")
+			err = s.removeEngines(ctx, s.w, "false")
 		}
 		return err
 	})

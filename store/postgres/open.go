@@ -219,7 +219,7 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if err := s.migrate(ctx, w); err != nil {
 		return err
 	}
-	if s.presence, err = s.attend(ctx); err != nil {
+	if s.presence, err = s.openPresence(ctx); err != nil {
 		return err
 	}
 	return s.join(ctx, w)

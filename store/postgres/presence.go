@@ -38,8 +38,8 @@ const (
 	reconnect = 250 * time.Millisecond
 )
 
-// attend takes the lock. The error wraps [store.ErrOwned] if another engine has it.
-func (s *Store) attend(ctx context.Context) (p *presence, err error) {
+// openPresence takes the lock. The error wraps [store.ErrOwned] if another engine has it.
+func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 	p = &presence{s: s, done: make(chan struct{})}
 	work := p.listen
 	if s.db.set.poll > 0 {

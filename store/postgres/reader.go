@@ -12,10 +12,10 @@ import (
 
 // reader implements [store.Reader] on a connection with an open read transaction.
 type reader struct {
-	c    *conn
-	nets *tables.Nets
-	user *sqlkit.UserDB
-	over bool
+	c     *conn
+	nets  *tables.Nets
+	user  *sqlkit.UserDB
+	ended bool
 }
 
 // Tree implements [store.Reader].
@@ -30,7 +30,7 @@ func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
 
 // DB implements [store.Reader]. The server keeps it from writing.
 func (r *reader) DB() domain.DB {
-	if r.over {
+	if r.ended {
 		return sqlkit.DeadDB()
 	}
 	if r.user == nil {
@@ -69,7 +69,7 @@ func (r *reader) Do(statement string, f func() error) error {
 func (r *reader) Met(err error) error { return err }
 
 func (r *reader) end() {
-	r.over = true
+	r.ended = true
 	if r.user != nil {
 		r.user.End()
 	}

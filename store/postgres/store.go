@@ -289,7 +289,7 @@ func (s *Store) shut(how func(*conn) error) error {
 	s.hints.close()
 	errs := []error{s.readers.Close()}
 	s.sideMu.Lock()
-	s.side.over = true
+	s.side.closed = true
 	if s.side.c != nil && !s.side.c.gone() {
 		errs = append(errs, how(s.side.c))
 	}

@@ -23,23 +23,23 @@ const (
 
 // side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
 type side struct {
-	c        *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
-	since    int64             // when it was made anew, in microseconds of the server; 0 for the first one
-	ever     bool              // there was a connection
-	suspects map[int64]suspect // engines whose session has ended
-	unsure   []workitem.JobID  // taken by a commit of unknown outcome
-	over     bool              // the store is closed
-	told     int64             // the number of this engine at the last Tick
+	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
+	since      int64             // when it was made anew, in microseconds of the server; 0 for the first one
+	ever       bool              // there was a connection
+	suspects   map[int64]suspect // engines whose session has ended
+	unsure     []workitem.JobID  // taken by a commit of unknown outcome
+	closed     bool              // the store is closed
+	lastNumber int64             // the number of this engine at the last Tick
 }
 
 // suspect is an engine whose session was found ended.
 type suspect struct{ beat, seen int64 }
 
-// aside runs f on the connection beside the writer's, with the number of this engine.
-func (s *Store) aside(ctx context.Context, f func(c *conn, self int64) error) error {
+// onSide runs f on the connection beside the writer's, with the number of this engine.
+func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) error {
 	s.sideMu.Lock() // and not mu, which an Update holds as long as it runs
 	defer s.sideMu.Unlock()
-	if s.side.over {
+	if s.side.closed {
 		return errClosed
 	}
 	if s.side.c == nil || s.side.c.gone() {
@@ -62,7 +62,7 @@ func (s *Store) Shared() bool { return s.shared }
 func (s *Store) Announce(ctx context.Context, prints []string) error {
 	prints = append([]string{}, prints...)
 	s.prints.Store(&prints)
-	return s.aside(ctx, func(c *conn, self int64) error {
+	return s.onSide(ctx, func(c *conn, self int64) error {
 		_, err := c.run("UPDATE @.processes SET prints = $2 WHERE id = $1", self, prints)
 		return err
 	})
@@ -70,7 +70,7 @@ func (s *Store) Announce(ctx context.Context, prints []string) error {
 
 // Knows implements [store.Fleet].
 func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err error) {
-	err = s.aside(ctx, func(c *conn, _ int64) (err error) {
+	err = s.onSide(ctx, func(c *conn, _ int64) (err error) {
 		_, known, err = c.number("SELECT 1 FROM @.processes WHERE state = 'live' AND $1 = ANY (prints) LIMIT 1", fingerprint)
 		return err
 	})
@@ -100,7 +100,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 	if without == nil {
 		without = []string{}
 	}
-	err = s.aside(ctx, func(c *conn, self int64) error {
+	err = s.onSide(ctx, func(c *conn, self int64) error {
 		if jobs, err = s.side.confirm(c, self); err != nil {
 			return err
 		}
@@ -177,12 +177,12 @@ const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 // Tick implements [store.Fleet].
 func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
 	fenced := false
-	err = s.aside(ctx, func(c *conn, self int64) error {
-		if fenced = s.side.told != 0 && s.side.told != self; fenced {
-			s.side.told = self
+	err = s.onSide(ctx, func(c *conn, self int64) error {
+		if fenced = s.side.lastNumber != 0 && s.side.lastNumber != self; fenced {
+			s.side.lastNumber = self
 			return nil
 		}
-		s.side.told = self
+		s.side.lastNumber = self
 		live := false
 		if news, live, err = s.tick(c, self, on); err == nil && !live {
 			fenced = true
@@ -207,7 +207,7 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	if err == nil && !live {
 		err = s.fencedOut(nil)
 		s.sideMu.Lock()
-		s.side.told = s.self
+		s.side.lastNumber = s.self
 		s.sideMu.Unlock()
 		return err
 	}

@@ -30,7 +30,7 @@ type transaction struct {
 
 	expected map[workitem.CaseID]int64 // where the journals of trees end that the commit depends on
 	offered  map[workitem.JobID]bool
-	tells    bool              // its commit notifies the other engines of its root cases
+	notifies bool              // its commit notifies the other engines of its root cases
 	late     []workitem.CaseID // root cases that another engine changed after this transaction had its number
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
@@ -42,7 +42,7 @@ type transaction struct {
 	saved   int   // how many of them have a savepoint in the server
 	spoiled error // the first error since the innermost savepoint: the server refuses further statements of it
 	broken  error // why the transaction can only be rolled back
-	over    bool
+	ended   bool
 }
 
 type reply struct {
@@ -57,7 +57,7 @@ func (tx *transaction) usable() error {
 }
 
 func (tx *transaction) usableLocked() error {
-	if tx.over {
+	if tx.ended {
 		return sqlkit.ErrOver
 	}
 	return tx.broken
@@ -128,7 +128,7 @@ func (tx *transaction) DB() domain.DB {
 // end makes the transaction unusable.
 func (tx *transaction) end() {
 	tx.w.mu.Lock()
-	tx.over = true
+	tx.ended = true
 	tx.w.mu.Unlock()
 	if tx.user != nil {
 		tx.user.End()
