@@ -38,7 +38,6 @@ type row[T comparable] struct {
 	root     workitem.CaseID
 	workflow string // of its case
 	holder   int64  // of a job: the engine that does it
-	entries  int64  // of a case: how many of this transaction its tree has
 }
 
 type caseRow = row[*state.Case]

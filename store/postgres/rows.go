@@ -30,15 +30,13 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	jobs := make(rowsOf[workitem.JobID, *state.Job])
 	steps := make(map[workitem.StepID]stepRow)
 	messages := make(map[workitem.MessageID]messageRow)
-	nth := make(map[workitem.CaseID]int64)
 	was := make(map[workitem.CaseID]*state.Case)
 	for _, c := range entries {
 		root := c.Entry.Root
-		nth[root]++
 		clear(was)
 		for i, v := range c.Dirty.Cases {
 			was[v.ID] = c.Dirty.Was[i]
-			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow, entries: nth[root]})
+			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
 		}
 		for _, v := range c.Dirty.Items {
 			r := itemRow{v: v, root: root, workflow: cases[v.Case].workflow}

@@ -16,8 +16,8 @@ import (
 var (
 	caseRows = written[*state.Case]{
 		table: tables.Cases, id: func(r caseRow) [16]byte { return r.v.ID }, settled: caseSettled, changes: caseChanges,
-		beyond: func(l []caseRow) []any { return []any{numbers(l, func(r caseRow) int64 { return r.entries })} },
-	}.statements("entries")
+		beyond: func([]caseRow) []any { return nil },
+	}.statements()
 
 	itemRows = written[*workitem.Item]{
 		table: tables.Items, id: func(r itemRow) [16]byte { return r.v.ID }, settled: itemSettled, changes: itemChanges,
@@ -65,9 +65,6 @@ func rootsOf[T comparable](l []row[T]) uuidArray {
 	return ids(l, func(r row[T]) workitem.CaseID { return r.root })
 }
 
-// lastRev is the revision of the tree that a row u belongs to.
-const lastRev = "(SELECT j.rev FROM @.journal j WHERE j.root = u.root ORDER BY j.rev DESC LIMIT 1)"
-
 // statements makes the statements; beyond names what is further given.
 func (w written[T]) statements(beyond ...string) written[T] {
 	columns, values, sets := w.table.Columns(), prefixed("u.", w.table.Columns()), prefixed("", w.table.Changes)
@@ -75,9 +72,6 @@ func (w written[T]) statements(beyond ...string) written[T] {
 		sets[i] = c + " = u." + c
 	}
 	switch w.table.Name {
-	case tables.Cases.Name: // which revision of the tree wrote the row; each entry writes that of the root
-		columns, values = append(columns, "rev"), append(values, "CASE WHEN u.id = u.root THEN u.entries ELSE "+lastRev+" END")
-		sets = append(sets, "rev = CASE WHEN u.id = u.root THEN t.rev + u.entries ELSE "+lastRev+" END")
 	case tables.Items.Name:
 		columns, values = append(columns, "root"), append(values, "u.root")
 	case tables.Jobs.Name: // a job that another engine is at work on stays with it
