@@ -193,7 +193,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	}
 	for _, e := range found {
 		root := e.Root.String()
-		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), s.asked(r, e.Command),
+		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), s.commandCell(r, e.Command),
 			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))))
 	}
 	if reached > 0 {
@@ -204,8 +204,8 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	return p, nil
 }
 
-// asked is a command in words, with the label of its item in place of the id.
-func (s *Site) asked(r *Request, command string) Cell {
+// commandCell is a command in words, with the label of its item in place of the id.
+func (s *Site) commandCell(r *Request, command string) Cell {
 	words := strings.Fields(command)
 	c := text("")
 	for i, word := range words {

@@ -182,7 +182,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	var p historyPart
 	st := story.New(c.tree, c.c.ID)
 	entries := c.film.entries[:c.film.n]
-	if err := recall(r, st, entries); err != nil {
+	if err := findNamed(r, st, entries); err != nil {
 		return p, err
 	}
 	for n, e := range entries {
@@ -217,8 +217,8 @@ func (s *Site) historyLink(c *shown, e *store.Entry) string {
 	return s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))
 }
 
-// recall finds the items and jobs that entries name and that were created before them.
-func recall(r *Request, st *story.Story, entries []*store.Entry) error {
+// findNamed finds the items and jobs that entries name and that were created before them.
+func findNamed(r *Request, st *story.Story, entries []*store.Entry) error {
 	known := make(map[[16]byte]bool)
 	for _, e := range entries {
 		for _, change := range e.Changes {

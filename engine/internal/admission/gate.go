@@ -70,16 +70,16 @@ type Options[T any] struct {
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
 type Gate[T any] struct {
-	o      Options[T]
-	start  time.Time
-	limits map[string]*limit.Limit
-	keys   map[string]map[string]*limit.Limit // the keys of a limit that have numbers of their own
-	lines  map[lineKey]*line[T]
-	keep   int // how many lines there may be before idle ones are looked for
-	parked map[workitem.JobID][]*Ticket[T]
-	needy  map[*line[T]]struct{} // their orders are to be made
-	turn   int                   // which key of a pool is asked first
-	over   bool
+	o       Options[T]
+	start   time.Time
+	limits  map[string]*limit.Limit
+	keys    map[string]map[string]*limit.Limit // the keys of a limit that have numbers of their own
+	lines   map[lineKey]*line[T]
+	keep    int // how many lines there may be before idle ones are looked for
+	parked  map[workitem.JobID][]*Ticket[T]
+	toOrder map[*line[T]]struct{} // their orders are to be made
+	turn    int                   // which key of a pool is asked first
+	stopped bool
 }
 
 type lineKey struct{ limit, key string }
@@ -88,7 +88,7 @@ type lineKey struct{ limit, key string }
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
 		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
-		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), needy: make(map[*line[T]]struct{})}
+		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{})}
 	for i := range o.Limits {
 		l := o.Limits[i]
 		g.limits[l.Name] = &l
@@ -192,7 +192,7 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 
 // Pass lets the others go on in the lines of a ticket that was ready and does not enter yet. A nil ticket is in none.
 func (g *Gate[T]) Pass(t *Ticket[T]) {
-	if t == nil || g.over {
+	if t == nil || g.stopped {
 		return
 	}
 	now := g.now()
@@ -208,7 +208,7 @@ func (g *Gate[T]) Leave(job workitem.JobID) {
 
 // Withdraw has one ticket wait no longer.
 func (g *Gate[T]) Withdraw(t *Ticket[T]) {
-	if len(t.places) == 0 || g.over {
+	if len(t.places) == 0 || g.stopped {
 		return
 	}
 	places, now := t.places, g.now()
@@ -263,8 +263,8 @@ func (g *Gate[T]) Stop() {
 		}
 	}
 	clear(g.parked)
-	clear(g.needy)
-	g.over = true
+	clear(g.toOrder)
+	g.stopped = true
 }
 
 // Limit returns the limit of that name.

@@ -252,7 +252,7 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 // rung is called when the timer of a line has rung.
 func (g *Gate[T]) rung(l *line[T], due int64) {
 	g.o.Lock.Lock()
-	if l.due == due && !g.over {
+	if l.due == due && !g.stopped {
 		l.stop = nil
 		g.advance(l, g.now())
 	}

@@ -16,22 +16,22 @@ import (
 
 // share is what this engine has of a limit.
 type share struct {
-	portion limit.Grant  // of a rate: what was granted last
-	left    int64        // of the portion, or slots, that no job has taken
-	used    int64        // slots that jobs have
-	fresh   int64        // until when jobs may take what is left
-	end     int64        // until when they have to begin
-	back    *limit.Grant // a portion to be given back, with
-	spent   int64        // what was used of it
-	size    int64        // of the next portion, if not more is waited for
-	visit   int64        // what a job lacks here that waits in another line
-	fixes   []correction // of portions whose jobs used another amount than they took
-	dirty   bool         // the store has to hear of slots that were given back
-	asked   int64        // when the order was made whose answer is outstanding; 0 if there is none
-	next    int64        // when it is of use to ask again
-	free    int64        // when there may be room, as the store sees it; 0 if it knows of no such time
-	taken   int64        // of the limit by all engines, as the store saw it
-	stop    func() bool  // of the timer that gives back what is left
+	portion   limit.Grant  // of a rate: what was granted last
+	left      int64        // of the portion, or slots, that no job has taken
+	used      int64        // slots that jobs have
+	fresh     int64        // until when jobs may take what is left
+	end       int64        // until when they have to begin
+	back      *limit.Grant // a portion to be given back, with
+	spent     int64        // what was used of it
+	size      int64        // of the next portion, if not more is waited for
+	visit     int64        // what a job lacks here that waits in another line
+	fixes     []correction // of portions whose jobs used another amount than they took
+	dirty     bool         // the store has to be sent slots that were given back
+	orderedAt int64        // when the order was made whose answer is outstanding; 0 if there is none
+	next      int64        // when it is of use to ask again
+	free      int64        // when there may be room, as the store sees it; 0 if it knows of no such time
+	taken     int64        // of the limit by all engines, as the store saw it
+	stop      func() bool  // of the timer that gives back what is left
 }
 
 const (
@@ -52,7 +52,7 @@ type Order[T any] struct {
 
 // idle reports whether a share can be forgotten.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && s.asked == 0
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && s.orderedAt == 0
 }
 
 // room is what jobs may take now.
@@ -91,7 +91,7 @@ func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	}
 }
 
-// correction is what was taken of one portion, and what was used in fact. The store hears of it with an order.
+// correction is what was taken of one portion, and what was used in fact. The store learns of it with an order.
 type correction struct {
 	took limit.Grant
 	used int64
@@ -118,7 +118,7 @@ func (s *share) correct(g *grant, used int64) bool {
 func (g *Gate[T]) short(l *line[T], now int64) {
 	s := l.share
 	switch {
-	case s.asked != 0:
+	case s.orderedAt != 0:
 	case now < s.next:
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
@@ -133,8 +133,8 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 }
 
 func (g *Gate[T]) ask(l *line[T]) {
-	if !g.over {
-		g.needy[l] = struct{}{}
+	if !g.stopped {
+		g.toOrder[l] = struct{}{}
 		g.o.Ask()
 	}
 }
@@ -143,7 +143,7 @@ func (g *Gate[T]) ask(l *line[T]) {
 func (g *Gate[T]) visit(l *line[T], n, now int64) {
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
 		s.visit = max(s.visit, n)
-		if s.asked == 0 && now >= s.next {
+		if s.orderedAt == 0 && now >= s.next {
 			g.ask(l)
 		}
 	}
@@ -153,14 +153,14 @@ func (g *Gate[T]) visit(l *line[T], n, now int64) {
 func (g *Gate[T]) Orders(most int) []Order[T] {
 	now := g.now()
 	var all []Order[T]
-	for l := range g.needy {
+	for l := range g.toOrder {
 		if len(all) == most {
 			break
 		}
-		if l.share.asked != 0 {
+		if l.share.orderedAt != 0 {
 			continue // with the next ones
 		}
-		delete(g.needy, l)
+		delete(g.toOrder, l)
 		all = append(all, l.order(now))
 	}
 	return all
@@ -192,7 +192,7 @@ func (l *line[T]) order(now int64) Order[T] {
 		s.back, s.spent, s.fixes = &first.took, first.used, s.fixes[1:]
 	}
 	o.Back, o.Used, s.back = s.back, s.spent, nil
-	s.asked = now
+	s.orderedAt = now
 	return Order[T]{l.at.limit, l.at.key, o, l}
 }
 
@@ -205,15 +205,15 @@ func (s *share) close() {
 	s.portion, s.left = limit.Grant{}, 0
 }
 
-// Settle takes what the store has answered to an order. After an error it is not known whether the store has heard of it: then nothing
+// Settle takes what the store has answered to an order. After an error it is not known whether the store has received it: then nothing
 // was granted, and what was to be given back stays charged.
 func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
-	if g.over {
+	if g.stopped {
 		return
 	}
 	now, l, s := g.now(), o.line, o.line.share
-	asked := s.asked
-	s.asked = 0
+	asked := s.orderedAt
+	s.orderedAt = 0
 	slots := l.def.Algorithm == limit.Slots
 	switch {
 	case err != nil:
@@ -268,7 +268,7 @@ func (g *Gate[T]) expired(l *line[T], fresh int64) {
 	g.o.Lock.Lock()
 	defer g.o.Lock.Unlock()
 	s := l.share
-	if s.fresh != fresh || s.left == 0 || g.over {
+	if s.fresh != fresh || s.left == 0 || g.stopped {
 		return
 	}
 	if l.def.Algorithm == limit.Slots {

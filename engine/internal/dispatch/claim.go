@@ -23,7 +23,7 @@ type claim struct {
 	steps  *journal         // nil until the claim was accepted
 	group  *group           // with which the job is done; nil if it is done alone
 	lost   atomic.Bool      // it was accepted and not committed
-	asked  *activities.Work // what the writer was given last; work is what the worker has
+	latest *activities.Work // what the writer was given last; work is what the worker has
 
 	outcome outcome // for the limits of the job
 
@@ -48,8 +48,8 @@ func (d *Dispatcher) claim(n entry) {
 	}
 	c.ctx, c.cancel = context.WithCancel(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
-		c.asked, err = m.Claim(n.job, d.o.Owner, c.lease)
-		if err == nil && c.work != nil && c.asked.Fence != c.steps.fence.Load() { // another engine had the job since the worker began
+		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
+		if err == nil && c.work != nil && c.latest.Fence != c.steps.fence.Load() { // another engine had the job since the worker began
 			err = kernel.ErrLeaseLost
 		}
 		return err
@@ -76,10 +76,10 @@ func (d *Dispatcher) claim(n entry) {
 // the worker goes on then, since the job is as it was, so its fence is the same.
 func (c *claim) accepted(tx *commit.Tx) {
 	if c.steps != nil {
-		tx.CacheSteps(c.root, c.job, c.asked.Steps)
+		tx.CacheSteps(c.root, c.job, c.latest.Steps)
 		return
 	}
-	c.work = c.asked
+	c.work = c.latest
 	c.steps = c.d.newJournal(c.entry, c.work)
 	tx.CacheSteps(c.root, c.job, c.work.Steps)
 	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})

@@ -68,10 +68,10 @@ func (s *scheduler) begunOrGone(id workitem.JobID) {
 	}
 	delete(s.counted, id)
 	q.pending--
-	s.tellRoom(q)
+	s.notifyRoom(q)
 }
 
-func (s *scheduler) tellRoom(q *jobQueue) {
+func (s *scheduler) notifyRoom(q *jobQueue) {
 	if q.room != nil && q.pending+q.coming < s.d.o.MaxPending[q.name] {
 		close(q.room)
 		q.room = nil
@@ -121,7 +121,7 @@ func (d *Dispatcher) Settle(a *Admission) {
 	defer s.mu.Unlock()
 	for q, n := range a.taken {
 		q.coming -= n
-		s.tellRoom(q)
+		s.notifyRoom(q)
 	}
 	a.taken = nil
 }

@@ -79,14 +79,14 @@ func (q *queued) request() *commit.Request {
 func (q *queued) ended(err error) {
 	q.note(err)
 	if fault.Is(err) {
-		go q.insist(err)
+		go q.retry(err)
 		return
 	}
 	q.done <- err
 }
 
-// insist tries the record again after a fault, until the store works or the engine closes.
-func (q *queued) insist(err error) {
+// retry tries the record again after a fault, until the store works or the engine closes.
+func (q *queued) retry(err error) {
 	d := q.j.d
 	q.done <- d.o.Retrier.Insist(context.Background(), func() error {
 		if met := err; met != nil {

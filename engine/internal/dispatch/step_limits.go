@@ -27,11 +27,11 @@ import (
 
 // stepLease is what a step has taken, or waits for. The lock of the scheduler guards it.
 type stepLease struct {
-	j     *journal
-	t     *ticket
-	room  func()
-	begun bool
-	over  bool
+	j        *journal
+	t        *ticket
+	room     func()
+	begun    bool
+	released bool
 }
 
 // Take implements [step.Limiter].
@@ -112,7 +112,7 @@ func (l *stepLease) Begin() bool {
 	s := &l.j.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.begun = !l.over && l.t.Held() && s.gate.Begin(l.t)
+	l.begun = !l.released && l.t.Held() && s.gate.Begin(l.t)
 	return l.begun
 }
 
@@ -134,7 +134,7 @@ func (l *stepLease) Release(failed bool) {
 
 // end gives back what a step has, or stops its wait. The lock is held.
 func (s *scheduler) end(l *stepLease, failed bool) {
-	l.over = true
+	l.released = true
 	switch {
 	case !l.t.Held():
 		s.gate.Withdraw(l.t)
@@ -158,7 +158,7 @@ func (s *scheduler) turnIfReady() {
 // admitSteps has the first of the lines take what they need, of the steps of runs that go on. The lock is held.
 func (s *scheduler) admitSteps() {
 	for len(s.calls) > 0 {
-		if l := s.calls.pop(byPriority).step; !l.over && s.gate.Enter(l.t) {
+		if l := s.calls.pop(byPriority).step; !l.released && s.gate.Enter(l.t) {
 			l.j.roomCame(l.room)
 		}
 	}
@@ -168,7 +168,7 @@ func (s *scheduler) admitSteps() {
 // end of a run gives back what was not reported.
 func (j *journal) roomCame(room func()) {
 	j.mu.Lock()
-	report := !j.over && !j.suspending
+	report := !j.ended && !j.suspending
 	if j.suspending {
 		j.rooms = append(j.rooms, room)
 	}

@@ -36,12 +36,12 @@ type journal struct {
 	reserved *ticket      // what was taken for a step as the job was claimed; nil if nothing was, or the step has it
 	leases   []*stepLease // of steps that wait or are called
 
-	mu     sync.Mutex
-	latest *queued                            // the last record that the run went on without; nil if there is none
-	waits  map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended
-	told   func(*workitem.Step)
-	stops  []func() // of the alarms for waits
-	over   bool     // nothing is reported any more
+	mu      sync.Mutex
+	latest  *queued                            // the last record that the run went on without; nil if there is none
+	waits   map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended
+	watcher func(*workitem.Step)
+	stops   []func() // of the alarms for waits
+	ended   bool     // nothing is reported any more
 
 	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
@@ -98,7 +98,7 @@ func (j *journal) Now() time.Time { return j.d.o.Now() }
 func (j *journal) Watch(f func(*workitem.Step)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.told = f
+	j.watcher = f
 }
 
 // Record implements [step.Journal].
@@ -145,9 +145,9 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
-	due, told, rooms := j.due, j.told, j.rooms
+	due, told, rooms := j.due, j.watcher, j.rooms
 	j.rooms = nil
-	if begins || j.over || told == nil {
+	if begins || j.ended || told == nil {
 		due, rooms = nil, nil
 	} else {
 		j.due = nil
@@ -280,7 +280,7 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 // keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
 func (j *journal) keep(s *workitem.Step) {
 	j.waits[s.ID] = s
-	if !s.Due.IsZero() && !s.Limited() && !j.over {
+	if !s.Due.IsZero() && !s.Limited() && !j.ended {
 		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
 	}
 }
@@ -289,12 +289,12 @@ func (j *journal) keep(s *workitem.Step) {
 func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 	j.mu.Lock()
 	now, live := j.waits[s.ID]
-	live = live && !j.over
+	live = live && !j.ended
 	if live && now.Due.After(j.d.o.Now()) {
 		j.keep(now) // it was put off, or the clock was set back
 		live = false
 	}
-	told := j.told
+	told := j.watcher
 	if live && s.Kind == workitem.StepDo && j.suspending {
 		j.due = append(j.due, now)
 		live = false
@@ -322,7 +322,7 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 func (j *journal) later(faults int, f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.over {
+	if !j.ended {
 		timer := time.AfterFunc(fault.Wait(faults), f)
 		j.stops = append(j.stops, func() { timer.Stop() })
 	}
@@ -342,14 +342,14 @@ func (j *journal) opened(s *workitem.Step) {
 func (j *journal) moved(e *state.StepMoved) {
 	j.mu.Lock()
 	s := j.waits[e.Step]
-	if s == nil || !e.To.Final() || j.over {
+	if s == nil || !e.To.Final() || j.ended {
 		j.mu.Unlock()
 		return
 	}
 	delete(j.waits, e.Step)
 	now := *s
 	now.State, now.Attempt, now.Result, now.Failure, now.Ended = e.To, e.Attempt, e.Result, e.Failure, e.At
-	told := j.told
+	told := j.watcher
 	if told == nil {
 		if i := slices.Index(j.steps, s); i >= 0 {
 			j.steps[i] = &now
@@ -377,7 +377,7 @@ func (j *journal) known() []workitem.StepID {
 func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.over = true
+	j.ended = true
 	for _, stop := range j.stops {
 		stop()
 	}

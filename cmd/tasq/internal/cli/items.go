@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) items() *cobra.Command {
-	l := listing{a: a, what: "work items", apart: []string{"task"}}
+	l := listing{a: a, what: "work items", countFlags: []string{"task"}}
 	var f store.ItemFilter
 	var queue string
 	cmd := &cobra.Command{

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) jobs() *cobra.Command {
-	l := listing{a: a, what: "jobs", apart: []string{"task"}}
+	l := listing{a: a, what: "jobs", countFlags: []string{"task"}}
 	var f store.JobFilter
 	var queue string
 	var soon age

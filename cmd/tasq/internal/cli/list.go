@@ -16,27 +16,27 @@ import (
 
 // listing is what cases, items and jobs have in common.
 type listing struct {
-	a        *app
-	what     string // in the plural
-	limit    int
-	after    string
-	newest   bool
-	counts   bool
-	older    age
-	newer    age
-	workflow string
-	task     string
-	caseID   string // flag --case
-	itemID   string // flag --item
-	watch    watch
-	search   store.Search
-	apart    []string // the flags that go together with --counts
+	a          *app
+	what       string // in the plural
+	limit      int
+	after      string
+	newest     bool
+	counts     bool
+	older      age
+	newer      age
+	workflow   string
+	task       string
+	caseID     string // flag --case
+	itemID     string // flag --item
+	watch      watch
+	search     store.Search
+	countFlags []string // the flags that go together with --counts
 }
 
 func (l *listing) flags(cmd *cobra.Command) {
 	l.pageFlags(cmd)
 	cmd.Flags().BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
-	l.apart = append(l.apart, "counts", "workflow", "db", "output", "state")
+	l.countFlags = append(l.countFlags, "counts", "workflow", "db", "output", "state")
 }
 
 func (l *listing) workflowFlag(cmd *cobra.Command) {
@@ -140,7 +140,7 @@ func (l *listing) check(cmd *cobra.Command) error {
 		return nil
 	}
 	for _, f := range changed(cmd) {
-		if !slices.Contains(l.apart, f) {
+		if !slices.Contains(l.countFlags, f) {
 			return usagef("--counts counts everything of a workflow, so it does not go with --%s; use --limit 0 -o json, "+
 				"and count the lines", f)
 		}

@@ -216,7 +216,7 @@ func (s *scripts) file(ctx context.Context, f *scenario.File) error {
 	if result.Broken != nil {
 		s.broken++
 		status = "broken"
-		if err := s.tellBroken(f, result.Broken); err != nil {
+		if err := s.reportBroken(f, result.Broken); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (s *scripts) differs(f *scenario.File, result *scenario.Result) (status str
 	return "differs", nil
 }
 
-func (s *scripts) tellBroken(f *scenario.File, broken error) error {
+func (s *scripts) reportBroken(f *scenario.File, broken error) error {
 	if s.a.output == "json" {
 		return s.a.object(scriptRow{File: f.Name, Broken: broken.Error()})
 	}

@@ -100,7 +100,7 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 			continue
 		}
 		row := []string{rate.Workflow, rate.Task, rate.Hour.Format(time.RFC3339), number(int64(rate.Done)), number(int64(rate.Failed)),
-			lasted(rate.P50), lasted(rate.P95)}
+			durationCell(rate.P50), durationCell(rate.P95)}
 		if !f.Hourly {
 			row = slices.Delete(row, 2, 3)
 		}
@@ -113,8 +113,8 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	return t.flush()
 }
 
-// lasted is a duration in a table, with milliseconds where it is short.
-func lasted(d time.Duration) string {
+// durationCell is a duration in a table, with milliseconds where it is short.
+func durationCell(d time.Duration) string {
 	if d < time.Minute {
 		return d.Round(time.Millisecond).String()
 	}

@@ -170,7 +170,7 @@ func (p *onboardingPlot) invite(demo *process, s *progress) error {
 		}
 	}
 	p.hook.serve(demo.engine)
-	demo.aside(fmt.Sprintf(`The function waits for the event %[1]s, and is not in memory.
+	demo.printBetween(fmt.Sprintf(`The function waits for the event %[1]s, and is not in memory.
 Send it in another terminal,
   tasq event send %[2]s %[1]s -d %[3]s
 or follow the link of the mail, which serves once,

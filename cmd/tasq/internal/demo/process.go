@@ -235,8 +235,8 @@ func (p *process) announce(s *progress, resumed bool) {
 	fmt.Fprintln(p.out, printable.Line(s.title))
 }
 
-// aside prints something between the events, above the table on a terminal.
-func (p *process) aside(text string) {
+// printBetween prints something between the events, above the table on a terminal.
+func (p *process) printBetween(text string) {
 	p.view.erase()
 	fmt.Fprintf(p.out, "\n%s\n", text)
 }
