@@ -48,7 +48,8 @@ func TestIndentedJSON(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
+		0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m59s",
+		90 * time.Second: "1m30s", 5*time.Minute + 900*time.Millisecond: "5m",
 		time.Hour: "1h", 90 * time.Minute: "1h30m", 24 * time.Hour: "1d", 50 * time.Hour: "2d2h", 400 * 24 * time.Hour: "400d",
 		-5 * time.Second: "-5s", -2 * time.Hour: "-2h",
 	} {
@@ -59,7 +60,7 @@ func TestDuration(t *testing.T) {
 func TestTook(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0ms", 12*time.Millisecond + 900*time.Microsecond: "12ms", 999 * time.Millisecond: "999ms", time.Second: "1.0s", 9999 * time.Millisecond: "9.9s",
-		10 * time.Second: "10s", 90 * time.Minute: "1h30m", -time.Millisecond: "0s",
+		10 * time.Second: "10s", 90 * time.Second: "1m30s", 90 * time.Minute: "1h30m", -time.Millisecond: "0s",
 	} {
 		require.Equal(t, want, strings.TrimPrefix(printable.Took(d), "-"), d)
 	}

@@ -5,17 +5,20 @@ import (
 	"time"
 )
 
-// Duration writes how long something took or has lasted, in two units at most: "0s", "42s", "5m", "3h20m", "4d".
+// Duration writes how long something took or has lasted, in two units at most: "0s", "42s", "1m30s", "5m",
+// "3h20m", "4d".
 func Duration(d time.Duration) string {
 	sign := ""
 	if d < 0 {
 		sign, d = "-", -d
 	}
 	days := int(d / (24 * time.Hour))
-	h, m := int(d/time.Hour)%24, int(d/time.Minute)%60
+	h, m, sec := int(d/time.Hour)%24, int(d/time.Minute)%60, int(d/time.Second)%60
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf("%s%ds", sign, int(d/time.Second))
+		return fmt.Sprintf("%s%ds", sign, sec)
+	case d < time.Hour && sec > 0:
+		return fmt.Sprintf("%s%dm%ds", sign, m, sec)
 	case d < time.Hour:
 		return fmt.Sprintf("%s%dm", sign, m)
 	case days == 0 && m == 0:
