@@ -56,7 +56,7 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	keys := t.Takes[i].Any
 	if len(keys) == 0 {
 		l := g.lineOf(lineKey{t.Takes[i].Limit, t.Takes[i].Key})
-		if full(l, t.Takes[i].N) {
+		if full(l, t.Takes[i].N+t.chosen(held, l)) {
 			return []*line[T]{l}
 		}
 		held[i].line = l
@@ -64,7 +64,7 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	}
 	for n := range keys {
 		key := keys[(g.turn+n)%len(keys)]
-		if l := g.firstFull(t, i, key, full); l != nil {
+		if l := g.firstFull(t, i, key, held, full); l != nil {
 			wait = append(wait, l)
 			continue
 		}
@@ -79,13 +79,24 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	return wait
 }
 
+// chosen is how much a ticket takes of a line by the takes for which it has been found: what the function and its step take of one line is
+// admitted together.
+func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
+	for i := range held {
+		if held[i].line == l {
+			n += t.Takes[i].N
+		}
+	}
+	return n
+}
+
 // firstFull is the first line without room of those of a key of a pool; nil if all have room.
-func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, full func(l *line[T], n int64) bool) *line[T] {
+func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, held []holding[T], full func(l *line[T], n int64) bool) *line[T] {
 	for k := i; k < len(t.Takes); k++ {
 		if !t.together(i, k) {
 			continue
 		}
-		if l := g.lineOf(lineKey{t.Takes[k].Limit, key}); full(l, t.Takes[k].N) {
+		if l := g.lineOf(lineKey{t.Takes[k].Limit, key}); full(l, t.Takes[k].N+t.chosen(held, l)) {
 			return l
 		}
 	}

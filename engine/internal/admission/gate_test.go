@@ -208,3 +208,21 @@ func TestWhatWasNotBegunIsNotCounted(t *testing.T) {
 	w.turn()
 	require.Contains(t, w.begun, 2)
 }
+
+// What a function and its step take of one limit is admitted together: each alone would have room.
+func TestTakesOfOneLimitAreAddedUp(t *testing.T) {
+	w := newWorld(t, limit.Resource("s", 3), limit.Resource("pool", 1))
+	one := workitem.Take{Limit: "s", N: 1}
+	w.enter(1, workitem.Take{Limit: "s", N: 2})
+	w.enter(2, one, one)
+	require.NotContains(t, w.begun, 2)
+	w.end(1, false)
+	require.Contains(t, w.begun, 2)
+
+	any := workitem.Take{Limit: "pool", Any: []string{"a"}, N: 1}
+	w.ticket[3] = &admission.Ticket[int]{Job: workitem.JobID{3}, Takes: []workitem.Take{any, any}, Own: 1, Value: 3}
+	require.False(t, w.gate.Try(w.ticket[3]), "the key admits one")
+	any.Any = []string{"a", "b"}
+	w.ticket[3] = &admission.Ticket[int]{Job: workitem.JobID{3}, Takes: []workitem.Take{any, any}, Own: 1, Value: 3}
+	require.True(t, w.gate.Try(w.ticket[3]), "one of each key")
+}

@@ -51,7 +51,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	defer s.turnIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.checkTakes(takes); err != nil {
+	if err := s.checkTakes(functionTakes(j.n.ticket), takes); err != nil {
 		return nil, err
 	}
 	l := &stepLease{j: j, room: room}
@@ -78,21 +78,45 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	return l, nil
 }
 
-// checkTakes checks what a step takes against the limits that its function declares. The lock is held.
-func (s *scheduler) checkTakes(takes []workitem.Take) error {
+// functionTakes is what the function of a ticket takes itself.
+func functionTakes(t *ticket) []workitem.Take {
+	if t == nil {
+		return nil
+	}
+	return t.Takes[:t.Own]
+}
+
+// checkTakes checks what a step takes against the limits that its function declares, and against what the function takes itself: once the
+// step has waited, both are admitted together. The lock is held.
+func (s *scheduler) checkTakes(own, takes []workitem.Take) error {
 	for _, t := range takes {
 		now, ok := s.gate.Limit(t.Limit)
 		if !ok {
 			return fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
 				limit.ErrUnknownLimit)
 		}
+		beside := takenOf(own, t)
 		most := s.capacity(t.Limit, t.Key, t.Any)
-		if most > 0 && t.N > most && t.N > s.defined(t.Limit).Capacity() {
-			return fmt.Errorf("the step takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-				t.N, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
+		if n := t.N + beside; most > 0 && n > most && n > s.defined(t.Limit).Capacity() {
+			who := fmt.Sprintf("the step takes %d", t.N)
+			if beside > 0 {
+				who += fmt.Sprintf(" and its function %d", beside)
+			}
+			return fmt.Errorf("%s of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
+				who, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
 		}
 	}
 	return nil
+}
+
+// takenOf is how much is taken of the limit and key that another take is of. Takes of a pool may be of different keys.
+func takenOf(takes []workitem.Take, of workitem.Take) (n int64) {
+	for _, t := range takes {
+		if t.Limit == of.Limit && t.Key == of.Key && len(t.Any) <= 1 && slices.Equal(t.Any, of.Any) {
+			n += t.N
+		}
+	}
+	return n
 }
 
 // defined is a limit as the workflows define it.
