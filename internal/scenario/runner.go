@@ -164,10 +164,9 @@ func (r *runner) define(ctx context.Context, c *Command) error {
 	return r.open(ctx)
 }
 
-// adopt makes definitions the known ones of their names. One that was defined before in the same words is that one again, and composite
-// tasks of it run what they run in these definitions.
+// adopt makes definitions the known ones of their names. One that was defined before in the same words is that one again. Composite tasks
+// of all definitions run the known ones from now on.
 func (r *runner) adopt(defs []*workflow.Definition) {
-	known := make(map[*workflow.Definition]*workflow.Definition)
 	for _, d := range defs {
 		same := r.takeOut(d.Fingerprint)
 		if same == nil {
@@ -176,16 +175,14 @@ func (r *runner) adopt(defs []*workflow.Definition) {
 			}
 		}
 		r.versions = append(r.versions, same) // the last one of a name is what is started
-		r.known[d.Name], known[d] = same, same
+		r.known[d.Name] = same
 	}
-	for _, d := range defs {
+	for _, v := range r.versions {
+		d := v.Untyped()
 		for t := range d.Tasks {
-			for name, child := range d.Tasks[t].Of {
-				if same := known[child]; same != nil {
-					d.Tasks[t].Of[name] = same
-				}
+			for name := range d.Tasks[t].Of {
+				d.Tasks[t].Of[name] = r.known[name]
 			}
-			known[d].Tasks[t].Of = d.Tasks[t].Of
 		}
 	}
 }
