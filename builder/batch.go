@@ -43,7 +43,7 @@ func (b *Batched[In, Out]) isZero() bool { return b.Most == 0 && b.Wait == 0 && 
 //
 // The batch is gathered by each engine for itself, from the runs of one version, in the order of their queue. What was gathered is not
 // stored: the time is that since the run was due, over restarts too. [WorksFrom] says which jobs are done. The context has no steps,
-// and ends when all runs of the batch were canceled. Middleware surrounds each job by itself, all of them at the same time: it must not
+// and ends when all runs of the batch were canceled or ran into their [AttemptTimeout], which is its deadline. Middleware surrounds each job by itself, all of them at the same time: it must not
 // have one wait for another.
 func Batch[In, Out any](
 	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,

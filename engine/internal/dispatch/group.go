@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/retry"
@@ -112,6 +113,11 @@ func (g *group) call(members []*member) {
 	}()
 	ctx, cancel := context.WithCancelCause(g.d.o.Context)
 	defer cancel(nil)
+	if last, ok := lastDeadline(members); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, last)
+		defer stop()
+	}
 	var live atomic.Int64
 	live.Store(int64(len(members)))
 	works := make([]*activities.Work, len(members))
@@ -126,6 +132,20 @@ func (g *group) call(members []*member) {
 	for i, outcome := range members[0].spec.Run(ctx, works) {
 		members[i].outcome = outcome
 	}
+}
+
+// lastDeadline is when the contexts of all members have ended by their timeouts. There is none if one of them has no timeout.
+func lastDeadline(members []*member) (last time.Time, ok bool) {
+	for _, m := range members {
+		deadline, ok := m.ctx.Deadline()
+		if !ok {
+			return time.Time{}, false
+		}
+		if deadline.After(last) {
+			last = deadline
+		}
+	}
+	return last, true
 }
 
 // isOver notes that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
