@@ -20,6 +20,10 @@ import (
 //	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who}
 //	queue/NAME   {"paused": true, "at": when, "by": who}
 //
+// Beside them an engine keeps what its functions take of limits, which tasq why reads without it:
+//
+//	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}}
+//
 // A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
 // limits by their settings, so that tasq can set them in a file that no program has open.
@@ -48,6 +52,10 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err := c.look(ctx); err != nil {
 		return err
 	}
+	takes, err := c.newTakes(ctx)
+	if err != nil {
+		return err
+	}
 	return c.e.store.Update(ctx, func(tx store.Tx) error {
 		for _, l := range own {
 			known, ok := c.at[l.Name]
@@ -60,7 +68,39 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 				return err
 			}
 		}
+		for _, fingerprint := range slices.Sorted(maps.Keys(takes)) {
+			if err := set(ctx, tx, store.TakesSetting+fingerprint, takes[fingerprint]); err != nil {
+				return err
+			}
+		}
 		return nil
+	})
+}
+
+// newTakes is what the functions here take of limits, as far as the store has something else.
+func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesValue, err error) {
+	if takes = c.e.definitions.Takes(); len(takes) == 0 {
+		return nil, nil
+	}
+	err = c.e.View(ctx, func(r store.Reader) error {
+		all, err := r.Settings(ctx)
+		if err != nil {
+			return err
+		}
+		known, err := store.ReadTakes(all)
+		for fingerprint, v := range known {
+			if mine, ok := takes[fingerprint]; ok && maps.EqualFunc(v.Tasks, mine.Tasks, sameTakes) && maps.EqualFunc(v.Calls, mine.Calls, sameTakes) {
+				delete(takes, fingerprint)
+			}
+		}
+		return err
+	})
+	return takes, err
+}
+
+func sameTakes(a, b []store.Takes) bool {
+	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
+		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
 	})
 }
 

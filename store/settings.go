@@ -38,6 +38,37 @@ type KeyValue struct {
 	Decision
 }
 
+// TakesValue is the value of a [TakesSetting]: what each attempt of the functions of a definition takes of limits before it begins.
+type TakesValue struct {
+	Tasks map[string][]Takes `json:"tasks,omitempty"` // of the items of a task, by its name
+	Calls map[string][]Takes `json:"calls,omitempty"` // of the jobs of a function, by its name
+}
+
+// Takes is what an attempt takes of one limit.
+type Takes struct {
+	Limit string   `json:"limit"`           // its name
+	N     int64    `json:"n,omitempty"`     // how much; 0 is decided by the input
+	Keyed bool     `json:"keyed,omitempty"` // of a key that is decided by the input
+	Any   []string `json:"any,omitempty"`   // the keys of which any will do
+}
+
+// ReadTakes finds what functions take of limits, by the fingerprint of their definition. The error names a setting that cannot be read.
+func ReadTakes(all []Setting) (map[string]TakesValue, error) {
+	takes := make(map[string]TakesValue)
+	for _, s := range all {
+		fingerprint, ok := strings.CutPrefix(s.Name, TakesSetting)
+		if !ok {
+			continue
+		}
+		var v TakesValue
+		if err := json.Unmarshal(s.Value, &v); err != nil {
+			return nil, fmt.Errorf("the setting %s cannot be read: %w", s.Name, err)
+		}
+		takes[fingerprint] = v
+	}
+	return takes, nil
+}
+
 // Current is the limit as it is set.
 func (v LimitValue) Current() limit.Limit {
 	if v.N != nil {

@@ -176,6 +176,7 @@ type Setting struct {
 const (
 	LimitSetting = "limit/" // how a limit is defined, and what was set instead of its number
 	QueueSetting = "queue/" // a queue that is paused
+	TakesSetting = "takes/" // what the functions of a definition take of limits, by its fingerprint
 )
 
 // Reader answers queries on one consistent state.

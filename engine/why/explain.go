@@ -92,15 +92,20 @@ func (x *explainer) hide(w *Wait) {
 	if w.Kind == Turn {
 		w.Name = x.in.shown("key", w.Workflow, w.Name)
 	}
-	w.Limits = slices.Clone(w.Limits)
-	for i := range w.Limits {
-		l := &w.Limits[i]
+	w.Limits, w.Needs = x.hideLimits(w.Limits), x.hideLimits(w.Needs)
+}
+
+func (x *explainer) hideLimits(list []Limit) []Limit {
+	list = slices.Clone(list)
+	for i := range list {
+		l := &list[i]
 		l.key, l.Key = l.Key, x.in.shown("limit", l.Limit, l.Key)
 		l.Any = slices.Clone(l.Any)
 		for k, key := range l.Any {
 			l.Any[k] = x.in.shown("limit", l.Limit, key)
 		}
 	}
+	return list
 }
 
 // suspension is that of a case, or of one above it; nil if there is none.

@@ -104,13 +104,15 @@ func (v *visit) pending(j *state.Job) {
 		}
 		if v.in.Limits != nil {
 			w.Limits = v.in.Limits(j.ID, "")
+		} else {
+			v.needs(&w, j)
 		}
 		switch {
 		case v.in.Paused[j.Queue].Paused:
 			by := v.in.Paused[j.Queue].Decision
 			w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
 		case v.inHours(&w, j, v.in.Now):
-			w.Blocked, w.Ahead, w.Limits = Hours, 0, nil
+			w.Blocked, w.Ahead, w.Limits, w.Needs = Hours, 0, nil, nil
 		case len(w.Limits) > 0:
 			w.Blocked, w.Ahead = Limited, 0
 		case v.gathers(&w, j):

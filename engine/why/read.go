@@ -51,6 +51,8 @@ type Input struct {
 	Now  time.Time
 
 	Paused map[string]store.QueueValue // the queues that are paused
+	Set    map[string]store.LimitValue // the limits as they are defined and set, by name
+	Takes  map[string]store.TakesValue // what functions take of limits, by the fingerprint of their definition
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 
@@ -79,7 +81,7 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 		return nil, err
 	}
 	if len(in.Due) > 0 {
-		if in.Paused, err = pausedQueues(ctx, r); err != nil {
+		if err := in.readSettings(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -130,16 +132,6 @@ func before(ctx context.Context, r store.Finder, c *state.Case) (list []*state.C
 		}
 	}
 	return list, err
-}
-
-// pausedQueues reads which queues are paused.
-func pausedQueues(ctx context.Context, r store.Reader) (map[string]store.QueueValue, error) {
-	settings, err := r.Settings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, queues, err := store.ReadControls(settings)
-	return queues, err
 }
 
 // readQueues reads who else waits in the queues that work of the tree waits in.

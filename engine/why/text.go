@@ -101,7 +101,7 @@ func what(w *Wait, now time.Time) string {
 		if w.Blocked == Hours {
 			return subject(w) + " waits until " + opens(w, now) + attempt(w) + failed(w)
 		}
-		return subject(w) + " waits for a worker of " + queue(w.Queue) + attempt(w) + failed(w)
+		return subject(w) + " waits for a worker of " + queue(w.Queue) + needs(w) + attempt(w) + failed(w)
 	case Running:
 		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
 	case Retry, Delay:
@@ -321,6 +321,14 @@ func limits(all []Limit) string {
 		}
 	}
 	return strings.Join(texts, " and ")
+}
+
+// needs names what a job takes of limits that may have room: " and room for 3 of rate openai".
+func needs(w *Wait) string {
+	if len(w.Needs) == 0 {
+		return ""
+	}
+	return " and room for " + limits(w.Needs)
 }
 
 // whose says of which key a limit is: " (of acme)", or of several " (of key-1, key-2 or key-3; key-2 is the first)".

@@ -148,6 +148,7 @@ type Wait struct {
 	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
 
 	Limits []Limit `json:"limits,omitempty"` // that have no room
+	Needs  []Limit `json:"needs,omitempty"`  // that it takes of, if it is not known here whether they have room
 
 	Debounced time.Time `json:"debounced,omitzero"` // of a case that further starts with its key put off: when the first came
 
@@ -170,7 +171,7 @@ type Limit struct {
 	Limit string    `json:"limit"`          // its name
 	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share. Of several, the one that is expected to admit first
 	Any   []string  `json:"any,omitempty"`  // the keys of which any will do, if it is taken so
-	N     int64     `json:"n"`              // how much the job needs
+	N     int64     `json:"n"`              // how much the job needs; 0 if its input decides, and is not read here
 	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"

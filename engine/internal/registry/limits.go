@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -59,6 +60,44 @@ func (r *Registry) Keyless(name string) bool {
 		}
 	}
 	return taken
+}
+
+// Takes returns what the functions of each definition take of limits, by its fingerprint; those that take nothing are left out.
+func (r *Registry) Takes() map[string]store.TakesValue {
+	all := make(map[string]store.TakesValue)
+	for fingerprint, d := range r.byFingerprint {
+		v := store.TakesValue{Tasks: make(map[string][]store.Takes), Calls: make(map[string][]store.Takes)}
+		for i := range d.Tasks {
+			if list := takesOf(d.Tasks[i].Limits); len(list) > 0 {
+				v.Tasks[d.Net.TaskName(net.TaskID(i))] = list
+			}
+		}
+		for name, call := range d.Calls {
+			if list := takesOf(call.Limits); len(list) > 0 {
+				v.Calls[name] = list
+			}
+		}
+		if len(v.Tasks)+len(v.Calls) > 0 {
+			all[fingerprint] = v
+		}
+	}
+	return all
+}
+
+// takesOf says what an attempt takes, without the limits that only its steps take of.
+func takesOf(uses []workflow.Use) (list []store.Takes) {
+	for i := range uses {
+		u := &uses[i]
+		if u.Steps {
+			continue
+		}
+		t := store.Takes{Limit: u.Limit.Name, N: cmp.Or(u.N, u.Limit.Each), Keyed: u.Key != nil, Any: u.Any}
+		if u.Amount != nil {
+			t.N = 0
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // uses are what the functions of all definitions take of limits, with the name of each function for people, in the order of the definitions.

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// The command line has no definitions, and knows what a function takes of limits: an engine has left that in the database.
+func TestWhyNamesWhatAFunctionTakesOfLimits(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) (store.Opener, string){
+		"sqlite": func(t *testing.T) (store.Opener, string) {
+			path := filepath.Join(t.TempDir(), "s.db")
+			return sqlite.File(path), path
+		},
+		"postgres": func(t *testing.T) (store.Opener, string) {
+			dsn := pgtest.Database(t)
+			return postgres.Open(dsn), dsn
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, at := open(t)
+			whyNamesLimits(t, db, at)
+		})
+	}
+}
+
+func whyNamesLimits(t *testing.T, db store.Opener, at string) {
+	openai := limit.Rate("openai", 5, time.Minute, limit.SlidingWindow)
+	length := func(s string) int64 { return int64(len(s)) }
+	same := func(s string) string { return s }
+	function := func(name string, needs ...builder.Need) *builder.FuncRef[string, string] {
+		return builder.MustFunc(name, func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(needs...))
+	}
+	functions := []*builder.FuncRef[string, string]{
+		function("plain", builder.Takes(openai, 3)),
+		function("amount", builder.TakesOf(openai, length)),
+		function("keyed", builder.TakesBy(limit.Resource("customers", 2), 1, same)),
+		function("pool", builder.Takes(limit.Calls(9, time.Minute), 2).AnyOf("key-1", "key-2")),
+		function("both", builder.Takes(openai, 1), builder.Takes(limit.Breaker("mail", 0.5, time.Minute, time.Minute), 0)),
+		function("free"),
+	}
+	open := func() *engine.Engine {
+		e, err := engine.Config{Workers: -1}.Open(t.Context(), db, functions[0], functions[1], functions[2], functions[3], functions[4], functions[5])
+		require.NoError(t, err)
+		return e
+	}
+	e := open()
+	defer func() { require.NoError(t, e.Close()) }()
+	names := []string{"plain", "amount", "keyed", "pool", "both", "free"}
+	ids := make(map[string]string)
+	for i, f := range functions {
+		run, err := f.Run(t.Context(), e, "ada")
+		require.NoError(t, err)
+		ids[names[i]] = run.ID.String()
+	}
+	says := func(function, text string) {
+		t.Helper()
+		code, out, errs := tasq(t, at, "why", ids[function])
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "item run.1.1 waits for "+text+", since")
+	}
+	worker := "a worker of the default queue"
+	says("plain", worker+" and room for 3 of rate openai")
+	says("amount", worker+" and room for as much of rate openai as its input says")
+	says("keyed", worker+" and room for 1 of slots customers, by a key of its input")
+	says("pool", worker+" and room for 2 of rate calls (of key-1 or key-2)")
+	says("both", worker+" and room for 1 of rate openai and breaker mail")
+	says("free", worker)
+
+	for _, name := range []string{"openai", "customers"} {
+		_, err := e.Do(t.Context(), workflow.SetLimit(name, 0))
+		require.NoError(t, err)
+	}
+	says("plain", "3 of rate openai, which is paused")
+	says("keyed", "1 of slots customers, by a key of its input, which is paused")
+	_, err := e.Do(t.Context(), workflow.SetLimitOf("customers", "ada", 1))
+	require.NoError(t, err)
+	says("keyed", worker+" and room for 1 of slots customers, by a key of its input")
+
+	require.NoError(t, e.Close())
+	functions[0] = function("plain", builder.Takes(openai, 4))
+	e = open()
+	says("plain", "4 of rate openai, which is paused")
+}
