@@ -67,7 +67,7 @@ func WorksFrom(ctx context.Context) []*activities.Work {
 	return works
 }
 
-// batched puts the batch of a task into it. It runs an item alone where it has to.
+// batched puts the batch of a task into it.
 func batched[In, Out any](d *draft, n *node, b Batched[In, Out], run bool) {
 	if run {
 		d.at(n, Conflict, "task %q has both Run and Batch; give it one of them", n.name)
@@ -79,13 +79,8 @@ func batched[In, Out any](d *draft, n *node, b Batched[In, Out], run bool) {
 	if b.Run == nil {
 		d.at(n, NilFunction, "the batch of task %q has no function", n.name)
 	}
-	f := batchOf(b.Run)
 	n.worker = true
-	n.task.Batch = &workflow.Batch{Batching: workflow.Batching{Most: b.Most, Wait: b.Wait}, Run: f}
-	n.task.Run = func(ctx context.Context, w *activities.Work) (json.RawMessage, error) {
-		done := f(ctx, []*activities.Work{w})[0]
-		return done.Output, done.Err
-	}
+	n.task.Batch = &workflow.Batch{Batching: workflow.Batching{Most: b.Most, Wait: b.Wait}, Run: batchOf(b.Run)}
 }
 
 // batchOf wraps the typed function of a batch for a worker.

@@ -235,7 +235,7 @@ func taskCode(t *workflow.Task) []string {
 	c.add("route", t.Route != nil)
 	c.add("cases", t.Cases != nil)
 	c.add("accept", t.Accept != nil)
-	c.add("run", t.Run != nil)
+	c.add("run", t.HasWorker())
 	c.add("deadLetter", t.DeadLetter != nil)
 	for a := workitem.Initialize; a <= workitem.Reset; a++ {
 		c.add(a.String(), t.Actions[a] != nil)

@@ -236,20 +236,20 @@ func (d *draft) checkWork(n *node) {
 	t := &n.task
 	d.checkTimers(n)
 	d.checkNonNegative(n, "RunTimeout", t.RunTimeout)
-	if t.RunTimeout > 0 && t.Run == nil {
+	if t.RunTimeout > 0 && !t.HasWorker() {
 		d.at(n, Conflict, "task %q has a RunTimeout but no Run; use Timeout to bound the work of others", n.name)
 	}
-	if len(t.Limits) > 0 && t.Run == nil {
+	if len(t.Limits) > 0 && !t.HasWorker() {
 		d.at(n, Conflict, "task %q has Limits but no Run; limits bound what workers do", n.name)
 	}
 	if t.Batch != nil && slices.ContainsFunc(t.Limits, func(u workflow.Use) bool { return u.Any != nil }) {
 		d.at(n, BadLimit, "task %q is done in batches and takes of any of several keys, so each item of a batch might have another one; "+
 			"give it Run in place of Batch, or let its limits have no AnyOf", n.name)
 	}
-	if !t.Hours.IsZero() && t.Run == nil {
+	if !t.Hours.IsZero() && !t.HasWorker() {
 		d.at(n, Conflict, "task %q has Hours but no Run; hours say when workers may begin", n.name)
 	}
-	if t.Auto && t.Run != nil {
+	if t.Auto && t.HasWorker() {
 		d.at(n, Conflict, "task %q is Auto and has Run; an automatic item completes without being run", n.name)
 	}
 	if t.Auto {

@@ -39,7 +39,7 @@ func (e *Engine) stuckBy(tx *commit.Tx, id workitem.CaseID) (first *state.Job) {
 			}
 		}
 		for it := range c.Items.All() {
-			if t, ok := c.Net.TaskByName(it.Task); it.State.Live() && (!ok || it.State != workitem.Started || d.Tasks[t].Run == nil) {
+			if t, ok := c.Net.TaskByName(it.Task); it.State.Live() && (!ok || it.State != workitem.Started || !d.Tasks[t].HasWorker()) {
 				moves = true // a person can go on with it
 				return
 			}

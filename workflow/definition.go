@@ -71,10 +71,10 @@ type Task struct {
 	ItemHooks activities.ItemHooks
 	Timers    []activities.Timer
 
-	// Run does the work of an item in a worker, outside any transaction; nil means that a person or another process does it. What it
-	// returns is accepted there too: an output that Accept refuses fails the attempt.
+	// Run does the work of an item in a worker, outside any transaction. What it returns is accepted there too: an output that
+	// Accept refuses fails the attempt. Nil means that Batch, a person or another process does it.
 	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
-	// Batch has several items done by one call; Run is for an item that has to be done alone. Nil does each by itself.
+	// Batch has the work of several items done by one call in a worker, in place of Run; nil for none.
 	Batch *Batch
 	// RunTimeout bounds one run; 0 leaves it unbounded.
 	RunTimeout time.Duration
@@ -82,15 +82,18 @@ type Task struct {
 	// Retry is the policy that answers a failed item, as far as it is known before one fails: the worker asks its
 	// filters, while it has the error. The zero value has none.
 	Retry retry.Policy
-	// Limits are what each attempt of Run takes before it begins.
+	// Limits are what each attempt of a worker takes before it begins.
 	Limits []Use
-	// Hours are when Run may begin; the zero value is always.
+	// Hours are when a worker may begin; the zero value is always.
 	Hours schedule.Window
 	// DeadLetter is the workflow of which an item that is given up starts a case, see [Letter]; nil for none.
 	DeadLetter *Definition
-	// Function describes Run to filters and logs; without a name it has that of the task.
+	// Function describes Run or Batch to filters and logs; without a name it has that of the task.
 	Function activities.Function
 }
+
+// HasWorker reports whether the engine's workers do the items of the task, one by one or in batches.
+func (t *Task) HasWorker() bool { return t.Run != nil || t.Batch != nil }
 
 // Call is a function that a job runs in a worker, outside any transaction.
 type Call struct {

@@ -107,17 +107,16 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 		ctx, cancel = context.WithTimeout(ctx, spec.RunTimeout)
 		defer cancel()
 	}
-	run := spec.Run
 	if spec.Batch != nil {
 		g, _ := ctx.Value(groupKey{}).(*group)
 		if g == nil {
 			g = newGroup(d, w.Job)
 		}
-		run = func(ctx context.Context, w *activities.Work) (json.RawMessage, error) {
-			return g.join(ctx, spec.Batch, w)
-		}
+		output, err = g.join(ctx, spec.Batch, w)
+	} else {
+		output, err = spec.Run(ctx, w)
 	}
-	if output, err = run(ctx, w); err != nil {
+	if err != nil {
 		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
 	if output, err = kernel.Accept(spec, workitem.Complete, output); err == nil {

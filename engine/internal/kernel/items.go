@@ -44,12 +44,12 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if err := m.openItemJobs(c.ID, spec, it); err != nil {
 		return nil, err
 	}
-	if n.KeepSteps && n.Predecessor != nil && spec.Run != nil {
+	if n.KeepSteps && n.Predecessor != nil && spec.HasWorker() {
 		if err := m.keepSteps(c.ID, it, n.Predecessor); err != nil {
 			return nil, err
 		}
 	}
-	if len(m.copied) > 0 && spec.Run != nil {
+	if len(m.copied) > 0 && spec.HasWorker() {
 		if err := m.takeOver(c.ID, it); err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func (m *Machine) newItem(
 //	├─────────────┼───────────────────────────┤
 //	item opened   run: a worker may claim it  timer: the item fails
 //
-// An item without Run has no work to schedule. If it has to wait, a wake job marks the time from which a person may work
+// An item that no worker does has no work to schedule. If it has to wait, a wake job marks the time from which a person may work
 // on it, at which those who watch for such items are notified.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
 	due := it.Created
@@ -131,7 +131,7 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 		due = it.Due
 	}
 	switch {
-	case spec.Run != nil:
+	case spec.HasWorker():
 		if err := m.openJob(id, &state.Job{Kind: state.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
 			return err
 		}
@@ -371,7 +371,7 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 // redo has an item that was reset run again, from now. Its timers counted from when it was due and are gone with the
 // reset, as all of its jobs are; the run is what its task is for.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
-	if spec.Run == nil {
+	if !spec.HasWorker() {
 		return nil
 	}
 	return func() error {

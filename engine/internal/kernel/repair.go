@@ -102,7 +102,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
 	t, _ := c.Net.TaskByName(it.Task)
 	spec, err := m.spec(c, t)
-	if err != nil || spec.Run == nil {
+	if err != nil || !spec.HasWorker() {
 		return false
 	}
 	for _, j := range c.Jobs.Of(it.ID) {
