@@ -67,12 +67,20 @@ const slack = time.Minute
 // prefix. A zero time is no bound. See [store.CaseFilter].
 func (w *Conditions) AddCreated(prefix string, since, before time.Time) {
 	if !before.IsZero() {
-		w.Add(prefix+"id < "+w.Dialect.ID, workitem.LeastKey[any](before.Add(slack)).String())
+		w.Add(prefix+"id < "+w.Dialect.ID, leastID(before.Add(slack)))
 	}
 	if !since.IsZero() {
-		w.Add(prefix+"id >= "+w.Dialect.ID, workitem.LeastKey[any](since).String())
+		w.Add(prefix+"id >= "+w.Dialect.ID, leastID(since))
 	}
 	w.AddTimes(prefix+"created", since, before)
+}
+
+// leastID is the least id of a time; that of the times up to 1970 has a text, too, as PostgreSQL takes no empty one.
+func leastID(t time.Time) string {
+	if key := workitem.LeastKey[any](t); !key.IsZero() {
+		return key.String()
+	}
+	return "00000000-0000-0000-0000-000000000000"
 }
 
 // AddTimes selects the times of a column from since on and before another; a zero time is no bound.
