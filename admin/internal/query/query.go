@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -49,6 +50,10 @@ func (q *Query) Text(name string) string {
 	text := q.v.Get(name)
 	if strings.ContainsRune(text, 0) {
 		q.fail(name, "must not contain a zero byte")
+		return ""
+	}
+	if !utf8.ValidString(text) { // PostgreSQL has no such text
+		q.fail(name, "must be text in UTF-8")
 		return ""
 	}
 	return text
