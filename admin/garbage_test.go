@@ -151,6 +151,17 @@ func TestTextOfParametersIsUTF8(t *testing.T) {
 	}
 }
 
+// The zero id is that of nothing, also as the name of an event or what is searched for.
+func TestZeroIDIsNoThing(t *testing.T) {
+	o := newOffice(t, "text")
+	h, zero := o.handler(admin.Config{Access: as("eve")}), "00000000-0000-0000-0000-000000000000"
+	require.Equal(t, http.StatusSeeOther, post(h, "/act", "kind", "send", "case", o.order.String(), "event", zero, "payload", "1").Code)
+	audit := get(h, "/audit").Body.String()
+	require.True(t, strings.Contains(audit, "<td data-label=\"by\">eve</td>"))
+	require.False(t, strings.Contains(audit, `href="/items/"`), "the event leads to an item")
+	require.Equal(t, http.StatusOK, get(h, "/search?q="+zero).Code)
+}
+
 // described is what the description of the API says of its paths.
 type described struct {
 	Paths map[string]map[string]struct {

@@ -116,7 +116,7 @@ func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error
 
 func findItem(r *Request, id workitem.ID) (*store.ItemRow, error) {
 	found, err := r.R.Items(r, store.ItemFilter{ID: id})
-	if err == nil && len(found) == 0 {
+	if err == nil && (len(found) == 0 || id.IsZero()) { // a filter takes the zero id for none
 		err = fmt.Errorf("work item %s: %w", id, store.ErrNotFound)
 	}
 	if err != nil {

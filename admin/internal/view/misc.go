@@ -264,7 +264,7 @@ func (s *Site) search(r *Request) (*Page, error) {
 // jump finds the thing of a whole id.
 func (s *Site) jump(r *Request, word string) (*Page, error) {
 	id, err := workitem.ParseID(word)
-	if err != nil {
+	if err != nil || id.IsZero() { // a filter takes the zero id for none
 		return nil, nil
 	}
 	if cases, err := r.R.Cases(r, store.CaseFilter{ID: workitem.CaseID(id)}); err != nil || len(cases) > 0 {
