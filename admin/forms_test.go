@@ -48,6 +48,8 @@ func (s *sheet) fill(v url.Values) {
 		}
 		v.Set("payload", typed["payload"])
 	case "resume", "redrive", "retry": // empty keeps the input that it had
+	case "item-complete": // the items that can be completed are of tasks that give a text, or anything
+		v.Set("payload", `"text"`)
 	default:
 		if v.Has("payload") {
 			v.Set("payload", typed["payload"])
