@@ -46,7 +46,8 @@ func add(
 		if err != nil {
 			return workflow.Result{}, err
 		}
-		return e.Do(ctx, declare(c, declared))
+		result, err := e.Do(ctx, declare(c, declared))
+		return result, misused(err, known, opts)
 	})
 }
 
@@ -56,12 +57,49 @@ const tries = 100
 // attempt does a command on the present case of a schedule, again if that is the present one no longer.
 func attempt(do func() (workflow.Result, error)) (result workflow.Result, err error) {
 	for range tries {
-		result, err = do()
-		if !errors.Is(err, workflow.ErrInactive) && !errors.Is(err, workflow.ErrKeyReused) {
+		if result, err = do(); !isLate(err) {
 			break
 		}
 	}
 	return result, err
+}
+
+// isLate reports whether the case that a command was for is the present one of its schedule no longer: it has ended, or another
+// command has added the schedule anew, under the same key of its generation.
+func isLate(err error) bool {
+	if _, ok := errors.AsType[*misuseError](err); ok {
+		return false
+	}
+	return errors.Is(err, workflow.ErrInactive) || errors.Is(err, workflow.ErrKeyReused)
+}
+
+// misuseError refuses a command whose idempotency key is remembered of another one. It is no [isLate] error: the key stays that of
+// the other command however often this one is made.
+type misuseError struct {
+	schedule, key string
+	on            workitem.CaseID // of the other command
+}
+
+// Error implements error.
+func (e *misuseError) Error() string {
+	return fmt.Sprintf("%s: key %q was first used for another command on schedule %q, to its case %s; give this command a key of its own",
+		workflow.ErrKeyReused, e.key, e.schedule, e.on)
+}
+
+// Unwrap returns workflow.ErrKeyReused.
+func (*misuseError) Unwrap() error { return workflow.ErrKeyReused }
+
+// misused is the error of a command on the schedule that was found, nil for none: that of its key if it is remembered of another command.
+func misused(err error, found *Info, opts []workflow.Option) error {
+	if found == nil || !errors.Is(err, workflow.ErrKeyReused) {
+		return err
+	}
+	key := workflow.With(workflow.Command{}, opts...).Key
+	on := found.onKey(key)
+	if on.IsZero() {
+		return err
+	}
+	return &misuseError{found.State.Schedule.Name, key, on}
 }
 
 // AddCommand makes the command of [Add]. It is for the schedule as it is now: if a tick comes first it is refused, and to be made
@@ -157,29 +195,31 @@ func Remove(ctx context.Context, e Commander, name string, opts ...workflow.Opti
 
 func do(ctx context.Context, e Commander, name string, q request, opts []workflow.Option) error {
 	_, err := attempt(func() (workflow.Result, error) {
-		c, err := commandFor(ctx, e, name, q, opts)
+		found, c, err := commandFor(ctx, e, name, q, opts)
 		if err != nil {
 			return workflow.Result{}, err
 		}
-		return e.Do(ctx, c)
+		result, err := e.Do(ctx, c)
+		return result, misused(err, found, opts)
 	})
 	return err
 }
 
-func commandFor(ctx context.Context, v store.Viewer, name string, q request, opts []workflow.Option) (workflow.Command, error) {
-	found, err := find(ctx, v, name)
+// commandFor makes the command of a request to the schedule of a name, as it is found.
+func commandFor(
+	ctx context.Context, v store.Viewer, name string, q request, opts []workflow.Option,
+) (found *Info, c workflow.Command, err error) {
+	found, err = find(ctx, v, name)
 	if err == nil && !found.live() && !found.knows(opts) {
 		err = fmt.Errorf("schedule %q was removed: %w", name, store.ErrNotFound)
 	}
-	if err != nil {
-		return workflow.Command{}, err
+	if err == nil && q.Do == doBackfill && found.live() {
+		err = checkBackfill(&found.State, q)
 	}
-	if q.Do == doBackfill && found.live() {
-		if err := checkBackfill(&found.State, q); err != nil {
-			return workflow.Command{}, err
-		}
+	if err == nil {
+		c, err = command(found, q, opts)
 	}
-	return command(found, q, opts)
+	return found, c, err
 }
 
 // checkBackfill refuses a period with more ticks than may wait.
@@ -234,5 +274,6 @@ func command(found *Info, q request, opts []workflow.Option) (workflow.Command, 
 func CommandFor(
 	ctx context.Context, v store.Viewer, name, what string, from, to time.Time, opts ...workflow.Option,
 ) (workflow.Command, error) {
-	return commandFor(ctx, v, name, request{Do: what, From: from, To: to}, opts)
+	_, c, err := commandFor(ctx, v, name, request{Do: what, From: from, To: to}, opts)
+	return c, err
 }

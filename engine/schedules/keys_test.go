@@ -1,6 +1,7 @@
 package schedules_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -21,33 +22,60 @@ func TestACommandThatIsSentAgainWithItsKeyDoesNothing(t *testing.T) {
 	fresh := builder.Schedule(schedule.Schedule{Name: "digest", Every: 2 * time.Hour}, b.f, "updated")
 	commands := []struct {
 		name string
-		send func(opts ...workflow.Option) error
+		send func(e schedules.Commander, opts ...workflow.Option) error
 	}{
-		{"pause", func(opts ...workflow.Option) error { return schedules.Pause(ctx, b, "digest", opts...) }},
-		{"resume", func(opts ...workflow.Option) error { return schedules.Resume(ctx, b, "digest", opts...) }},
-		{"run", func(opts ...workflow.Option) error { return schedules.Run(ctx, b, "digest", opts...) }},
-		{"backfill", func(opts ...workflow.Option) error {
-			return schedules.Backfill(ctx, b, "digest", at(-2, 0), at(0, 0), opts...)
+		{"pause", func(e schedules.Commander, opts ...workflow.Option) error {
+			return schedules.Pause(ctx, e, "digest", opts...)
 		}},
-		{"update", func(opts ...workflow.Option) error { _, err := schedules.Add(ctx, b, fresh, opts...); return err }},
-		{"remove", func(opts ...workflow.Option) error { return schedules.Remove(ctx, b, "digest", opts...) }},
+		{"resume", func(e schedules.Commander, opts ...workflow.Option) error {
+			return schedules.Resume(ctx, e, "digest", opts...)
+		}},
+		{"run", func(e schedules.Commander, opts ...workflow.Option) error {
+			return schedules.Run(ctx, e, "digest", opts...)
+		}},
+		{"backfill", func(e schedules.Commander, opts ...workflow.Option) error {
+			return schedules.Backfill(ctx, e, "digest", at(-2, 0), at(0, 0), opts...)
+		}},
+		{"update", func(e schedules.Commander, opts ...workflow.Option) error {
+			_, err := schedules.Add(ctx, e, fresh, opts...)
+			return err
+		}},
+		{"remove", func(e schedules.Commander, opts ...workflow.Option) error {
+			return schedules.Remove(ctx, e, "digest", opts...)
+		}},
 	}
 	for k, c := range commands {
 		opts := []workflow.Option{workflow.Key("key of " + c.name), workflow.By("ann"), workflow.Because("a test")}
-		require.NoError(t, c.send(opts...), c.name)
+		require.NoError(t, c.send(b, opts...), c.name)
 		if b.Drain(); c.name != "remove" {
 			b.backfilled()
 		}
 		cases := b.cases()
 		for _, before := range commands[:k+1] { // also after others
 			opts[0] = workflow.Key("key of " + before.name)
-			require.NoError(t, before.send(opts...), "%s after %s", before.name, c.name)
+			require.NoError(t, before.send(b, opts...), "%s after %s", before.name, c.name)
 			require.Equal(t, cases, b.cases(), "%s after %s", before.name, c.name)
 		}
-		require.ErrorIs(t, c.send(opts[0], workflow.By("bob")), workflow.ErrKeyReused, c.name)
-		require.ErrorIs(t, commands[(k+1)%len(commands)].send(opts...), workflow.ErrKeyReused, "%s with the key of %s", commands[(k+1)%len(commands)].name, c.name)
+		other := commands[(k+1)%len(commands)]
+		once := &counted{Commander: b}
+		require.ErrorIs(t, c.send(once, opts[0], workflow.By("bob")), workflow.ErrKeyReused, c.name)
+		err := other.send(once, opts...)
+		require.ErrorIs(t, err, workflow.ErrKeyReused, "%s with the key of %s", other.name, c.name)
+		require.ErrorContains(t, err, `key "key of `+c.name+`" was first used for another command on schedule "digest"`)
+		require.Equal(t, 2, once.commands, "each is tried once: it would be refused again")
 	}
 	require.ErrorIs(t, schedules.Remove(ctx, b, "digest", workflow.Key("another")), store.ErrNotFound)
+}
+
+// counted counts the commands that are executed.
+type counted struct {
+	schedules.Commander
+	commands int
+}
+
+func (c *counted) Do(ctx context.Context, command workflow.Command) (workflow.Result, error) {
+	c.commands++
+	return c.Commander.Do(ctx, command)
 }
 
 // cases counts the cases that were started.
