@@ -133,7 +133,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 		return entry{}, false
 	}
 	n.ticket = s.ticketOf(c, j)
-	if n.ticket != nil && !s.gate.Try(n.ticket) {
+	if n.ticket != nil && !s.limits.Try(n.ticket) {
 		return entry{}, false
 	}
 	q.running++

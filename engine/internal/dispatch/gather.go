@@ -228,7 +228,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 		delete(s.batches.in, n.job)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
-			s.gate.Pass(n.ticket)
+			s.limits.Pass(n.ticket)
 			continue
 		}
 		s.d.o.Active(1)

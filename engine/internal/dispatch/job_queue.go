@@ -167,7 +167,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 			g.each(waits)
 		}
 	}
-	s.gate.Each(waits)
+	s.limits.Each(waits)
 	s.hours.each(waits)
 	s.waiting.until(now, waits)
 	s.again.each(waits)

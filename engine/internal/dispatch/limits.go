@@ -3,12 +3,10 @@ package dispatch
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/state"
@@ -19,59 +17,35 @@ import (
 // A job whose function has limits takes them as it is handed out, when a worker is free for it. One that cannot leaves its queue for
 // the line of a limit, and comes back when there is room; so it holds no worker, and others of its queue pass.
 
-// ticket is a job that needs limits.
-type ticket = admission.Ticket[entry]
-
 func (s *scheduler) initLimits() {
-	s.gate = admission.New(admission.Options[entry]{
+	gate := admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
-		Ready: func(n entry) {
-			if n.step != nil {
-				s.calls.push(n, byPriority)
-			} else {
-				s.isReady(n)
-				if g := s.batches.in[n.job]; g != nil {
-					g.now = true
-				}
-			}
-			s.readied = true
-		},
-		Shared: s.isShared, Ask: s.ask,
+		Ready: s.hasRoom, Shared: s.isShared, Ask: s.ask,
 	})
-	s.shared = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
+	s.limits = limitGate{Gate: gate, defined: s.d.o.Limits}
+	s.shared.rows = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
+}
+
+// hasRoom takes back what has waited for limits: a step goes on, and a job is due in its queue again. The lock is held.
+func (s *scheduler) hasRoom(n entry) {
+	s.limits.readied = true
+	if n.step != nil {
+		s.limits.steps.push(n, byPriority)
+		return
+	}
+	s.isReady(n)
+	if g := s.batches.in[n.job]; g != nil {
+		g.now = true
+	}
 }
 
 // enter takes what a job needs, or has it wait for that. The lock is held.
 func (s *scheduler) enter(n entry) bool {
-	if n.ticket == nil {
-		return true
-	}
-	n.ticket.Value = n
-	if s.gate.Enter(n.ticket) {
+	if s.limits.enter(n) {
 		return true
 	}
 	s.d.o.Active(-1)
 	return false
-}
-
-// outcome is what became of a claim, for the limits that its job holds.
-type outcome uint8
-
-const (
-	notBegun outcome = iota // nothing was done, so nothing counts
-	succeeded
-	failed // breakers count it
-)
-
-// leave gives back what a job holds. The lock is held.
-func (s *scheduler) leave(t *ticket, how outcome) {
-	switch {
-	case t == nil:
-	case how == notBegun:
-		s.gate.Undo(t)
-	default:
-		s.gate.Release(t, how == failed)
-	}
 }
 
 // begins notes that the function of an admitted job is called now; false if it was admitted too long ago.
@@ -81,7 +55,7 @@ func (s *scheduler) begins(t *ticket) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gate.Begin(t)
+	return s.limits.Begin(t)
 }
 
 // ticketOf is what a job needs of limits; nil if it needs none. The lock is held.
@@ -90,49 +64,7 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 		return nil
 	}
 	f := s.d.conditionsOf(c, j)
-	uses, input := f.limits, f.input
-	if len(uses) == 0 {
-		return nil
-	}
-	t := &ticket{Job: j.ID}
-	for i := range uses {
-		n, key, err := uses[i].Of(input)
-		if err == nil && uses[i].Amount != nil {
-			err = s.admits(&uses[i], key, n)
-		}
-		if err != nil {
-			return &ticket{Job: j.ID, Err: workitem.Fatal(err)}
-		}
-		if n > 0 {
-			t.Takes = append(t.Takes, workitem.Take{Limit: uses[i].Limit.Name, Key: key, Any: uses[i].Any, N: n})
-		}
-	}
-	if len(t.Takes) == 0 {
-		return nil
-	}
-	t.Own = len(t.Takes)
-	return t
-}
-
-// admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now for that key.
-func (s *scheduler) admits(u *workflow.Use, key string, n int64) error {
-	if most := max(s.capacity(u.Limit.Name, key, u.Any), u.Limit.Capacity()); n > most {
-		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-			n, u.Limit, most, printable.Arguments(u.Limit.Name), limit.ErrTooMuch)
-	}
-	return nil
-}
-
-// capacity is the most that a limit admits at once now, of a key or of any of several.
-func (s *scheduler) capacity(name, key string, of []string) (most int64) {
-	if of == nil {
-		of = []string{key}
-	}
-	for _, key := range of {
-		l, _ := s.gate.LimitOf(name, key)
-		most = max(most, l.Capacity())
-	}
-	return most
+	return s.limits.ticket(j.ID, f.limits, f.input)
 }
 
 // hoursOf is the number of the window of a job's function; 0 for always. The lock is held.
@@ -221,35 +153,24 @@ func (d *Dispatcher) takeNeeds(err error) bool {
 func (d *Dispatcher) Limited(job workitem.JobID, step string) []admission.Wait {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	return d.sched.gate.Why(job, step)
+	return d.sched.limits.Why(job, step)
 }
 
 // Limits lists the limits of the functions here, by name, with what they are used for.
 func (d *Dispatcher) Limits() []admission.Usage {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	return d.sched.gate.Usage()
+	return d.sched.limits.Usage()
 }
 
 // SetLimit gives a limit other numbers, and those of single keys of it. One that no function here takes of is left alone.
 func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.mu.Lock()
-	if now, ok := d.sched.gate.Limit(l.Name); ok && now.Algorithm == l.Algorithm {
-		d.sched.gate.Change(l, keys)
+	if now, ok := d.sched.limits.Limit(l.Name); ok && now.Algorithm == l.Algorithm {
+		d.sched.limits.Change(l, keys)
 	}
 	d.sched.mu.Unlock()
 	d.sched.turn()
-}
-
-// passOn lets those go on that wait for limits behind jobs of paused queues. The lock is held.
-func (s *scheduler) passOn() {
-	for len(s.passing) > 0 {
-		list := s.passing
-		s.passing = nil
-		for _, t := range list {
-			s.gate.Pass(t)
-		}
-	}
 }
 
 // isReady puts a due job into its queue, or into the line of those that are done with it, or aside if the queue is paused. The lock is held.
@@ -257,7 +178,7 @@ func (s *scheduler) isReady(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
 		if n.ticket != nil {
-			s.passing = append(s.passing, n.ticket)
+			s.limits.passing = append(s.limits.passing, n.ticket)
 		}
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -29,7 +28,6 @@ type scheduler struct {
 	hours    hours
 	batches  batches
 	groups   map[workitem.JobID]*group // of jobs that are handed out, until they are claimed
-	passing  []*ticket                 // of jobs that are held, since their queue is paused
 	pool     pool
 	alarm    turnAlarm
 	on       bool
@@ -40,13 +38,10 @@ type scheduler struct {
 	offered  []workitem.JobID // left for other engines by the command that is reported
 	others   bool             // there are other engines
 	next     []entry          // memory for what a turn hands out
-	gate     *admission.Gate[entry]
+	limits   limitGate
 	paused   map[string]bool              // queues of which no job begins
-	shared   sharedRows                   // of limits
-	asking   bool                         // an exchange about them is under way
+	shared   exchange                     // of limits
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
-	calls    entries                      // steps that may take what they need, by priority
-	readied  bool                         // the gate has put jobs back into their queues since a turn looked at them
 }
 
 // entry is a pending job, or a suspended one that time will wake.
@@ -97,7 +92,7 @@ func (s *scheduler) stop() {
 		s.beat()
 	}
 	s.pool.close()
-	s.gate.Stop()
+	s.limits.Stop()
 	for _, q := range s.queues {
 		s.d.o.Active(-len(q.ready))
 		q.ready = nil
@@ -121,7 +116,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			s.claims.report(e)
 		}
 	}
-	changed = changed || s.readied
+	changed = changed || s.limits.readied
 	s.mu.Unlock()
 	if changed {
 		s.turn()
@@ -145,7 +140,7 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
 	if !goesOn {
-		s.gate.Leave(e.Job)
+		s.limits.Leave(e.Job)
 		s.claims.interrupt(e)
 	}
 	switch {
@@ -240,10 +235,10 @@ func (s *scheduler) turn() {
 			s.isReady(n)
 		}
 	}
-	for again := true; again; again = s.readied {
-		s.readied = false
-		s.passOn()
-		s.admitSteps()
+	for again := true; again; again = s.limits.readied {
+		s.limits.readied = false
+		s.limits.passOn()
+		s.limits.admitSteps()
 		for _, q := range s.queues {
 			q.promised = 0
 			next = s.handOut(q, now, next)
@@ -276,7 +271,7 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 		n := q.ready.remove(at, byPriority)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
-			s.gate.Pass(n.ticket)
+			s.limits.Pass(n.ticket)
 			s.d.o.Active(-1)
 			continue
 		}
@@ -306,7 +301,7 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claims.begin(id, r)
-	s.gate.Leave(id) // what else waits for it, see entriesOf
+	s.limits.Leave(id) // what else waits for it, see entriesOf
 	s.keepBeating()
 }
 
@@ -320,8 +315,8 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	if n.unread {
 		n.queue.reading--
 	}
-	s.leave(n.ticket, how)
-	more := len(n.queue.ready) > 0 || s.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil
+	s.limits.leave(n.ticket, how)
+	more := len(n.queue.ready) > 0 || s.limits.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
 		s.turn() // before this work is over: what is in lines is counted when it begins
@@ -369,7 +364,7 @@ func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	defer s.mu.Unlock()
 	now := s.d.o.Now()
 	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.gathered(now.UnixMicro()))
-	if wait, limited := s.gate.NextDue(); limited {
+	if wait, limited := s.limits.NextDue(); limited {
 		due = min(due, now.Add(max(wait, 0)).UnixMicro())
 	}
 	if due == never {

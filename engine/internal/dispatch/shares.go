@@ -13,6 +13,12 @@ import (
 // maxOrders is how many rows one exchange concerns at most.
 const maxOrders = 500
 
+// exchange is what an engine has to do with the limits that it shares.
+type exchange struct {
+	rows     sharedRows
+	underWay bool
+}
+
 // isShared reports whether the store grants a limit. The only engine of a store counts slots itself: no other has any.
 func (s *scheduler) isShared(l limit.Limit) bool {
 	return l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
@@ -20,10 +26,10 @@ func (s *scheduler) isShared(l limit.Limit) bool {
 
 // ask begins an exchange, if none is under way. The lock is held. The engine is not at rest until it has ended.
 func (s *scheduler) ask() {
-	if s.asking || s.stopping {
+	if s.shared.underWay || s.stopping {
 		return
 	}
-	s.asking = true
+	s.shared.underWay = true
 	s.d.o.Active(1)
 	go s.exchange()
 }
@@ -34,9 +40,9 @@ func (s *scheduler) exchange() {
 	failed := 0
 	for {
 		s.mu.Lock()
-		orders := s.gate.Orders(maxOrders)
+		orders := s.limits.Orders(maxOrders)
 		if len(orders) == 0 {
-			s.asking = false
+			s.shared.underWay = false
 			s.mu.Unlock()
 			return
 		}
@@ -44,7 +50,7 @@ func (s *scheduler) exchange() {
 		answers, err := s.d.answer(orders)
 		s.mu.Lock()
 		for i := range orders {
-			s.gate.Settle(orders[i], answers[i], err)
+			s.limits.Settle(orders[i], answers[i], err)
 		}
 		s.mu.Unlock()
 		s.turn()
@@ -55,7 +61,7 @@ func (s *scheduler) exchange() {
 		s.d.o.Faults.Note("limits", err, "a limit that engines share could not be asked for; it is tried again")
 		if !s.d.o.Retrier.Pause(s.d.o.Context, failed) { // the engine closes
 			s.mu.Lock()
-			s.asking = false
+			s.shared.underWay = false
 			s.mu.Unlock()
 			return
 		}
@@ -67,11 +73,11 @@ func (s *scheduler) exchange() {
 // have the store to itself meanwhile.
 func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.Answer, err error) {
 	if d.o.Fleet {
-		return d.sched.shared.decide(d.o.Context, orders)
+		return d.sched.shared.rows.decide(d.o.Context, orders)
 	}
 	done := make(chan struct{})
 	sent := d.o.Writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
-		answers, err = d.sched.shared.decide(d.o.Context, orders)
+		answers, err = d.sched.shared.rows.decide(d.o.Context, orders)
 		close(done)
 	}})
 	if !sent {

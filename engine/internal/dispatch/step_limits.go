@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/state"
@@ -51,7 +50,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	defer s.turnIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.checkTakes(functionTakes(j.n.ticket), takes); err != nil {
+	if err := s.limits.check(functionTakes(j.n.ticket), takes); err != nil {
 		return nil, err
 	}
 	l := &stepLease{j: j, room: room}
@@ -61,7 +60,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 		return l, nil
 	} else if t != nil && t.Step == name { // the function takes another amount than it did
 		j.reserved = nil
-		s.gate.Undo(t)
+		s.limits.Undo(t)
 	}
 	n := entry{due: since.UnixMicro(), job: j.n.job, root: j.n.root, priority: j.n.priority, step: l}
 	if j.n.urgent != 0 {
@@ -69,10 +68,10 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	}
 	l.t = &ticket{Job: j.n.job, Step: name, Takes: takes, Value: n}
 	switch {
-	case room == nil && (s.stopping || !s.gate.Try(l.t)):
+	case room == nil && (s.stopping || !s.limits.Try(l.t)):
 		return nil, nil
 	case room != nil && !s.stopping: // an engine that closes admits nothing: the run is suspended, or its context ends
-		s.gate.Enter(l.t)
+		s.limits.Enter(l.t)
 	}
 	j.leases = append(j.leases, l)
 	return l, nil
@@ -86,45 +85,6 @@ func functionTakes(t *ticket) []workitem.Take {
 	return t.Takes[:t.Own]
 }
 
-// checkTakes checks what a step takes against the limits that its function declares, and against what the function takes itself: once the
-// step has waited, both are admitted together. The lock is held.
-func (s *scheduler) checkTakes(own, takes []workitem.Take) error {
-	for _, t := range takes {
-		now, ok := s.gate.Limit(t.Limit)
-		if !ok {
-			return fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
-				limit.ErrUnknownLimit)
-		}
-		beside := takenOf(own, t)
-		most := s.capacity(t.Limit, t.Key, t.Any)
-		if n := t.N + beside; most > 0 && n > most && n > s.defined(t.Limit).Capacity() {
-			who := fmt.Sprintf("the step takes %d", t.N)
-			if beside > 0 {
-				who += fmt.Sprintf(" and its function %d", beside)
-			}
-			return fmt.Errorf("%s of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-				who, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
-		}
-	}
-	return nil
-}
-
-// takenOf is how much is taken of the limit and key that another take is of. Takes of a pool may be of different keys.
-func takenOf(takes []workitem.Take, of workitem.Take) (n int64) {
-	for _, t := range takes {
-		if t.Limit == of.Limit && t.Key == of.Key && len(t.Any) <= 1 && slices.Equal(t.Any, of.Any) {
-			n += t.N
-		}
-	}
-	return n
-}
-
-// defined is a limit as the workflows define it.
-func (s *scheduler) defined(name string) limit.Limit {
-	i := slices.IndexFunc(s.d.o.Limits, func(l limit.Limit) bool { return l.Name == name })
-	return s.d.o.Limits[i]
-}
-
 func (l *stepLease) held() bool {
 	l.j.d.sched.mu.Lock()
 	defer l.j.d.sched.mu.Unlock()
@@ -136,7 +96,7 @@ func (l *stepLease) Begin() bool {
 	s := &l.j.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.begun = !l.released && l.t.Held() && s.gate.Begin(l.t)
+	l.begun = !l.released && l.t.Held() && s.limits.Begin(l.t)
 	return l.begun
 }
 
@@ -153,38 +113,16 @@ func (l *stepLease) Release(failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.j.leases = slices.DeleteFunc(l.j.leases, func(other *stepLease) bool { return other == l })
-	s.end(l, failed)
-}
-
-// end gives back what a step has, or stops its wait. The lock is held.
-func (s *scheduler) end(l *stepLease, failed bool) {
-	l.released = true
-	switch {
-	case !l.t.Held():
-		s.gate.Withdraw(l.t)
-	case l.begun:
-		s.gate.Release(l.t, failed)
-	default:
-		s.gate.Undo(l.t)
-	}
+	s.limits.end(l, failed)
 }
 
 // turnIfReady hands out what a change of the lines has made ready. The lock is not held.
 func (s *scheduler) turnIfReady() {
 	s.mu.Lock()
-	readied := s.readied
+	readied := s.limits.readied
 	s.mu.Unlock()
 	if readied {
 		s.turn()
-	}
-}
-
-// admitSteps has the first of the lines take what they need, of the steps of runs that go on. The lock is held.
-func (s *scheduler) admitSteps() {
-	for len(s.calls) > 0 {
-		if l := s.calls.pop(byPriority).step; !l.released && s.gate.Enter(l.t) {
-			l.j.roomCame(l.room)
-		}
 	}
 }
 
@@ -235,7 +173,7 @@ func (s *scheduler) reserveStep(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := j.n.ticket; t != nil && t.Step != "" {
-		j.reserved = s.gate.Split(t, t.Own)
+		j.reserved = s.limits.Split(t, t.Own)
 	}
 }
 
@@ -244,11 +182,11 @@ func (s *scheduler) leaveSteps(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.reserved != nil {
-		s.gate.Undo(j.reserved)
+		s.limits.Undo(j.reserved)
 		j.reserved = nil
 	}
 	for _, l := range j.leases {
-		s.end(l, false)
+		s.limits.end(l, false)
 	}
 	j.leases = nil
 }
@@ -258,11 +196,11 @@ func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
 	defer d.sched.turnIfReady()
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	def, ok := d.sched.gate.Limit(name)
+	def, ok := d.sched.limits.Limit(name)
 	switch {
 	case ok && (used < 0 || def.Algorithm == limit.Slots || def.Algorithm == limit.CircuitBreaker):
 		return fmt.Errorf("%d of %s cannot be committed: commit what was used of a rate, 0 or more: %w", used, def, limit.ErrAmount)
-	case !ok || !d.sched.gate.Commit(t, name, used):
+	case !ok || !d.sched.limits.Commit(t, name, used):
 		return fmt.Errorf("%d of %q cannot be committed: nothing of it was taken here: %w", used, name, limit.ErrUnknownLimit)
 	}
 	return nil
@@ -307,7 +245,7 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 			continue
 		}
 		m := n
-		m.due, m.ticket = st.Due.UnixMicro(), s.withStep(n.ticket, j.ID, st)
+		m.due, m.ticket = st.Due.UnixMicro(), s.limits.withStep(n.ticket, j.ID, st)
 		if !slices.ContainsFunc(list, func(other entry) bool {
 			return slices.EqualFunc(other.ticket.Takes, m.ticket.Takes, workitem.Take.Equal)
 		}) {
@@ -322,21 +260,6 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 		list = append(list, n)
 	}
 	return list
-}
-
-// withStep is a ticket for a function and a step of it. The lock is held.
-func (s *scheduler) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
-	t := &ticket{Job: job, Step: st.Name}
-	if of != nil {
-		t.Takes, t.Err = slices.Clone(of.Takes), of.Err
-	}
-	t.Own = len(t.Takes)
-	for _, take := range st.Takes() {
-		if _, ok := s.gate.Limit(take.Limit); ok { // otherwise the step says what is wrong
-			t.Takes = append(t.Takes, take)
-		}
-	}
-	return t
 }
 
 // put has an entry of a job wait for its time.
