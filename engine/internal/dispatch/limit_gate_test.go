@@ -107,7 +107,7 @@ func TestAStepAndItsFunctionAreCheckedTogether(t *testing.T) {
 	with := g.withStep(own, own.Job, st)
 	require.Equal(t, []workitem.Take{{Limit: "seats", N: 2}, {Limit: "seats", Key: "a", N: 1}}, with.Takes)
 	require.Equal(t, 1, with.Own)
-	with.Takes[0].N = 9
+	g.withStep(own, own.Job, &workitem.Step{Name: "other"}).Takes[0].N = 9
 	require.EqualValues(t, 2, own.Takes[0].N, "the ticket of the function is another one")
 }
 
