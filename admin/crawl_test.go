@@ -101,7 +101,11 @@ func (s *sheet) add(field []string) {
 		value = html.UnescapeString(field[3])
 	case strings.HasPrefix(field[0], "<select"):
 		for _, o := range options.FindAllStringSubmatch(field[5], -1) {
-			if value = html.UnescapeString(o[2]); value != "" {
+			value = html.UnescapeString(o[2])
+			if strings.Contains(o[1], "value=") {
+				value = attribute(o[1], "value")
+			}
+			if value != "" {
 				break
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -72,9 +73,15 @@ var (
 	buttons  = regexp.MustCompile(`(?s)<button([^>]*)>(.*?)</button>`)
 )
 
+var attributes sync.Map // of regular expressions, by the name of the attribute
+
 // attribute is the value of an attribute of a tag.
 func attribute(tag, name string) string {
-	if found := regexp.MustCompile(`(?:^|\s)` + name + `="([^"]*)"`).FindStringSubmatch(tag); found != nil {
+	of, known := attributes.Load(name)
+	if !known {
+		of, _ = attributes.LoadOrStore(name, regexp.MustCompile(`(?:^|\s)`+name+`="([^"]*)"`))
+	}
+	if found := of.(*regexp.Regexp).FindStringSubmatch(tag); found != nil {
 		return html.UnescapeString(found[1])
 	}
 	return ""

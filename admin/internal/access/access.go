@@ -20,7 +20,8 @@ type User struct {
 	Queues []string // of the work that the user does
 	// May reports whether the user may have a command done, by the word for its kind ("retry", "cancel", "item"), on a target: the
 	// id of a case, a work item or a job, or the name of a workflow, a topic, a limit or a queue. For a command on a schedule the kind
-	// is "tasq-schedule", and the target its name. nil allows none.
+	// is "tasq-schedule", and the target its name. The target is "" where the pages ask whether to show a form whose targets are not
+	// known yet: that of a broadcast, or of an action on many things, for each of which it is asked again. nil allows none.
 	May func(kind, target string) bool
 }
 

@@ -284,9 +284,7 @@ func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 func (s *Site) events(r *Request) (*Page, error) {
 	l := s.listing(r, "/events", "Events", "event", "case", "sent", "by", "taken", "value")
 	l.head.About = "What was sent to cases. One that no step has taken waits for the first that asks for it."
-	if r.User.May != nil {
-		l.head.Buttons = []Link{{Text: "Broadcast…", Href: s.Link("/act", "kind", "broadcast")}}
-	}
+	l.head.Buttons = s.button(r, nil, "Broadcast…", "broadcast", "")
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Messages(), q.Case()
 	l.filters("", field{Name: "name", Label: "name", Hint: "paid"}, field{Name: "unread", Label: "not taken", Options: []string{"true"}},
