@@ -63,6 +63,7 @@ type sheet struct {
 	fields           url.Values // as they are sent if nothing is typed
 	empty            []string   // those that must be filled in
 	note             string     // the text around them
+	more             url.Values // what is typed beside what must be
 }
 
 // kind tells forms apart.

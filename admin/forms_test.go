@@ -55,6 +55,9 @@ func (s *sheet) fill(v url.Values) {
 			v.Set("payload", typed["payload"])
 		}
 	}
+	for name := range s.more {
+		v.Set(name, s.more.Get(name))
+	}
 }
 
 // effects is how much the user has done: entries of the journal, and how many have each idempotency key. What schedules do in the background

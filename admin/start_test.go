@@ -2,6 +2,8 @@ package admin_test
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +121,47 @@ func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	}
 	refused := post(o.handler(admin.Config{Access: admin.ReadOnly}), "/act", "kind", "start", "workflow", "mail", "payload", `"b"`, "check", "1")
 	require.Equal(t, http.StatusForbidden, refused.Code, "a check needs the right to the command")
+}
+
+// Whatever is chosen in the form of a start, a double click starts one case, and to go back and send it again starts none, also when what
+// was chosen has had its time.
+func TestTheFormOfAStartSentTwiceStartsOneCase(t *testing.T) {
+	chosen := map[string]url.Values{
+		"labels":    {"labels": {"customer=ada"}, "priority": {"7"}},
+		"later":     {"after": {"2m"}},
+		"once":      {"per": {"day"}, "zone": {"Europe/Berlin"}},
+		"debounced": {"ifTaken": {"debounce"}, "quiet": {"1m"}, "longest": {"2m"}},
+		"throttled": {"throttle": {"1"}, "window": {"1m"}},
+		"last":      {"throttle": {"1"}, "window": {"1m"}, "ifTaken": {"return"}},
+	}
+	for _, taken := range []workflow.Taken{workflow.Refuse, workflow.Return, workflow.Replace, workflow.Supersede, workflow.Queued} {
+		chosen[string(taken)] = url.Values{"ifTaken": {string(taken)}}
+	}
+	for name, more := range chosen {
+		t.Run(name, func(t *testing.T) {
+			o := newTown(t, "text")
+			h := o.handler(admin.Config{Access: as("eve")})
+			form := "/act?kind=start&workflow=bill"
+			sheets := crawled{form: get(h, form).Body.String()}.sheets()
+			s := sheets[slices.IndexFunc(sheets, func(s *sheet) bool { return s.fields.Get("kind") == "start" })]
+			for field := range more {
+				require.Contains(t, s.fields, field, "the form has the field")
+			}
+			more.Set("businessKey", "B-"+name)
+			s.more = more
+			bills := func() (n int) {
+				for _, err := range store.AllCases(t.Context(), o, store.CaseFilter{Workflow: "bill"}) {
+					require.NoError(t, err)
+					n++
+				}
+				return n
+			}
+			before := bills()
+			require.Empty(t, o.sendTwice(t, h, s))
+			require.Equal(t, before+1, bills())
+			o.Advance(48 * time.Hour)
+			require.Empty(t, o.sendTwice(t, h, s))
+			require.Equal(t, before+1, bills())
+		})
+	}
 }
