@@ -95,7 +95,7 @@ func Handler(b Backend, c Config) http.Handler {
 		}
 		site.Refused(w, status, text)
 	}}
-	return guard.Wrap(http.StripPrefix(c.Prefix, mux))
+	return guard.Wrap(http.StripPrefix(c.Prefix, api.Only(mux)))
 }
 
 // routes are all patterns below the prefix, with their handlers.
@@ -110,7 +110,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 	for pattern, h := range programs.Routes() {
 		all[pattern] = h
 	}
-	all["GET /api/"] = http.HandlerFunc(api.Nowhere)
+	all[api.Everywhere] = http.HandlerFunc(api.Nowhere)
 	all["GET /live"] = http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve)
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
@@ -72,9 +73,30 @@ func Refuse(w http.ResponseWriter, status int, code, text string) {
 	p.write(w)
 }
 
+// Everywhere is the pattern of [Nowhere].
+const Everywhere = "GET /api/"
+
 // Nowhere answers for an address that the API does not have.
 func Nowhere(w http.ResponseWriter, r *http.Request) {
 	Refuse(w, http.StatusNotFound, "not-found", "the API has nothing at this address; "+Base+"openapi.json describes what it has")
+}
+
+// Only puts the answers of the API to methods that an address does not have before a mux, which has text for them.
+func Only(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern != "" || !strings.HasPrefix(r.URL.Path, Base) {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		read := *r
+		read.Method = http.MethodGet
+		if _, pattern := mux.Handler(&read); pattern == Everywhere {
+			Nowhere(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		Refuse(w, http.StatusMethodNotAllowed, "bad-method", "this address of the API is only read, by GET; commands are sent to "+Base+"commands")
+	})
 }
 
 func (p *problem) write(w http.ResponseWriter) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,8 +93,15 @@ type scheduleCommand struct {
 }
 
 func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
+	body, err := oneValue(w, r)
+	if err != nil {
+		Problem(w, err)
+		return
+	}
 	var c scheduleCommand
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody)).Decode(&c); err != nil {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields() // a period that is misspelled would be another one
+	if err := d.Decode(&c); err != nil {
 		Problem(w, fmt.Errorf("the body is no command on a schedule: %w: %w", err, workflow.ErrBadCommand))
 		return
 	}
