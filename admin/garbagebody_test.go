@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -57,9 +58,12 @@ func TestGarbageInCommandsOfTheAPI(t *testing.T) {
 	for name := range describedBy(t, h).Components.Schemas["Command"].Properties {
 		names[name] = nil
 	}
-	n := 0
+	n, field := 0, 0
 	for _, body := range o.bodies(t) {
 		for _, name := range sortedNames(names) {
+			if field++; field%testsize.Pick(5, 1, 1) != 0 {
+				continue
+			}
 			n++
 			for _, bad := range some(o.garbage(t), n) {
 				for _, value := range []string{bad, quoted(t, bad)} {
@@ -114,9 +118,9 @@ func TestGarbageInCommandsOnSchedules(t *testing.T) {
 				o.Drain()
 			}
 		}
-		for _, bad := range o.garbage(t) {
-			o.asks(t, h, "/api/v1/schedules/"+url.PathEscape(bad), do+"}")
-		}
+	}
+	for _, bad := range o.garbage(t) {
+		o.asks(t, h, "/api/v1/schedules/"+url.PathEscape(bad), `{"do":"pause"}`)
 	}
 }
 
