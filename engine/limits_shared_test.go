@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -91,6 +92,62 @@ func TestEnginesShareARate(t *testing.T) {
 // Engines of one database share slots.
 func TestEnginesShareSlots(t *testing.T) {
 	require.LessOrEqual(t, sharedBy(t, 50*time.Millisecond, 15, limit.Resource("slots", 3)).peak, 3)
+}
+
+// Engines of one database share the slots of each key, and not those of all.
+func TestEnginesShareTheSlotsOfAKey(t *testing.T) {
+	f := newFleet(t)
+	of := []*callLog{{}, {}, {}}
+	customer := func(n int) string { return fmt.Sprint("customer ", n%len(of)) }
+	w := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", func(ctx context.Context, n int) (int, error) {
+			return busyFor(of[n%len(of)], 20*time.Millisecond)(ctx, n)
+		}, builder.Limits(builder.TakesBy(limit.Resource("customers", 2).Shared(), 1, customer)))
+	}
+	one, two := w(), w()
+	a, b := f.open(engine.Config{Workers: 8}, one), f.open(engine.Config{Workers: 8}, two)
+	endAll(t, a, slices.Concat(startAll(t, a, one, numbers(30)...), startAll(t, b, two, numbers(30)...)))
+	for _, c := range of {
+		require.LessOrEqual(t, c.highest(), 2)
+		require.Len(t, c.at, 20)
+	}
+}
+
+// Engines of one database share the rate of each key: it is taken by both together, over the whole time, as in TestEnginesShareARate.
+func TestEnginesShareTheRateOfAKey(t *testing.T) {
+	f := newFleet(t)
+	of := map[string]*callLog{"busy": {}, "quiet": {}}
+	customer := func(n int) string {
+		if n == 0 {
+			return "quiet"
+		}
+		return "busy"
+	}
+	w := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", func(ctx context.Context, n int) (int, error) {
+			return busyFor(of[customer(n)], time.Millisecond)(ctx, n)
+		}, builder.Limits(builder.TakesBy(limit.Calls(10, time.Hour).Shared(), 0, customer)))
+	}
+	one, two := w(), w()
+	a, b := f.open(engine.Config{Workers: 8}, one), f.open(engine.Config{Workers: 8}, two)
+	busy := slices.Concat(startAll(t, a, one, 1, 1, 1, 1, 1, 1, 1, 1), startAll(t, b, two, 1, 1, 1, 1, 1, 1, 1, 1))
+	endAll(t, a, startAll(t, a, one, 0))
+	endAll(t, b, startAll(t, b, two, 0))
+	ended := func() (n int) {
+		for _, r := range busy {
+			s, err := r.Status(t.Context(), a)
+			require.NoError(t, err)
+			if s.State.Final() {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return ended() == 10 }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, a.Drain(t.Context()))
+	require.NoError(t, b.Drain(t.Context()))
+	require.Equal(t, 10, ended(), "of 16, which both engines have")
+	require.Len(t, of["quiet"].at, 2)
 }
 
 // sharedBy runs a function that takes the limit and some time on two engines, so many times on each.

@@ -48,6 +48,7 @@ func (a *app) schedule() *cobra.Command {
 // scheduleFlags are those of every command on a schedule.
 func (q *asking) scheduleFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringVar(&q.command.Key, "key", "", "idempotency `key`: a second command with it does nothing")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
 	f.StringVar(&q.reason, "reason", "", "`why`, for the history")
 	q.patience(cmd)
@@ -119,7 +120,7 @@ func (a *app) onSchedule(
 	if q.command.Actor == "" {
 		q.command.Actor = os.Getenv("USER")
 	}
-	opts := []workflow.Option{workflow.By(q.command.Actor)}
+	opts := []workflow.Option{workflow.By(q.command.Actor), workflow.Key(q.command.Key)}
 	if q.reason != "" {
 		opts = append(opts, workflow.Because(q.reason))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,30 @@ func TestSchedulesByCommand(t *testing.T) {
 	code, out, errs := tasq(t, db, "doctor")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "0 problems, 0 jobs overdue")
+}
+
+// A command that is sent again with its key does nothing, whichever process executes it; another command with the key is refused.
+func TestACommandOnAScheduleHasAKey(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	e := scheduleProgram(t, db, engine.Config{})
+	for _, owned := range []bool{true, false} {
+		key := "run of the program"
+		if !owned {
+			require.NoError(t, e.Close())
+			key = "run of tasq"
+		}
+		for range 3 {
+			code, _, errs := tasq(t, db, "schedule", "run", "morning", "--key", key, "--by", "ann")
+			require.Zero(t, code, errs)
+		}
+		code, _, errs := tasq(t, db, "schedule", "pause", "morning", "--key", key, "--by", "ann")
+		require.Equal(t, ExitRefused, code, errs)
+		require.Contains(t, errs, "key")
+		code, out, errs := tasq(t, db, "schedules", "morning", "-o", "json")
+		require.Zero(t, code, errs)
+		require.Equal(t, 1, strings.Count(out, key), out)
+		require.NotContains(t, out, `"pause"`)
+	}
 }
 
 // A run that is asked for while no program is there begins when it comes, and so does a tick that is due then.
