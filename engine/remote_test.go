@@ -199,7 +199,9 @@ func TestDecodeRemote(t *testing.T) {
 		require.Equal(t, c, read)
 	}
 	for text, want := range map[string]string{
-		`{`: "unexpected EOF",
+		`{`:                                  "unexpected EOF",
+		`{"kind":"start","workflow":"w"} {}`: "something follows the command, at byte",
+		`{"kind":"start","workflow":"w"}]`:   "something follows the command, at byte",
 		`{"kind":"start","workflow":"w","when":1}`: `unknown field "when"; the program that left it may be newer`,
 		`{"kind":"start"}`:                         "a start command needs Workflow",
 		`{"kind":"cancel"}`:                        "a cancel command needs Case",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -232,7 +233,7 @@ var (
 	errNUL     = errors.New("a NUL is in it")
 )
 
-// Decode reads the JSON form of a command. A field that this version does not know is an error: a newer program may mean
+// Decode reads the JSON form of one command. A field that this version does not know is an error: a newer program may mean
 // something by it that must not be lost.
 func Decode(data []byte) (Command, error) {
 	var c Command
@@ -240,6 +241,9 @@ func Decode(data []byte) (Command, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
 		return c, fmt.Errorf("%w: %s; the program that left it may be newer than this one", ErrBadCommand, strings.TrimSpace(err.Error()))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return c, fmt.Errorf("%w: something follows the command, at byte %d; send one command at a time", ErrBadCommand, d.InputOffset())
 	}
 	return c, c.Check()
 }
