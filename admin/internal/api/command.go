@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,22 +12,10 @@ import (
 // MaxBody bounds what a request brings along.
 const MaxBody = 1 << 20
 
-// oneValue reads the body of a request, which is one value in JSON: what follows it would be left out without a word.
-func oneValue(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
-		return nil, fmt.Errorf("%w: the body is no value in JSON: %w", workflow.ErrBadCommand, err)
-	}
-	return body, nil
-}
-
 // command executes a command: the body is its JSON form, as another process leaves it. The user becomes its actor, whatever the
 // body says.
 func (a *API) command(w http.ResponseWriter, r *http.Request) {
-	body, err := oneValue(w, r)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
 		Problem(w, err)
 		return

@@ -1,10 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -92,16 +93,25 @@ type scheduleCommand struct {
 	To     time.Time `json:"to,omitzero"`
 }
 
-func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
-	body, err := oneValue(w, r)
-	if err != nil {
-		Problem(w, err)
-		return
+// errMore refuses a body with more than one value.
+var errMore = errors.New("something follows it; send one command at a time")
+
+// readScheduleCommand reads the body of a request. A field that does not exist is refused, since a misspelled period would be another one.
+func readScheduleCommand(w http.ResponseWriter, r *http.Request) (c scheduleCommand, err error) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&c); err != nil {
+		return c, err
 	}
-	var c scheduleCommand
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields() // a period that is misspelled would be another one
-	if err := d.Decode(&c); err != nil {
+	if _, err = d.Token(); !errors.Is(err, io.EOF) {
+		return c, errMore
+	}
+	return c, nil
+}
+
+func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
+	c, err := readScheduleCommand(w, r)
+	if err != nil {
 		Problem(w, fmt.Errorf("the body is no command on a schedule: %w: %w", err, workflow.ErrBadCommand))
 		return
 	}
