@@ -141,7 +141,7 @@ func TestAReclaimedJobRefusesItsZombie(t *testing.T) {
 	started, finish := make(chan struct{}, 2), make(chan struct{})
 	var calls atomic.Int32
 	w := single(t, builder.Work[int, int]{Run: func(_ context.Context, n int) (int, error) {
-		call := calls.Add(1) // before the test is told, which has the job run by another worker at once
+		call := calls.Add(1) // before the test receives from started: it then reclaims the job, and another worker calls this
 		started <- struct{}{}
 		if call == 1 {
 			<-finish // ignores its context, and comes back late
