@@ -2,19 +2,14 @@
 package registry
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -153,105 +148,4 @@ func (r *Registry) Stored(now time.Time) []*store.Definition {
 		})
 	}
 	return defs
-}
-
-// CheckDrift returns [ErrDrift] for each definition that differs from the one of the same name and version that running cases of
-// a database depend on.
-func (r *Registry) CheckDrift(ctx context.Context, v store.Viewer) error {
-	return v.View(ctx, func(reader store.Reader) error {
-		stored, err := reader.Definitions(ctx)
-		if err != nil {
-			return err
-		}
-		var drifts []error
-		for _, old := range stored {
-			d := r.version(old.Name, old.Version)
-			if d == nil || r.byFingerprint[old.Fingerprint] != nil {
-				continue
-			}
-			running, err := reader.Cases(ctx, store.CaseFilter{Fingerprint: old.Fingerprint,
-				States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
-			if err != nil {
-				return err
-			}
-			if len(running) > 0 {
-				drifts = append(drifts, drift(old, d, running[0]))
-			}
-		}
-		return errors.Join(drifts...)
-	})
-}
-
-func drift(old *store.Definition, d *workflow.Definition, c *state.Case) error {
-	version := ""
-	if d.Version != "" {
-		version = " version " + d.Version
-	}
-	return fmt.Errorf("%w: workflow %s%s is not what case %s runs on: %s; give the changed workflow a new version, and open "+
-		"the engine with the old one too until its cases have ended",
-		ErrDrift, d.Name, version, c.ID, strings.Join(differences(old.Document, d.Document), "; "))
-}
-
-// differences says where two documents differ, by path.
-func differences(a, b json.RawMessage) []string {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return []string{"the definition"}
-	}
-	var diffs []string
-	compare("", x, y, &diffs)
-	if len(diffs) > 8 {
-		diffs = append(diffs[:8], fmt.Sprintf("and %d more", len(diffs)-8))
-	}
-	return diffs
-}
-
-func compare(path string, x, y any, diffs *[]string) {
-	if reflect.DeepEqual(x, y) {
-		return
-	}
-	mx, okx := x.(map[string]any)
-	my, oky := y.(map[string]any)
-	if okx && oky {
-		keys := make(map[string]bool)
-		for k := range mx {
-			keys[k] = true
-		}
-		for k := range my {
-			keys[k] = true
-		}
-		for _, k := range slices.Sorted(maps.Keys(keys)) {
-			compare(strings.TrimPrefix(path+"."+k, "."), mx[k], my[k], diffs)
-		}
-		return
-	}
-	lx, okx := x.([]any)
-	ly, oky := y.([]any)
-	if okx && oky && len(lx) == len(ly) {
-		for i := range lx {
-			compare(fmt.Sprintf("%s[%s]", path, nameOf(lx[i], i)), lx[i], ly[i], diffs)
-		}
-		return
-	}
-	*diffs = append(*diffs, fmt.Sprintf("%s was %s and is %s", path, brief(x), brief(y)))
-}
-
-func nameOf(x any, i int) string {
-	if m, ok := x.(map[string]any); ok {
-		if name, ok := m["name"].(string); ok {
-			return name
-		}
-	}
-	return fmt.Sprint(i)
-}
-
-func brief(x any) string {
-	if x == nil {
-		return "absent"
-	}
-	data, err := json.Marshal(x)
-	if err != nil || len(data) > 60 {
-		return "another value"
-	}
-	return string(data)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -172,4 +173,33 @@ func TestDifferencesAreNamed(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `a was "a" and is absent; b was "b" and is absent`)
 	require.ErrorContains(t, err, "; and 2 more;")
+}
+
+// What was added to lists and removed from them is named, as is what has changed in an element of both.
+func TestDifferencesOfListsAreNamed(t *testing.T) {
+	before := one(t, "claim", "pay").Definition
+	b := builder.New[int]("claim")
+	b.Path(b.Start(), b.Routing("check", builder.Gate{}), builder.Task(b, "pay", builder.Work[any, any]{Queue: "tellers"}), b.End())
+	after, err := b.Build()
+	require.NoError(t, err)
+	r, err := open(t, after.Definition)
+	require.NoError(t, err)
+	err = r.CheckDrift(t.Context(), &database{
+		stored:  &store.Definition{Name: "claim", Fingerprint: "before", Document: before.Document},
+		running: []*state.Case{{ID: workitem.CaseID{1}}},
+	})
+	require.ErrorContains(t, err, "runs on: flows[start->pay] was removed; flows[start->check] was added; flows[check->pay] was added; "+
+		"tasks[check] was added; tasks[pay].code was absent and is ")
+	require.ErrorContains(t, err, `; tasks[pay].queue was absent and is "tellers"; give`)
+
+	var document map[string]any
+	require.NoError(t, json.Unmarshal(after.Document, &document))
+	slices.Reverse(document["flows"].([]any))
+	changed, err := json.Marshal(document)
+	require.NoError(t, err)
+	err = r.CheckDrift(t.Context(), &database{
+		stored:  &store.Definition{Name: "claim", Fingerprint: "before", Document: changed},
+		running: []*state.Case{{ID: workitem.CaseID{1}}},
+	})
+	require.ErrorContains(t, err, "runs on: flows are in another order; give")
 }
