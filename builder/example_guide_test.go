@@ -34,15 +34,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// itemOf finds the work item of a case that is open.
-func itemOf(e *engine.Engine, id workitem.CaseID) workitem.ID {
-	live := []workitem.State{workitem.Initialized, workitem.Started}
-	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Case: id, States: live}) {
-		return must(it, err).ID
-	}
-	panic("no item is open")
-}
-
 // weighing is a workflow of one task, whose result is a weight.
 func weighing() (*builder.Workflow[Parcel], *builder.ResultRef[Parcel, int]) {
 	parcel := builder.New[Parcel]("parcel")
@@ -186,7 +177,15 @@ func Example_acting() {
 		panic(err)
 	}
 	fmt.Println(id == must(article.Start(ctx, e, Prompt{Text: "Why Petri nets?"}, workflow.Key("order-7"))))
-	item := itemOf(e, id)
+	editors := "editors"
+	var item workitem.ID
+	for it, err := range store.AllItems(ctx, e, store.ItemFilter{Queue: &editors, States: []workitem.State{workitem.Initialized}}) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(it.Workflow, it.Task, string(it.Input))
+		item = it.ID
+	}
 	if err := review.Start(ctx, e, item, workflow.By("ann")); err != nil {
 		panic(err)
 	}
@@ -197,5 +196,6 @@ func Example_acting() {
 	fmt.Println(ok.Of(id).Result(ctx, e))
 	// Output:
 	// true
+	// article review {"text":"Why Petri nets?"}
 	// {true} <nil>
 }

@@ -175,8 +175,7 @@ func (f *flow) choose(pos net.Pos) {
 	f.d.frozen("a condition of flow "+f.name(), pos)
 	if !f.chosen.IsZero() {
 		f.d.problem(AmbiguousFlow, f.name(), pos, "flow %q has a second condition; give it one of When, If, Otherwise and "+
-			"WithoutOutput",
-			f.name())
+			"WithoutOutput, or join two conditions in one If of a source, such as Map(OptionalOutput(task), func…)", f.name())
 		f.d.other(f.chosen)
 		return
 	}
