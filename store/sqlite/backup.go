@@ -28,6 +28,8 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := s.mayWrite(to, o.Overwrite); err != nil {
 		return err
 	}
+	// In the folder of the copy, so that the rename at the end stays within a file system and is one step. A crash leaves
+	// the folder with a part of the copy behind, and never a part under the name of the copy.
 	temp, err := os.MkdirTemp(filepath.Dir(to), ".tasq-backup-*")
 	if err != nil {
 		return at(to, "the copy cannot be written: %w", err)
@@ -40,6 +42,7 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := verifyCopy(ctx, part, o.Verify); err != nil {
 		return fmt.Errorf("the copy is not whole and was thrown away: %w", err)
 	}
+	// The content before the name: a power failure between the two leaves the old copy, or none.
 	if err := syncPath(part); err != nil {
 		return at(to, "the copy cannot be written: %w", err)
 	}
@@ -68,6 +71,7 @@ func (s *Store) mayWrite(to string, overwrite bool) error {
 			return at(to, "it is there already: name another file, or have it overwritten: %w", fs.ErrExist)
 		}
 	}
+	// Nothing in a database says which log is its own: SQLite would replay what lies beside it under its name.
 	if !logEmpty(to) {
 		return at(to, "a log lies beside it (%s-wal), which SQLite would take for that of the copy: close the program that uses "+
 			"the file, or name another one: %w", to, fs.ErrExist)
@@ -79,6 +83,7 @@ func (s *Store) mayWrite(to string, overwrite bool) error {
 func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of int64)) error {
 	if s.memory != nil {
 		s.mu.Lock()
+		// Its only connection is the writer's. It is held for the whole copy, which is as fast as memory.
 		defer s.mu.Unlock()
 		if err := s.flush(); err != nil {
 			return err
@@ -93,6 +98,8 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
+	// The connection has a read transaction, begun by snapshot. Without one, SQLite begins the copy anew when another
+	// connection commits between two steps, and with a busy engine never ends.
 	err = copyPages(ctx, c, to, progress)
 	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))
 }
@@ -126,6 +133,7 @@ func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of 
 
 // verifyCopy has SQLite check the pages of a copy, and the caller the rest.
 func verifyCopy(ctx context.Context, path string, verify func(context.Context, store.Store) error) error {
+	// Immutable: no log and no locks are made beside a copy that nothing else has open.
 	c, err := connect(ctx, dsn(path, immutable))
 	if err != nil {
 		return explain(path, err)

@@ -94,6 +94,7 @@ func (c *conn) exec(query string) error {
 	return c.execLocked(query)
 }
 
+// The statements of transactions and pragmas run without a context of a caller; see Update.
 func (c *conn) execLocked(query string) error {
 	_, err := c.raw.ExecContext(context.Background(), query, nil)
 	return err
@@ -123,6 +124,8 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.60q: %w", query, err)
 	}
+	// All at once, and not the oldest: a count of uses would cost something with every statement, and the ones in use are
+	// back soon. While a query is under way its statement must stay, and which one that is is not known here.
 	if len(c.stmts) >= maxStmts && c.open == 0 {
 		c.forget()
 	}
@@ -178,6 +181,7 @@ func (c *conn) each(query string, args []driver.Value, f func(*tables.Row) error
 	}()
 	r := tables.Row{Values: make([]driver.Value, len(rows.Columns()))}
 	for {
+		// For each row, and not for the whole query: f may run other queries, which take the lock themselves.
 		c.mu.Lock()
 		err := rows.Next(r.Values)
 		c.mu.Unlock()
@@ -227,6 +231,7 @@ func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, 
 
 // The other way: how values are bound.
 
+// Ids are texts of 36 bytes and not blobs of 16, so that people can read and type them in sqlite3. The order is the same.
 func textOf[T any](k workitem.Key[T]) driver.Value {
 	if k.IsZero() {
 		return nil

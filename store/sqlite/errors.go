@@ -54,6 +54,8 @@ func explain(path string, err error) error {
 			store.ErrForeign, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
+	// After busy_timeout: another program, such as sqlite3, has an open transaction that writes. The lock of another engine is
+	// met by own, and not here.
 	case sqlite3.SQLITE_BUSY:
 		return at(path, "%w: another program keeps the file locked; let it end its transaction: %w", store.ErrUnavailable, err)
 	case sqlite3.SQLITE_IOERR:
@@ -71,6 +73,10 @@ func explain(path string, err error) error {
 }
 
 // undoesAll reports whether SQLite may have rolled the whole transaction back by itself, and not only the statement.
+//
+// The first five are those of https://www.sqlite.org/lang_transaction.html ("Response To Errors Within A Transaction").
+// There are more here, since a transaction that is given up without need costs a second run, and one that is wrongly taken
+// for open commits half a command.
 func undoesAll(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT,

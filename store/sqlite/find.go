@@ -26,6 +26,12 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tre
 }
 
 // newer finds a case that the tables do not show as it is now; nil if there is none.
+//
+// The places, in the order in which they are asked; the first that has an id has its newest value:
+//
+//	appended    what this transaction has changed, in memory
+//	window      what was committed, in memory
+//	tables      what was written, by SQL
 func (tx *transaction) newer(id workitem.CaseID) *state.Case {
 	return cmp.Or(tx.appended.Case(id), tx.s.window.cases[id])
 }
@@ -42,6 +48,7 @@ func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, er
 	return root, tx.met(err)
 }
 
+// The case of a newer item may be unchanged itself; then the tables have it.
 func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.newer(id); c != nil {
 		return c.Root, nil
@@ -108,6 +115,8 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 		return nil, err
 	}
 	w := conditions{tables.KeyHolders(tables.Dialect{ID: "?"}, workflow, key)}
+	// What the tables say may be old: a holder that has ended since is found with its newer value by HoldersOf and dropped,
+	// and a new one is in the lists of the two others. By cases_key.
 	w.Plain("key_unique = 1")
 	ids := slices.Concat(tx.appended.Keyed(key), tx.s.window.keyed[key])
 	err := tx.s.w.each("SELECT id FROM cases"+w.Where(), w.values(), func(r *tables.Row) error {
@@ -140,6 +149,8 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 }
 
 // Answered implements [store.Tx].
+//
+// A key of a removed case is free again, although its row may be in the table until the window is written.
 func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -155,6 +166,7 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 		}
 	}
 	var seq int64
+	// Two looks by primary keys. Keys are of the journal and not of the tables that lag, so the window has none.
 	err := tx.s.w.each("SELECT k.seq, j.root FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?",
 		args(key), func(r *tables.Row) error {
 			at, root := r.Number(), tables.ID[workitem.CaseID](r)

@@ -34,6 +34,15 @@ var guards struct {
 	of   map[uintptr]*guard
 }
 
+// The driver offers no authorizer, so it is set by SQLite's own function, on the handle that the driver keeps in a field. It
+// is asked while a statement is compiled, once for each thing that it would do:
+//
+//	DELETE FROM orders WHERE id = 7     with a trigger on orders that updates cases
+//	authorize(DELETE, "orders", schema "main")                          allowed
+//	authorize(UPDATE, "cases", "state", schema "main", by trigger)      refused: the statement is not compiled
+//
+// SQLite keeps what it is to hand back as a number, in memory that the garbage collector does not look at. So it is given
+// the number of the guard, and no pointer to it.
 // protect has SQLite ask the guard. It returns the function that ends that, which is to be called after the connection
 // was closed.
 func (g *guard) protect(c driver.Conn) (end func(), err error) {
@@ -78,6 +87,8 @@ func authorize(_ *libc.TLS, number uintptr, action int32, first, second, schema,
 	guards.Lock()
 	g := guards.of[number]
 	guards.Unlock()
+	// The store's own statements pass: they are prepared with user unset. The lock of the connection is held for both, so a
+	// statement of the user's is never compiled while it is unset.
 	if g == nil || !g.user {
 		return sqlite3.SQLITE_OK
 	}
@@ -91,6 +102,8 @@ func authorize(_ *libc.TLS, number uintptr, action int32, first, second, schema,
 }
 
 // run runs a statement of the user's. The connection's lock is held.
+//
+// SQLite says only "not authorized". The reason was noted when it asked.
 func (g *guard) run(f func() error) error {
 	g.user, g.refused = true, nil
 	defer func() { g.user = false }()

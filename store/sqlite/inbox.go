@@ -11,11 +11,23 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
+// A command that another process leaves, and what becomes of it:
+//
+//	tasq item complete ...                   the owner
+//	Leave: INSERT INTO requests
+//	                                         Changed: data_version is another, there is a request
+//	TakeReply: none yet; waits               Update: Requests, the command, Reply
+//	                                           journal and requests.replied in one COMMIT
+//	TakeReply: there; DELETE
+//
+// The reply is committed with the command. A crash leaves both or neither, and the next owner does the request that has no
+// reply.
 // Requests implements [store.Tx].
 func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
+	// Replies are written at the commit, so the table still shows what this transaction has answered.
 	answered := make(map[int64]bool, len(tx.replies))
 	for _, r := range tx.replies {
 		answered[r.id] = true
@@ -37,6 +49,7 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	if err := tx.usable(); err != nil {
 		return err
 	}
+	// Under the write lock: the process that left the request cannot take it back between this look and the commit.
 	_, found, err := tx.s.w.number("SELECT id FROM requests WHERE id = ? AND replied IS NULL", id)
 	if err != nil {
 		return tx.met(err)
@@ -63,6 +76,8 @@ func (tx *transaction) writeReplies() error {
 // Reachable implements [store.Watcher].
 func (s *Store) Reachable() bool { return s.memory == nil }
 
+// The number changes with every commit of another connection, also with the one that takes a request back. It does not say
+// what has changed, so the table is looked at; without a commit from outside it is not.
 // Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
@@ -78,10 +93,14 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	if err != nil {
 		return false, explain(s.path, err)
 	}
+	// The number as it was before the look. A request that comes after the look has changed it again, and is found the next
+	// time.
 	s.version = version
 	return found, nil
 }
 
+// The connection is not an owner's. It migrates nothing, takes the write lock for one statement, and its commit is synced: a
+// request that was left is on the disk.
 // Post leaves a command for the process that owns the file and waits for its answer; see [store.Inbox.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
 // or, if the owner was faster, that it did. Post waits as long as the context lets it, also if no process owns the file.
@@ -137,6 +156,7 @@ func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	return id, err
 }
 
+// A reply that was read and not deleted, since the process ended in between, is deleted by some later Leave.
 // TakeReply implements [tables.Inbox].
 func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	err = in.c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
@@ -152,6 +172,9 @@ func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 }
 
 // TakeBack implements [tables.Inbox].
+//
+// One statement decides the race with the owner: it deletes the request, or the owner has committed a reply before it, and
+// it changes nothing. While the owner's transaction runs, it waits.
 func (in inbox) TakeBack(id int64) (bool, error) {
 	n, err := in.c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
 	return n > 0, err

@@ -34,6 +34,8 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
 	}
+	// Newest first, After is a bound from above like Until, and the lower of the two counts; nothing then bounds the chain
+	// from below.
 	w, order, above, from := newConditions(), "", f.After, f.Until
 	if f.Desc {
 		order, above = " DESC", 0
@@ -56,6 +58,10 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	query, entries := "", "journal j"
 	w.Add("j.seq > ?", above)
 	if roots != nil {
+		// The queue of the recursive query has an order, so that the chains of several roots are merged: with A at 6, 4, 3,
+		// 1 and B at 5, 2 it yields 6, 5, 4, 3, 2, 1, and a limit of three ends the walk at 4. CROSS
+		// JOIN, here and below, keeps SQLite from exchanging the two tables: it has no statistics of the chain, and could
+		// read the whole journal, looking for each entry in the chain.
 		// A chain is followed from its newest entry, so a limit ends it early if the newest are wanted first.
 		query = "WITH RECURSIVE chain(seq) AS (SELECT COALESCE((SELECT s.seq FROM journal s WHERE s.seq = ? AND s.root = cases.id), last_seq) " +
 			"FROM cases WHERE id IN " + bound + " AND last_seq > ? " +
@@ -77,6 +83,8 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
 }
 
+// A page by page reading of a history of n entries without it would walk n, n-100, n-200 ... entries back, the square of n
+// in all.
 // walk is the positions of a root case that a view has walked back to, the oldest first. What a view sees does not change, so who reads a
 // history page by page walks once.
 type walk struct {
@@ -113,6 +121,7 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
+	// As one parameter, so that a page of any size has the same statement, which is compiled once.
 	list, _ := json.Marshal(seqs) // of numbers
 	rows, err := readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq", string(list))
 	if err != nil {
@@ -131,6 +140,8 @@ func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 			if err != nil {
 				return err
 			}
+			// If the file was exchanged, the waypoint is no entry of this chain, and what lies below it may be less than a
+			// page. The walk then begins at the newest entry.
 			if len(seqs) >= limit {
 				r.walked = walk{root: f.Root, above: f.After, until: near, seqs: seqs}
 				if len(seqs)-limit > 4*wayApart { // it was long, since what it went over was not walked before
@@ -144,6 +155,7 @@ func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 	if err != nil {
 		return err
 	}
+	// Without a bound the walk began at the newest entry, so the waypoints cover the chain to its end.
 	if r.walked = (walk{root: f.Root, above: f.After, until: f.Until, seqs: seqs}); f.Until == 0 {
 		r.ways.note(f.Root, seqs)
 	}
@@ -169,6 +181,9 @@ func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
 }
 
 // Counts implements [store.Reader].
+//
+// The counts are rows that the window keeps, and not a count(*): that reads an index from end to end. A kind that has gone
+// down to nothing keeps its row, with 0.
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
 	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
@@ -230,6 +245,8 @@ func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
+	// The newest entries of the tree may be appended and not in the journal yet, where the walk would not find them: with 12
+	// and 13 appended in this transaction, 13 leads to 12, and that to 9, which the journal has.
 	from := t.Case(t.Root).LastSeq
 	for _, c := range slices.Backward(tx.appended) {
 		if c.Entry.Seq == from {

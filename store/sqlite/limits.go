@@ -11,6 +11,8 @@ import (
 // self is the number of the engine, which is the only one.
 const self = 1
 
+// One process owns the file, so what engines share of limits here is kept only for the next one. The port is the same as
+// that of a store with a fleet: rows with a version, of which each write makes the next.
 // ReadLimits implements [store.Limits].
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.LimitView, error) {
 	view := store.LimitView{Self: self, Live: []int64{self}}
@@ -43,6 +45,7 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int6
 			}
 			written = append(written, row.LimitKey)
 		}
+		// By limits_until. A key that was used once, such as that of one customer, leaves no row for good.
 		return explain(s.path, s.w.run("DELETE FROM limits WHERE until < ?", now))
 	})
 	if err != nil {

@@ -20,6 +20,16 @@ const (
 	unread   = "taken IS NULL"
 )
 
+// A root case 1 with the child cases 2 and 3. Commands of the window have changed 3, and opened 4 below it:
+//
+//	tables    1, 2, and 3 as it was        window    3, 4
+//	load      1    its row, items, jobs, steps, messages
+//	          2    the same
+//	          3    from the window, which has its items and jobs, and lists 4 as its child
+//	          4    from the window
+//
+// A case that opens a child has itself changed, so a child that only the window knows has a parent in the window. A case of
+// the tables takes four queries beside its row, each by an index on case_id.
 // loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
 // holds its items, jobs and children.
 type loader struct {
@@ -98,6 +108,9 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 }
 
 // children reads all descendants of a root case, oldest first, without their items and jobs.
+//
+// By cases_children, which has child cases only: most root cases have none, and then it is one look into an index that is
+// small.
 func (l *loader) children(root workitem.CaseID) ([]*state.Case, error) {
 	var all []*state.Case
 	err := l.c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
@@ -117,6 +130,8 @@ func (l *loader) fill(c *state.Case) error {
 	}
 	var items []*workitem.Item
 	if latest != "" {
+		// By work_items_case, once for each task: with all generations of a loop the query would read what it has done since
+		// the case began. The inner query finds the ids in the index alone; CROSS JOIN keeps the list of tasks outside.
 		err := l.c.each("SELECT "+tables.Items.List("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
 			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
@@ -130,6 +145,7 @@ func (l *loader) fill(c *state.Case) error {
 		}
 	}
 	var jobs []*state.Job
+	// By jobs_live, which has nothing of the jobs that are done.
 	err = l.c.each("SELECT "+tables.Jobs.List("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
 		args(textOf(c.ID)), func(r *tables.Row) error {
 			j, err := tables.ReadJob(r)
@@ -194,6 +210,9 @@ func latestActivations(c *state.Case) (string, error) {
 }
 
 // findRoot finds the root case of a case, item or job in the tables.
+//
+// Ids are unique over all three tables, so the first that has it is right. Commands name cases and items much more often
+// than jobs.
 func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
 	if any == ([16]byte{}) {
@@ -229,6 +248,8 @@ func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 }
 
 // storedEntry is a row of the journal whose events have not been decoded.
+//
+// Decoding needs the net of the entry's case, and that is a query: not while the rows of the journal are read.
 type storedEntry struct {
 	store.Entry
 	events string

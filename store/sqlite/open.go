@@ -112,6 +112,17 @@ func dsn(path, mode string) string {
 }
 
 // openFile makes the connections of an owner, and brings the database up to date.
+//
+// The pragmas of the writer:
+//
+//	busy_timeout          waits for "tasq" in another process, which leaves a command and holds the lock for an instant
+//	page_size             before the file is made: it cannot be changed once there is a log
+//	cache_size            32 MB. The newest pages of the journal and of the live rows stay in it
+//	temp_store            no temporary files: the disk of the system may be small, or only readable
+//	application_id        before the first table, so that a crash after it leaves a file that is known as one of Tasq's
+//	journal_mode          readers do not block the writer, nor the other way round, and a commit is one sync
+//	synchronous           FULL syncs the log at each commit; NORMAL only before the log is moved into the database
+//	wal_autocheckpoint    in pages, 40 MB. Idle does it earlier; see logFull, too, which depends on it
 func (s *Store) openFile(ctx context.Context) error {
 	var err error
 	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-32768",
@@ -127,6 +138,8 @@ func (s *Store) openFile(ctx context.Context) error {
 	if s.set.synchronous == "FULL" {
 		s.wal.path = s.path + "-wal"
 	}
+	// The context is not that of the caller: the connection lives on in the pool when the view that made it is over.
+	// query_only is a second guard of the tables, as the user's SQL comes through these connections.
 	s.readers = newReaders(func(context.Context) (*conn, error) {
 		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
 			"temp_store=MEMORY",
@@ -156,11 +169,14 @@ func (s *Store) prepare() error {
 	if err != nil {
 		return explain(s.path, err)
 	}
+	// The schema goes into the file itself, so that it has its tables also where it is read or copied without the log.
 	if migrated && s.memory == nil {
 		if err := s.w.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			return err
 		}
 	}
+	// After the migration, which makes the table of the token, and before anything of the journal is replayed: a second
+	// engine that still writes would add entries that this one does not see.
 	if s.memory == nil {
 		if err := s.claim(); err != nil {
 			return err
@@ -177,6 +193,8 @@ const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
     applied  INTEGER NOT NULL
 )`
 
+// IMMEDIATE, as for every write; see begin. One transaction for all migrations: SQLite's changes of schemas can be rolled
+// back, so a crash in the middle leaves the version that was there. The table of migrations is made in it, too.
 // migrate applies the migrations that the database lacks, all or none, and makes the table of records.
 func migrate(c *conn, now time.Time) (bool, error) {
 	known, err := migrations()
@@ -245,6 +263,9 @@ func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, e
 }
 
 // memory is a database that lives as long as its Opener.
+//
+// The connection is the database: it would be gone with it, so it belongs to the Opener and outlives the stores. Kill waits
+// for the update that runs, so no transaction is left open on it.
 type memory struct {
 	set  settings
 	mu   sync.Mutex

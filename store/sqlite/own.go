@@ -61,6 +61,17 @@ func mustBeFile(path string) error {
 
 // own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's
 // is touched.
+//
+// How a process becomes the owner. What fails up to OpenFile leaves everything as it was:
+//
+//	owned.add       no other store of this process has the file
+//	checkHeader     there is a file and no lock file: nothing is made beside the file of another program
+//	lockFile        no other process has it; the system gives the lock back when the process ends, also by kill -9
+//	checkHeader     the file, which no owner is making at this moment
+//	OpenFile        the file is there, and can be written
+//	openFile        SQLite's connections, the log, the schema
+//	claim           the token, by which an engine that got in beside this one is found
+//	recover         the entries that the tables lack
 func own(path string) (*flock.Flock, error) {
 	if err := owned.add(path); err != nil {
 		return nil, err
@@ -101,6 +112,8 @@ type ownedFiles struct {
 }
 
 // add reserves a file. A hard link to an owned one is the same file.
+//
+// Locks of files do not do within a process: on some systems a process is given a lock that it has.
 func (o *ownedFiles) add(path string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,6 +152,8 @@ func prepareFile(path string) error {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
+	// To find out whether it can be written. SQLite would open it for reading where it cannot, and say so at the first
+	// command.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) || readOnlyDisk(err) {
 		return at(path, "%w: give this process the right to write it: %w", store.ErrReadOnly, err)

@@ -64,6 +64,8 @@ func (p *presence) check() error {
 	if !p.due.Load() {
 		return nil
 	}
+	// By a timer and a flag, and not by the clock: the time of the store may be a test's, and a flag costs less than the
+	// time of day.
 	p.due.Store(false)
 	p.timer.Reset(lookPace)
 	return p.look()
@@ -78,6 +80,8 @@ func (p *presence) look() error {
 			return p.lost("%s was removed or moved", f.name)
 		case err != nil:
 			return p.lost("%s cannot be looked at any more (%v)", f.name, err)
+		// By device and number, which stay with a file that is renamed and written. A file that is written over in place has
+		// them too, and is not found here.
 		case !os.SameFile(info, f.info):
 			return p.lost("%s was replaced by another file", f.name)
 		}
@@ -109,6 +113,8 @@ func (p *presence) checkLock() error {
 	if info, err := os.Stat(p.lock.Path()); err == nil && os.SameFile(info, mine) {
 		return nil
 	}
+	// The old lock stays held meanwhile. It lies on a file without a name, so it keeps no other engine out, and is given
+	// back once the new one is there.
 	again, err := lockFile(p.path)
 	switch {
 	case errors.Is(err, store.ErrOwned):
@@ -158,6 +164,8 @@ func lockFile(path string) (*flock.Flock, error) {
 	case !locked:
 		return nil, at(path, "%w: %s", store.ErrOwned, owner(path))
 	}
+	// The number is for people, who want to know what to stop. Nothing decides by it, as it may be that of a process in
+	// another container.
 	if err := os.WriteFile(path+".lock", []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -170,6 +178,7 @@ const ownerToken = "owner"
 
 // claim makes this store the owner, as far as the database knows.
 func (s *Store) claim() error {
+	// Random: a counter that was read from a restored backup could come to the number of an engine that still runs.
 	token := rand.Int64()
 	err := s.w.run("INSERT INTO meta (name, value) VALUES ('"+ownerToken+"', ?) "+
 		"ON CONFLICT (name) DO UPDATE SET value = excluded.value", token)
@@ -188,6 +197,23 @@ func (s *Store) claim() error {
 }
 
 // begin opens a write transaction, if the file is still this store's own.
+//
+// IMMEDIATE takes the write lock at once, and waits for it up to busy_timeout, while another process leaves a command. A
+// plain BEGIN takes the lock at the first write: if the other process has committed since the first read, SQLite refuses
+// that write without waiting, as it would be based on what is not the newest, and everything that f did is lost.
+//
+// A second engine, which can get in if the lock file was removed:
+//
+//	this engine                         the other
+//	                                    lock file made anew and locked
+//	commit 7
+//	                                    BEGIN IMMEDIATE; its token into meta; COMMIT; replay up to 7
+//	BEGIN IMMEDIATE
+//	the token is not its own: lost
+//	                                    commit 8
+//
+// The token is read under the write lock, so none can come between the look and COMMIT. Both engines never write in turns,
+// and what this one has acknowledged is what the other begins with.
 func (s *Store) begin() error {
 	if err := s.present(); err != nil {
 		return err
@@ -217,6 +243,7 @@ func (s *Store) stillThere() error {
 	return s.present()
 }
 
+// The first reason is kept: what fails after it follows from it.
 func (s *Store) lose(err error) {
 	if err != nil && s.lost == nil {
 		s.lost = err
@@ -225,6 +252,8 @@ func (s *Store) lose(err error) {
 }
 
 // stillOwner finds out, within a transaction, that no other engine has opened the file.
+//
+// It is a read of one row by its key, in each transaction; its page is in the cache as long as no other connection writes.
 func (s *Store) stillOwner() error {
 	if s.files == nil {
 		return nil

@@ -17,6 +17,21 @@ import (
 )
 
 // reader implements [store.Reader] on a connection with an open read transaction.
+//
+// A filter becomes a statement with the terms that it has. Which index serves is left to SQLite, without statistics: terms
+// are written as the partial indexes have them, since SQLite uses one only if its term is among those of the statement.
+//
+//	live items of a queue           work_items_queue       by priority, then id: no sort
+//	live, or failed, of a task      work_items_task_live, work_items_task_failed
+//	live items, failed items        work_items_live, work_items_failed
+//	what failed alike               cases_code, work_items_code
+//	cases of a workflow             cases_workflow
+//	by business key, by label       cases_key, case_labels
+//	due jobs                        jobs_due
+//	of one case                     work_items_case, jobs_case, steps_case, messages_case
+//	all                             the primary key, whose order is that of creation
+//
+// Pages go on behind an id, and not after a number of rows, so each page costs the same.
 type reader struct {
 	c      *conn
 	nets   *tables.Nets
@@ -73,6 +88,8 @@ func (w *conditions) values() []driver.Value {
 	return list
 }
 
+// The root itself and its descendants in two parts: "root = ?" alone is not served by cases_children, which lacks root
+// cases.
 const ofTree = " IN (SELECT id FROM cases WHERE id = ? " +
 	"UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
 
@@ -106,6 +123,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	}
 	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
+	// What may be removed comes in the order of cases_keep, and all else in that of ids.
 	if f.Removable.IsZero() {
 		end = w.Page(f.Page, id)
 	} else {
@@ -143,6 +161,7 @@ func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string
 func (w *conditions) removable(f store.CaseFilter) string {
 	const undone = " AND j." + liveJob + ")"
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
+	// A job that is detached may outlive its case. One look into jobs_live for each case of the page.
 	w.Plain("NOT EXISTS (SELECT 1 FROM jobs j WHERE j.case_id = c.id" + undone)
 	w.Plain("NOT EXISTS (SELECT 1 FROM cases k CROSS JOIN jobs j ON j.case_id = k.id " +
 		"WHERE k.root = c.id AND k.parent IS NOT NULL" + undone)
@@ -186,6 +205,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	from, of := itemSource(c)
 	if rare, err := rareWorkflow(c, f); err != nil {
 		return nil, err
+		// From the cases of the workflow, by cases_workflow, to the items of each, by work_items_case.
 	} else if rare {
 		from = "cases c CROSS JOIN work_items i ON i.case_id = c.id"
 	}
@@ -238,6 +258,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	addID(&w, "j.case_id = ?", f.Case)
 	addID(&w, "j.case_id"+ofTree, f.Root)
 	w.addRoots("j.case_id"+ofTrees, f.Roots)
+	// Jobs have no index by their item. They are found by its case, of which few jobs are those of other items.
 	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
 	w.AddText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
@@ -248,6 +269,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	}
 	if !f.Due.IsZero() {
 		w.Add("j.due <= ?", state.Micros(f.Due))
+		// A job that is not to run by time, such as one that waits for an event, has the zero time.
 		w.Add("j.due > ?", state.Micros(time.Time{}))
 	}
 	var end string

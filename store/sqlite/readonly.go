@@ -173,6 +173,7 @@ func (s *Store) checkSchema(c *conn) error {
 	if tables == 0 { // who made it died before the first migration
 		return emptyFile(s.path)
 	}
+	// By the list of versions and their checksums, as when it is opened for writing, but nothing of it is applied.
 	known, err := migrations()
 	if err != nil {
 		return err
@@ -190,6 +191,15 @@ func (s *Store) checkSchema(c *conn) error {
 
 const overlayPrefix = "newer_"
 
+// What a reader finds with 8 as the position of the tables, and an entry 9 in the journal which has completed item 7 of case
+// 1:
+//
+//	main.work_items           7 started, 6 completed
+//	temp.newer_work_items     7 completed
+//	temp.work_items           7 completed, from newer_work_items; 6, from main, as its id is not in newer_work_items
+//
+// SQLite looks for a name in temp before main. So "FROM work_items" means the view, in the statements of this package as
+// well as in those of the user, and what must read below says main.
 // makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
 // them is somewhat slower, so they are there only while they hold something. Their columns are of the same types as those
 // below: only then SQLite runs a query on both tables by their indexes and merges the rows, and otherwise it would go
@@ -280,6 +290,9 @@ func declarations(c *conn, t tables.Table) (string, error) {
 	return strings.Join(all, ", "), err
 }
 
+// It replays the entries as the owner would when it opens the file, with the window as the result, and writes that into
+// temporary tables instead of the tables. A reader beside a running owner mostly has entries of a tenth of a second; after a
+// crash, up to a window of them.
 // overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
@@ -287,6 +300,7 @@ func (s *Store) overlay(c *conn, projected int64) error {
 	if err != nil || last == projected {
 		return err
 	}
+	// They are in memory, by temp_store, and in the reader's transaction: its ROLLBACK takes them away again.
 	if err := c.exec("PRAGMA query_only=OFF"); err != nil { // for the temporary tables
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
 
+// The flush does not wait for the disk: if the power fails, the journal still has what it wrote, and the position is the old
+// one.
 // recover brings the tables up to the end of the journal: a crash left at most a window of commands outside of them.
 //
 //	journal         1 ... 90 | 91 ... 137
@@ -46,6 +48,8 @@ func (s *Store) recover() error {
 // replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to
 // the window. It returns the position that it got to.
 func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int64, error) {
+	// All rows before the first is applied: that runs queries on the same connection, and a limit bounds the memory. The "+"
+	// keeps SQLite from looking at the value, for which it would prepare the statement anew at each call.
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT +?",
 		after, int64(min(limit, math.MaxInt32)))
 	if err != nil {
@@ -63,6 +67,7 @@ func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int6
 	return after, nil
 }
 
+// Trees stay from one entry to the next, so a case with a hundred entries in the window is loaded once.
 type replayer struct {
 	c      *conn
 	nets   *tables.Nets
@@ -80,6 +85,8 @@ func (r *replayer) apply(row *storedEntry) error {
 	if err != nil {
 		return err
 	}
+	// The same function applies changes here and in the engine when it makes them, so a replay arrives at the same tree or
+	// fails.
 	t.Begin()
 	for _, e := range events {
 		if err := t.Apply(e); err != nil {

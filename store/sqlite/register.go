@@ -20,6 +20,8 @@ func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
+	// In a transaction of its own, outside of the journal: a definition is not an event of a case, and must be there before
+	// the first entry that names it.
 	err := s.register(defs)
 	if err == nil {
 		err = s.w.run("COMMIT")
@@ -36,6 +38,8 @@ func (s *Store) register(defs []*store.Definition) error {
 		if err != nil {
 			return err
 		}
+		// As it will be read: a document that cannot be compiled would be found only when a case of it is loaded, and could
+		// not be taken back.
 		if _, err := tables.Compile(string(doc)); err != nil {
 			return fmt.Errorf("register workflow %s: %w", d.Name, err)
 		}

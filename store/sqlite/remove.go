@@ -18,6 +18,9 @@ import (
 
 // remove notes that a tree is gone, and forgets what the window holds of it. The cases go last: by them items, steps and messages are
 // known to be of the tree.
+//
+// What the window still has of the tree must not be written: its rows would come back after they were deleted, with no
+// journal behind them.
 func (w *window) remove(root workitem.CaseID, seq int64) {
 	w.removed[root] = seq
 	for id, it := range w.items {
@@ -68,6 +71,9 @@ const chains = "WITH RECURSIVE chain(seq) AS (SELECT value FROM json_each(?1) " 
 	"UNION ALL SELECT j.prev FROM chain CROSS JOIN main.journal j ON j.seq = chain.seq WHERE j.prev > 0) "
 
 // trees lists, as JSON, the cases that the tables have of the removed trees.
+//
+// Children are found by cases_children, one look for each root. The list is made once, since several statements delete by
+// it, and after the cases are gone nothing could make it again.
 func (w *window) trees(c *conn) (string, error) {
 	roots, err := json.Marshal(sorted(w.removed))
 	if err != nil {
@@ -121,6 +127,8 @@ func (w *window) erase(c *conn, counts *tally) error {
 }
 
 // erase takes the rows of cases out of the counts.
+//
+// By the tables and not by the window: what the window has of the tree was never counted.
 func (t *tally) erase(cases string) error {
 	for what, query := range map[string]string{
 		"case": "SELECT workflow, '', state, count(*) FROM main.cases WHERE id IN " + these + " GROUP BY 1, 3",

@@ -11,6 +11,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// A row of the tables has columns that never change (t.Changes lacks them), such as the input of an item. They are bound for
+// the INSERT and not written again by the UPDATE. ON CONFLICT, and not INSERT OR REPLACE: that deletes the row with its
+// entries in all indexes, and its INSERT would add the labels of a case a second time.
 // upsert is the statement that writes a row into a table of this form.
 func upsert(t tables.Table, into string) string {
 	set := make([]string, len(t.Changes))
@@ -31,6 +34,7 @@ type rowWriter struct {
 	buf                []byte
 }
 
+// The texts are made once: they are the keys by which the connection finds its prepared statements.
 func newRowWriter(c *conn, prefix string) *rowWriter {
 	return &rowWriter{
 		c:       c,

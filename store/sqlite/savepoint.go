@@ -9,6 +9,20 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
+// Two commands of a batch, of which the second runs SQL of the user's in a callback:
+//
+//	Update                    BEGIN IMMEDIATE
+//	  Savepoint, command 1      depth 1, nothing in the database
+//	    Append                  in memory
+//	  its end                   depth 0
+//	  Savepoint, command 2      depth 1
+//	    Savepoint, callback       depth 2
+//	      DB().ExecContext          SAVEPOINT tasq; SAVEPOINT tasq; the statement       saved 2
+//	    it fails                  ROLLBACK TO tasq; RELEASE tasq                        saved 1
+//	  its end                   RELEASE tasq                                            saved 0
+//
+// Most commands run no SQL, and pay for no savepoint. All have the same name: SQLite takes the innermost one of a name, and
+// that is always the one that is meant.
 // Savepoint implements [store.Tx].
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
 	if err := tx.usable(); err != nil {
@@ -19,6 +33,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	done := false
 	defer func() { // also when f panics
 		keep := done && err == nil
+		// ROLLBACK TO undoes what came after the savepoint and leaves it open; RELEASE ends it.
 		if !keep {
 			tx.seq, tx.replies, tx.settings, tx.buf = seq, tx.replies[:replies], tx.settings[:settings], tx.buf[:buf]
 			clear(tx.appended[entries:])
@@ -73,6 +88,8 @@ func (tx *transaction) leaveSavepoint(keep bool) error {
 	return err
 }
 
+// From then on every call returns the error, and Update never reaches its COMMIT. The engine runs the
+// other commands of the batch again, without the one that caused it.
 // failLocked remembers that the transaction can only be rolled back.
 func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
@@ -89,6 +106,8 @@ func (tx *transaction) met(err error) error {
 	}
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
+	// SQLite has no question for this that the driver passes on, so it is asked by an attempt to begin; see
+	// inTransactionLocked.
 	if tx.s.w.inTransactionLocked() {
 		return explain(tx.s.path, err)
 	}

@@ -17,6 +17,8 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 	return nil
 }
 
+// Written with the entries, at the commit, so that a command that pauses a queue is undone with its setting. In order, as
+// the last value of a name counts.
 func (tx *transaction) writeSettings() error {
 	for _, s := range tx.settings {
 		var err error

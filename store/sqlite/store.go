@@ -18,6 +18,15 @@ import (
 //
 // A function given to View may not call Update, nor the other way round: the two share the connection of an in-memory
 // database, and a view of a file waits for the running update.
+//
+// Locks are taken in this order, and each is given back before one above it is taken again:
+//
+//	Store.mu      for the whole of an Update with its callbacks, for a flush, and for the instant at which a view begins
+//	conn.mu       for one call of the driver
+//	guards        to find the guard of a connection, when SQLite asks while it compiles a statement
+//
+// conn.mu is needed beside Store.mu: a callback that outlives its deadline may still run SQL of the user's on the connection
+// of the writer, in a goroutine of its own, when its Update goes on or is over.
 type Store struct {
 	path   string // as errors name it
 	set    settings
@@ -61,6 +70,20 @@ type settings struct {
 }
 
 // Update implements [store.Store].
+//
+// The transaction, with what a crash leaves if it comes after each line:
+//
+//	BEGIN IMMEDIATE            nothing
+//	f: reads, SQL of the user  nothing. Entries are in memory; what the user wrote is in the page cache or, if it is large, in frames of the
+//	                           log without a commit mark, which SQLite skips when the file is opened
+//	INSERT INTO journal ...    nothing
+//	upserts of the window      nothing, and the rows are replayed from the entries of earlier commits
+//	COMMIT                     all of it, or nothing: the last frame has the mark, and SQLite reads a log up to the last whole commit
+//	absorb                     the entries. The tables lack them, and get them when the file is opened; see recover
+//	return                     the entries. The caller does not know, and asks again with the same idempotency key
+//
+// The context is looked at only before the transaction. SQLite answers an interrupted statement that writes by rolling back
+// the whole transaction, so the context of one caller would undo the commands of others in the same batch.
 func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -86,6 +109,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := f(tx); err != nil {
 		return err
 	}
+	// After f and in one go: f decides which commands stay, and those that were undone have left nothing to be deleted.
 	if err := tx.write(); err != nil {
 		return explain(s.path, err)
 	}
@@ -113,6 +137,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 
 // keepBuffers lets the next update use the memory of this one, unless a single large command made it grow.
 func (s *Store) keepBuffers(tx *transaction) {
+	// The entries and values that the buffer still points to would otherwise live until an update as large as this one.
 	clear(tx.appended)
 	s.appended, s.buf = tx.appended[:0], tx.buf[:0]
 	if cap(s.appended) > 4096 || cap(s.buf) > 1<<20 {
@@ -132,6 +157,9 @@ func (s *Store) writable() error {
 }
 
 // rollback ends the open transaction. SQLite may have done so already, after an error that concerns all of it.
+//
+// It is what ends an update that failed at any line, so it must not fail for lack of a transaction. With the transaction
+// still open the next BEGIN would fail, and every later command with it; that is why it is logged.
 func (s *Store) rollback() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -142,6 +170,8 @@ func (s *Store) rollback() {
 
 // writeAged writes the window with the transaction that is open anyway, if it is full or old.
 func (s *Store) writeAged() (bool, error) {
+	// Aged is set by a timer, outside of the lock. An update that misses it by an instant leaves the window to onAge, which
+	// waits for a moment between updates, or to the update after it.
 	if s.window.commands == 0 || s.window.commands < s.set.window && !s.aged.Load() {
 		return false, nil
 	}
@@ -153,6 +183,8 @@ func (s *Store) writeWindow() error {
 		return err
 	}
 	s.written += len(s.window.cases) + len(s.window.items) + len(s.window.jobs)
+	// In the same transaction as the rows. Apart from them, a crash in between would have entries replayed that the tables
+	// show already, which fails since an entry names the one that it follows, or leave entries out for good.
 	return s.w.run("UPDATE meta SET value = ? WHERE name = 'projected_seq'", s.window.seq)
 }
 
@@ -163,6 +195,8 @@ func (s *Store) absorb(tx *transaction) {
 	for i := range tx.appended {
 		s.window.add(tx.appended[i].Entry.Seq, tx.appended[i].Entry.Changes, tx.appended[i].Dirty)
 	}
+	// The age of a window is that of its oldest command, so a timer that runs is left alone: commands that keep coming would
+	// otherwise put the write off until the window is full.
 	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
 		s.aged.Store(false)
 		s.timer.Reset(s.set.age)
@@ -179,6 +213,8 @@ func (s *Store) flush() error {
 	if s.memory != nil {
 		return explain(s.path, s.flushInTransaction())
 	}
+	// With NORMAL a commit appends to the log and does not sync it. The frames lie behind those of commits that were synced,
+	// and are synced by the next one that is.
 	if err := s.w.exec("PRAGMA synchronous=NORMAL"); err != nil {
 		return explain(s.path, err)
 	}
@@ -199,6 +235,8 @@ func (s *Store) flushInTransaction() error {
 		return err
 	}
 	s.clearWindow()
+	// A timer that fires during the flush finds the lock taken and is set again. What it then meets is an empty window, or
+	// one that is written somewhat early.
 	s.timer.Stop()
 	s.aged.Store(false)
 	return nil
@@ -219,6 +257,7 @@ func (s *Store) onAge() {
 		return
 	}
 	defer s.mu.Unlock()
+	// The window may have been written, and begun anew, since the timer fired. It then has a timer of its own.
 	if s.closed || s.lost != nil || !s.aged.Load() {
 		return
 	}
@@ -228,6 +267,10 @@ func (s *Store) onAge() {
 }
 
 // checkpointRows is after how many rows Idle moves the write-ahead log into the file.
+//
+// SQLite does that by itself when a commit finds 10,000 pages in the log, and the caller of that commit waits for it. An
+// engine that has nothing to do moves them earlier. The count is of rows and not of pages, as it costs no question: a row is
+// less than a page, mostly.
 const checkpointRows = 4000
 
 // Idle implements [store.Store].
@@ -247,10 +290,15 @@ func (s *Store) Idle(ctx context.Context) error {
 		return nil
 	}
 	s.written = 0
+	// PASSIVE copies the pages that no reader needs the old form of, and waits neither for readers nor for a program that
+	// writes. FULL and TRUNCATE wait, with the lock of the store held.
 	return explain(s.path, s.w.exec("PRAGMA wal_checkpoint(PASSIVE)"))
 }
 
 // Close implements [store.Store].
+//
+// Its flush is for other programs, and for the next Open, which then has nothing to replay; that the tables could not be
+// written is no loss. So what was opened is closed in any case.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,6 +313,9 @@ func (s *Store) Close() error {
 }
 
 // Kill implements [store.Killer].
+//
+// The window is dropped without being written, which is what a killed process leaves behind. The difference to one is that
+// SQLite closes its files and moves the log into the database, so crash tests of the files kill real processes.
 func (s *Store) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,6 +330,8 @@ func (s *Store) shut() error {
 	s.closed = true
 	s.timer.Stop()
 	s.wal.close()
+	// The readers go first: the last connection that closes moves the log into the file, and a reader would keep the writer
+	// from being the last. The lock goes at the end: the process that gets it must not see the log vanish.
 	var errs []error
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())

@@ -15,6 +15,9 @@ import (
 
 // transaction implements [store.Tx]. What the engine appends stays in memory until the commit, so that undoing one
 // command of many costs nothing as long as no SQL of the user's was run.
+//
+// What is asked of a transaction is answered from what it has appended, then from the window, then from the tables; see
+// newer.
 type transaction struct {
 	s        *Store
 	seq      int64
@@ -44,6 +47,7 @@ func (tx *transaction) usable() error {
 }
 
 func (tx *transaction) usableLocked() error {
+	// A callback that outlives its deadline may call this in its goroutine while the transaction ends, hence the lock.
 	if tx.ended {
 		return sqlkit.ErrOver
 	}
@@ -64,6 +68,8 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 		if !ok {
 			continue
 		}
+		// An entry that names a definition which the file lacks could not be decoded any more, not even to remove its case.
+		// A definition that was met once is in memory, so this costs no statement.
 		if _, err := tx.s.nets.Get(tx.s.w, opened.Case.Fingerprint); err != nil {
 			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
@@ -75,9 +81,12 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
 		}
 	}
+	// Positions are given out without a gap and without asking the database: only one process writes. What a savepoint
+	// undoes gives its positions back, since nothing of it was written.
 	tx.seq++
 	e.Seq, e.Prev, e.Root = tx.seq, root.LastSeq, t.Root
 	start := len(tx.buf)
+	// Encoded now, as the next command may change the tree.
 	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
 	tx.appended = append(tx.appended, tables.Command{Entry: e, Dirty: t.End(e.Seq), Start: start, End: len(tx.buf)})
 	return nil
@@ -96,6 +105,7 @@ func (tx *transaction) DB() domain.DB {
 
 // end makes the transaction unusable.
 func (tx *transaction) end() {
+	// The lock waits for a call of the user's SQL that is under way, and a later one meets the mark.
 	tx.s.w.mu.Lock()
 	tx.ended = true
 	tx.s.w.mu.Unlock()
@@ -117,6 +127,8 @@ func (tx *transaction) write() error {
 	for i := range tx.appended {
 		a := &tx.appended[i]
 		e := a.Entry
+		// The position is the primary key and rises, so each row is appended to the last page of the table. journal_actor
+		// and journal_named are partial: an entry of the engine's own, which has no actor, is in neither.
 		if err := w.run("INSERT INTO journal (seq, prev, root, at, command, actor, key, answer, events) "+
 			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", e.Seq, e.Prev, textOf(e.Root), state.Micros(e.At), e.Command, e.By,
 			nullable(e.Key), jsonOf(e.Answer), textIn(tx.buf[a.Start:a.End])); err != nil {

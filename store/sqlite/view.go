@@ -33,6 +33,16 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 
 // snapshot begins a read transaction that sees all that was acknowledged. The writer stands still meanwhile, so that
 // the tables and the journal that it sees agree.
+//
+//	the writer                      this reader
+//	lock of the store
+//	flush: tables at 137
+//	                                BEGIN; the first read: its snapshot
+//	the lock is free
+//	commit 138                      sees 137, in tables and journal, to its end
+//
+// A BEGIN alone takes no snapshot, hence the read under the lock. Without the lock commit 138 could come between the flush
+// and the read, and its entry would be seen without its rows.
 func (s *Store) snapshot(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,6 +59,7 @@ func (s *Store) snapshot(c *conn) error {
 		return explain(s.path, err)
 	}
 	projected, _, err := c.number(projectedSeq) // the first read fixes what the transaction sees
+	// A reader in another process cannot have the owner write its window, so it makes up for what the tables lack.
 	if err == nil && s.w == nil {
 		err = s.overlay(c, projected)
 	}
@@ -63,6 +74,7 @@ func (s *Store) read(ctx context.Context, r *reader, f func(store.Reader) error)
 	r.c.ctx = ctx
 	defer func() {
 		r.end()
+		// The connection goes back to the pool, and the context of this caller may end while another one uses it.
 		r.c.ctx = context.Background()
 		if e := r.c.exec("ROLLBACK"); e != nil && err == nil {
 			err = explain(s.path, e)

@@ -19,6 +19,11 @@ var wayApart = 256 // tests have less
 // waypoints remember positions in the chains of long histories. A chain leads from the newest entry back, so the entries that follow one far back are
 // found by walking all that came since; from a waypoint a little after it the walk is short. They are hints: an entry of a chain is one for good, but
 // a file may be exchanged, so what is found from a waypoint is used only if it is as much as was asked for. The zero value is ready for use.
+//
+// A history of 100,000 entries, of which the page behind the 500th is asked for, a hundred entries:
+//
+//	without    100,000 <- 99,999 <- ... <- 501       99,500 steps
+//	with       a waypoint every 256:  768 <- ... <- 501
 type waypoints struct {
 	mu    sync.Mutex
 	roots []way // the one that was used last is the last
@@ -43,6 +48,7 @@ func (p *waypoints) take(root workitem.CaseID) way {
 
 // note remembers some of the positions of a part of a chain, the oldest first, in place of those that were remembered of that part.
 func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
+	// A short walk is as fast as a search here. A very long one would hold megabytes for a history that is looked at once.
 	if len(seqs) < 4*wayApart || len(seqs) > wayMost {
 		return
 	}

@@ -23,6 +23,11 @@ import (
 //	tables                                                          case at 3, item completed
 //
 // The tables get two rows when the window is written, and not six, and their pages are written once.
+//
+// A command that comes after a write of the window begins again with what it changes: the next window holds the case and the
+// item it touches, and nothing of the others. What a window does not hold is in the tables as it is now. That is the rule by
+// which everything is found while the tables lag: the value of the running transaction, else that of the window, else the
+// row.
 type window struct {
 	commands int
 	seq      int64                 // journal position of the newest command; 0 if there is none
@@ -53,6 +58,9 @@ func newWindow() window {
 }
 
 // add takes the changes of a command that has been committed.
+//
+// The changes say what was born or removed; what has changed is in d, as the values that the tree had after the command. A
+// value replaces the one of an earlier command, so the order of calls is that of the journal.
 func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	w.commands++
 	w.seq = seq
@@ -72,6 +80,7 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 		return // the values are of a tree that is gone: taken here, they would be written again as rows
 	}
 	for _, c := range d.Cases {
+		// Each start once, at the first value of its case: later commands of the case bring it again.
 		if _, fresh := w.born[c.ID]; fresh && w.cases[c.ID] == nil && c.Key != "" && c.Parent.IsZero() {
 			w.started[c.Key] = append(w.started[c.Key], c.ID)
 		}
@@ -86,6 +95,7 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	for _, j := range d.Jobs {
 		w.jobs[j.ID] = j
 	}
+	// Steps are asked for by their owner and not by their case, so they need a second map. A step never changes its owner.
 	for _, s := range d.Steps {
 		if _, known := w.steps[s.ID]; !known {
 			w.owned[s.Owner()] = append(w.owned[s.Owner()], s.ID)
@@ -124,6 +134,7 @@ func (w *window) write(to *rowWriter) error {
 	}
 	for _, id := range sorted(w.cases) {
 		c := w.cases[id]
+		// The count before the row: it asks the table for the state that is about to be replaced. The same below.
 		err := t.add("cases", id, store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()})
 		if err = errors.Join(err, to.writeCase(c)); err != nil {
 			return err
@@ -153,6 +164,7 @@ func (w *window) write(to *rowWriter) error {
 			return err
 		}
 	}
+	// One write a kind and not one a row. A window of two thousand commands has some ten kinds.
 	for kind, n := range t.n {
 		if err := to.writeCount(kind, n); err != nil {
 			return err
@@ -177,6 +189,15 @@ func (w *window) workflow(id workitem.CaseID) string {
 	return ""
 }
 
+// A worked case. The tables have item 7 as started; the window has 7 as completed, and item 8, which was born and completed
+// in it:
+//
+//	counts   item pack started      -1    by 7, whose row is read
+//	         item pack completed    +2    by 7 and 8; 8 was born here, so no row is read
+//	ended    pack, this hour        +2
+//
+// The numbers are changes and are added to the rows of counts. To write totals, the window would have to know them, also
+// after a crash.
 // tally collects how the numbers of cases, items and jobs change.
 type tally struct {
 	c    *conn
