@@ -5,7 +5,7 @@ import "context"
 // Yield gives the worker of the job back where it is wanted: the engine closes, the hours of the function are over, or its queue is
 // paused. It returns [ErrYielded] then, which the function is to return at once, wrapped or not. The job is due again, by any engine
 // that may do it, and the function is called from its first line; what its steps have done is not done twice, and the attempt does not
-// count. Where nobody wants the worker, it returns nil at once, and nothing is recorded.
+// count. If the worker is not needed elsewhere, it returns nil at once, and nothing is recorded.
 //
 //	for i, mail := range mails {
 //		if err := step.Yield(ctx); err != nil {

@@ -1,4 +1,4 @@
-// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that stands still
+// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that does not move
 // until the test moves it, and a proof of the whole database's integrity when the test ends.
 //
 //	e := enginetest.New(t, article)

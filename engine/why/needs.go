@@ -23,7 +23,7 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 }
 
 // needs notes what a job that is due takes of limits, for a process that does not know what of them is in use. A limit that is paused
-// has no room whoever asks, but for keys that have a number of their own.
+// has no room for any key, except for keys that have a number of their own.
 func (v *visit) needs(w *Wait, j *state.Job) {
 	for _, t := range v.takes(j) {
 		set, known := v.in.Set[t.Limit]

@@ -5,8 +5,8 @@
 //
 // A root case with its descendants is a stream of entries in the table journal, whose key is (root, rev). [Store.Update]
 // appends to streams at the revision that the case was read at, and writes the tables that follow from the entries (cases,
-// work_items, jobs, steps, messages) in the same transaction: one round trip, or that and the user's own SQL. So whoever
-// reads the tables sees what was acknowledged, with any tool.
+// work_items, jobs, steps, messages) in the same transaction: one round trip, or that and the user's own SQL. So any
+// tool that reads the tables sees what was acknowledged.
 //
 //	engine A                                    engine B
 //	load case 7: newest entry 17, rev 4         load case 7: newest entry 17, rev 4

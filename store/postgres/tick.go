@@ -122,8 +122,8 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 	return jobs, err
 }
 
-// confirm returns which of the jobs are this engine's that it took by a commit whose outcome it did not hear. If that still runs, its end is
-// waited for: nobody else would do those jobs as long as this engine lives.
+// confirm returns the jobs that this engine took in a commit whose outcome it does not know. It waits for the end of a commit that still
+// runs: no other engine would do those jobs as long as this one lives.
 func (d *side) confirm(c *conn, self int64) ([]*state.Job, error) {
 	if len(d.unsure) == 0 {
 		return nil, nil

@@ -31,7 +31,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	return errors.Join(err, s.stillFrozen(c))
 }
 
-// snapshot begins a read transaction that sees all that was acknowledged. The writer stands still meanwhile, so that
+// snapshot begins a read transaction that sees all that was acknowledged. The writer waits meanwhile, so that
 // the tables and the journal that it sees agree.
 //
 //	the writer                      this reader

@@ -113,7 +113,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	told, entries := story.New(tree, id), 0
+	history, entries := story.New(tree, id), 0
 	for e, err := range store.AllEntries(r.Context(), a.Backend, store.JournalFilter{Root: tree.Root}) {
 		if err != nil {
 			Problem(w, err)
@@ -125,7 +125,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 			}
 			out.Next = e.Seq
 		}
-		for _, c := range Changes(m, told, e) {
+		for _, c := range Changes(m, history, e) {
 			if e.Seq > f.After {
 				out.Rows = append(out.Rows, c)
 			}
@@ -138,14 +138,14 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 }
 
 // Changes are the JSON forms of what an entry changed of the case of the story.
-func Changes(m mask.Mask, told *story.Story, e *store.Entry) (all []record.Change) {
+func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Change) {
 	for _, c := range e.Changes {
 		shown := m.Change(c)
-		text, ours := told.Tell(shown, e.At)
+		text, ours := history.Tell(shown, e.At)
 		if !ours {
 			continue
 		}
-		stored := state.AppendChanges(nil, []state.Change{shown}, told.Tree())
+		stored := state.AppendChanges(nil, []state.Change{shown}, history.Tree())
 		all = append(all, record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: state.CaseOf(c),
 			Text: text, Event: json.RawMessage(stored[1 : len(stored)-1])})
 	}

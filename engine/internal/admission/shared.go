@@ -235,7 +235,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 }
 
-// pollAfter is when to ask again that was told to wait. A rate may be free earlier than that, by what another engine gives back.
+// pollAfter is how long a request that has to wait does so before it asks again. A rate may be free earlier than that, by what another engine gives back.
 func pollAfter(wait time.Duration, slots bool) time.Duration {
 	if slots {
 		return slotsAgain

@@ -131,8 +131,8 @@ func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	return nil
 }
 
-// learnLosses returns once Lost was called, if it has to be. The store says that commits may be lost when something is committed next,
-// and may have given jobs free before: one that is taken for running here would be left by its worker then, and be nobody's.
+// learnLosses returns after Lost was called, if it has to be. The store reports lost commits at the next commit, and may have released
+// jobs before. A job that counts as running here would then be left by its worker, and no engine would hold it.
 func (d *Dispatcher) learnLosses(ctx context.Context) error {
 	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }

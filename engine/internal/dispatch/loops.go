@@ -14,7 +14,7 @@ import (
 
 // loopGuard watches for loops that take no time: a task whose timer is due at once, and that is enabled again by what the timer
 // does. Each round is a command of its own, so the kernel sees no end to miss. On a clock that goes on, such a loop is
-// work like any other; on one that stands still, as in tests and scenario files, it would keep the engine busy without end. There the
+// work like any other; on one that does not move, as in tests and scenario files, it would keep the engine busy without end. There the
 // rounds of one task of a case at one moment are counted, and when there were maxRounds of them, its next job is
 // held back until the clock has moved.
 type loopGuard struct {

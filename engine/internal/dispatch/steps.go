@@ -145,16 +145,16 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
-	due, told, rooms := j.due, j.watcher, j.rooms
+	due, watcher, rooms := j.due, j.watcher, j.rooms
 	j.rooms = nil
-	if begins || j.ended || told == nil {
+	if begins || j.ended || watcher == nil {
 		due, rooms = nil, nil
 	} else {
 		j.due = nil
 	}
 	j.mu.Unlock()
 	for _, s := range due {
-		told(s)
+		watcher(s)
 	}
 	for _, room := range rooms {
 		room()
@@ -294,7 +294,7 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 		j.keep(now) // it was put off, or the clock was set back
 		live = false
 	}
-	told := j.watcher
+	watcher := j.watcher
 	if live && s.Kind == workitem.StepDo && j.suspending {
 		j.due = append(j.due, now)
 		live = false
@@ -304,8 +304,8 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 		return
 	}
 	if s.Kind == workitem.StepDo {
-		if told != nil {
-			told(now) // its next attempt is due; the run makes it
+		if watcher != nil {
+			watcher(now) // its next attempt is due; the run makes it
 		}
 		return
 	}
@@ -349,15 +349,15 @@ func (j *journal) moved(e *state.StepMoved) {
 	delete(j.waits, e.Step)
 	now := *s
 	now.State, now.Attempt, now.Result, now.Failure, now.Ended = e.To, e.Attempt, e.Result, e.Failure, e.At
-	told := j.watcher
-	if told == nil {
+	watcher := j.watcher
+	if watcher == nil {
 		if i := slices.Index(j.steps, s); i >= 0 {
 			j.steps[i] = &now
 		}
 	}
 	j.mu.Unlock()
-	if told != nil {
-		told(&now)
+	if watcher != nil {
+		watcher(&now)
 	}
 }
 

@@ -203,8 +203,8 @@ func (d *Dispatcher) yield(j *journal) {
 	}
 }
 
-// handIn ends a run by a command, with what the run has left to be recorded. What is done is told of what the command changed; it may
-// be nil.
+// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done with the changes of the command;
+// done may be nil.
 func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
 	later := j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {

@@ -324,8 +324,8 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	return news.Next, nil
 }
 
-// take takes jobs that no engine holds, as long as there are some that this engine has room for. What it takes and cannot take up, since
-// the store fails then, is its own: nobody else does it. It is tried again by the next Tick.
+// take takes jobs that no engine holds, as long as this engine has room for more. If the store fails after a job was taken, the job stays
+// with this engine, and the next Tick tries to take it up again.
 func (m *Member) take(ctx context.Context) error {
 	m.mu.Lock()
 	free, left := m.free || m.unsure, m.left

@@ -41,7 +41,7 @@ func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
 	return nil
 }
 
-// isLost tells an item that was ended because its case failed from one that failed by itself: only the former is opened again unasked.
+// isLost reports whether an item ended because its case failed, and not by itself. Only such an item is reopened automatically.
 func isLost(f *workitem.Failure) bool { return f != nil && f.Code == workitem.CodeCaseFailed }
 
 // resumption is one resume: of a case, or for the sake of one of its work items.

@@ -294,18 +294,18 @@ func (d *incidents) history(ctx context.Context, id workitem.CaseID) error {
 	}
 	c := tree.Case(id)
 	fmt.Fprintf(d.out, "\n%s:\n", c.Key)
-	told := words.New(tree, id)
+	history := words.New(tree, id)
 	for e, err := range store.AllEntries(ctx, d.engine, store.JournalFilter{Root: id}) {
 		if err != nil {
 			return err
 		}
 		for i, change := range e.Changes {
-			line, _ := told.Tell(change, e.At)
+			line, _ := history.Tell(change, e.At)
 			if e.By == "" || e.By == "demo" {
 				continue
 			}
 			if i == 0 {
-				fmt.Fprintf(d.out, "  %s, by %s\n", printable.Line(told.Naming(e.Command)), printable.Line(e.By))
+				fmt.Fprintf(d.out, "  %s, by %s\n", printable.Line(history.Naming(e.Command)), printable.Line(e.By))
 			}
 			fmt.Fprintf(d.out, "    %s\n", printable.Line(line))
 		}
