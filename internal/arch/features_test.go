@@ -32,7 +32,7 @@ func TestFeaturesAreShownByTests(t *testing.T) {
 	tests, names := testsByPackage(t), make(map[string][]string)
 	features := 0
 	for line := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| feature ") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| Feature ") {
 			continue
 		}
 		features++
