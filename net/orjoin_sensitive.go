@@ -154,17 +154,14 @@ func (s *slice) choices(n *Net, i int32) ([][]int32, bool) {
 	case len(sensitive) > maxSensitive:
 		return [][]int32{outs}, false
 	}
-	var sets [][]int32
-	for set := range 1 << len(sensitive) {
-		chosen := slices.Clone(safe)
-		for k, c := range sensitive {
-			if set>>k&1 != 0 {
-				chosen = append(chosen, c)
-			}
+	sets := [][]int32{safe}
+	for _, c := range sensitive {
+		for _, without := range sets {
+			sets = append(sets, append(slices.Clip(without), c))
 		}
-		if len(chosen) > 0 || beyond {
-			sets = append(sets, chosen)
-		}
+	}
+	if len(safe) == 0 && !beyond {
+		sets = sets[1:] // an or-split puts out something
 	}
 	return sets, true
 }
