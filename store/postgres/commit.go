@@ -15,6 +15,17 @@ import (
 
 // fenced fails, by a division by zero, unless this engine is alive. A process that declares it dead waits for the lock until this
 // transaction has ended, and none can pass after that.
+//
+//	this engine                                the one that declares it dead
+//	SELECT ... FOR SHARE: the row is live
+//	                                           UPDATE processes SET state = 'dead': waits for the row
+//	INSERT INTO journal ...; COMMIT
+//	                                           goes on; frees the jobs as the commit has left them
+//	SELECT ... FOR SHARE: no live row: 1 / 0
+//
+// Shared, as the row is also locked by Take, beside a commit of the same engine. A division by zero is an error that a batch
+// can be made to depend on in plain SQL, without a function in the database; it has a code of its own. Other statements of a
+// commit do the same, and are told apart by their place in the batch; see outcome.
 const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
 
 // appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
@@ -28,6 +39,9 @@ const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE 
 // If another engine has appended 18 since, the newest one is not 17, and the revision is NULL, which the column refuses. If that engine
 // has not committed yet, 18 is not seen, and both have revision 5: the primary key has the second one wait for the first, and then fail
 // if that one has committed.
+//
+// The base is compared with seq, which is unique in the database, and not with rev: after a standby without the last commits
+// was promoted, the same revision may be another entry.
 const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) " +
 	"SELECT e.root, e.nth + CASE WHEN e.base = 0 THEN 0 ELSE (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
 	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j) END, " +
@@ -54,11 +68,13 @@ func (tx *transaction) commit() error {
 	switch {
 	case tx.spoiled != nil:
 		return tx.failLocked(tx.spoiled)
+	// Once: the engine drops the trees that it has in memory, and loads them as they are.
 	case tx.s.rejoined: // commits may be lost that those who ask for this one know of
 		tx.s.rejoined = false
 		return tx.staleError(nil, store.ErrFenced)
 	case len(tx.late) > 0:
 		return tx.staleError(tx.late, nil)
+	// It wrote nothing and holds nothing, so there is nothing to fence. What it has read may be stale all the same.
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
@@ -70,6 +86,8 @@ func (tx *transaction) commit() error {
 	}
 	b := &batch{sql: tx.w.sql}
 	b.queue(fenced, tx.s.self, tx.s.epoch)
+	// SQL of the user's ran with the plans of the role; those of the store's statements below need its own settings, see
+	// keyed.
 	if tx.users {
 		b.queue(storesPlans)
 	}
@@ -77,6 +95,8 @@ func (tx *transaction) commit() error {
 	tx.queueAll(b)
 	tx.s.hints.queue(tx, b)
 	committed := 0 // how many statements there are with the one that commits
+	// Without an entry there is no number yet; it is asked for, so that happened can be answered. Without SQL of the user's
+	// the end of the transaction goes with the rest, and if no transaction was begun, the batch is one by itself.
 	switch {
 	case tx.users && tx.xact == 0:
 		b.queue(currentXact)
@@ -89,6 +109,7 @@ func (tx *transaction) commit() error {
 		}
 	}
 	done, err := b.send(tx.w)
+	// The commit succeeded. That the next transaction could not be begun behind it is an error of that one, and not of this.
 	if committed > 0 && done.n >= committed {
 		tx.s.beganAhead(done, committed)
 		err = nil
@@ -97,6 +118,9 @@ func (tx *transaction) commit() error {
 		if tx.xact == 0 {
 			tx.xact = done.number()
 		}
+		// In a round trip of its own: triggers and constraints of the user's that are deferred run in it, and their errors
+		// are told from those of the batch. Its context is not that of a caller, as for every statement of the writer: a
+		// canceled one closes the connection.
 		err = tx.w.exec(context.Background(), "COMMIT")
 	}
 	if err == nil {
@@ -111,6 +135,8 @@ func (tx *transaction) commit() error {
 // was lost on the way, it finds out whether the commit happened all the same.
 func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID) error {
 	switch {
+	// The fence is statement 0. A division by zero of another statement is a stale tree, or a reply that another engine
+	// gave.
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
 		return tx.s.fencedOut(err)
@@ -121,6 +147,7 @@ func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID
 	case !tx.w.gone():
 		return tx.s.db.refusal(err)
 	}
+	// resolve may give this engine another number, and the entry has the one that it was written with.
 	before := tx.s.self
 	if again := tx.s.resolve(); again != nil {
 		tx.s.doubt = true
@@ -138,6 +165,8 @@ func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID
 // the answer does not change any more. One entry answers for all, as they are there together or not at all; one of a tree that was
 // removed does not, since it is not there either way. Without any, the server is asked by the number of the transaction.
 func (tx *transaction) happened(process int64) (bool, error) {
+	// By (root, seq) and the process: positions are made of numbers of transactions, and after a promotion a number may be
+	// given again.
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
 			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
@@ -157,6 +186,7 @@ func (tx *transaction) happened(process int64) (bool, error) {
 
 // queueAll adds the statements that write what the transaction did.
 func (tx *transaction) queueAll(b *batch) {
+	// First, so that a key of a removed case is free for a command that comes after it in this transaction.
 	gone := tx.queueRemoved(b)
 	var entries []tables.Command
 	for _, c := range tx.appended {
@@ -169,6 +199,8 @@ func (tx *transaction) queueAll(b *batch) {
 		tx.queueTables(b, entries)
 	}
 	for _, r := range tx.replies {
+		// Two engines may read the same request; the command of the second is undone with its reply, since they are one
+		// transaction.
 		b.queue(replyOnce,
 			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
 	}
@@ -180,6 +212,8 @@ const replyOnce = "WITH r AS (UPDATE @.requests SET replied = $1, result = $2, c
 	"RETURNING id) SELECT 1 / (SELECT count(*) FROM r)"
 
 func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
+	// Several commands of a batch may be on one root case. All have the base of the first, as the later ones are not in the
+	// database yet.
 	base, nth := make([]int64, len(entries)), make([]int64, len(entries))
 	type start struct{ base, n int64 }
 	roots := make(map[workitem.CaseID]*start)
@@ -211,6 +245,8 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 	}
 }
 
+// A key that another engine has used meanwhile violates the primary key, which is a conflict: the command is run again,
+// finds the entry with the key, and returns its result.
 const keepKeys = "INSERT INTO @.idempotency_keys (key, root, seq) SELECT * FROM unnest($1::bytea[], $2::uuid[], $3::bigint[])"
 
 // keyHash is how an idempotency key is kept.

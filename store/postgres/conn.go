@@ -19,6 +19,12 @@ import (
 // conn is one connection to the server. The store's own statements run on pgx; the user's come through package
 // database/sql, see user.go. It is used by one goroutine at a time but for the user's SQL: a callback that was left behind
 // may still be running some.
+//
+// Three kinds of bounds, since a call that does not return holds the lock of the store, and with it the engine:
+//
+//	lock_timeout, statement_timeout     the server's, see writerNeeds: a statement that waits or runs for too long fails
+//	patience, within                    this side's, for the store's own statements: the server does not answer at all
+//	supervise                           for SQL of the user's, which may take any time: another connection asks the server whether it runs
 type conn struct {
 	mu  sync.Mutex // held for each call of the driver
 	raw *stdlib.Conn
@@ -50,6 +56,8 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	raw := given.(*stdlib.Conn)
 	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
 	takeArrays(c.pg.TypeMap())
+	// One timer for the connection, which is set for each call: it costs nothing beside a round trip. The hour is never
+	// over.
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
 	c.watchdog.Stop()
 	c.working = func() bool { return db.isWorking(c.pid) }
@@ -62,6 +70,9 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 func (c *conn) close() error { return c.raw.Close() }
 
 // cut ends the connection as the death of this process would.
+//
+// Without a word to the server, which close would wait for to be sent. The server rolls back when it finds the connection
+// closed.
 func (c *conn) cut() error { return c.pg.PgConn().Conn().Close() }
 
 // gone reports whether the connection was lost.
@@ -74,6 +85,8 @@ func (c *conn) within(f func() error) error {
 	}
 	c.watchdog.Reset(c.patience)
 	err := f()
+	// A timer that fired in the same instant in which the answer came is no error of this call; the connection is gone for
+	// the next one.
 	if !c.watchdog.Stop() && err != nil {
 		err = fmt.Errorf("the server has not answered for %s: %w", c.patience, err)
 	}
@@ -92,6 +105,8 @@ func (c *conn) supervise(f func() error) error {
 	return f()
 }
 
+// An engine that waits for SQL of the user's cannot tell by silence whether the server works. A process of the server that
+// is not active, or a server that cannot be asked, means that no answer comes any more.
 func (c *conn) look(over chan struct{}) {
 	again := time.NewTicker(c.patience)
 	defer again.Stop()
@@ -122,6 +137,7 @@ func (db database) isWorking(pid uint32) bool {
 	if err != nil {
 		return false
 	}
+	// A connection of its own: that of the fleet may wait for the answer of a server that is gone, too.
 	_, working, err := c.number("SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND state = 'active'", int32(pid))
 	return errors.Join(err, c.close()) == nil && working
 }
@@ -148,6 +164,8 @@ func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 	return results[len(results)-1], nil
 }
 
+// By the simple protocol, which takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET go
+// that way.
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
 	err = c.within(func() error {
 		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
@@ -173,6 +191,9 @@ func (c *conn) transaction(ctx context.Context, f func() error, set ...string) e
 }
 
 // each calls f with every row of a query. The rows are read before, so that f may run other statements.
+//
+// A connection of PostgreSQL sends the rows of one query at a time, so a query within another one would have to wait for its
+// end. All rows are read before; limits bound them.
 func (c *conn) each(query string, args []any, f func(*tables.Row) error) error {
 	all, err := c.rows(query, args)
 	if err != nil {

@@ -117,6 +117,7 @@ func (o opener) database() (database, error) {
 		db.set.poll = d
 	}
 	if db.set.poll > 0 {
+		// The server keeps a named statement in its session, and the next transaction has another one.
 		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statements without a name
 	}
 	if db.config.RuntimeParams["application_name"] == "" {
@@ -156,6 +157,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	}
 	s := &Store{
 		db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
+		// Random: it names the lock, which is taken before there is a row with a number.
 		token: rand.Int64(),
 	}
 	s.hints = newHints(s)
@@ -210,6 +212,15 @@ func (db database) older(pending []sqlkit.Migration) error {
 }
 
 // openWriter makes the schema, takes the locks of an engine, and joins the others.
+//
+// The order of the steps matters:
+//
+//	connectWriter     a session
+//	migrate           the tables that the rest needs, one engine at a time
+//	openPresence      the lock that says that this engine lives, before the row that says so: a row without its lock is that of a dead one
+//	join              its row, with a number and an epoch; those of dead engines go
+//
+// A crash after any of them leaves a row at most, which the next engine that joins removes.
 func (s *Store) openWriter(ctx context.Context) error {
 	w, err := s.connectWriter(ctx)
 	if err != nil {

@@ -23,6 +23,9 @@ type setting struct{ name, value string }
 // wait would end both.
 var (
 	readerNeeds = []setting{{"default_transaction_read_only", "on"}}
+	// force_generic_plan: each statement of the store is planned once for a session. The server would otherwise plan it five
+	// times with its values before it decides, and again whenever it takes that to be cheaper; the plans are by key in any
+	// case, see keyed.
 	writerNeeds = append([]setting{
 		{"plan_cache_mode", "force_generic_plan"}, {"lock_timeout", "2s"}, {"statement_timeout", "30s"},
 		{"idle_in_transaction_session_timeout", "5min"},
@@ -34,6 +37,8 @@ var (
 	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
 )
 
+// SET LOCAL, so the end of the transaction undoes it, also after an error. storesPlans is a SELECT, since it is part of a
+// batch whose statements are prepared, and SET is none that can be.
 // usersPlans has statements planned as the role and the database say it, until the end of the transaction; storesPlans ends that.
 var usersPlans, storesPlans = func() (users, stores string) {
 	sets := make([]string, len(keyed))
@@ -46,6 +51,9 @@ var usersPlans, storesPlans = func() (users, stores string) {
 
 // setup is the statement that sets what is needed, for the session or for the transaction, and returns the number of the server's process.
 // The schema is put behind what the search path has, for the user's SQL: the store's own names are qualified.
+//
+// One SELECT with set_config, and not a SET for each: it is one round trip, and the values are not parsed as SQL. The third
+// argument says whether they end with the transaction.
 func setup(needs []setting, transaction bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT pg_backend_pid(), "+serverStart+", set_config('search_path', concat_ws(', ', NULLIF(current_setting('search_path'), ''), '@'), %t)",
@@ -68,6 +76,7 @@ func (c *conn) setUp(ctx context.Context, db database, needs []setting) error {
 		return err
 	}
 	c.pid = processOf(results[0])
+	// A pooler answers the start of a connection itself, with a number of its own.
 	if given := c.pg.PgConn().PID(); c.pid != given {
 		return db.at("the connection goes through a pooler (process %d of the server answers, and not %d): name the pooler with postgres.Poll, or "+
 			"with %s=1s in the connection string, or connect to the server", c.pid, given, pollKeyword)
@@ -81,6 +90,8 @@ func processOf(r *pgconn.Result) uint32 {
 	return uint32(pid)
 }
 
+// Through a pooler the settings are part of the same message as BEGIN, and so in the session that the transaction has:
+// results[0] is that of BEGIN, results[1] that of setup.
 // begin begins a transaction by a statement, which may have others behind it, and returns what the last one does.
 func (c *conn) begin(ctx context.Context, how string, then ...string) (*pgconn.Result, error) {
 	results, err := c.simple(ctx, strings.Join(append([]string{how + c.opening}, then...), "; "))

@@ -20,6 +20,27 @@ const format = 1
 const maxReaders = 4
 
 // Store is a database of cases. Get one from the Opener that [Open] returns.
+//
+// Locks of this process, in the order in which they are taken; mu is held for the whole of an Update, with its callbacks:
+//
+//	Store.mu        the writer's connection, and what the next commit is made with
+//	Store.sideMu    the connection beside it, for what concerns the fleet
+//	conn.mu         one call of the driver
+//	hints.mu        what the others are to be notified of; it is held for no call of the server
+//
+// A Tick takes sideMu without mu: an update that waits for a lock of the server for two seconds must not keep this engine
+// from its sign of life. What needs both takes mu first.
+//
+// Locks of the server, in the order in which a transaction takes them:
+//
+//	in f         advisory locks of business keys, and rows of root cases (LockCase), in the order in which the commands ask for them
+//	commit       processes: the row of this engine, shared, which is the fence
+//	             cases: the rows of root cases that the commit is about, in the order of their ids
+//	             journal, idempotency_keys: by their primary keys, as rows are inserted
+//	             cases, work_items, jobs, steps, messages: each in the order of its keys
+//
+// Those of f have no order of their own. Two engines that take them crosswise are a deadlock, which the server ends after a
+// second; one of the two runs its batch again.
 type Store struct {
 	db       database
 	now      func() time.Time
@@ -61,15 +82,24 @@ type Store struct {
 }
 
 // Update implements [store.Store].
+//
+// What becomes of an update whose process, connection or server ends:
+//
+//	while f runs              nothing happened. The server rolls back what SQL of the user's has done, when it notices the end of the connection
+//	before COMMIT is read     the same
+//	after COMMIT              all of it happened, though the caller does not know. If only the connection was lost, outcome finds that out;
+//	                          a caller that asks again with the same idempotency key gets the result that is there
 func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A connection is made anew here, before f: what f reads must be read under the epoch that the commit is fenced with.
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	// The server's transaction is not begun yet: that is done by the first Append, or by the first statement of the user's.
 	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
@@ -87,6 +117,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		return s.lose(s.db.explain(err))
 	}
 	committed = true
+	// After the commit: an engine that hears of it before would load the tree as it was.
 	s.hints.committed(tx)
 	return nil
 }
@@ -110,6 +141,8 @@ func (s *Store) ready(ctx context.Context) error {
 	case s.lost != nil:
 		return s.lost
 	}
+	// The lock of an engine that has the database alone is on another connection than the writer's. That one may have been
+	// lost, and the lock taken by another engine, while the writer's is well.
 	if err := s.presence.check(); err != nil {
 		return s.lose(err)
 	}
@@ -133,6 +166,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// Before stillThere: to wait for one of four readers may take long, and the store may be closed meanwhile.
 	c, err := s.readers.Get(ctx)
 	if err != nil {
 		return s.db.explain(err)
@@ -156,6 +190,8 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	return s.db.explain(f(r))
 }
 
+// REPEATABLE READ has all queries of a view see one state. READ ONLY is a guard against the user's SQL, and has the server
+// give the transaction no number, so that a view that is open for long does not hold up the horizon of position.go.
 const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 // snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is made anew.
@@ -168,6 +204,7 @@ func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
 	if err != nil {
 		return c, err
 	}
+	// In place, as the pool knows the connection by its pointer.
 	c.raw, c.pg, c.pid = fresh.raw, fresh.pg, fresh.pid
 	_, err = c.begin(ctx, beginView)
 	return c, err
@@ -200,6 +237,7 @@ func (s *Store) Idle(context.Context) error {
 		return nil
 	}
 	s.deltas = 0
+	// It would otherwise be the transaction that this is done in, and be rolled back when nothing wants it.
 	s.dropAhead()
 	err := s.fold("counts", "count_deltas", "what, workflow, task, state")
 	if err == nil {
@@ -215,6 +253,12 @@ func (s *Store) Idle(context.Context) error {
 // rows in orders of their own would wait for each other.
 const folding = "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(" + lockKey + ") AS got)"
 
+// One statement moves the rows: they are deleted and added up in the same transaction. A reader sums both tables, so it sees
+// each change once, before and after. A crash leaves both as they were.
+//
+//	counts           case order started 40            41
+//	count_deltas     +1, -1, +1                       none; those that a commit adds meanwhile stay for the next time
+//
 // fold adds the rows of a table of changes to the counts, by the columns of their key.
 func (s *Store) fold(counts, deltas, key string) error {
 	_, err := s.w.run(folding+", d AS (DELETE FROM @."+deltas+" WHERE (SELECT got FROM mine) RETURNING *) "+
@@ -224,6 +268,9 @@ func (s *Store) fold(counts, deltas, key string) error {
 }
 
 // Close implements [store.Store].
+//
+// Its row goes, and its jobs are free, before the connections are closed: another engine takes them at once, by the
+// notification, and not when it misses a sign of life.
 func (s *Store) Close() error {
 	s.end()
 	s.mu.Lock()
@@ -248,6 +295,7 @@ func (s *Store) Kill() error {
 	if s.closed {
 		return nil
 	}
+	// No ROLLBACK: a killed process sends none either.
 	s.takeAhead()
 	pids := s.pids()
 	err := s.shut((*conn).cut)
@@ -287,6 +335,8 @@ func (s *Store) awaitEnd(pids []int32) error {
 func (s *Store) shut(how func(*conn) error) error {
 	s.closed = true
 	s.hints.close()
+	// The presence goes last, as its session has the lock by which others see that this engine lives. While the writer's
+	// connection is there, they must not take what it may still commit for that of a dead one.
 	errs := []error{s.readers.Close()}
 	s.sideMu.Lock()
 	s.side.closed = true

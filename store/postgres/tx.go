@@ -16,6 +16,15 @@ import (
 
 // transaction implements [store.Tx]. What the engine appends stays in memory until the commit, and the server's transaction
 // begins with the user's SQL, if there is any.
+//
+//	Update
+//	  f: Load, Append, ...     reads in transactions of one statement each, or in the server's transaction once there is one
+//	  position                 BEGIN and its number, in one round trip, at the first Append that needs it; or one that was begun ahead
+//	  DB                       BEGIN at the first statement of the user's SQL
+//	  commit                   one round trip
+//
+// Reads before BEGIN are not of one snapshot. That is safe, since the commit compares each tree it depends on with the
+// database: what was read while another engine committed is stale, and the batch is run again.
 type transaction struct {
 	s        *Store
 	w        *conn
@@ -93,6 +102,9 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 	if err != nil {
 		return err
 	}
+	// Another engine had a later transaction and committed first. A journal in which an entry comes before the one that it
+	// follows could not be followed by position, so the commit is refused before it is sent; a transaction with a new number
+	// does it.
 	if seq <= root.LastSeq {
 		tx.late = append(tx.late, t.Root)
 	}
@@ -104,6 +116,8 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 }
 
 // mustBeText refuses what a text of PostgreSQL cannot hold. What is kept as JSON has no such byte.
+//
+// It is found now: as an error of the commit it would be that of all commands of the batch.
 func mustBeText(e *store.Entry) error {
 	for what, text := range map[string]string{"command": e.Command, "actor": e.By, "key": e.Key} {
 		if strings.ContainsRune(text, 0) {
@@ -144,6 +158,7 @@ func (tx *transaction) rollback() {
 	if err := tx.w.exec(context.Background(), "ROLLBACK"); err != nil {
 		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
 			"error", err)
+		// A connection in an unknown state is not used again: what the next update does could be part of this transaction.
 		_ = tx.w.cut() // the next update connects anew
 	}
 }
