@@ -6,6 +6,12 @@ import "context"
 // many there were. Each part is safe to repeat, and the row of an engine goes last: if this one dies meanwhile, the next one that
 // looks finds the dead one again, and goes on. Jobs are freed in portions, so that the commits of the living that need one of
 // them wait for a portion, and not for all.
+//
+// What a crash of this engine leaves after each step, and what the next one that looks finds:
+//
+//	declare        a row that is dead, jobs with its number: exchange reports dead rows as gone and overdue, so it is adopted again
+//	freeAll        some jobs free, others not: the same
+//	DELETE         nothing to do
 func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 	for _, d := range dead {
 		live, err := s.declare(c, d)
@@ -42,6 +48,8 @@ const alive = "UPDATE @.pulses SET beat = clock_timestamp() WHERE process = $1 A
 
 // freeAll frees the jobs of an engine that is dead, and notifies the others of each portion.
 func (s *Store) freeAll(c *conn, engine int64) error {
+	// A portion of a thousand is a transaction of some ten milliseconds. One for all jobs would have the commits of the
+	// living wait for as long as it takes, and would be done again from the beginning if it failed.
 	query := freeSome
 	for {
 		var freed int64
@@ -49,6 +57,7 @@ func (s *Store) freeAll(c *conn, engine int64) error {
 			if freed, err = c.run(query, engine); err != nil || freed == 0 {
 				return err
 			}
+			// For an engine that frees a million jobs and gives no sign of life would be declared dead in the meantime.
 			if _, err = c.run(alive, s.number.Load()); err != nil {
 				return err
 			}
@@ -73,12 +82,15 @@ var byIndex = []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashj
 // long, as that of a process that was stopped, the server ends it. It reports whether the engine lives.
 func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
+		// The beat that it was judged by: if it has given a sign of life since, it lives.
 		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
 	try := func() error {
 		_, err := c.run(query, d.id, d.beat)
 		return err
 	}
 	err = c.transaction(context.Background(), try)
+	// The row is locked by its commit. A process that was stopped within one would hold the lock for as long as it is
+	// stopped.
 	if code(err) == lockNotAvailable {
 		if err = terminate(c, d.id, d.beat); err == nil {
 			err = c.transaction(context.Background(), try)
@@ -93,6 +105,7 @@ func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	if _, live, err = c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", d.id); err != nil || live {
 		return live, err
 	}
+	// A session that is declared dead cannot commit, but may still hold locks of rows that the living need.
 	return false, terminate(c, d.id, d.beat) // so that it keeps no lock
 }
 

@@ -22,6 +22,9 @@ func (tx *transaction) Offer(jobs ...workitem.JobID) {
 }
 
 // holderOf is the engine that a job is with after this transaction.
+//
+// A job that is new or changed is with the engine that committed it, which has it in memory and does it without asking. 0 is
+// for what the engine has offered to all. A running job is not free, whatever was offered: it is under way in this process.
 func (tx *transaction) holderOf(j *state.Job) int64 {
 	if !j.State.Live() || tx.offered[j.ID] && j.State != state.JobRunning {
 		return 0
@@ -35,6 +38,7 @@ func (tx *transaction) Waiting(_ context.Context, topic string) ([]workitem.Case
 		return nil, err
 	}
 	var roots []workitem.CaseID
+	// By steps_topic. In the order in which commits lock root cases, as the command goes through them one by one.
 	err := tx.w.each("SELECT DISTINCT root FROM @.steps WHERE target = $1 AND state = 'waiting' AND topic ORDER BY root", []any{topic},
 		func(r *tables.Row) error {
 			roots = append(roots, tables.ID[workitem.CaseID](r))

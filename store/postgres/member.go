@@ -30,6 +30,16 @@ const (
 )
 
 // join gives this engine a number. Engines that are gone, or all if this one is alone, are declared dead before.
+//
+// In one transaction, which others see as a whole or not at all:
+//
+//	advisory lock "join"     one engine at a time: two that join at once would each not see the row of the other
+//	mayJoin                  is the database another engine's alone?
+//	removeEngines            dead ones, since a database without engines has none that looks
+//	findBase                 positions go on behind all that is in the journal
+//	INSERT INTO processes    the number and the first epoch
+//	INSERT INTO pulses       the first sign of life, so that this engine is not overdue before its first Tick
+//	notify                   at the COMMIT: the others count this engine, and begin nothing ahead any more
 func (s *Store) join(ctx context.Context, c *conn) error {
 	return c.transaction(ctx, func() error {
 		// Two that join at once do so one after the other, so that the second sees the row of the first.
@@ -42,6 +52,8 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if err := s.mayJoin(c); err != nil {
 			return err
 		}
+		// An engine that has the database alone holds the lock of all engines, so none of the others can be there, whatever
+		// their rows say.
 		gone := "true"
 		if s.shared {
 			gone = absent
@@ -102,7 +114,11 @@ func (s *Store) pidOf(c *conn) *int32 {
 }
 
 // removeEngines removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
+//
+// In this order, though in one transaction: the UPDATE waits for a commit of the dead engine that is under way, since that
+// has locked the row, and the jobs are freed as that commit leaves them. "holder > 0" is the term of the index jobs_held.
 func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
+	// A dead engine may have held a million jobs.
 	defer c.patiently()()
 	if err := c.exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 		return err
@@ -121,6 +137,8 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 }
 
 // leave gives everything free that this engine holds, and notifies the others.
+//
+// The notification is sent by the COMMIT, so who hears of it finds the jobs free.
 func (s *Store) leave(ctx context.Context) error {
 	return s.w.transaction(ctx, func() error {
 		if err := notify(s.w, s.self, "f", ""); err != nil {
@@ -153,6 +171,15 @@ func (s *Store) resolve() error {
 	}
 }
 
+//	the connection is lost in a commit of epoch 3
+//	connectWriter            a new session
+//	nextEpoch                UPDATE processes SET epoch = 4 WHERE epoch = 3: waits for the old transaction, which has locked the row
+//	                         - it ends by COMMIT: its entry is there, and happened says so
+//	                         - it ends by ROLLBACK: it is not there, and cannot come any more
+//	                         - it does not end within lock_timeout: terminate ends it, then the same
+//	lostLast                 does the server have what this one has acknowledged, or is it a standby without it?
+//	fencedOut                if the row was dead: a new number, and all that is in memory is loaded again
+//
 // rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
 // engine begins.
 func (s *Store) rejoin(ctx context.Context) error {
@@ -165,6 +192,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The statement that raises the epoch is the fence: from its commit on, nothing can be committed with the old one.
 	live, err := s.nextEpoch(w)
 	if code(err) == lockNotAvailable { // a commit of the lost connection still runs, and holds the row
 		if err = terminate(w, s.self, math.MaxInt64); err == nil {
@@ -172,6 +200,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 		}
 	}
 	if err == nil && live && s.shared {
+		// A commit of unknown outcome may have given this engine jobs that it does not know of, and nothing tells it which.
 		lost := s.doubt
 		if !lost {
 			lost, err = s.lostLast(w)
@@ -200,6 +229,9 @@ type lastEntry struct {
 }
 
 // noteLast keeps which entry this engine appended last.
+//
+// One entry is enough: what a standby lacks is the newest, and all of this engine's commits are in one order. An entry of a
+// removed tree is not in the journal either way, so it says nothing.
 func (s *Store) noteLast(appended tables.Appended) {
 	for i := len(appended) - 1; i >= 0; i-- {
 		if e := appended[i].Entry; !appended.Removed(e.Root) {
@@ -234,6 +266,8 @@ func (s *Store) giveUp(w *conn) error {
 func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	var epoch int64
 	err = w.transaction(context.Background(), func() (err error) {
+		// With the epoch that this engine knows: if the answer of this very statement is lost, the next attempt finds
+		// another epoch and joins anew.
 		epoch, live, err = w.number("UPDATE @.processes SET epoch = epoch + 1, pid = $3 "+
 			"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch, s.pidOf(w))
 		if err == nil {
@@ -256,6 +290,7 @@ func (s *Store) fencedOut(err error) error {
 	if err := s.join(context.Background(), s.w); err != nil {
 		return s.db.at("%w: %w, and it could not join anew: %w", store.ErrUnavailable, store.ErrFenced, err)
 	}
+	// Its jobs are free by now, for this engine as for the others.
 	s.hints.send(store.Hint{Free: true})
 	return s.db.at("%w", &store.StaleError{Err: store.ErrFenced})
 }

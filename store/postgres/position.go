@@ -8,6 +8,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+//	transaction 812, first entry     base + 812 * 2^20 + 1
+//	transaction 812, second          base + 812 * 2^20 + 2
+//	transaction 815, first           base + 815 * 2^20 + 1
+//
+// 813 and 814 may be of other programs, so there are gaps. A position has 63 bits: the numbers last for 8.8 * 10^12
+// transactions.
+//
+// Within one tree positions rise, as each commit on it has a later number than the one it follows, or is stale; see Append.
+// Over all trees they are the order in which transactions began, and not that in which they ended: entry 815 may be seen
+// while 812 is not there yet. Who follows the journal reads up to the horizon.
 // The position of an entry is base + (transaction << xactBits) + n, where n counts the entries of the transaction from 1. Numbers of
 // transactions rise, and are never given twice, so no sequence is shared by all commits. And the entries below the oldest transaction
 // that is under way are complete: none can appear among them any more.
@@ -32,11 +42,14 @@ func (tx *transaction) position() error {
 	if tx.useAhead(); tx.xact != 0 {
 		return nil
 	}
+	// In one message. pg_current_xact_id gives the transaction its number, if it has none yet.
 	ask := func() (*pgconn.Result, error) { return tx.w.begin(context.Background(), "BEGIN", currentXact) }
 	if tx.begun {
 		ask = func() (*pgconn.Result, error) { return tx.w.last(context.Background(), currentXact) }
 	}
 	result, err := ask()
+	// A connection that was idle may have been closed by a restart of the server, and that shows at the first statement. f
+	// goes on with the new one; what it has read before is compared at the commit, as always.
 	if err != nil && tx.w.gone() && !tx.begun && !tx.gave { // it was lost while nothing was under way
 		if err = tx.s.rejoin(context.Background()); err == nil {
 			tx.w = tx.s.w
@@ -120,6 +133,7 @@ func (s *Store) findBase(c *conn) error {
 	if behind >= 0 {
 		base += behind + 1<<xactBits
 	}
+	// The standby may lack up to maxLost transactions, and gives their numbers again: positions go on behind all of theirs.
 	if fresh {
 		base += maxLost << xactBits
 	}

@@ -17,6 +17,14 @@ import (
 // presence is the connection that holds the locks of an engine and receives notifications. The locks end with the connection, so with the
 // process; an engine that lost the connection takes them again, unless another one has the database alone. Behind a pooler there is no
 // such connection: an engine is there as long as it gives signs of life, and assumes now and then that a command was left.
+//
+// The locks of a session, which the server gives back when it ends:
+//
+//	tasq engine @         shared by the engines of a schema, or held by one alone
+//	tasq process TOKEN @  of this engine; an engine that gets it knows that this session has ended
+//
+// A notification comes with the name of the schema as its channel. An empty one says that a command was left; the others are
+// hints.
 type presence struct {
 	s        *Store
 	pid      atomic.Uint32 // of the server's process; 0 behind a pooler
@@ -51,6 +59,7 @@ func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 	} else if p.c, err = p.connect(ctx); err != nil {
 		return nil, err
 	}
+	// A notification reaches the sessions that listen at that moment. What was left before is not heard of.
 	p.left.Store(true) // something may have been left before
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go work(ctx)
@@ -77,6 +86,7 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before the lock, and both before the look for what was left: between them nothing is missed.
 	if err := c.exec(ctx, "LISTEN "+channel); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -108,6 +118,9 @@ func (p *presence) lock(ctx context.Context, c *conn) error {
 }
 
 // try asks for a lock until it has it, or a moment has passed.
+//
+// The server ends a session some milliseconds after its connection was closed, so a program that is started again at once
+// finds the lock of its predecessor taken.
 func (p *presence) try(ctx context.Context, c *conn, query, name string) (got bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryLock)
 	defer cancel()
@@ -176,6 +189,8 @@ func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
 	if err == nil || quiet.Err() == nil || ctx.Err() != nil || p.c.gone() {
 		return n, err
 	}
+	// A connection whose other end is gone without a word is silent as a quiet one. The statement is answered, or the
+	// watchdog cuts the connection.
 	return nil, p.c.exec(ctx, "SELECT 1")
 }
 
@@ -187,8 +202,10 @@ func (p *presence) again(ctx context.Context) bool {
 		switch {
 		case err == nil:
 			p.c = c
+			// What was left while there was no connection was not heard of.
 			p.left.Store(true)
 			return true
+		// An engine that wanted the database alone got in between. It has freed all jobs, and this one must not commit.
 		case errors.Is(err, store.ErrOwned):
 			p.lostLock.Store(err)
 			return false
@@ -216,6 +233,7 @@ func (db database) taken(err error) error {
 
 // end lets go of the lock.
 func (p *presence) end(how func(*conn) error) error {
+	// The goroutine is waited for, as it uses the connection that is closed next.
 	p.cancel()
 	<-p.done
 	if p.c == nil {

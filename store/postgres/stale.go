@@ -21,20 +21,35 @@ import (
 // second waits for the first, finds that it is stale, and is undone.
 
 // given is a table u of root cases, each with the position of its last entry as the engine knows it.
+//
+// Rows are found by their keys with LATERAL: once for each root case that is given, in the order in which they are. As a
+// plain join, the server might hash or sort the tables, and lock the rows in an order of its own.
 const given = "(SELECT root, root AS id, last FROM unnest($1::uuid[], $2::bigint[]) e(root, last)) u"
 
 // stored is the rows t of the root cases that are given.
 const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 
 // lockRoots locks root cases, in the order in which they are given, and returns those that have changed, or were removed.
+//
+// NO KEY UPDATE, the weakest lock that keeps two commits apart: a foreign key of the user's on cases, which takes KEY SHARE,
+// does not wait for it.
+//
+//	engine A                               engine B
+//	lock case 5, compare: 17 = 17
+//	                                       lock case 5: waits
+//	INSERT entry 18; UPDATE cases; COMMIT
+//	                                       compares: 18 is not 17; returns case 5; the next statement fails
 const lockRoots = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE) t ON true " +
 	"WHERE t.last_seq IS DISTINCT FROM u.last"
 
 // findStale is lockRoots without the locks.
+// OFFSET 0 keeps the server from merging the subquery into the join, whose order and method it would then choose.
 const findStale = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) t ON true " +
 	"WHERE t.last_seq IS DISTINCT FROM u.last"
 
 // refuseStale fails, by a division by zero, if a root case has changed.
+// The list that lockRoots returns comes back only with the whole batch, so a statement must fail for the rest not to run. A
+// tree that was changed needs none, as its entry fails by itself; one that was only read has no entry.
 const refuseStale = "SELECT 1 / (SELECT count(*) FROM (SELECT WHERE NOT EXISTS (" + findStale + ")) ok)"
 
 // Expect implements [store.SharedTx].
@@ -97,6 +112,8 @@ func (tx *transaction) known() (roots [][16]byte, last []int64, reads bool) {
 			at[e.Root] = e.Prev
 		}
 	}
+	// A tree that was only read matters as well: a command that found a case to be open, say, and started another one for
+	// it.
 	for root, seq := range tx.expected {
 		if _, changed := at[root]; !changed {
 			at[root], reads = seq, true
@@ -147,6 +164,9 @@ const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored
 
 // lockedOut is the error of a commit that waited too long for a root case that another transaction has locked, as that of a function with
 // slow SQL. The requests on that case are to be done apart, where they wait alone, and the others again.
+//
+// Of a batch of a hundred commands one is about a case that another transaction has locked for minutes. SKIP LOCKED finds
+// which: its command is done again apart, and the others do not wait for it.
 func (tx *transaction) lockedOut(err error) error {
 	tx.rollback()
 	roots, last, _ := tx.known()
@@ -173,6 +193,7 @@ func (db database) isConflict(err error) bool {
 	switch e.Code {
 	case serializationFailure, deadlockDetected, divisionByZero:
 		return true
+	// A uniqueness of the user's own tables is the user's error, hence the names.
 	case uniqueViolation, notNullViolation:
 		return e.SchemaName == db.set.schema && (e.TableName == "journal" || e.TableName == "idempotency_keys")
 	}

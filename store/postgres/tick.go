@@ -21,6 +21,8 @@ const (
 	settled = 10 * time.Second
 )
 
+// It has a connection of its own, as the writer's may be in a transaction, of which SQL of the user's runs for minutes. By
+// it this engine gives its sign of life, takes jobs, judges others, and notifies them.
 // side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
@@ -48,6 +50,8 @@ func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) e
 			return s.db.explain(err)
 		}
 		if s.side.c, s.side.since = c, 0; s.side.ever {
+			// After a restart of the server all engines have lost their sessions, and the first to come back would find all
+			// others gone.
 			s.side.since, _, _ = c.number("SELECT " + now) // without it, all are trusted to be judged
 		}
 		s.side.ever = true
@@ -83,6 +87,13 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 // itself is locked, too: who declares it dead waits until this has ended, and then finds and frees what it took. Without that, jobs that
 // are taken in the meantime would stay with an engine that does not come back. Both parts are materialized, as the limit must hold for the
 // statement, and not for each time that a plan runs a part of it.
+//
+// Jobs come by jobs_free, whose order is that of ORDER BY: the highest priority first, then by their time. The fingerprint
+// of the case is compared for each that the index gives: an engine that lacks the definition leaves the job to one that has
+// it, as in a deployment of a new version.
+//
+//	engine 1    locks jobs 7, 8 and 9, and makes them its own
+//	engine 2    the same statement at the same moment: skips these, and locks 10, 11 and 12
 const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE), " +
 	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j WHERE j.holder = 0 AND j." + liveJob + " " +
 	"AND (SELECT c.fingerprint FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id) = ANY ((SELECT prints FROM me)::text[]) " +
@@ -113,6 +124,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 			jobs = append(jobs, taken...)
 			return nil
 		}
+		// Not dropped: a job that the database gives to this engine is done by no other. The next Take asks which they are.
 		for _, j := range slices.Concat(jobs, taken) { // the commit may have happened
 			s.side.unsure = append(s.side.unsure, j.ID)
 		}
@@ -178,6 +190,8 @@ const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
 	fenced := false
 	err = s.onSide(ctx, func(c *conn, self int64) error {
+		// The writer has joined anew since the last Tick, and the engine learns of it by one error, here or in its next
+		// commit.
 		if fenced = s.side.lastNumber != 0 && s.side.lastNumber != self; fenced {
 			s.side.lastNumber = self
 			return nil
@@ -217,6 +231,7 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
+// declare compares the beat that was seen, so two engines that were stopped for the same time do not end each other.
 // tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its sign of life: an engine that
 // was declared dead itself has no say in that.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
@@ -286,6 +301,14 @@ type other struct {
 // dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without
 // a sign of life between. Once is not enough: an engine whose connection was lost makes a new one, and gives a sign of life by that. The
 // two looks are about a pace apart, less what a timer may be early.
+//
+// Engine 3 is killed at 10.2 s; engines 1 and 2 look once a second:
+//
+//	10.5    its session has ended: a suspect, with its beat of 9.9
+//	11.5    the same beat: it is declared dead, and its jobs are free
+//
+// Another one, 4, loses its connection at 10.2 s and makes a new one at 10.4 s, with the lock of its session: at 10.5 it is
+// no suspect.
 func (d *side) dead(all []other, at int64) (dead []other) {
 	if d.since > 0 && at-d.since < settled.Microseconds() {
 		return nil
