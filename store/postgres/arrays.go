@@ -143,6 +143,8 @@ func flags[T any](list []T, of func(T) bool) boolArray {
 	return b
 }
 
+// A codec is asked for each type of the server. The one of an array encodes what is given element by element; ours goes
+// before it and copies the bytes. Reading stays with the driver's.
 // takeArrays has a connection take these arrays, beside what it takes anyway.
 func takeArrays(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID} {

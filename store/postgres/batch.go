@@ -8,6 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// The server runs them one after the other, each with its own snapshot, and none after one that failed. All are sent before
+// the first answer is read, so what one of them returns cannot be used in the next: it must fail, or be compared within a
+// statement.
 // batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
 type batch struct {
 	sql *statements
@@ -66,6 +69,7 @@ func (b *batch) exchange(c *pgx.Conn) (*answers, error) {
 				continue
 			}
 		}
+		// It also reads what the server still sends, so that the connection can be used.
 		_ = results.Close() // it repeats the error
 		return a, err
 	}

@@ -56,6 +56,9 @@ func (db database) at(format string, args ...any) error {
 }
 
 // refusal marks an error of a commit that is about what was written, and not about the server.
+//
+// Of a batch of commands, one has written a number that does not fit, say. The error has the commands done again one by one,
+// and only the one that caused it fails; an error of the server's state would fail for each of them.
 func (db database) refusal(err error) error {
 	switch c := code(err); {
 	case c == "" || c == divisionByZero:
@@ -86,6 +89,7 @@ func (db database) explain(err error) error {
 		return db.at("%w: give the role the right, or name another one: %w", store.ErrReadOnly, err)
 	case undefinedTable, undefinedColumn, undefinedSchema:
 		return db.at("%w: its schema is not the one that Tasq made: %w", store.ErrCorrupt, err)
+	// They are answers of the store's own statements, or errors of the user's; the caller knows which.
 	case divisionByZero, uniqueViolation, notNullViolation:
 		return err
 	default:

@@ -40,6 +40,7 @@ func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, er
 	return root, tx.met(err)
 }
 
+// Memory first: what this transaction has opened is in no table yet.
 func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.appended.Case(id); c != nil {
 		return c.Root, nil
@@ -106,6 +107,16 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
 }
 
+// The lock is advisory, as there is no row to lock for a key that nothing has yet:
+//
+//	engine A                                    engine B
+//	run with key "C-4711": lock, no holder
+//	                                            run with key "C-4711": waits
+//	INSERT the case; COMMIT
+//	                                            a holder: the policy of its command decides
+//
+// An engine that is alone does its commands one after the other, and needs none. The lock ends with the transaction, so a
+// crash leaves none.
 // lockKey has transactions of other engines that ask for the key wait until this one has ended.
 func (tx *transaction) lockKey(workflow, key string) error {
 	if !tx.s.shared {
@@ -164,6 +175,9 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 }
 
 // entryColumns are those of an entry; the one before it in its tree has the revision before.
+//
+// The entry before is found by the primary key, as its revision is one less. A stored position of it would be one more
+// column to write with each.
 const entryColumns = "SELECT j.seq, COALESCE((SELECT p.seq FROM @.journal p WHERE p.root = j.root AND p.rev = j.rev - 1), 0), " +
 	"j.root, j.at, j.command, j.actor, j.key, j.answer, j.events FROM @.journal j "
 

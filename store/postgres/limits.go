@@ -51,6 +51,9 @@ func columnsOf(keys []store.LimitKey) (names, of []string) {
 	return names, of
 }
 
+// Each row has a version. Of two engines that have read version 4 and write, one makes 5; the other finds no row with 4, is
+// not told that its row was written, reads it again and decides anew. Neither holds a lock between the two, as a decision
+// may take long in a loop of retries.
 // writeLimits writes the rows that are as they were read. It locks in the order of the keys, so engines do not wait for each other in a
 // circle.
 const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) " +
@@ -82,6 +85,8 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64
 		}); err != nil {
 			return err
 		}
+		// SKIP LOCKED, as another engine may be deleting the same, and a thousand at most: the rest goes with the next
+		// write.
 		_, err := c.run("DELETE FROM @.limits WHERE (name, key) IN (SELECT name, key FROM @.limits WHERE until < $1 "+
 			"ORDER BY name, key LIMIT 1000 FOR UPDATE SKIP LOCKED)", at)
 		return err

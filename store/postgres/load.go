@@ -20,6 +20,17 @@ const (
 	unread   = "taken IS NULL"
 )
 
+// A root case 1 with the child cases 2 and 3; this transaction has changed 3, and opened 4 below it:
+//
+//	cases of root 1     1, 2, and 3 as it was        appended    3, 4
+//	tree                1    its row, and what loadHeld finds for it
+//	                    2    the same
+//	                    3    from memory, with its items and jobs; it lists 4 as its child
+//	                    4    from memory
+//
+// Whatever the size of the tree, it takes five queries, each by a key that begins with the root. They are not of one
+// snapshot; the commit compares the end of the journal with that of the row of case 1, which is read first. What is read
+// after it may be newer, and then the commit is stale.
 // loadTree reads a tree. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
 // holds its items, jobs and children.
 func loadTree(
@@ -106,6 +117,7 @@ func loadHeld(c *conn, root workitem.CaseID, cases []*state.Case) (map[workitem.
 		}
 		return new(held) // a stray, which the integrity check finds
 	}
+	// A task in a loop has items of each time that it was activated, and all but the latest have ended: they are not read.
 	latestCases, latestTasks, latest := latestActivations(cases)
 	key := []any{uuid(root)}
 	for _, part := range []struct {

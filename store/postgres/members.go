@@ -9,6 +9,7 @@ import (
 )
 
 // members reads the live engines, with what they hold.
+// Held jobs are counted by jobs_held, which has live jobs only.
 const members = "SELECT p.id, p.name, (extract(epoch FROM p.joined) * 1000000)::bigint, " +
 	"(extract(epoch FROM clock_timestamp() - u.beat) * 1000000)::bigint, (extract(epoch FROM u.pace) * 1000000)::bigint, u.busy, u.skew, " +
 	"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j." + liveJob + "), " +

@@ -75,6 +75,11 @@ func hasSchema(c *conn) (bool, error) {
 // lockKey is the number of an advisory lock of the schema; what keeps those of one use apart from those of another.
 const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 
+// In one transaction, as changes of schemas can be rolled back: a crash leaves the version that was there. An engine that
+// waits for the lock finds everything done, as it looks only after it has it.
+//
+// Migrations only add, so that engines of an older version go on with the tables meanwhile. They wait for the locks that a
+// change of a table takes, and lock_timeout bounds how long this one waits for theirs.
 func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return err
@@ -105,6 +110,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
+	// The files name tables without a schema, as the name of it is the user's choice.
 	if err := c.exec(ctx, "SET LOCAL search_path = @"); err != nil {
 		return err
 	}

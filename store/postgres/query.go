@@ -12,6 +12,19 @@ import (
 )
 
 // conditions are those of a statement of PostgreSQL.
+//
+// Which index serves what is asked, of the tables with root and id as the key:
+//
+//	of a root case                  the primary key of each table, which begins with the root
+//	by id                           cases_id, work_items_id, jobs_id, steps_id, messages_id: an id alone does not say its root
+//	live items of a queue           work_items_live, by priority and then id: no sort
+//	live, or failed, of a task      work_items_task_live, work_items_task_failed
+//	what failed alike               cases_code, work_items_code
+//	by business key, by labels      cases_key, cases_labels
+//	due jobs, free, held            jobs_due, jobs_free, jobs_held
+//	all, in the order of creation   the indexes on id
+//
+// Partial indexes are of what is live or failed: a row that was opened and has ended is in none of them.
 type conditions struct{ tables.Conditions }
 
 func newConditions() conditions {
@@ -42,8 +55,11 @@ func (w *conditions) addWorkflow(c *conn, root, term, workflow string) error {
 		return nil
 	}
 	w.Add(term, workflow)
+	// A look at a thousand entries of cases_workflow at most, and not a count, which goes to the end.
 	_, many, err := c.number("SELECT 1 FROM @.cases WHERE workflow = $1 ORDER BY id OFFSET $2 LIMIT 1", workflow, fewCases)
 	if err == nil && !many {
+		// ARRAY has the roots known before the rest is run, so that they are looked up by the primary key. As a join, the
+		// server would estimate them, and might read the whole table.
 		w.Add(root+" = ANY(ARRAY(SELECT root FROM @.cases WHERE workflow = ?))", workflow)
 	}
 	return err
@@ -103,6 +119,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 // removable selects what may be removed, and returns the end of the statement for the order in which it should be.
 func (w *conditions) removable(f store.CaseFilter) string {
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
+	// Of the whole tree: a detached job may outlive its case. By the primary key of jobs, once for each case of the page.
 	w.Plain("NOT EXISTS (SELECT FROM @.jobs j WHERE j.root = c.id AND j." + liveJob + ")")
 	return w.PageBy(f.Page, "@.cases", "c.", "keep_until")
 }
@@ -171,6 +188,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error) {
 	w := newConditions()
 	addID(&w, "j.id = ?", f.ID)
+	// The root is looked up first, by cases_id, since jobs, steps and events have no index by their case.
 	addID(&w, "j.case_id = ? AND j.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	addID(&w, "j.root = ?", f.Root)
 	w.addRoots("j.root", f.Roots)

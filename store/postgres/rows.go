@@ -34,6 +34,7 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	for _, c := range entries {
 		root := c.Entry.Root
 		clear(was)
+		// The first state before this transaction counts: put keeps it over later commands on the same row.
 		for i, v := range c.Dirty.Cases {
 			was[v.ID] = c.Dirty.Was[i]
 			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
@@ -120,6 +121,8 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 	})
 }
 
+// The numbers are rows of count_deltas, which Idle folds. Two commits that added to the same row of counts would wait for
+// each other, and nearly all commits change the same few kinds.
 // tally collects how the numbers of cases, items and jobs change, and of the items that ended. What the engine knows is what the database has,
 // or the commit fails: see [transaction.queueCheck].
 type tally struct {

@@ -10,6 +10,17 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
+// Two commands of a batch, of which the second runs SQL of the user's in a callback:
+//
+//	Savepoint, command 1      depth 1, nothing in the server
+//	Savepoint, command 2      depth 1
+//	  Savepoint, callback       depth 2
+//	    DB().ExecContext          BEGIN; SAVEPOINT tasq; SAVEPOINT tasq; the statement       saved 2
+//	    it fails                  the server refuses all but ROLLBACK TO: spoiled
+//	  its end                   ROLLBACK TO SAVEPOINT tasq; RELEASE SAVEPOINT tasq           saved 1
+//	its end                   deferred constraints are checked; RELEASE SAVEPOINT tasq       saved 0
+//
+// All have the same name: the server takes the innermost one, and that is always the one that is meant.
 // Savepoint implements [store.Tx]. An error of the user's SQL ends what the savepoint can do: the server refuses each later
 // statement, and Savepoint returns the error also if f did not.
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
@@ -64,6 +75,7 @@ func (tx *transaction) spoiledBy(level int) error {
 func (tx *transaction) checkDeferred(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
+	// Once a command, at the outermost level: a constraint may be deferred so that inner parts may break it for a while.
 	if level > 0 || tx.saved == 0 || tx.broken != nil {
 		return nil
 	}
@@ -151,6 +163,7 @@ func (tx *transaction) beginLocked() error {
 		}
 		tx.begun = true
 	}
+	// In the same round trip as the settings. A command without SQL of the user's has no savepoint, and costs none.
 	query := strings.Repeat("SAVEPOINT tasq; ", max(0, tx.depth-tx.saved))
 	if !tx.users {
 		query = usersPlans + query
@@ -177,6 +190,8 @@ func (tx *transaction) Met(err error) error {
 		err = tx.s.db.explain(err)
 	}
 	switch {
+	// A deadlock is resolved only if all locks of the transaction go, and a savepoint would keep those before it. 'I' is a
+	// transaction that the server has ended, 'E' one in which it refuses statements.
 	case tx.w.gone(), c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
 		return tx.failLocked(err)
 	case status == 'E' && tx.spoiled == nil:

@@ -16,6 +16,9 @@ func newStatements(schema string) *statements {
 }
 
 // text returns a statement as the server gets it. Only texts of this package come here, so there are few.
+//
+// The texts are constants but for filters, whose terms are few. A cached text also is the same string for the driver, whose
+// cache of prepared statements is keyed by it.
 func (s *statements) text(query string) string {
 	if known, ok := s.known.Load(query); ok {
 		return known.(string)

@@ -33,6 +33,14 @@ var (
 	upsertMessages = upsert(tables.Messages, messageColumns(nil))
 )
 
+// Two statements, and not one with ON CONFLICT: that would be sent all columns also for rows that are there, makes an entry
+// of the primary key before it finds out, and has triggers of BEFORE INSERT fire.
+//
+//	INSERT   id, root, settled columns, changes      of a case once, as it is opened
+//	UPDATE   id, root, changes                       with each later command
+//
+// An UPDATE that finds no row changes nothing, and an INSERT that finds one fails. Neither happens: a tree that is not the
+// one of the database is stale.
 // written is how the rows of a table are written.
 type written[T comparable] struct {
 	table            tables.Table
@@ -76,6 +84,8 @@ func (w written[T]) statements(beyond ...string) written[T] {
 		columns, values = append(columns, "root"), append(values, "u.root")
 	case tables.Jobs.Name: // a job that another engine is at work on stays with it
 		columns, values = append(columns, "holder"), append(values, "u.holder")
+		// A command of this engine on a case may write a job that another engine runs, say with another lease. The fence
+		// counts attempts: the same attempt goes on where it is, a new one is this engine's.
 		sets = append(sets, "holder = CASE WHEN t.state = 'running' AND u.state = 'running' AND t.fence = u.fence THEN t.holder ELSE u.holder END")
 	}
 	name, given := "@."+w.table.Name, w.table.Columns()
@@ -102,6 +112,8 @@ func prefixed(prefix string, names []string) []string {
 	return list
 }
 
+// A column is one parameter, as an array. So the text of a statement is the same for one row and for a thousand, and the
+// server plans it once.
 // unnest is the rows that are given, as a table u of a statement.
 func unnest(names []string, given []any) string {
 	params := make([]string, len(given))

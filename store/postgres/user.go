@@ -15,6 +15,8 @@ import (
 // the first one is given out.
 type userConn struct{ *stdlib.Conn }
 
+// The extended protocol, which arguments need, takes one statement. A statement that is over while this process dies is
+// undone with its transaction.
 // ExecContext implements driver.ExecerContext. Without arguments, there may be several statements, as on SQLite.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if len(args) > 0 {
