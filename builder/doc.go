@@ -1,5 +1,5 @@
-// Package builder is how a Go program defines a workflow: statements that declare its parts, typed handles that join
-// them, and literals that say what each part does.
+// Package builder is the DSL in which a Go program defines workflows. Statements declare the parts of a workflow, typed
+// handles connect them, and struct literals describe their work.
 //
 //	b := builder.New[Prompt]("article")
 //	draft := builder.Task(b, "draft", builder.Work[Prompt, Draft]{
@@ -13,28 +13,29 @@
 //	b.Path(b.Start(), draft, review, b.End())
 //	article, err := b.Build()
 //
-// A misspelt task is an undeclared variable, and a task that is given the wrong payload does not compile. What a
-// compiler cannot know, [Builder.Build] finds: it checks the whole definition, and reports every problem at once,
-// each with the file and line of the call that is to blame. Nothing is reported before that, so the calls that
-// declare need no error handling, and loops and helper functions may define parts of a workflow.
+// [Func] defines a workflow of one function, [Batch] one whose function takes several inputs at a time.
 //
-// # Choices
+// A misspelled task is an undeclared variable, and a wrong payload type does not compile. What the compiler cannot check,
+// [Builder.Build] does: it checks the whole definition, verifies that the net is sound, and reports every problem at
+// once, with the file and line of the call that caused it. The declaring calls return no errors, so loops and helper
+// functions can define parts of a workflow.
 //
-// No gate is chosen silently: a task with several flows in needs a Join, one with several flows out a Split. A Split
-// of [Xor] or [Or] needs to know where to go, in one of three ways: conditions on the flows ([FlowRef.When],
-// [FlowRef.If], [FlowRef.Otherwise] and [FlowRef.WithoutOutput]), one function for the task (Route), or the caller that completes the work item
-// (RouteByCaller).
+// # Joins and splits
+//
+// Joins and splits have no default where it matters: a task with several incoming flows needs a Join, a task with several
+// outgoing flows a Split. A Split of [Xor] or [Or] chooses among its flows in one of three ways: by conditions on the
+// flows ([FlowRef.When], [FlowRef.If], [FlowRef.Otherwise] and [FlowRef.WithoutOutput]), by a function of the task
+// (Route), or by the caller that completes the work item (RouteByCaller).
 //
 // # Payloads
 //
-// Payloads cross the edge of a process as JSON, and this package is the one place where JSON becomes a Go type and
-// back. What comes in is read strictly: a field that the type does not have is refused, since it may be a misspelt
-// one, and the rules in validate tags are applied (see package domain). A missing payload is taken for the zero value
-// of a struct, if that obeys its rules, and for nothing where the type is an interface, a map, a slice or
-// json.RawMessage; it is refused for every other type.
+// Payloads enter and leave a process as JSON; only this package converts between JSON and Go types. Input is decoded
+// strictly: an unknown field is refused, since it may be misspelled, and validate tags are applied (see package domain).
+// A missing payload is the zero value of a struct, if that is valid, and nil for an interface, a map, a slice or
+// json.RawMessage; for every other type it is refused.
 //
-// # What cannot be seen
+// # Versions
 //
-// A definition is data and code. The data is written to its Document, whose hash is the Fingerprint; of the code only
-// its presence is known, so give a workflow whose code changes its meaning a new [Version].
+// A definition is data and code. The data is written to its Document, whose hash is the Fingerprint. Of the code, only its
+// presence is known: if a change of the code changes what the workflow means, give the workflow a new [Version].
 package builder

@@ -1,9 +1,9 @@
-// Package domain is for your own business data: the records beside the process, and the rules that data must obey.
+// Package domain stores your own business data beside the process, and validates data.
 //
-// A process says where a case stands. What the case is about (the order, the draft, the customer) is yours, and belongs
-// in your own records, not in the state of a task. A [Collection] keeps such records, typed, in the database that the
-// process runs on. Written with the [DB] that a callback is given, a record is committed together with the step of the
-// process that it belongs to, or not at all: there is no order without its case and no case without its order.
+// A process knows the state of a case. What the case is about (the order, the draft, the customer) belongs
+// in your own records, not in the state of a task. A [Collection] stores typed records in the database of the
+// engine. A record that is written with the [DB] of a callback is committed together with the state change of the
+// process, or not at all: there is no order without its case and no case without its order.
 //
 //	var drafts = domain.Collection[workitem.ID, Draft]{Name: "drafts"}
 //
@@ -11,21 +11,21 @@
 //		return drafts.Put(ctx, it.DB(), it.ID, Draft{Prompt: p.Text})
 //	},
 //
-// A collection is for the many cases where a key and a value are enough. Where they aren't, use tables of your own with
-// the same DB: it is what sqlc generates code for, and the transaction is the same one.
+// A collection is for simple keys and values. For more, use your own tables with the same DB: sqlc generates code for it,
+// and it is the same transaction.
 //
-// # Rules
+// # Validation
 //
-// Rules stand where the data is declared, in validate tags of package github.com/go-playground/validator/v10:
+// Rules are declared in validate tags of package github.com/go-playground/validator/v10:
 //
 //	type Prompt struct {
 //		Text  string   `json:"text"  validate:"required,max=4000"`
 //		Words []string `json:"words" validate:"max=5,dive,alpha"` // dive: what follows is about each element
 //	}
 //
-// [Validate] applies them, [Decode] does so to JSON that comes from outside, and [Encode] to what is to be stored; each
-// lists every field that is wrong, by its JSON name. [CheckType] finds tags that can't work before any data is there.
+// [Validate] applies the rules, [Decode] applies them to JSON from outside, and [Encode] to data that is to be stored; each
+// lists every invalid field by its JSON name. [CheckType] finds tags that cannot work before there is any data.
 //
-// What was stored is read back without asking the rules ([Restore], and every read of a collection). Rules change,
+// Stored data is read without validation ([Restore], and every read of a collection). Rules change,
 // and a record from last year must stay readable, so that it can be corrected.
 package domain

@@ -1,5 +1,5 @@
-// Package limit bounds what work may do: how much at a time, and how often. It serves plain code, and what it decides with
-// is data that a store can keep.
+// Package limit restricts concurrency and rates: how much work may be done at a time, and how often. It serves plain code, and
+// its decisions are data that a store can keep.
 //
 //	limits := limit.Must(limit.NewSet(
 //		limit.Resource("connections", 5),                                // 5 at a time
@@ -13,8 +13,8 @@
 //	answer, err := call(ctx)
 //	lease.Commit("tokens", answer.Tokens)                                // what was not used is free again
 //
-// [Do] is the same around a function. A [Set] is acquired whole or not at all, in the order of asking. [Keys] is a set for
-// each of many keys, [Pool] several sets of which any will do, [Breaker] a limit that failures close.
+// [Do] does the same around a function. A [Set] is acquired as a whole or not at all, in the order of the requests. [Keys] has a set
+// for each of many keys, [Pool] uses any of several sets, and [Breaker] is a circuit breaker: a limit that failures close.
 //
 // # Algorithms
 //
@@ -28,24 +28,24 @@
 //	TokenBucket     2n - 1             n           100 %               one time
 //	FixedWindow     2n                 n           100 %               a time and a number
 //
-// Amounts above what GCRA and LeakyBucket admit at once wait until all else is worked off, and add what they are above it:
-// their windows see up to n + most - (n/20 + 1), and n + most - 1. The sliding window has no such case, which is why it is
-// the default: it admits an API's whole limit at once, and never more, in whatever window the API counts.
+// Amounts above what GCRA and LeakyBucket admit at once wait until all else is worked off, and exceed the bound by the
+// difference: their windows see up to n + most - (n/20 + 1), and n + most - 1. The sliding window has no such case, which is
+// why it is the default: it admits an API's whole limit at once, and never more, in whatever window the API counts.
 //
-// Each algorithm gives back what [Lease.Commit] says was not used, as far as time has not worked it off: a sliding or fixed
-// window does until the acquisition has left it, the others until its share of time has passed. The bounds hold for what
-// was used. What was used beyond what was acquired is a debt: it is charged though there is no room, and no bound counts
+// Each algorithm refunds what [Lease.Commit] reports as unused, as far as it still counts: a sliding or fixed
+// window until the acquisition has left it, the others until its share of time has passed. The bounds hold for what
+// was used. If more was used than acquired, the difference is a debt: it is charged even if there is no room, and no bound counts
 // it.
 //
 // # Time
 //
-// Times are measured with the monotonic clock of [retry.SystemClock], so a step of the machine's clock changes nothing.
-// Tests put another one into [Config], or run in a testing/synctest bubble.
+// Times are measured with the monotonic clock of [retry.SystemClock], so setting the machine's clock changes nothing.
+// Tests put another clock into [Config], or run in a testing/synctest bubble.
 //
 // # Limits in a store
 //
-// What a limit decides is a function of three values: the [Limit], which is a definition; a [State], with a short binary
-// form; and the time. Sets and keys keep states in memory. A store that shares a limit between processes keeps a row for
+// The decision of a limit is a function of three values: the [Limit], which is a definition; a [State], with a short binary
+// form; and the time. Sets and keys keep states in memory. A store that shares a limit between processes stores a row for
 // each limit: its name, its definition and the bytes of its state. An acquisition is then one transaction:
 //
 //	read the rows of all limits of the set
@@ -54,6 +54,6 @@
 //	otherwise:     the work is due again after the longest wait, or at the next release if that is Unknown
 //	write the rows back whose state has changed
 //
-// A [Grant] is stored with the work that was admitted. Its end, or the end of its lease after its holder has died, is a
+// A [Grant] is stored with the admitted work. Its end, or the end of its lease after its holder has died, is a
 // transaction with [Limit.Give], and [Limit.Commit] before it. A change of a definition is an update of its row.
 package limit

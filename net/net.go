@@ -1,6 +1,6 @@
-// Package net holds YAWL-style Petri nets: their definition, and the rules that decide what can happen next.
+// Package net implements YAWL-style Petri nets: their definition, and the rules that decide what can happen next.
 //
-// A net has conditions (places that hold tokens) and tasks (transitions). A task's join says which tokens it waits
+// A net has conditions (places that hold tokens) and tasks (transitions). The join of a task decides which tokens it waits
 // for, its split where tokens go when it completes:
 //
 //	and-join   a token in every input           and-split  a token into every output
@@ -9,15 +9,20 @@
 //	           further input can still get one
 //
 // An enabled task has not taken its tokens: another task that shares an input may take them first (a deferred
-// choice), and the first is then withdrawn. Starting takes the tokens, and the task is busy until it completes; a
-// busy task is never enabled again before that. A task may carry a cancellation region: conditions that it empties and
+// choice), and the task is then withdrawn. A task that starts takes its tokens, and is busy until it completes; a
+// busy task is never enabled again before that. A task may have a cancellation region: conditions that it empties and
 // tasks that it cancels when it completes.
 //
-// A [Definition] is what an author writes, [Definition.Check] lists all that is wrong with it, and [Compile] makes the
-// [Net] of small integers that everything else works on. [Net.Enabled] decides joins, [Net.Explain] explains them, and
-// [DOT] and [Mermaid] draw a net. A [Net] holds no state: a [Marking] and the set of busy tasks are passed in, so every
-// answer is a function of its arguments. The package does no I/O and knows neither work items nor cases. Whether a net
-// is sound is decided by package net/verify.
+// An author writes a [Definition]. [Definition.Check] lists all its problems, and [Compile] makes the
+// [Net] of small integers that all other functions use:
+//
+//	n, err := net.Compile(definition)
+//	enabled := n.Enabled(task, marking, busy).Enabled // whether the task can start
+//	why := n.Explain(task, marking, busy)             // what it still waits for
+//
+// [DOT] and [Mermaid] draw a net. A [Net] has no state: a [Marking] and the set of busy tasks are arguments, so every
+// result is a function of the arguments. The package does no I/O, and does not know work items and cases. Package net/verify
+// decides whether a net is sound.
 package net
 
 import (

@@ -1,5 +1,5 @@
-// Package step makes a job durable: its parts are named, what each of them returned is remembered, and a job that runs
-// again goes on where it was.
+// Package step makes a function durable. The parts of the function are named, the result of each is remembered, and a function
+// that runs again resumes where it was.
 //
 //	func order(ctx context.Context, o Order) (Receipt, error) {
 //		charge, err := step.Do(ctx, "charge", func(ctx context.Context) (Charge, error) { return pay(ctx, o) })
@@ -12,16 +12,23 @@
 //		...
 //	}
 //
-// A job that must wait, for a time, an event or a child case, is given up: the call returns [ErrSuspended], the
-// function hands that on like any error, and nothing of the job stays in memory. When what it waits for is there, the
-// function is called again, from its first line; the steps that are done return what they returned before, without
-// being done again.
+// A function that has to wait for a time, an event or a child case is suspended: the call returns [ErrSuspended], the
+// function returns it like any error, and nothing of the function stays in memory. When the wait is over, the
+// function is called again, from its first line; completed steps return their remembered results, without being
+// done again.
 //
-// Effects belong into steps. The code between steps computes and no more: it decides the way, by what steps have returned. It
-// sends nothing, writes nothing and starts nothing, since it runs again whenever the job does, and since what it has read of the
-// step before may not be durable yet. A result is durable before the next effect, not before the next line: [Do] returns while its
-// record is under way, and the next step, also one of a branch, and the end of the function wait until it is durable. So the
-// function computes while the disk works, and its last step and its end share a commit. If the process dies in between, the step
-// is done again, and nothing that came after it has happened. Beside other branches that have not returned, Do returns once its
-// record is durable.
+// Steps are executed at least once: if the process crashes after a step's function was called and before its result is recorded,
+// the function is called again. For an effect that must happen once, pass [Key] as an idempotency key to the other service, or
+// use [Tx] for your own tables.
+//
+// # Code between steps
+//
+// Effects belong in steps. Code between steps must only compute, and must be deterministic: it decides what to do next, from the
+// results of steps. It must not send, write or start anything, since it runs again whenever the function does, and since
+// the results that it has read may not be durable yet.
+//
+// A result is durable before the next effect, not before the next line. [Do] returns while its record is being written; the next
+// step, also in a branch, and the end of the function wait until it is durable. So the function computes while the disk
+// writes, and the last step and the end of the function share a commit. If the process crashes in between, the step is done
+// again, and nothing after it has happened. While other branches have not returned, Do returns only when its record is durable.
 package step

@@ -1,14 +1,14 @@
-// Package workflow says what a process is and what is asked of it, as values.
+// Package workflow has definitions and commands: what a process is, and what can be asked of it, as values.
 //
-// A [Definition] is a verified workflow: its net, the data of its tasks, and the callbacks that its author wrote. Package
-// builder makes it; it is immutable.
+// A [Definition] is a verified workflow: its net, the data of its tasks, and the callbacks of its author. Package
+// builder makes definitions; they are immutable.
 //
-// A [Command] is one request to change something: start a case, act on a work item, send an event, cancel. Typed handles of
+// A [Command] is a request to change something: start a case, act on a work item, send an event, cancel. The typed handles of
 // package builder make commands, and so do the functions of this package:
 //
 //	workflow.Start("order", input, workflow.Key("order-17"))
 //	workflow.Act(item, workitem.Complete, output, workflow.By("ann"))
 //
-// An engine, a transaction and another process execute the same values, through [Doer]. A command can be stored, compared
-// and shown; an idempotency key stands for the [Command.Hash] of the command that first used it.
+// Engines, transactions and other processes execute commands through the interface [Doer]. Since a command is a value, it can
+// be stored, compared and displayed. An idempotency key is stored with the [Command.Hash] of the command that first used it.
 package workflow

@@ -1,16 +1,16 @@
-// Package workitem says what a work item is: one unit of work of one activation of a task, done by a person, a program
-// or a model.
+// Package workitem describes work items. A work item is one unit of work of one activation of a task, done by a person, a
+// program or a model.
 //
-// An item is created initialized, and moves through this table (the only one in the project, see [Next]):
+// A new item is initialized, and moves through this table, the only one in the project (see [Next]):
 //
 //	             start      complete    fail     cancel     reset
 //	initialized  started    -           -        canceled   -
 //	started      -          completed   failed   canceled   initialized
 //
-// Completed, failed and canceled items are final and never change again. A retry is therefore a fresh item, with
-// attempt + 1 and a link to its predecessor, so that the history of every attempt stays readable.
+// Completed, failed and canceled items are final and never change again. So a retry is a new item, with
+// attempt + 1 and a link to its predecessor, and the history of every attempt remains readable.
 //
-// A [Policy] says what an item's final state means for its task. The default one looks at lineages: a failed item that
+// A [Policy] decides what an item's final state means for its task. The default policy looks at lineages: a failed item that
 // has a successor does not count, so a process that retries needs no policy of its own.
 //
 // The package is pure: ids come from a [Generator] with an injected clock, and nothing here does I/O.

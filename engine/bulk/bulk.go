@@ -1,6 +1,6 @@
-// Package bulk repairs many cases or work items by one durable action: a case of a workflow of its own, whose function sends one
-// command for each target. What it has done is remembered target by target, so it goes on after a crash where it was, and its case
-// can be watched, and canceled, as every case can.
+// Package bulk repairs many cases or work items with one durable function, a case of its own workflow that sends one
+// command for each target. Its progress is recorded for each target, so it resumes after a crash, and its case
+// can be watched and canceled like any other.
 //
 //	repairs := bulk.New(engine.Code)
 //	e, err := engine.Open(ctx, store, order, repairs)

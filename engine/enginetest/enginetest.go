@@ -1,10 +1,10 @@
-// Package enginetest is for tests of processes: an engine on an in-memory database, with a clock that does not move
-// until the test moves it, and a proof of the whole database's integrity when the test ends.
+// Package enginetest tests workflows in an engine: on an in-memory database, with a clock that only the test moves, and
+// with an integrity check of the whole database when the test ends. Tests need no sleeps.
 //
 //	e := enginetest.New(t, article)
 //	id, err := article.Start(t.Context(), e, Prompt{Text: "Why Petri nets?"})
-//	e.Drain()                  // until nothing is left to do now
-//	e.Advance(4 * time.Second) // every job that becomes due is done at its own due time
+//	e.Drain()                  // runs everything that is due
+//	e.Advance(4 * time.Second) // runs each job that becomes due, at its own due time
 package enginetest
 
 import (

@@ -1,9 +1,9 @@
-// Package runs starts many runs in one call, and waits for many of them.
+// Package runs starts many runs of a function in one call, and waits for many of them.
 //
 //	handles, err := runs.Start(ctx, e, send, mails, nil)
 //	receipts, err := runs.All(ctx, e, handles...)
 //
-// [Map] does both for inputs without end, with a bound on how many are under way.
+// [Map] does both for an unlimited sequence of inputs, with a limit on the number of active runs.
 package runs
 
 import (

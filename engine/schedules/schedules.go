@@ -5,12 +5,13 @@
 //	e, err := engine.Open(ctx, store, clean, s)
 //	report, err := s.Serve(ctx, e)
 //
-// A schedule is a chain of cases of a workflow of its own, one for each tick. The present one is there, and begins at the time of
-// the tick. As it ends, what is due is started, and the next case of the chain, all in one transaction. So a tick begins once, with
-// any number of processes and after any crash, and a schedule that is not due is one row, and an entry of the engine's timers.
+// A schedule is a chain of cases of its own workflow, one for each tick. The current case exists from the last tick on, and begins at
+// the time of the next one. When it ends, the due runs and the next case of the chain are started, all in one transaction. So each tick
+// begins once, with any number of processes and after any crash, and a schedule that is not due is one row, and an entry of the engine's
+// timers.
 //
-// What people do to a schedule ([Pause], [Resume], [Remove], [Run], [Backfill], and [Add] of one that is there) cancels the
-// present case with a reason that says what is asked, and the chain goes on after it.
+// A command on a schedule ([Pause], [Resume], [Remove], [Run], [Backfill], and [Add] of an existing one) cancels the
+// current case, with the request as the reason, and the chain continues after it.
 package schedules
 
 import (

@@ -1,6 +1,6 @@
-// Package why answers what a case waits for: who or what must act next, since when, until when, and why it has not
-// happened yet. [Explain] is a pure function of the state of a case's tree; [Read] reads that state from any store, also
-// one that is open for reading only. The engine and the command tasq give the same answer, since both ask here.
+// Package why explains what a case waits for: who or what must act next, since when, until when, and why it has not
+// happened yet. [Explain] is a pure function of the state of a case's tree; [Read] reads that state from any store, including
+// a read-only one. The engine and the command tasq use this package, so they give the same answer.
 package why
 
 import (

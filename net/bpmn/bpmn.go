@@ -1,26 +1,27 @@
 // Package bpmn reads the processes of BPMN 2.0 models.
 //
-// Each process of a file, so each pool of a collaboration, becomes a [net.Definition], and so does each sub-process.
-// The mapping follows Dijkman, Dumas and Ouyang (2008), with gates instead of the many transitions that a plain net
-// needs:
+// Each process of a file, and so each pool of a collaboration, becomes a [net.Definition], and so does each sub-process.
+// The mapping follows Dijkman, Dumas and Ouyang (2008), with joins and splits instead of the many transitions that a plain
+// net needs:
 //
-//	task, event            a task; several flows in are an xor-join, several out an and-split, with conditions an
-//	                       or-split
+//	task, event            a task; several incoming flows are an xor-join, several outgoing ones an and-split, with
+//	                       conditions an or-split
 //	exclusive, parallel,   a routing task with an xor, and, or join and split
 //	inclusive gateway
 //	event-based gateway    a condition that the events behind it share: the first that happens takes the token
 //	sub-process,           a composite task. If something is thrown out of it (an error, an escalation, a
-//	call activity          cancellation), an xor-split: its normal end, or who catches that
+//	call activity          cancellation), an xor-split: its normal end, or the catching element
 //	event sub-process      a part of the net, which waits as long as the rest runs
 //	boundary event         a task that waits beside the activity: each cancels the other
 //	terminate end event    a task that cancels everything else of its process or sub-process
-//	several start events   a choice; several elements without a flow in: all of them
-//	several ends           a routing task "finish", whose or-join waits for all that can still come
-//	loop, multi-instance   a composite task, whose workflow has a task for each run
-//	messages of pools      conditions of one more net, which holds all pools that exchange them
+//	several start events   a choice; several elements without an incoming flow: all of them
+//	several ends           a routing task "finish", whose or-join waits for all that can still arrive
+//	loop, multi-instance   a composite task, whose workflow has a task for each instance
+//	messages of pools      conditions of one more net, which has all pools that exchange them
 //
-// Messages between pools join their processes to one more net. Data, lanes and layout have no place in a net; the [Report] lists each with its line. What decides how a
-// process runs, such as the condition of a flow or the duration of a timer, stands in the report word for word.
+// Messages between pools join their processes to one more net. Data, lanes and layout cannot be represented in a net; the
+// [Report] lists each with its line. It has the text of whatever decides how a process runs, such as the condition of a
+// flow or the duration of a timer.
 package bpmn
 
 import (

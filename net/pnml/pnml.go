@@ -1,20 +1,20 @@
 // Package pnml reads and writes Petri nets in PNML, the interchange format of ISO/IEC 15909-2.
 //
-// A PNML file holds places, transitions and arcs. [Decode] makes two things of each net in it:
+// A PNML file has places, transitions and arcs. For each net in it, [Decode] returns
 //
-//   - a [net.Petri], the net exactly as it stands in the file, with its weights and its initial marking; and
+//   - a [net.Petri], the net exactly as it is in the file, with its weights and its initial marking; and
 //   - a [net.Definition], the workflow that can run: places are conditions, transitions are tasks with an and-join
-//     and an and-split. What a workflow needs and the file lacks, one start and one end, is added.
+//     and an and-split. A workflow needs one start and one end; if the file lacks them, they are added.
 //
 // So a net with two marked places begins with a routing task "begin" that marks both, and one with several sinks ends
-// with a routing task "finish" whose or-join waits until no further sink can be reached. Where no workflow can be
-// made, because of an arc of weight two for instance, there is only the [net.Petri]. The [Report] names every such step
+// with a routing task "finish" whose or-join waits until no further sink can be reached. If a net cannot be a workflow,
+// for example because of an arc of weight two, there is only the [net.Petri]. The [Report] lists every such step
 // with the element and its line.
 //
-// Reading is lenient, since tools disagree about the format: a net may lie in a module or outside any page, namespaces
-// may be missing, a number may stand in <value> instead of <text>. Writing is strict. [Encode] keeps all of a
-// definition in annotations that other tools pass over; reading it again gives the same definition. [Unfold] and
-// [EncodePetri] write a net that means the same to every tool.
+// Reading is lenient, because tools disagree about the format: a net may be in a module or outside any page, namespaces
+// may be missing, a number may be in <value> instead of <text>. Writing is strict. [Encode] keeps all of a
+// definition in annotations that other tools ignore; reading it again returns the same definition. [Unfold] and
+// [EncodePetri] write a net that has the same meaning for every tool.
 package pnml
 
 import (

@@ -1,28 +1,28 @@
-// Package svg draws a net as a picture in SVG, laid out here, without any other program.
+// Package svg draws a net as an SVG picture, with its own layout and without any other program.
 //
-// The picture reads from left to right. Conditions are circles: the start with a triangle in it, the end with a square.
-// Tasks are boxes in the manner of YAWL: a strip on the left shows the join, one on the right the split, each only
-// where more than one flow comes or goes.
+// The picture reads from left to right. Conditions are circles: the start contains a triangle, the end a square.
+// Tasks are boxes in the style of YAWL: a strip on the left shows the join, one on the right the split, each only
+// if more than one flow enters or leaves.
 //
-//	triangle whose tip is at the box        and
-//	triangle whose tip points off the box   xor
-//	diamond                                 or
+//	triangle that points to the box          and
+//	triangle that points away from the box   xor
+//	diamond                                  or
 //
-// A composite task has a double border, a routing task is grey. A flow from task to task is an arrow; the implicit
-// condition on it shows as a small circle only if it holds tokens or a region names it. The cancellation region of a
-// task is a tinted area around its members and nothing else, and the task wears the same tint. With a marking there are
-// tokens, as dots up to four and then as a number.
+// A composite task has a double border, a routing task is grey. A flow from task to task is an arrow; its implicit
+// condition is drawn as a small circle only if it holds tokens or belongs to a region. The cancellation region of a
+// task is a tinted area around its members and nothing else, and the task has the same tint. With a marking, tokens are
+// drawn as dots up to four, and more as a number.
 //
-// Equal input gives equal bytes on every machine: all sizes are whole numbers, and text is measured by a table. Colors
-// are CSS variables that follow the page's preference for light or dark, with attributes for programs that know no CSS.
+// The same input produces the same bytes on every machine: all sizes are integers, and text is measured with a table. Colors
+// are CSS variables that follow the light or dark scheme of the page, with attributes for programs without CSS.
 //
-// A net that is wider than [Options].Width is drawn in rows, one below the other. A flow from a row to another ends and
-// begins again in connectors, small grey plates with the same number.
+// A net wider than [Options].Width is drawn in rows, one below the other. A flow from one row to another ends and
+// continues in connectors, small grey labels with the same number.
 //
-// The layout is that of Sugiyama, Tagawa and Toda (1981), in steps that have a file each: flows that close a loop are
-// found (layer.go), elements get layers (layer.go), layers an order with few crossings (order.go, sweep.go), and
-// elements their heights by the method of Brandes and Köpf (2002), with ports and sizes (align.go, compact.go). No
-// arrow can run through a box, since arrows have heights of their own wherever boxes are, and bend only between layers.
+// The layout is that of Sugiyama, Tagawa and Toda (1981). Each step has its own file: flows that close a loop are
+// found (layer.go), elements are assigned to layers (layer.go), layers are ordered with few crossings (order.go, sweep.go),
+// and elements are placed by the method of Brandes and Köpf (2002), with ports and sizes (align.go, compact.go). No
+// arrow can cross a box, since arrows have heights of their own wherever there are boxes, and bend only between layers.
 package svg
 
 import (

@@ -1,12 +1,12 @@
-// Package yawl reads YAWL specifications: the engine's XML in all its schemas, from Beta 2 to 4.0, and the files that
-// editors up to 2.0 save.
+// Package yawl reads YAWL specifications: the engine's XML in all its schemas, from Beta 2 to 4.0, and the files of
+// editors up to 2.0.
 //
 // Each net of a specification becomes a [net.Definition], the root net first. Conditions, tasks, joins, splits and
-// cancellation sets mean in both languages the same. A task that decomposes to a net is a composite task; one that
-// decomposes to nothing is a routing task, since YAWL's engine runs through it without a work item. The flows of a
-// split stand in the order in which their predicates are tried, the default flow last.
+// cancellation sets mean the same in both languages. A task that decomposes to a net is a composite task; a task without a
+// decomposition is a routing task, since YAWL's engine runs it without a work item. The flows of a
+// split are in the order in which their predicates are evaluated, the default flow last.
 //
-// What a net has no place for does not disappear without a word: the [Report] lists predicates, instances and timers
+// The [Report] lists everything that a net cannot represent: predicates, instances and timers
 // with their text, and everything about data, resources and layout as not carried.
 package yawl
 

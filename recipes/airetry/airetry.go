@@ -1,8 +1,8 @@
 // Package airetry is the recipe for work that a language model does and an editor reviews. A model often fails: it is
-// busy, it hangs up, it answers nonsense. Each attempt is a work item, which keeps its failure; the next one is a fresh
+// busy, it closes the connection, it returns nonsense. Each attempt is a work item, which keeps its failure. A retry is a new
 // item, due after 1 s, 2 s, 4 s, or when the server says; the last failure fails the case. The editor approves, or
-// rejects with a note for the model: another activation of the task, with attempts of its own. Beside each attempt
-// stands a record, written in the transaction that moves the work item, so that the two never disagree.
+// rejects with a note for the model, which enables the task again, with new attempts. Each attempt also has a
+// record, written in the transaction that changes the work item, so that the two always agree.
 package airetry
 
 import (

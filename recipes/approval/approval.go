@@ -1,11 +1,10 @@
 // Package approval is the recipe for a decision by a person. An employee claims expenses. A small claim is paid at
-// once; a larger one waits for a manager, who approves it, and it is paid, or rejects it, and the employee is notified
-// why.
+// once. A larger one waits for a manager, who approves it, and it is paid, or rejects it, and the employee gets the
+// reason.
 //
-// The decision is the output of a work item without Run: the caller that completes the item, from a web page or with the
-// command "tasq item complete", makes it. A rejection without a reason is refused before anything moves. The process
-// reads the decision where its ways part, in the same transaction, so no claim is ever approved and not sent to
-// payment.
+// The decision is the output of a work item without Run: the caller that completes the item makes it, from a web page or with the
+// command "tasq item complete". A rejection without a reason is refused before anything changes. The xor-split reads the
+// decision in the same transaction, so a claim is never approved without going to payment.
 package approval
 
 import (

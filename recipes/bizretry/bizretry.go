@@ -1,8 +1,8 @@
-// Package bizretry is the recipe for trying again what the business world refused. A subscription is renewed: the
-// bank is asked for the money. Two things can go wrong, and they need different patience. A bank that cannot be
-// reached is asked again after seconds. A bank that declines has understood: the customer gets a letter, and days to
-// put it right. When the last attempt is declined the case does not fail, for this is an outcome that the business
-// knows: the subscription is suspended.
+// Package bizretry is the recipe for retrying what a business partner refused. A subscription is renewed: the
+// bank is asked for the money. Two things can fail, and they need different backoffs. If the bank cannot be
+// reached, the retry follows after seconds. If the bank declines, the customer gets a letter, and days to
+// correct it. When the last attempt is declined, the case does not fail, because this is an expected
+// outcome: the subscription is suspended.
 //
 // Each kind of failure has its own policy, which filters by the failure's code. The attempts of both are counted
 // together, since they are attempts at the same thing.

@@ -1,10 +1,10 @@
-// Package compensate is the recipe for undoing what was done when a later step fails. A trip needs a flight, a hotel
-// and a car, booked one after the other with three companies that know nothing of each other. If one of them has
-// nothing, the bookings before it are canceled, the latest first, and the case completes without a trip.
+// Package compensate is the recipe for a saga: if a later step fails, the earlier ones are undone. A trip needs a flight, a hotel
+// and a car, booked one after the other with three independent companies. If one booking
+// fails, the bookings before it are canceled, the latest first, and the case completes without a trip.
 //
-// No transaction spans three companies, so undoing is work like any other, drawn in the net: a failed booking takes
-// the flow to the cancellation of the one before. Its policy lets the task complete although its item failed. A
-// cancellation is tried again for days, since it is paid for otherwise; if even that is in vain the case fails,
+// No transaction spans three companies, so a compensation is work like any other, drawn in the net: a failed booking leads
+// to the cancellation of the one before. Its policy lets the task complete although its item failed. A
+// cancellation is retried for days, since the booking would be paid otherwise; if the last attempt fails, the case fails,
 // and a person has to look.
 package compensate
 

@@ -1,10 +1,10 @@
-// Package deferredchoice is the recipe for a choice that the process does not make: the world does, by acting first. A
+// Package deferredchoice is the recipe for a choice that is made by whoever acts first, and not by the process. A
 // company has made a customer an offer. The customer may accept it; the company may withdraw it; if neither does, it
-// lapses after a while.
+// expires.
 //
-// The offer is a token in one condition with three tasks behind it. All three stand ready, each with its work item;
-// whichever starts first takes the token, and the items of the others are canceled in the same transaction. So an offer
-// is never both accepted and withdrawn, however close the two clicks are: the second one gets an error that says that it came too late.
+// The offer is a token in one condition with three tasks behind it. All three are enabled, each with its work item;
+// the first to start takes the token, and the items of the others are canceled in the same transaction. So an offer
+// is never both accepted and withdrawn: the second of two simultaneous clicks gets an error that says that it came too late.
 package deferredchoice
 
 import (

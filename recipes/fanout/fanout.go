@@ -1,9 +1,9 @@
-// Package fanout is the recipe for asking several parties at once and going on when all who were asked have answered.
+// Package fanout is the recipe for asking several parties at once and continuing when all of them have answered.
 // An insurer has a claim to decide. Which reports it needs depends on what happened: a garage's for damage, a
 // doctor's for an injury, the police's for a theft; one of them, two, or all.
 //
-// The or-split asks whom the claim concerns, the or-join waits for exactly those: not for all three, and not for the
-// first. "tasq why CASE decide" says who is still to deliver. Deciding gathers what was delivered.
+// The or-split asks the parties that the claim concerns, the or-join waits for exactly those: not for all three, and not
+// only for the first. "tasq why CASE decide" lists the missing reports. The decision gathers the delivered ones.
 package fanout
 
 import (

@@ -1,9 +1,9 @@
-// Package loop is the recipe for work that is done again until it is good enough. A text is translated, and the
-// translation is marked. Below the wanted mark it goes back with the proofreader's remarks, a limited number of rounds;
-// if it is still not good enough then, a person finishes it.
+// Package loop is the recipe for work that is repeated until it is good enough. A text is translated, and the
+// translation is marked. Below the required mark it goes back with the proofreader's remarks, for a limited number of rounds;
+// after the last one, a person finishes it.
 //
 // A loop needs no counter of its own. Every enabling of a task is a new activation with a number, its generation, and
-// keeps its own work items, so the rounds stay apart in the history: proofread.3.1 is the third one.
+// has its own work items, so the history separates the rounds: proofread.3.1 is the third one.
 package loop
 
 import (

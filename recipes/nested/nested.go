@@ -1,10 +1,10 @@
-// Package nested is the recipe for a process within a process. An order goes out in several parcels, and each parcel
-// has a life of its own: it is packed, then handed to a carrier. The order runs one child case of the workflow
-// "parcel" for each, and goes on when every one has ended. A lost parcel does not hold the others up: it is not
+// Package nested is the recipe for a process within a process. An order is sent in several parcels, and each parcel
+// has its own life cycle: it is packed, then handed to a carrier. The order runs one child case of the workflow
+// "parcel" for each, and continues when all have ended. A lost parcel does not stop the others: it is not
 // billed.
 //
-// Child cases are cases: they can be listed, drawn and canceled by themselves, and go with their order when it is
-// canceled. What a parcel gives, its result, is what the order bills.
+// Child cases are cases: they can be listed, drawn and canceled separately, and are canceled with their
+// order. The order bills the results of the parcels.
 package nested
 
 import (

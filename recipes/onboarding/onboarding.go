@@ -1,11 +1,11 @@
 // Package onboarding is the recipe for a function that waits for a user. A person who signs up gets a welcome mail
-// with a link, has until a deadline to follow it, gets a page written by a model that is often busy, and an account a
-// little later.
+// with a link and has until a deadline to follow it, gets a page written by a model that is often busy, and, a
+// little later, an account.
 //
-// While it waits, for the person, for the model's next attempt, or for the time to pass, the function is not in memory:
-// it returns, and is called again from its first line when there is something to go on with; what it did before it is
-// read from its steps. The link holds a token, with which one event can be sent, once, by its holder (see
-// admin.Webhook). One who follows it before the function waits for that is not missed: the event is kept.
+// While the function waits, for the person, for the model's next attempt, or for a time, it is not in memory:
+// it returns, and is called again from its first line when the wait is over; completed steps return their
+// recorded results. The link holds a token, with which its holder can send one event, once (see
+// admin.Webhook). If the person follows the link before the function waits for the event, the event is kept.
 package onboarding
 
 import (

@@ -1,11 +1,11 @@
 // Package order is the recipe for work that must not be done twice. A customer is charged, gets a mail, and the order
-// is saved. If it cannot be saved, the whole is tried again; but no customer is charged again, or gets a second mail.
+// is saved. If saving fails, the whole is retried, but no customer is charged again or gets a second mail.
 //
-// Each part is a step: what it returned is remembered in the database. The next attempt is a fresh work item, which
-// takes over the steps that the one before had finished (activities.Resume). A process that dies goes on in the attempt
-// in which it died. What no record can tell is whether a call that a death cut off had arrived; so the bank and the
-// mail server get a key with it, by which they know the call again. The books are our own: there the step and the
-// record of it are one transaction.
+// Each part is a step: its result is recorded in the database. The next attempt is a new work item, which
+// takes over the completed steps of the previous one (activities.Resume). After a crash, the same attempt
+// resumes. No record can say whether an interrupted call had reached the other side, so the calls to the bank and the
+// mail server carry an idempotency key. The books are our own: there, the step and its
+// record are one transaction.
 package order
 
 import (

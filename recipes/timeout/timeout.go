@@ -1,7 +1,7 @@
 // Package timeout is the recipe for work with a time limit. A customer asks the support desk a question. If
-// it is not answered in time, a second work item for the same question goes to the supervisors, ahead of their other
-// work; the first answer counts, and the other item is canceled. If there is no answer when patience
-// ends, both are canceled, and the customer gets an apology.
+// it is not answered in time, a second work item for the same question goes to the supervisors, with a higher
+// priority; the first answer counts, and the other item is canceled. If there is no answer before the final
+// deadline, both are canceled, and the customer gets an apology.
 //
 // Timers belong to the task: they are jobs in the database, survive a restart, and are canceled with the task.
 package timeout

@@ -1,11 +1,11 @@
-// Package eventlog writes what happened to cases as an event log for process mining: in the format OCEL 2.0 (objects, and events that are
-// about several of them), or XES (IEEE 1849: a trace for each case).
+// Package eventlog writes the history of cases as an event log for process mining, in the format OCEL 2.0 (objects, and events that refer
+// to several of them) or XES (IEEE 1849: a trace for each case).
 //
-// An event is a step in the life of an activity: of a work item, of a task without work items, of a step of a durable function, or a message
-// that was sent to a case. It has the name of the activity, the transition of the standard life cycle of XES, its time, and who acted. Inputs and
-// outputs are left out; a business key and labels are attributes of a case.
+// An event is a step in the life of a work item, of a task without work items, or of a step of a durable function, or a message
+// that was sent to a case. It has the name of the activity, the transition of the standard XES life cycle, its time, and the actor. Inputs and
+// outputs are omitted; a business key and labels are attributes of a case.
 //
-// A log is written as the journal is read, so its cost in memory is that of the items under way of one root case.
+// A log is written while the journal is read; memory is limited to the active items of one root case.
 package eventlog
 
 import (

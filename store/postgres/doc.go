@@ -1,12 +1,14 @@
-// Package postgres keeps cases in a PostgreSQL database, version 15 or newer, for one engine or for several. It needs no extension and
-// no superuser.
+// Package postgres stores cases in a PostgreSQL database, version 15 or newer, for one or several engines. It needs no extension
+// and no superuser.
 //
-// # What a commit is
+//	e, err := engine.Open(ctx, postgres.Open("postgres://app@db.example/article"), article)
+//
+// # Commits
 //
 // A root case with its descendants is a stream of entries in the table journal, whose key is (root, rev). [Store.Update]
-// appends to streams at the revision that the case was read at, and writes the tables that follow from the entries (cases,
-// work_items, jobs, steps, messages) in the same transaction: one round trip, or that and the user's own SQL. So any
-// tool that reads the tables sees what was acknowledged.
+// appends to streams at the revision at which the case was read, and writes the tables that follow from the entries (cases,
+// work_items, jobs, steps, messages) in the same transaction: one round trip, plus the user's own SQL. So any tool that
+// reads the tables sees what was acknowledged.
 //
 //	engine A                                    engine B
 //	load case 7: newest entry 17, rev 4         load case 7: newest entry 17, rev 4
@@ -14,18 +16,18 @@
 //	commit  ─▶ rev 5 behind entry 17: done      commit  ─▶ rev 5 behind entry 17: there is an entry 18
 //	notify B                                    store.ErrConflict: load case 7 again, and run the command again
 //
-// All tables are in a schema of their own, "tasq" unless [Schema] says otherwise, beside those of the program in the same
+// All tables are in their own schema, "tasq" unless [Schema] says otherwise, beside those of the program in the same
 // database. Times are microseconds since 1970 (UTC), states and names are words, payloads are JSON as text. The views tasks
 // and history show tasks and events row by row. Never write to these tables from outside.
 //
-// # Who has a database
+// # Engines that share a database
 //
-// Engines share a schema, unless one opens it with [Alone]. Each has a session with a lock of the server, which ends with its
+// Engines share a schema, unless one opens it with [Alone]. Each has a session with a server lock, which ends with its
 // connection, and a row in the table processes. A commit locks that row and fails without it: an engine that was declared dead,
-// because its session or its signs of life have ended, is refused and gets [store.ErrLost], and the others take its jobs. Others
-// may read, and leave commands ([Post]) that an engine executes.
+// because its session or its heartbeats have ended, is refused and gets [store.ErrLost], and the others take over its jobs. Other
+// processes may read, and leave commands ([Post]) that an engine executes.
 //
-// # Where things are
+// # Files of the package
 //
 //	open, migrate, session, statements        a connection string, the tables, what a session needs
 //	conn, batch, errors, drop                 a connection, statements of one round trip, what errors mean, a schema that goes
