@@ -132,7 +132,11 @@ func (d *decoder) claim(ids map[string]*xmlread.Element, el *xmlread.Element) er
 		return d.refuse(Malformed, el, "it has no id")
 	}
 	if first := ids[id]; first != nil {
-		return d.refuse(DuplicateID, el, "its id is already that of a "+first.Name+" in line "+strconv.Itoa(first.Line))
+		article := "a "
+		if first.Name == "arc" {
+			article = "an "
+		}
+		return d.refuse(DuplicateID, el, "its id is already that of "+article+first.Name+" in line "+strconv.Itoa(first.Line))
 	}
 	ids[id] = el
 	return nil

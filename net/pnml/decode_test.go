@@ -201,6 +201,8 @@ func TestRefused(t *testing.T) {
 		{file("<place/>"), `f.pnml:2: malformed: <place>: it has no id`},
 		{file("<place id='x'/>\n<transition id='x'/>"),
 			`f.pnml:3: duplicate-id: transition "x": its id is already that of a place in line 2`},
+		{file(nodes + "<arc id='a' source='p' target='t'/>\n<arc id='a' source='p' target='t'/>"),
+			`f.pnml:5: duplicate-id: arc "a": its id is already that of an arc in line 4`},
 		{file(nodes + "<arc id='a' source='p' target='q'/>"),
 			`f.pnml:4: unknown-ref: arc "a": its target "q" is no place or transition of the net`},
 		{file(nodes + "<arc id='a' target='t'/>"), `f.pnml:4: unknown-ref: arc "a": it has no source`},

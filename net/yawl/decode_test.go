@@ -141,6 +141,8 @@ func TestDecodeZipWithRest(t *testing.T) {
 	require.ErrorContains(t, err, "too-large")
 	_, err = Decode(strings.NewReader(packed[:len(packed)/2]), Options{File: "f"})
 	require.EqualError(t, err, "f: malformed: it is a zip archive that cannot be unpacked: zip: not a valid zip file")
+	_, err = Decode(strings.NewReader(packed[:50]+packed[90:]), Options{File: "f"})
+	require.EqualError(t, err, "f: malformed: it is a zip archive that cannot be unpacked: its parts are not where it says they are")
 }
 
 func spec(content string) string {

@@ -2,7 +2,9 @@ package yawl
 
 import (
 	"archive/zip"
+	"compress/flate"
 	"errors"
+	"io"
 	"path"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 // unzip returns the specification that an editor has compressed. What it unpacks to is bounded like any other file.
 func unzip(src string, o Options) (string, error) {
 	damaged := func(err error) error {
-		return &Error{File: o.File, Code: Malformed, Text: "it is a zip archive that cannot be unpacked: " + err.Error()}
+		return &Error{File: o.File, Code: Malformed, Text: "it is a zip archive that cannot be unpacked: " + zipReason(err)}
 	}
 	archive, err := zip.NewReader(strings.NewReader(src), int64(len(src)))
 	if err != nil {
@@ -34,6 +36,21 @@ func unzip(src string, o Options) (string, error) {
 		return text, err
 	}
 	return "", &Error{File: o.File, Code: WrongFormat, Text: "it is a zip archive without an XML file in it"}
+}
+
+// zipReason says why an archive cannot be unpacked. What the reader of bytes says of a wrong offset is about this
+// program, not about the file.
+func zipReason(err error) string {
+	var corrupt flate.CorruptInputError
+	for _, known := range []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, io.ErrUnexpectedEOF} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if errors.As(err, &corrupt) {
+		return corrupt.Error()
+	}
+	return "its parts are not where it says they are"
 }
 
 // cutBeans cuts off what follows the end of an editor's file. Some editors wrote over the older version of a file

@@ -28,7 +28,10 @@ func ParseString(src string, o Options) (*Element, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{src: src, line: 1, o: o}
+	p := &parser{src: src, line: 1, lineEnd: "\n", o: o}
+	if !strings.Contains(src, "\n") {
+		p.lineEnd = "\r" // as XML allows
+	}
 	p.o.Limits = o.Limits.orDefaults()
 	return p.parse()
 }
@@ -38,6 +41,7 @@ type parser struct {
 	o       Options
 	pos     int
 	line    int // of position counted
+	lineEnd string
 	counted int
 	root    *Element
 	stack   []frame
@@ -106,7 +110,7 @@ func (p *parser) errorAt(line int, code Code, text string) *Error {
 
 // here returns the line of the current position. Positions only grow, so all lines are counted once.
 func (p *parser) here() int {
-	p.line += strings.Count(p.src[p.counted:p.pos], "\n")
+	p.line += strings.Count(p.src[p.counted:p.pos], p.lineEnd)
 	p.counted = p.pos
 	return p.line
 }

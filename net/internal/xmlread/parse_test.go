@@ -63,6 +63,8 @@ func TestRefused(t *testing.T) {
 		{"<a id=\"1\" na", "f.xml:1: malformed: the tag <a> is never closed: the file may have been cut short", Malformed},
 		{"<a>\n<b id=\"1\" name=\"pa", "f.xml:2: malformed: the tag <b> is never closed: the file may have been cut short", Malformed},
 		{"<a><!-- ", "f.xml:1: malformed: the comment is never closed: the file may have been cut short", Malformed},
+		{"<a>\r\n<b>\r\n</a>", "f.xml:3: malformed: </a> closes <b>, which was opened in line 2", Malformed},
+		{"<a>\r<b>\r</a>", "f.xml:3: malformed: </a> closes <b>, which was opened in line 2", Malformed},
 		{"<a>x < y</a>", `f.xml:1: malformed: "<" begins no tag here; in a text it is written &lt;`, Malformed},
 		{"<a/>text", `f.xml:1: malformed: there is text outside the root element: "text"`, Malformed},
 		{"</a>", "f.xml:1: malformed: </a> closes nothing", Malformed},
