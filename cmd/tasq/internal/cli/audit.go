@@ -35,7 +35,7 @@ func (a *app) audit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.By, "by", "", "only what this `actor` asked for")
 	flags.IntVar(&f.Limit, "limit", 100, "at most `n`; 0 for all")
-	flags.Int64Var(&f.After, "after", 0, "only what came before this `position` of the journal, the last one of the page before")
+	flags.Int64Var(&f.After, "before", 0, "only what came before this `position` of the journal, such as the last one of the page before")
 	flags.StringVar(&root, "case", "", "only those of the root case of the case with this `id`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Limit < 0 {

@@ -30,10 +30,10 @@ func (a *app) convert() *cobra.Command {
 			"them in another form; - is standard input. PNML and net notation hold all nets of a file, and a picture one. What " +
 			"has no place in a net, or not in the form that is written, is listed on standard error, with its line. A file " +
 			"that cannot be converted does not keep the others from it."),
-		Example: `  tasq convert order.bpmn -o order.net
-  tasq convert models/*.yawl -t pnml -o nets/
-  tasq convert order.bpmn -t svg --net Customer > customer.svg
-  git show HEAD:order.bpmn | tasq convert - -t net`,
+		Example: `  tasq convert order.bpmn --to order.net
+  tasq convert models/*.yawl -f pnml --to nets/
+  tasq convert order.bpmn -f svg --net Customer > customer.svg
+  git show HEAD:order.bpmn | tasq convert - -f net`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("tasq convert needs a FILE; see tasq convert -h")
@@ -42,12 +42,15 @@ func (a *app) convert() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&c.form, "to", "t", "", "`form` to write: pnml, net, svg, dot or mermaid (default: by the name after -o)")
-	f.StringVarP(&c.to, "output", "o", "", "write into this `file`, or into this folder")
+	f.StringVarP(&c.form, "format", "f", "", "`form` to write: pnml, net, svg, dot or mermaid (default: by the name after --to)")
+	f.StringVarP(&c.to, "to", "t", "", "write into this `file`, or into this folder")
 	f.StringVar(&c.net, "net", "", "take only the net with this `name`")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not list what is not carried")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if c.form, err = chooseForm("-t", c.form, c.to, append(modelForms, drawForms...)); err != nil {
+		if err := noTable(cmd); err != nil {
+			return err
+		}
+		if c.form, err = chooseForm(c.form, c.to, append(modelForms, drawForms...)); err != nil {
 			return err
 		}
 		return a.run(c.run)(cmd, args)

@@ -31,10 +31,10 @@ func (a *app) draw() *cobra.Command {
 		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
 		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be in net notation, a " +
 			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
-			"-o names a folder, each is drawn into a file there, and so are pools of BPMN that exchange messages, as one net." +
+			"--to names a folder, each is drawn into a file there, and so are pools of BPMN that exchange messages, as one net." +
 			" A picture in SVG that gets too wide is drawn in rows. With --case, draw the workflow of a case with its tokens."),
-		Example: `  tasq draw review.net -o review.svg
-  tasq draw order.bpmn -f svg -o pictures/
+		Example: `  tasq draw review.net --to review.svg
+  tasq draw order.bpmn -f svg --to pictures/
   tasq draw article --db article.db -f mermaid
   tasq draw --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -f svg > case.svg`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -46,11 +46,14 @@ func (a *app) draw() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&d.format, "format", "f", "",
-		"`form` of the drawing: svg, dot or mermaid (default: by the name after -o, or dot)")
+		"`form` of the drawing: svg, dot or mermaid (default: by the name after --to, or dot)")
 	f.StringVar(&d.of, "case", "", "the case with this `id`, with its tokens")
 	f.StringVar(&d.net, "net", "", "draw the net with this `name`, of a file with several")
-	f.StringVarP(&d.to, "output", "o", "", "write into this `file`, or one for each net into this folder")
+	f.StringVarP(&d.to, "to", "t", "", "write into this `file`, or one for each net into this folder")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := noTable(cmd); err != nil {
+			return err
+		}
 		if err := d.check(args); err != nil {
 			return err
 		}
@@ -73,7 +76,7 @@ func (a *app) draw() *cobra.Command {
 
 // check completes and checks the flags.
 func (d *drawing) check(args []string) (err error) {
-	if d.format, err = chooseForm("-f", d.format, d.to, drawForms); err != nil {
+	if d.format, err = chooseForm(d.format, d.to, drawForms); err != nil {
 		return err
 	}
 	if len(args) == 2 && d.net != "" && d.net != args[1] {
@@ -108,7 +111,7 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 		return nil, err
 	}
 	if len(nets) > 1 && !isFolder(d.to) {
-		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with -o for a file each",
+		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with --to for a file each",
 			f.Name, len(nets), list(model.Names(nets)))
 	}
 	pictures := make([]picture, len(nets))

@@ -118,7 +118,7 @@ func (a *app) readNotation(path string) ([]*scenario.Workflow, error) {
 	var all []*scenario.Workflow
 	for i := range f.Nets {
 		if f.Nets[i].Workflow == nil {
-			return nil, usagef("%s is a %s model, and only net notation can be run; tasq convert -t net makes that of it",
+			return nil, usagef("%s is a %s model, and only net notation can be run; tasq convert -f net makes that of it",
 				path, f.Format)
 		}
 		all = append(all, f.Nets[i].Workflow)

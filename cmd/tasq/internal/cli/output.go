@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/spf13/cobra"
 )
 
 // drawForms are the forms of a drawing, and modelForms those of a model.
@@ -17,12 +19,20 @@ var (
 // endings are those of files by form.
 var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
 
-// chooseForm is the form that a flag names, or else the one that the name of the output file ends in, or else, if that
-// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. No one who writes "-o
-// net.png" wants text for Graphviz in there.
-func chooseForm(flag, form, to string, forms []string) (string, error) {
-	if to == "json" || to == "table" {
-		return "", usagef("-o names the file to write, and %s is a form of other commands; write ./%[1]s for such a file", to)
+// noTable refuses -o, which for other commands is the form of the rows that they print.
+func noTable(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("output") {
+		return usagef("%s prints no rows, which -o is for: name the file to write with --to, and its form with -f", cmd.CommandPath())
+	}
+	return nil
+}
+
+// chooseForm is the form that -f names, or else the one that the name of the file to write ends in, or else, if that
+// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. A call with "--to
+// net.png" does not want text for Graphviz in there.
+func chooseForm(form, to string, forms []string) (string, error) {
+	if slices.Contains(forms, to) {
+		return "", usagef("--to names the file to write, and %s is a form, for -f; write --to ./%[1]s for such a file", to)
 	}
 	if form == "" && !isFolder(to) {
 		for _, known := range forms {
@@ -32,17 +42,16 @@ func chooseForm(flag, form, to string, forms []string) (string, error) {
 		}
 	}
 	if ending := filepath.Ext(to); form == "" && !isFolder(to) && ending != "" && ending != ".gv" {
-		return "", usagef("-o %s: no form is known by the ending %q; say with %s which one is wanted: %s",
-			to, ending, flag, list(forms))
+		return "", usagef("--to %s: no form is known by the ending %q; say with -f which one is wanted: %s", to, ending, list(forms))
 	}
 	if form == "" && slices.Equal(forms, drawForms) {
 		form = "dot"
 	}
 	switch {
 	case form == "":
-		return "", usagef("say with %s which form is wanted: %s", flag, list(forms))
+		return "", usagef("say with -f which form is wanted: %s", list(forms))
 	case !slices.Contains(forms, form):
-		return "", usagef("%s %q: %s", flag, form, hint(form, forms))
+		return "", usagef("-f %q: %s", form, hint(form, forms))
 	}
 	return form, nil
 }
@@ -58,7 +67,7 @@ func isFolder(path string) bool {
 
 // output is a file to be written.
 type output struct {
-	name string // in the folder, if -o names one
+	name string // in the folder, if --to names one
 	data []byte
 }
 
@@ -69,10 +78,10 @@ func render(name string, write func(io.Writer) error) (output, error) {
 	return output{name, b.Bytes()}, err
 }
 
-// room refuses a number of files for which -o leaves no room: only a folder takes several.
+// room refuses a number of files for which --to leaves no room: only a folder takes several.
 func room(files int, to string) error {
 	if files > 1 && !isFolder(to) {
-		return usagef("there are %d files to write; name a folder with -o, like -o %s/", files, firstWord(to, "out"))
+		return usagef("there are %d files to write; name a folder with --to, like --to %s/", files, firstWord(to, "out"))
 	}
 	return nil
 }
@@ -118,7 +127,7 @@ func spare(path string, read []string) error {
 	}
 	for _, in := range read {
 		if info, err := os.Stat(in); err == nil && os.SameFile(there, info) {
-			return usagef("%s would be written over itself; name another file with -o", in)
+			return usagef("%s would be written over itself; name another file with --to", in)
 		}
 	}
 	return nil
