@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/live"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/past"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/admin/internal/view"
 	"github.com/tasq-dev/tasq/engine/bulk"
@@ -83,7 +84,7 @@ func Handler(b Backend, c Config) http.Handler {
 		c.Logger = slog.Default()
 	}
 	c.Prefix = strings.TrimRight(c.Prefix, "/")
-	site := view.New(&view.Site{Backend: b, Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
+	site := view.New(&view.Site{Backend: b, Past: new(past.Memory), Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
 	mux := http.NewServeMux()
 	for pattern, h := range routes(b, &c, site) {
 		mux.Handle(pattern, h)
@@ -106,7 +107,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 		all[pattern] = h
 		pages.Handle(pattern, h)
 	}
-	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks()}
+	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks(), Past: site.Past}
 	for pattern, h := range programs.Routes() {
 		all[pattern] = h
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -71,14 +72,32 @@ func oneEntry(tx *engine.Tx, id workitem.CaseID, n int) error {
 	return fmt.Errorf("case %s has no open item", id)
 }
 
-// counting is an engine whose readers count the entries of the journal that they return.
+// counting is an engine whose readers count the entries of the journal that requests read.
 type counting struct {
 	*engine.Engine
-	entries int
+	entries  int
+	prepared chan error // how each view that no request asked for ended; nil does not say
+}
+
+type ofRequest struct{}
+
+// get asks for a page.
+func (c *counting) get(h http.Handler, path string) *httptest.ResponseRecorder {
+	c.entries = 0
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.WithValue(context.Background(), ofRequest{}, true), http.MethodGet, path, nil))
+	return w
 }
 
 func (c *counting) View(ctx context.Context, f func(store.Reader) error) error {
-	return c.Engine.View(ctx, func(r store.Reader) error { return f(countingReader{r, c}) })
+	if ctx.Value(ofRequest{}) != nil {
+		return c.Engine.View(ctx, func(r store.Reader) error { return f(countingReader{r, c}) })
+	}
+	err := c.Engine.View(ctx, f)
+	if c.prepared != nil {
+		c.prepared <- err
+	}
+	return err
 }
 
 type countingReader struct {
@@ -98,8 +117,7 @@ func TestALongHistoryIsShownInParts(t *testing.T) {
 	b := &counting{Engine: e.Engine}
 	h := admin.Handler(b, admin.Config{Access: admin.ReadOnly})
 	page := func(query string) string {
-		b.entries = 0
-		w := get(h, "/cases/"+id.String()+query)
+		w := b.get(h, "/cases/"+id.String()+query)
 		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 		return w.Body.String()
 	}
@@ -147,6 +165,30 @@ func TestALongHistoryIsShownInParts(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1300, seen)
+}
+
+// Once a long history was opened, the first look at a state far back replays a short way.
+func TestTheFirstLookAtThePastIsPrepared(t *testing.T) {
+	e, id := newRound(t, 1300)
+	b := &counting{Engine: e.Engine, prepared: make(chan error, 8)}
+	h := admin.Handler(b, admin.Config{Access: admin.ReadOnly})
+	page := "/cases/" + id.String()
+	for range 3 {
+		require.Equal(t, http.StatusOK, b.get(h, page).Code)
+	}
+	require.ErrorContains(t, <-b.prepared, "all is read")
+	require.Empty(t, b.prepared, "it is prepared once")
+	entries := journal(t, e, id)
+	w := b.get(h, fmt.Sprintf("%s?at=%d", page, entries[600].Seq))
+	require.Contains(t, w.Body.String(), "user-600")
+	require.LessOrEqual(t, b.entries, 501+501+252+250, "two parts of the history and what lies between two remembered states")
+	tree, err := store.At(t.Context(), e, id, store.Moment{Seq: entries[600].Seq})
+	require.NoError(t, err)
+	for it := range tree.Case(id).Items.All() {
+		require.Contains(t, w.Body.String(), it.Label())
+	}
+	b.get(h, "/api/v1"+page+fmt.Sprintf("?at=%d", entries[601].Seq))
+	require.LessOrEqual(t, b.entries, 250, "the API remembers the same states")
 }
 
 // A past state is the same whatever was looked at before.

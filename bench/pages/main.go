@@ -8,11 +8,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
+	"runtime/pprof"
 	"time"
 
 	"github.com/tasq-dev/tasq/admin"
@@ -34,6 +37,9 @@ func start() error {
 	rounds := flag.Int("rounds", 20, "how often each page is asked for")
 	viewers := flag.Int("viewers", 1000, "how many look at one page that changes; 0 leaves that out")
 	length := flag.Duration("length", 10*time.Second, "how long they look")
+	think := flag.Duration("think", 3*time.Second, "how long a user looks at a case before the first look at its past")
+	only := flag.String("only", "", "ask for the addresses alone that this `expression` matches")
+	profile := flag.String("cpuprofile", "", "write a profile of the requests into this `file`")
 	flag.Parse()
 	if *dir == "" || flag.NArg() > 0 {
 		return fmt.Errorf("say where the database is to be with -dir; see -help")
@@ -51,11 +57,32 @@ func start() error {
 		return err
 	}
 	pages := admin.Handler(e, admin.Config{Access: admin.AllowAll, Logger: slog.New(slog.DiscardHandler)})
-	if err := measure(ctx, pages, w.addresses(), *rounds); err != nil {
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if err := profiled(*profile, func() error { return measure(ctx, pages, w.addresses(chosen), *rounds, *think) }); err != nil {
 		return err
 	}
 	if *viewers == 0 {
 		return nil
 	}
 	return watch(ctx, e, pages, w, *viewers, *length)
+}
+
+// profiled calls f, and writes a profile of it into a file, if there is a name for one.
+func profiled(name string, f func() error) error {
+	if name == "" {
+		return f()
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
 }

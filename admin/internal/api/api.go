@@ -14,6 +14,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
+	"github.com/tasq-dev/tasq/admin/internal/past"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/internal/record"
@@ -34,6 +35,7 @@ type API struct {
 	Backend source.Backend
 	Clock   retry.Clock
 	Mask    func(u *access.User) mask.Mask // what a user sees of payloads; nil is all
+	Past    *past.Memory                   // of former states
 }
 
 // Route is what a pattern of the API leads to.

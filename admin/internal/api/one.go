@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,15 +31,24 @@ func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
 	if !check(w, q) || !idOf(w, r, &id) {
 		return
 	}
-	tree, err := store.TreeOf(r.Context(), a.Backend, id)
-	if at.Seq > 0 && err == nil {
-		tree, err = store.At(r.Context(), a.Backend, id, at)
-	}
+	tree, err := a.tree(r.Context(), id, at.Seq)
 	if err != nil {
 		Problem(w, err)
 		return
 	}
 	answer(w, http.StatusOK, record.OfCase(a.mask(r).Case(tree.Case(id))))
+}
+
+// tree is that of a case after the entry at a position, or as it is now if that is 0.
+func (a *API) tree(ctx context.Context, id workitem.CaseID, seq int64) (tree *state.Tree, err error) {
+	if seq == 0 {
+		return store.TreeOf(ctx, a.Backend, id)
+	}
+	err = a.Backend.View(ctx, func(v store.Reader) error {
+		tree, err = a.Past.At(ctx, v, id, seq)
+		return err
+	})
+	return tree, err
 }
 
 func (a *API) oneItem(w http.ResponseWriter, r *http.Request) {

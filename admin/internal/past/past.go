@@ -4,9 +4,11 @@ package past
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -21,10 +23,23 @@ const (
 	apart    = 250    // entries between two remembered states; twice as many each time there are too many states
 )
 
+// What bounds the work of Prepare.
+const (
+	preparePart  = 2_000            // entries that are read in one view
+	prepareLimit = 30 * time.Second // for all of them
+	prepareAgain = 5 * time.Minute  // until a history that has grown meanwhile is prepared again
+)
+
+var (
+	errPart = errors.New("the part is read")
+	errAll  = errors.New("all is read")
+)
+
 // Memory remembers states of the histories that were looked at last. The zero value is ready for use; it is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	roots []*history // the one that was looked at last is the last
+	busy  bool       // with Prepare
 }
 
 // history is what is remembered of one root case. A journal only grows, so a state never becomes wrong.
@@ -33,6 +48,7 @@ type history struct {
 	interval int    // entries from one to the next
 	marks    []mark // by position
 	cases    int
+	prepared time.Time // when Prepare began last
 }
 
 // mark is the state after an entry.
@@ -62,6 +78,47 @@ func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq
 		return nil, fmt.Errorf("case %s: %w", id, err)
 	}
 	return tree, nil
+}
+
+// Prepare remembers states up to a position in the background: a user who opens a long history may look at its past next, and the first of these
+// looks would replay all that came before. It does nothing if that was done lately, or while another history is prepared. No view of it is a long one.
+func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.history(root)
+	if m.busy || time.Since(h.prepared) < prepareAgain {
+		return
+	}
+	m.busy, h.prepared = true, time.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
+		defer cancel()
+		m.prepare(ctx, v, root, until)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.busy = false
+	}()
+}
+
+// prepare replays a history part by part. What fails is left: the look at the past reports it.
+func (m *Memory) prepare(ctx context.Context, v store.Viewer, root workitem.CaseID, until int64) {
+	tree, since, read := state.NewTree(m.before(root, until)...), 0, 0
+	step := func(e *store.Entry) error {
+		if since++; since >= apart && m.keep(root, e.Seq, since, tree) {
+			since = 0
+		}
+		if read++; read%preparePart == 0 {
+			return errPart
+		}
+		if e.Seq >= until {
+			return errAll
+		}
+		return ctx.Err()
+	}
+	for err := errPart; errors.Is(err, errPart); {
+		// without a bound, by which a store may have to find the way to the part from the end of the history each time
+		err = v.View(ctx, func(r store.Reader) error { return store.Replay(ctx, r, root, tree, store.Moment{}, step) })
+	}
 }
 
 // before is the last remembered state up to a position; nil if there is none.

@@ -78,9 +78,12 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.earlier != nil {
+		s.Past.Prepare(s.Backend, root, f.earlier.Seq)
+	}
 	c := &shown{film: f, past: f.past()}
 	if c.past {
-		c.tree, err = s.past.At(r, r.R, id, f.at().Seq)
+		c.tree, err = s.Past.At(r, r.R, id, f.at().Seq)
 	} else {
 		c.tree, err = r.R.Tree(r, root)
 	}
@@ -113,7 +116,7 @@ func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	id := c.c.ID.String()
 	h := caseHead{Title: c.c.Workflow + version(c.c.Version), ID: id, State: stateOf(c.c.State.String()), JSON: s.Link("/api/v1/cases/" + id),
-		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: c.c.Workflow, Href: s.definitionLink(c.c.Workflow, c.c.Fingerprint)}}}
+		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: c.c.Workflow + version(c.c.Version), Href: s.definitionLink(c.c.Workflow, c.c.Fingerprint)}}}
 	if !c.c.Parent.IsZero() {
 		h.Crumbs = append(h.Crumbs, Link{Text: "part of " + short(c.c.Parent.String()), Href: s.Link("/cases/" + c.c.Parent.String())})
 		h.Title += " " + c.c.Label()
@@ -124,8 +127,8 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
 	}
 	identity := r.Mask.Case(c.c)
-	if identity.Key != "" {
-		h.Meta = append(h.Meta, labeled("key", text(printable.Line(identity.Key))))
+	if identity.Key != "" { // people know a case by it
+		h.Title = printable.Line(identity.Key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(identity.Labels)) {
 		h.Meta = append(h.Meta, labeled(name, text(printable.Line(identity.Labels[name]))))

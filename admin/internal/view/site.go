@@ -24,8 +24,8 @@ type Site struct {
 	Bulk    *bulk.Bulk                     // runs actions on many things; nil if the engine has none
 	Log     *slog.Logger
 	Timeout time.Duration // of one page
+	Past    *past.Memory  // of the cases whose histories are looked at
 	views   chan struct{} // bounds the views at a time
-	past    past.Memory   // of the cases whose histories are looked at
 	assets  assets
 }
 
