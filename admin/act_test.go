@@ -182,10 +182,10 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	}
 	second := fail()
 	page := get(h, "/incidents").Body.String()
-	require.Contains(t, page, "2 ×")
+	require.Contains(t, page, "</span> 2</span> bill")
 	form := "/bulk?kind=retry&workflow=bill&task=charge&incident=attempts&code=no-funds"
 	opened := get(h, form).Body.String()
-	require.Contains(t, opened, "Try again 2")
+	require.Contains(t, opened, "Try again: 2 incidents")
 	later := fail()
 	fields := []string{"confirm", "2", "reason", "the bank is back"}
 	for _, m := range hidden.FindAllStringSubmatch(opened, -1) {

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -204,10 +206,12 @@ func TestPicturesOfAllPages(t *testing.T) {
 	o := newOfficeOf(t, likely)
 	o.Advance(12 * time.Second)
 	plant := newPlant(t)
+	shot := 0
 	shoot := func(o *office, paths ...string) {
 		base := o.serve(t)
 		for _, path := range paths {
-			name := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(path, "-"), "-")
+			shot++
+			name := fmt.Sprintf("%02d%s", shot, regexp.MustCompile(`[^a-z]+`).ReplaceAllString(anyID.ReplaceAllString(path, ""), "-"))
 			b.visit(base + path)
 			for _, width := range []int64{320, 768, 1280, 1920} {
 				b.width(width)
@@ -220,4 +224,21 @@ func TestPicturesOfAllPages(t *testing.T) {
 	}
 	shoot(o, o.pages(t)...)
 	shoot(plant, "/schedules", "/schedules/a%2Fb%20100%25", "/limits", "/act?kind=schedule-backfill&schedule=a%2Fb+100%25", "/act?kind=set-limit&limit=calls")
+	town := newTown(t, "ann")
+	shoot(town, town.forms(t)...)
+}
+
+// forms are the pages with the forms of commands and of actions on many things, one of each kind.
+func (o *office) forms(t testing.TB) (all []string) {
+	kinds := make(map[string]bool)
+	for address := range crawl(t, o.handler(admin.Config{Access: as("ann")})) {
+		path, query, _ := strings.Cut(address, "?")
+		v, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		if kind := path + v.Get("kind"); (path == "/act" || path == "/bulk") && !kinds[kind] {
+			kinds[kind] = true
+			all = append(all, address)
+		}
+	}
+	return all
 }

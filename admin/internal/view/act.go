@@ -33,6 +33,8 @@ type actPage struct {
 	Action, Draft, Back  string
 	Hidden               []Link
 	Fields               []field
+	Seldom               []field // further options
+	Unfolded             bool    // they are shown: one of them is filled in
 	Do                   string
 	Danger               bool
 	Preview              []string

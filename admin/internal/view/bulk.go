@@ -157,7 +157,8 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		return
 	}
 	n := strconv.Itoa(len(sel.Targets))
-	p := actPage{Title: a.do + ": " + counted(len(sel.Targets), sel.What), Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: a.do + " " + n,
+	title := a.do + ": " + counted(len(sel.Targets), sel.What)
+	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It goes on if the program is restarted. What comes later does not count."}
 	for _, name := range append([]string{"kind", "once"}, bulkNames...) {

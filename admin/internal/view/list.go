@@ -41,6 +41,7 @@ type field struct {
 	Options                  []string
 	Error                    string // what is wrong with the value
 	Wide, Required           bool
+	Seldom                   bool // it is among the further options, which are folded
 }
 
 // listing makes the page of a list.

@@ -63,7 +63,7 @@ const maxOfGroup = 5
 
 func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
 	d := groupData{N: g.N, Where: g.Where, Kind: g.Kind, Cause: g.Cause, Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
-	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "since", "failure", ""}}
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "since", ""}}
 	for k, in := range g.All {
 		if k == maxOfGroup {
 			d.Table.Note = fmt.Sprintf("and %d more", g.N-maxOfGroup)
@@ -81,7 +81,7 @@ func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
 		for _, b := range s.retryButton(r, in) {
 			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
 		}
-		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), at(in.Since), failure(in.Failure), act)
+		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), at(in.Since), act)
 	}
 	return d, nil
 }

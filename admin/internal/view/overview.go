@@ -1,9 +1,11 @@
 package view
 
 import (
+	"html/template"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/internal/printable"
@@ -18,6 +20,7 @@ type tile struct {
 	Lines []line
 	None  string
 	More  *Link // where else to look
+	Chart template.HTML
 }
 
 // line is a number of things, with a link to them.
@@ -43,9 +46,14 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	day, err := s.lastDay(r)
+	if err != nil {
+		return nil, err
+	}
 	tiles := struct{ Tiles []tile }{[]tile{
 		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision.",
 			More: &Link{Text: "Look for cases that do not go on", Href: s.Link("/doctor")}},
+		day,
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
 		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
@@ -53,6 +61,19 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	return &Page{Title: "Overview", Nav: "Overview", Live: true, Parts: []Part{
 		{ID: "tiles", Template: "overview", Data: tiles}, {ID: "flows", Template: "tablepart", Data: flows},
 		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
+}
+
+// lastDay is what ended in the last 24 hours.
+func (s *Site) lastDay(r *Request) (tile, error) {
+	since := r.Now.Add(-23 * time.Hour)
+	ended, err := r.R.Ended(r, store.RateFilter{Since: since, Hourly: true})
+	chart, done, failed := spark(ended, since, r.Now)
+	t := tile{Title: "Last 24 hours", None: "No work item has ended.", Chart: chart, More: &Link{Text: "By task and by hour", Href: s.Link("/stats")}}
+	if done+failed > 0 {
+		t.Lines = []line{{N: thousands(done), Text: "completed", Href: s.Link("/stats"), State: "completed"},
+			{N: thousands(failed), Text: "failed", Href: s.Link("/stats"), State: "failed"}}
+	}
+	return t, err
 }
 
 // countLines are the numbers of one kind of thing by state; states that nothing is in are left out.

@@ -15,22 +15,22 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// startFields are those of the form that starts a case.
+// startFields are those of the form that starts a case; those that are seldom wanted are the last.
 var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Empty gives none.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
-	{Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it; debounce: begin when no start has come for a time.",
-		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
-	{Name: "per", Label: "Once for each", Hint: "One case with the business key for each period of the calendar.",
-		Options: []string{"", string(workflow.Hour), string(workflow.Day), string(workflow.Week), string(workflow.Month)}},
-	{Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; empty is UTC. For a period alone."},
-	{Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
-	{Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
-	{Name: "throttle", Label: "At most so many starts", Hint: "A number: one too many within the window is refused, or finds the last one with return."},
-	{Name: "window", Label: "In any window of", Hint: "30s, 5m or 1h, however it is laid. For a number of starts alone."},
 	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
-	{Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
-	{Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
+	{Seldom: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it; debounce: begin when no start has come for a time.",
+		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
+	{Seldom: true, Name: "per", Label: "Once for each", Hint: "One case with the business key for each period of the calendar.",
+		Options: []string{"", string(workflow.Hour), string(workflow.Day), string(workflow.Week), string(workflow.Month)}},
+	{Seldom: true, Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; empty is UTC. For a period alone."},
+	{Seldom: true, Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
+	{Seldom: true, Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
+	{Seldom: true, Name: "throttle", Label: "At most so many starts", Hint: "A number: one too many within the window is refused, or finds the last one with return."},
+	{Seldom: true, Name: "window", Label: "In any window of", Hint: "30s, 5m or 1h, however it is laid. For a number of starts alone."},
+	{Seldom: true, Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
+	{Seldom: true, Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
 }
 
 // fieldError is for a field of a form whose value cannot be understood.
@@ -67,6 +67,10 @@ func (p *actPage) fill(a *action, form url.Values, problem error) {
 		if problem != nil && f.Name == at {
 			f.Error = problem.Error()
 			p.Error = "Not done: see the field " + f.Label + "."
+		}
+		if f.Seldom {
+			p.Seldom, p.Unfolded = append(p.Seldom, f), p.Unfolded || f.Value != "" || f.Error != ""
+			continue
 		}
 		p.Fields = append(p.Fields, f)
 	}

@@ -87,7 +87,7 @@
   function drafts() {
     for (const f of document.querySelectorAll("form[data-draft]")) {
       const key = "draft-" + f.dataset.draft, kept = JSON.parse(store.get(key) || "{}");
-      for (const e of f.elements) if (e.name in kept && e.type !== "hidden" && !e.value) e.value = kept[e.name];
+      for (const e of f.elements) if (kept[e.name] && e.type !== "hidden" && !e.value) { e.value = kept[e.name]; const d = e.closest("details"); if (d) d.open = true; }
       f.oninput = () => { const d = {}; for (const e of f.elements) if (e.name && e.type !== "hidden") d[e.name] = e.value; store.set(key, JSON.stringify(d)); };
       f.onsubmit = () => store.set(key, null);
     }
