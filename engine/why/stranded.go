@@ -2,6 +2,7 @@ package why
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -54,7 +55,12 @@ type Search struct {
 	// Older leaves out what has stood for a shorter time. With it, those that have waited so long for an event without a deadline are
 	// listed, too: who sends it may be gone. 0 lists all but them.
 	Older time.Duration
+	// Most bounds how many root cases are looked at, the oldest first. If there are more, the search ends with [ErrMore]. 0 is no bound.
+	Most int
 }
+
+// ErrMore ends a search that has looked at as many cases as it may.
+var ErrMore = errors.New("there are more cases to look at")
 
 // Stranded lists the live cases that no run completes from where they stand, and those that no work under way and no person moves: each with the reason
 // and the act that repairs it. Work is moved by a job, a timer or an event that is under way, or by a person whom a work item is offered to;
@@ -72,8 +78,12 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, e
 			yield(Strand{}, err)
 			return
 		}
+		looked := 0
 		for root, err := range x.roots(ctx, v) {
 			var found []Strand
+			if looked++; err == nil && s.Most > 0 && looked > s.Most {
+				err = ErrMore
+			}
 			if err == nil {
 				err = v.View(ctx, func(r store.Reader) (err error) {
 					found, err = x.look(ctx, r, root)
@@ -118,6 +128,9 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[workitem.CaseID, error] {
 	return func(yield func(workitem.CaseID, error) bool) {
 		live := store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted}}
+		if x.Most > 0 {
+			live.Limit = x.Most + 1
+		}
 		for c, err := range store.AllCases(ctx, v, live) {
 			if err != nil {
 				yield(workitem.CaseID{}, err)

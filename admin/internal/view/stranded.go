@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxExamined is how many live root cases the doctor looks at, the oldest first: what does not go on grows old.
-const maxExamined = 250
+// maxExamined is how many live root cases the doctor looks at, the oldest first: what does not go on grows old. Each costs about 0.4 ms.
+const maxExamined = 100
 
 // maxStrands is how many of the cases that do not go on are listed.
 const maxStrands = 50
@@ -21,22 +21,17 @@ const maxStrands = 50
 // longWaited is how long an event without a deadline is waited for before it is offered to be looked for.
 const longWaited = "1d"
 
-// errExamined ends an examination that has looked at enough.
-var errExamined = errors.New("enough cases were examined")
-
-// examined is a viewer for an examination, which looks at each root case in a view of its own.
-type examined struct {
+// inTime is a viewer for an examination, which looks at no other case once a time has passed.
+type inTime struct {
 	store.Viewer
-	left int
-	time context.Context // no other case is looked at once it has ended
+	time context.Context
 }
 
 // View implements store.Viewer.
-func (v *examined) View(ctx context.Context, f func(store.Reader) error) error {
-	if v.left == 0 || v.time.Err() != nil {
-		return errExamined
+func (v *inTime) View(ctx context.Context, f func(store.Reader) error) error {
+	if v.time.Err() != nil {
+		return why.ErrMore
 	}
-	v.left--
 	return v.Viewer.View(ctx, f)
 }
 
@@ -49,7 +44,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	search := why.Search{Here: r.Mask.Here(s.Backend.Here()), Now: r.Now}
+	search := why.Search{Here: r.Mask.Here(s.Backend.Here()), Now: r.Now, Most: maxExamined}
 	if before.IsZero() {
 		t.Empty.Drop = []Link{{Text: "Also look for events that are waited for longer than a day", Href: s.Link("/doctor", "older", longWaited)}}
 	} else {
@@ -57,9 +52,9 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	}
 	half, cancel := context.WithTimeout(r, s.Timeout/2) // the rest is for the page, however large the nets are
 	defer cancel()
-	for found, err := range why.Stranded(r, &examined{store.ViewerOf(r.R), maxExamined, half}, search) {
-		if errors.Is(err, errExamined) {
-			t.Note = fmt.Sprintf("The oldest live cases were looked at, at most %d and for as long as a page may take; tasq doctor looks at all.", maxExamined)
+	for found, err := range why.Stranded(r, &inTime{store.ViewerOf(r.R), half}, search) {
+		if errors.Is(err, why.ErrMore) {
+			t.Note = fmt.Sprintf("The oldest live cases were looked at, at most %d and for as long as a page may take; tasq doctor --live looks at all.", maxExamined)
 			break
 		}
 		if err != nil {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 )
 
 // The doctor looks at no other case once its time has ended, so that a page with large nets is made all the same.
 func TestAnExaminationEndsWithItsTime(t *testing.T) {
 	half, cancel := context.WithCancel(t.Context())
-	v := &examined{store.ViewerOf(nil), maxExamined, half}
+	v := &inTime{store.ViewerOf(nil), half}
 	looked := 0
 	look := func(store.Reader) error {
 		if looked++; looked == 3 {
@@ -20,9 +21,9 @@ func TestAnExaminationEndsWithItsTime(t *testing.T) {
 		}
 		return nil
 	}
-	for range maxExamined {
+	for range 10 {
 		if err := v.View(t.Context(), look); err != nil {
-			require.ErrorIs(t, err, errExamined)
+			require.ErrorIs(t, err, why.ErrMore)
 			break
 		}
 	}
