@@ -2,6 +2,7 @@
 //
 //	go run ./pages -dir DIR            # a million items, and a case of a hundred thousand entries; minutes the first time
 //	go run ./pages -dir DIR -cases 5000 -entries 10000
+//	go run ./pages -postgres -cases 5000 -entries 10000
 //
 // The database is made in the folder, and used again by the next run that asks for the same sizes.
 package main
@@ -20,6 +21,9 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -37,17 +41,26 @@ func start() error {
 	rounds := flag.Int("rounds", 20, "how often each page is asked for")
 	viewers := flag.Int("viewers", 1000, "how many look at one page that changes; 0 leaves that out")
 	length := flag.Duration("length", 10*time.Second, "how long they look")
+	server := flag.Bool("postgres", false, "the database is on PostgreSQL: the server of TASQ_TEST_POSTGRES, or one that is started for this run")
 	think := flag.Duration("think", 3*time.Second, "how long a user looks at a case before the first look at its past")
 	only := flag.String("only", "", "ask for the addresses alone that this `expression` matches")
 	profile := flag.String("cpuprofile", "", "write a profile of the requests into this `file`")
 	flag.Parse()
-	if *dir == "" || flag.NArg() > 0 {
-		return fmt.Errorf("say where the database is to be with -dir; see -help")
+	if (*dir == "") != *server || flag.NArg() > 0 {
+		return fmt.Errorf("say where the database is to be with -dir or -postgres; see -help")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	path := fmt.Sprintf("%s/pages-%d-%d.db", *dir, *cases, *entries)
-	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, sqlite.File(path, sqlite.LoseLastCommits()), claim, long)
+	var o store.Opener = sqlite.File(path, sqlite.LoseLastCommits())
+	if *server {
+		dsn, err := pgtest.Durable()
+		if err != nil {
+			return err
+		}
+		o = postgres.Open(dsn, postgres.Schema(fmt.Sprintf("pages_%d_%d", *cases, *entries)))
+	}
+	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o, claim, long)
 	if err != nil {
 		return err
 	}

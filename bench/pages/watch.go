@@ -26,6 +26,8 @@ const perSecond = 4
 // audience is a number of viewers of one page.
 type audience struct {
 	changed atomic.Int64 // when the case changed last, in nanoseconds
+	behind  atomic.Int64 // viewers that have seen no event since
+	last    atomic.Bool  // it changes no more
 	mu      sync.Mutex
 	took    []time.Duration // from a change to the event that a viewer gets
 	failed  error
@@ -38,7 +40,7 @@ func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, 
 	defer server.Close()
 	ctx, stop := context.WithTimeout(ctx, length+time.Minute)
 	defer stop()
-	before := settled()
+	before, goroutines := settled(), runtime.NumGoroutine()
 	a := new(audience)
 	address := server.URL + "/live?page=" + url.QueryEscape("/cases/"+w.claim)
 	var all, ready sync.WaitGroup
@@ -49,12 +51,23 @@ func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, 
 	}
 	ready.Wait()
 	watching := settled()
+	a.behind.Store(int64(viewers))
 	err := change(ctx, e, a, w.claim, int(length.Seconds()*perSecond))
+	for until := time.Now().Add(10 * time.Second); err == nil && a.behind.Load() > 0 && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	stop()
 	all.Wait()
 	if err != nil {
 		return err
 	}
+	client.CloseIdleConnections()
+	server.Close()
+	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Printf("viewers without the last change: %d; goroutines before and after: %d, %d; memory after: %.1f MB\n", a.behind.Load(), goroutines,
+		runtime.NumGoroutine(), (settled()-before)/1e6)
 	slices.Sort(a.took)
 	if len(a.took) == 0 {
 		return fmt.Errorf("no viewer saw a change: %w", a.failed)
@@ -79,6 +92,7 @@ func (a *audience) look(ctx context.Context, client *http.Client, address string
 		return
 	}
 	defer answer.Body.Close()
+	seen := false // the last change
 	for lines, err := bufio.NewReader(answer.Body), error(nil); err == nil; {
 		var line string
 		if line, err = lines.ReadString('\n'); !strings.HasPrefix(line, "event:") {
@@ -89,6 +103,10 @@ func (a *audience) look(ctx context.Context, client *http.Client, address string
 			a.mu.Lock()
 			a.took = append(a.took, time.Since(time.Unix(0, at)))
 			a.mu.Unlock()
+			if a.last.Load() && !seen {
+				seen = true
+				a.behind.Add(-1)
+			}
 		}
 	}
 }
@@ -100,6 +118,7 @@ func change(ctx context.Context, e *engine.Engine, a *audience, id string, times
 		return err
 	}
 	for n := range times {
+		a.last.Store(n == times-1)
 		c := workflow.Suspend(workitem.CaseID(parsed))
 		if n%2 == 1 {
 			c = workflow.Resume(workitem.CaseID(parsed), nil)
