@@ -202,6 +202,10 @@ type Finder interface {
 	// Tree returns a root case with its descendants; ErrNotFound if there is none. Ended ones can be read, too.
 	Tree(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
+	// Trees is Tree for several root cases, in the order of roots. It takes as many statements as one tree does. Those that are not
+	// there are left out.
+	Trees(ctx context.Context, roots []workitem.CaseID) ([]*state.Tree, error)
+
 	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
 	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
 

@@ -65,7 +65,7 @@ var ErrMore = errors.New("there are more cases to look at")
 // Stranded lists the live cases that no run completes from where they stand, and those that no work under way and no person moves: each with the reason
 // and the act that repairs it. Work is moved by a job, a timer or an event that is under way, or by a person whom a work item is offered to;
 // it is not while the case is suspended, its queue is paused or has no workers, a limit is set to 0, or a person has to decide an
-// incident. Each root case is looked at in a view of its own. A case whose search for a run was given up is not listed as a dead end.
+// incident. Some root cases at a time are looked at in one view. A case whose search for a run was given up is not listed as a dead end.
 // Behind the live cases come those that have ended and left an incident behind.
 func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
 	return func(yield func(Strand, error) bool) {
@@ -78,27 +78,54 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, e
 			yield(Strand{}, err)
 			return
 		}
-		looked := 0
-		for root, err := range x.roots(ctx, v) {
+		for some, err := range x.parts(x.roots(ctx, v)) {
 			var found []Strand
-			if looked++; err == nil && s.Most > 0 && looked > s.Most {
-				err = ErrMore
-			}
-			if err == nil {
-				err = v.View(ctx, func(r store.Reader) (err error) {
-					found, err = x.look(ctx, r, root)
+			if len(some) > 0 {
+				if e := v.View(ctx, func(r store.Reader) (err error) {
+					found, err = x.look(ctx, r, some)
 					return err
-				})
-			}
-			if err != nil {
-				yield(Strand{}, err)
-				return
+				}); e != nil {
+					err = e
+				}
 			}
 			for _, s := range found {
 				if !yield(s, nil) {
 					return
 				}
 			}
+			if err != nil {
+				yield(Strand{}, err)
+				return
+			}
+		}
+	}
+}
+
+// together is how many root cases are read in one view.
+const together = 50
+
+// parts gathers root cases that are looked at in one view. An error comes with those before it; it is [ErrMore] if there are more than may be looked at.
+func (x *examination) parts(roots iter.Seq2[workitem.CaseID, error]) iter.Seq2[[]workitem.CaseID, error] {
+	return func(yield func([]workitem.CaseID, error) bool) {
+		var some []workitem.CaseID
+		looked := 0
+		for root, err := range roots {
+			if looked++; err == nil && x.Most > 0 && looked > x.Most {
+				err = ErrMore
+			}
+			if err != nil {
+				yield(some, err)
+				return
+			}
+			if some = append(some, root); len(some) == together {
+				if !yield(some, nil) {
+					return
+				}
+				some = nil
+			}
+		}
+		if len(some) > 0 {
+			yield(some, nil)
 		}
 	}
 }
@@ -156,13 +183,25 @@ func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[worki
 	}
 }
 
-// look examines the cases of one tree.
-func (x *examination) look(ctx context.Context, r store.Finder, root workitem.CaseID) ([]Strand, error) {
-	tree, err := r.Tree(ctx, root)
+// look examines the trees of root cases. Those that were removed meanwhile are left out.
+func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem.CaseID) (found []Strand, err error) {
+	trees, err := r.Trees(ctx, roots)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", root, err)
+		return nil, err
 	}
-	in := Input{Here: x.Here, Tree: tree, Case: root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch}
+	for _, tree := range trees {
+		of, err := x.lookAt(ctx, r, tree)
+		if err != nil {
+			return nil, fmt.Errorf("case %s: %w", tree.Root, err)
+		}
+		found = append(found, of...)
+	}
+	return found, nil
+}
+
+// lookAt examines the cases of one tree.
+func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tree) ([]Strand, error) {
+	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch}
 	l := &looking{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {

@@ -36,7 +36,7 @@ const (
 func loadTree(
 	c *conn, nets *tables.Nets, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
 ) (*state.Tree, error) {
-	stored, err := loadCases(c, nets, root)
+	stored, err := loadCases(c, nets, oneRoot(root))
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,50 @@ func loadTree(
 	return tables.Assemble(first, byID, newer)
 }
 
-// loadCases reads all cases of a root case with what they hold in memory but for their children, oldest first.
-func loadCases(c *conn, nets *tables.Nets, root workitem.CaseID) ([]*state.Case, error) {
+// loadTrees reads the trees of root cases from the tables, in their order.
+func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
+	stored, err := loadCases(c, nets, someRoots(roots))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[workitem.CaseID]*state.Case, len(stored))
+	for _, k := range stored {
+		byID[k.ID] = k
+	}
+	for _, k := range stored { // in the order of their creation
+		if parent := byID[k.Parent]; parent != nil {
+			parent.Children = append(parent.Children, k.ID)
+		}
+	}
+	trees := make([]*state.Tree, 0, len(roots))
+	for _, id := range roots {
+		root := byID[id]
+		if root == nil || !root.Parent.IsZero() {
+			continue
+		}
+		tree, err := tables.Assemble(root, byID, tables.NothingNewer)
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
+
+// ofRoots selects the rows of root cases: a condition behind the column with the id of the root case, and the argument of its $1.
+type ofRoots struct {
+	is  string
+	arg any
+}
+
+func oneRoot(root workitem.CaseID) ofRoots { return ofRoots{" = $1", uuid(root)} }
+
+func someRoots(roots []workitem.CaseID) ofRoots { return ofRoots{" = ANY($1)", uuids(roots)} }
+
+// loadCases reads all cases of root cases with what they hold in memory but for their children, oldest first.
+func loadCases(c *conn, nets *tables.Nets, of ofRoots) ([]*state.Case, error) {
 	var all []*state.Case
-	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE root = $1 ORDER BY id", []any{uuid(root)},
+	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE root"+of.is+" ORDER BY id", []any{of.arg},
 		func(r *tables.Row) error {
 			k, err := readCase(r, c, nets)
 			all = append(all, k)
@@ -80,7 +120,7 @@ func loadCases(c *conn, nets *tables.Nets, root workitem.CaseID) ([]*state.Case,
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	held, err := loadHeld(c, root, all)
+	held, err := loadHeld(c, of, all)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +146,7 @@ type held struct {
 
 // loadHeld reads the items of each task's latest activation, the live jobs, the waiting steps and the mail. No item of an
 // older activation is live.
-func loadHeld(c *conn, root workitem.CaseID, cases []*state.Case) (map[workitem.CaseID]*held, error) {
+func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]*held, error) {
 	all := make(map[workitem.CaseID]*held, len(cases))
 	for _, k := range cases {
 		all[k.ID] = new(held)
@@ -119,7 +159,7 @@ func loadHeld(c *conn, root workitem.CaseID, cases []*state.Case) (map[workitem.
 	}
 	// A task in a loop has items of each time that it was activated, and all but the latest have ended: they are not read.
 	latestCases, latestTasks, latest := latestActivations(cases)
-	key := []any{uuid(root)}
+	key := []any{roots.arg}
 	for _, part := range []struct {
 		query string
 		args  []any
@@ -127,24 +167,24 @@ func loadHeld(c *conn, root workitem.CaseID, cases []*state.Case) (map[workitem.
 	}{
 		{"SELECT " + tables.Items.List("i.") + " FROM @.work_items i JOIN unnest($2::uuid[], $3::text[], $4::bigint[]) " +
 			"t(case_id, task, generation) ON i.case_id = t.case_id AND i.task = t.task AND i.generation = t.generation " +
-			"WHERE i.root = $1 ORDER BY i.id", []any{uuid(root), latestCases, latestTasks, latest}, func(r *tables.Row) error {
+			"WHERE i.root" + roots.is + " ORDER BY i.id", []any{roots.arg, latestCases, latestTasks, latest}, func(r *tables.Row) error {
 			it, err := tables.ReadItem(r)
 			of(it.Case).items = append(of(it.Case).items, it)
 			return err
 		}},
-		{"SELECT " + tables.Jobs.List("") + " FROM @.jobs WHERE root = $1 AND " + liveJob + " ORDER BY id", key,
+		{"SELECT " + tables.Jobs.List("") + " FROM @.jobs WHERE root" + roots.is + " AND " + liveJob + " ORDER BY id", key,
 			func(r *tables.Row) error {
 				j, err := tables.ReadJob(r)
 				of(j.Case).jobs = append(of(j.Case).jobs, j)
 				return err
 			}},
-		{"SELECT " + tables.Steps.List("") + " FROM @.steps WHERE root = $1 AND " + liveStep + " ORDER BY id", key,
+		{"SELECT " + tables.Steps.List("") + " FROM @.steps WHERE root" + roots.is + " AND " + liveStep + " ORDER BY id", key,
 			func(r *tables.Row) error {
 				s, err := tables.ReadStep(r)
 				of(s.Case).steps = append(of(s.Case).steps, s)
 				return err
 			}},
-		{"SELECT " + tables.Messages.List("") + " FROM @.messages WHERE root = $1 AND " + unread + " ORDER BY id", key,
+		{"SELECT " + tables.Messages.List("") + " FROM @.messages WHERE root" + roots.is + " AND " + unread + " ORDER BY id", key,
 			func(r *tables.Row) error {
 				m, err := tables.ReadMessage(r)
 				of(m.Case).mail = append(of(m.Case).mail, m)

@@ -47,6 +47,11 @@ func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, err
 	return loadTree(r.c, r.nets, root, tables.NothingNewer)
 }
 
+// Trees implements [store.Reader].
+func (r *reader) Trees(_ context.Context, roots []workitem.CaseID) ([]*state.Tree, error) {
+	return loadTrees(r.c, r.nets, roots)
+}
+
 // Root implements [store.Reader].
 func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
 	return findRoot(r.c, id)

@@ -52,6 +52,20 @@ func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
 		require.NoError(t, err)
 		EqualTrees(t, m.Trees[root], tree)
 	}
+	m.checkTrees(ctx, t, r)
+}
+
+// checkTrees reads all trees at once, the newest first, and one that is not there.
+func (m *Model) checkTrees(ctx context.Context, t testing.TB, r store.Reader) {
+	t.Helper()
+	roots := slices.Clone(m.Roots)
+	slices.Reverse(roots)
+	trees, err := r.Trees(ctx, append([]workitem.CaseID{{1, 2, 3}}, roots...))
+	require.NoError(t, err)
+	require.Len(t, trees, len(roots))
+	for i, root := range roots {
+		EqualTrees(t, m.Trees[root], trees[i])
+	}
 }
 
 func (m *Model) checkCounts(ctx context.Context, t testing.TB, r store.Reader) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // faultsOfReading are faults of views.
@@ -29,10 +30,32 @@ var faultsOfReading = []fault{
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
 	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
+	{name: "trees that are read together come in the order of their ids", rule: "load", wrap: inView(func(r store.Reader) store.Reader { return sorted{r} })},
+	{name: "trees that are read together lack their waiting steps", rule: "waits", wrap: inView(func(r store.Reader) store.Reader { return stepless{r} })},
 	{name: "queries of the user write", rule: "user-view", wrap: inView(func(r store.Reader) store.Reader { return writable{r} })},
 	{name: "large payloads are cut off", rule: "payloads", wrap: inView(func(r store.Reader) store.Reader { return cutting{r} })},
 	{name: "times are cut to seconds", rule: "payloads", wrap: inView(func(r store.Reader) store.Reader { return slow{r} })},
 	{name: "a failure loses what is not ASCII", rule: "payloads", wrap: inView(func(r store.Reader) store.Reader { return american{r} })},
+}
+
+// sorted reads trees by the ids of their roots.
+type sorted struct{ store.Reader }
+
+func (r sorted) Trees(ctx context.Context, roots []workitem.CaseID) ([]*state.Tree, error) {
+	roots = slices.Clone(roots)
+	slices.SortFunc(roots, func(a, b workitem.CaseID) int { return strings.Compare(a.String(), b.String()) })
+	return r.Reader.Trees(ctx, roots)
+}
+
+// stepless reads trees without their waiting steps.
+type stepless struct{ store.Reader }
+
+func (r stepless) Trees(ctx context.Context, roots []workitem.CaseID) ([]*state.Tree, error) {
+	trees, err := r.Reader.Trees(ctx, roots)
+	for _, tree := range trees {
+		tree.Each(func(c *state.Case) { c.LoadWaits(nil, nil) })
+	}
+	return trees, err
 }
 
 // shallow lists the items of each task's latest activation alone.

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// held is what a case holds in memory.
+type held struct {
+	items []*workitem.Item
+	jobs  []*state.Job
+	steps []*workitem.Step
+	mail  []*state.Message
+}
+
+// loadTrees reads the trees of root cases from the tables, in their order: with a statement for each kind of row, where [loadTree] has one for each
+// case.
+func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
+	byID := make(map[workitem.CaseID]*state.Case, len(roots))
+	var all []*state.Case
+	for _, where := range []string{"id IN " + bound + " AND parent IS NULL", "root IN " + bound + " AND parent IS NOT NULL"} {
+		err := c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE "+where+" ORDER BY id", args(idList(roots)), func(r *tables.Row) error {
+			k, err := tables.ReadCase(r, func(f string) (*net.Net, error) { return nets.Get(c, f) })
+			if err == nil {
+				all, byID[k.ID] = append(all, k), k
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := fillAll(c, all); err != nil {
+		return nil, err
+	}
+	for _, k := range all { // in the order of their creation
+		if parent := byID[k.Parent]; parent != nil {
+			parent.Children = append(parent.Children, k.ID)
+		}
+	}
+	trees := make([]*state.Tree, 0, len(roots))
+	for _, id := range roots {
+		root := byID[id]
+		if root == nil || !root.Parent.IsZero() {
+			continue
+		}
+		tree, err := tables.Assemble(root, byID, tables.NothingNewer)
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
+
+// fillAll reads what cases hold: the items of each task's latest activation, the live jobs, the waiting steps and the mail.
+func fillAll(c *conn, all []*state.Case) error {
+	byCase := make(map[workitem.CaseID]*held, len(all))
+	ids := make([]workitem.CaseID, len(all))
+	var latest [][3]any // case, task and generation
+	for i, k := range all {
+		ids[i], byCase[k.ID] = k.ID, new(held)
+		for t := range k.Tasks {
+			if k.Tasks[t].Generation > 0 && k.Net.Task(net.TaskID(t)).Kind == net.Atomic {
+				latest = append(latest, [3]any{k.ID.String(), k.Net.TaskName(net.TaskID(t)), k.Tasks[t].Generation})
+			}
+		}
+	}
+	activations, err := json.Marshal(latest)
+	if err != nil {
+		return err
+	}
+	cases := args(idList(ids))
+	for _, part := range []struct {
+		query string
+		args  []driver.Value
+		read  func(*tables.Row) error
+	}{
+		{"SELECT " + tables.Items.List("w.") + " FROM json_each(?) t CROSS JOIN work_items w WHERE w.case_id = t.value ->> 0 AND w.task = t.value ->> 1 " +
+			"AND w.generation = t.value ->> 2 ORDER BY w.id", args(string(activations)), func(r *tables.Row) error {
+			it, err := tables.ReadItem(r)
+			if err == nil {
+				byCase[it.Case].items = append(byCase[it.Case].items, it)
+			}
+			return err
+		}},
+		{"SELECT " + tables.Jobs.List("") + " FROM jobs WHERE case_id IN " + bound + " AND " + liveJob + " ORDER BY id", cases, func(r *tables.Row) error {
+			j, err := tables.ReadJob(r)
+			if err == nil {
+				byCase[j.Case].jobs = append(byCase[j.Case].jobs, j)
+			}
+			return err
+		}},
+		{"SELECT " + tables.Steps.List("") + " FROM steps WHERE case_id IN " + bound + " AND " + liveStep + " ORDER BY id", cases, func(r *tables.Row) error {
+			s, err := tables.ReadStep(r)
+			if err == nil {
+				byCase[s.Case].steps = append(byCase[s.Case].steps, s)
+			}
+			return err
+		}},
+		{"SELECT " + tables.Messages.List("") + " FROM messages WHERE case_id IN " + bound + " AND " + unread + " ORDER BY id", cases, func(r *tables.Row) error {
+			m, err := tables.ReadMessage(r)
+			if err == nil {
+				byCase[m.Case].mail = append(byCase[m.Case].mail, m)
+			}
+			return err
+		}},
+	} {
+		if err := c.each(part.query, part.args, part.read); err != nil {
+			return err
+		}
+	}
+	for _, k := range all {
+		h := byCase[k.ID]
+		k.Load(h.items, h.jobs)
+		k.LoadWaits(h.steps, h.mail)
+	}
+	return nil
+}
