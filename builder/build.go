@@ -57,8 +57,8 @@ func (d *draft) build() (*workflow.Definition, error) {
 		return nil, err
 	}
 	def := &workflow.Definition{
-		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, AcceptIsPlain: d.plain, Hooks: d.hooks, Calls: d.calls(),
-		Output: d.output(), Verification: verified,
+		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, AcceptIsPlain: d.plain, InputType: d.in, Hooks: d.hooks, Calls: d.calls(),
+		Output: d.output(), PlainOutput: d.plainOutput(), Verification: verified,
 	}
 	d.handlersOf(def)
 	def.Sweep, def.Keep = d.sweep, d.keep
@@ -189,6 +189,14 @@ func (d *draft) output() func(*activities.Case) (json.RawMessage, error) {
 	}
 	read := d.result.read
 	return func(c *activities.Case) (json.RawMessage, error) { return read(context.Background(), nil, c) }
+}
+
+// plainOutput is output without code of the user's; nil if it is that.
+func (d *draft) plainOutput() func(activities.CaseInfo) (json.RawMessage, error) {
+	if d.result == nil {
+		return nil
+	}
+	return d.result.plain
 }
 
 // checkSources finds sources that can have no value where they are read.

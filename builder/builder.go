@@ -39,9 +39,10 @@ type draft struct {
 	result   *sourceOf
 	problems // found while declaring
 	accept   func(json.RawMessage) (json.RawMessage, error)
-	plain    bool       // accept calls no method of the user's types
-	allowed  []net.Code // findings that do not keep the workflow from being built
-	silenced []net.Code // warnings that are not wanted
+	plain    bool         // accept calls no method of the user's types
+	in       reflect.Type // of what accept takes
+	allowed  []net.Code   // findings that do not keep the workflow from being built
+	silenced []net.Code   // warnings that are not wanted
 
 	handlers []*handler
 	out      reflect.Type  // of the result; nil if it is not known
@@ -111,7 +112,7 @@ func Keep(d time.Duration) Option {
 func New[C any](name string, opts ...Option) *Builder[C] { return newBuilder[C](name, caller(), opts) }
 
 func newBuilder[C any](name string, pos net.Pos, opts []Option) *Builder[C] {
-	d := &draft{name: name, pos: pos, accept: acceptor[C](), plain: domain.IsPlain(reflect.TypeFor[C]())}
+	d := &draft{name: name, pos: pos, accept: acceptor[C](), plain: domain.IsPlain(reflect.TypeFor[C]()), in: reflect.TypeFor[C]()}
 	d.checkName("workflow", name, d.pos)
 	checkType[C](d, fmt.Sprintf("the input of workflow %q", name), name, d.pos)
 	d.add(&node{name: "start", unique: "start", kind: startNode, pos: d.pos})

@@ -103,11 +103,13 @@ func newFunc[In, Out any](
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
 	task := newTask(b, funcTask, pos, work)
-	task.n.task.Retry, task.n.task.Function.Name = spec.retry, name
+	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	b.d.flow(b.Start(), task, pos)
 	b.d.flow(task, b.End(), pos)
-	b.d.result = &sourceOf{read: Output(task).s.read, of: task.n, d: b.d, pos: pos}
+	result := Output(task).s
+	result.pos = pos
+	b.d.result = &result
 	w, err := b.Build()
 	if err != nil {
 		return nil, err

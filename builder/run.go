@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,6 +25,10 @@ func WorkFrom(ctx context.Context) (*activities.Work, bool) {
 func runnerOf[In, Out any](run func(context.Context, In) (Out, error)) func(
 	context.Context, *activities.Work,
 ) (json.RawMessage, error) {
+	result := encodeOutput[Out]
+	if isAccepted[Out]() {
+		result = encodeAccepted[Out]
+	}
 	return func(ctx context.Context, w *activities.Work) (json.RawMessage, error) {
 		in, err := restore[In](w.Input)
 		if err != nil {
@@ -32,8 +38,26 @@ func runnerOf[In, Out any](run func(context.Context, In) (Out, error)) func(
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput(out)
+		return result(out)
 	}
+}
+
+// isAccepted reports whether encodeAccepted can be used for a type.
+func isAccepted[Out any]() bool {
+	t := reflect.TypeFor[Out]()
+	return t.Kind() == reflect.Struct && domain.IsFaithful(t)
+}
+
+// encodeAccepted encodes what a function returned as the acceptor of its type has it. To read what was written, and to write it again, would
+// change nothing.
+func encodeAccepted[Out any](out Out) (json.RawMessage, error) {
+	raw, err := encodeOutput(out)
+	if err == nil && domain.Corrected(raw) {
+		if raw, err = domain.Canonical[Out](raw); err != nil {
+			err = &activities.OutputError{Err: err}
+		}
+	}
+	return raw, err
 }
 
 // decoderOf makes a P of an input for the filters of a retry policy.

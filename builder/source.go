@@ -23,6 +23,7 @@ func (s Source[T]) source() sourceOf { return s.s }
 // decoded on the way.
 type sourceOf struct {
 	read  func(context.Context, *activities.Activation, *activities.Case) (json.RawMessage, error)
+	plain func(activities.CaseInfo) (json.RawMessage, error) // the same, if that is no code of the user's; nil if it is
 	where where
 	of    *node  // the task whose output it is
 	d     *draft // whose case input it is
@@ -70,10 +71,16 @@ func CaseInput[C any](b *Builder[C]) Source[C] {
 	if b == nil {
 		return Source[C]{}
 	}
-	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
-		return infoOf(a, c).Input, nil
+	return Source[C]{plainSource(func(c activities.CaseInfo) (json.RawMessage, error) { return c.Input, nil }, sourceOf{d: b.d})}
+}
+
+// plainSource completes a source that is read without code of the user's.
+func plainSource(read func(activities.CaseInfo) (json.RawMessage, error), s sourceOf) sourceOf {
+	s.plain = read
+	s.read = func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
+		return read(infoOf(a, c))
 	}
-	return Source[C]{sourceOf{read: read, d: b.d}}
+	return s
 }
 
 // Output is the output of the work item of a task that completed last. Build refuses it, with the run, where a case may
@@ -87,10 +94,8 @@ func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 }
 
 func outputSource[Out any](n *node) Source[Out] {
-	read := func(_ context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
-		return outputOf(infoOf(a, c), n.name)
-	}
-	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
+	read := func(c activities.CaseInfo) (json.RawMessage, error) { return outputOf(c, n.name) }
+	return Source[Out]{plainSource(read, sourceOf{of: n, d: n.d})}
 }
 
 // Optional is a value that may be missing. As a payload it is an object with the field "value", or without it.
@@ -145,6 +150,7 @@ func Map[T, U any](s Source[T], f func(T) U) Source[U] {
 
 func mapped[T, U any](s sourceOf, f func(T) U) sourceOf {
 	of := s.read
+	s.plain = nil
 	s.read = func(ctx context.Context, a *activities.Activation, c *activities.Case) (json.RawMessage, error) {
 		raw, err := of(ctx, a, c)
 		if err != nil {

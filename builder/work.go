@@ -82,18 +82,20 @@ func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[
 
 func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In, Out]) *TaskRef[In, Out] {
 	n := b.d.declare(name, taskNode, pos)
+	onlyFailures := w.OnWorkItemStateChanged == nil // the policy answers nothing else
 	w.OnWorkItemStateChanged = b.d.withRetry(n, w.Retry, w.OnWorkItemStateChanged)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto
 	n.task = workflow.Task{
 		Queue: w.Queue, Priority: w.Priority, Policy: w.Policy, Auto: w.Auto,
 		Accept: acceptTask[In, Out](), AcceptIsPlain: domain.IsPlain(reflect.TypeFor[In]()) && domain.IsPlain(reflect.TypeFor[Out]()),
+		InputType: reflect.TypeFor[In](), OnlyFailures: onlyFailures,
 		Actions: actionsOf(w), Hooks: hooksOf(w), ItemHooks: w.Item,
 		Timers: timersOf(w.Timeout, w.CancelAfter, w.Timers), RunTimeout: w.RunTimeout,
 		Retry: activities.RetryOf(w.OnWorkItemStateChanged), Function: activities.Function{Decode: decoderOf[In]()},
 	}
 	if w.Run != nil {
-		n.task.Run = runnerOf(w.Run)
+		n.task.Run, n.task.RunAccepts = runnerOf(w.Run), isAccepted[Out]()
 	}
 	if !w.Batch.isZero() {
 		batched(b.d, n, w.Batch, w.Run != nil)
@@ -173,6 +175,7 @@ func (d *draft) inputs(n *node, one sourceOf, several inputs) {
 			raw, err := one.read(ctx, a, nil)
 			return []json.RawMessage{raw}, err
 		}
+		n.task.PlainInput = one.plain
 	}
 }
 

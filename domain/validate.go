@@ -90,6 +90,9 @@ func Validate(v any) error {
 	if tooDeep(rv, 0) {
 		return &InvalidError{Type: deref(rv.Type()).String(), Err: errTooDeep}
 	}
+	if ruleless(rv.Type()) {
+		return nil
+	}
 	c := collector{}
 	if err := c.value(rv, ""); err != nil {
 		return err

@@ -259,3 +259,14 @@ func TestASuspendedFunctionSeesNoCanceledContext(t *testing.T) {
 		require.True(t, run.End(err).Suspended)
 	})
 }
+
+// A run that is given the context of a job, and how to end it, makes none of its own.
+func TestARunEndsTheContextThatItIsGiven(t *testing.T) {
+	given, cancel := context.WithCancelCause(t.Context())
+	run := step.NewRun(journal{}, step.Info{Cancel: cancel})
+	ctx := run.Context(given)
+	require.NoError(t, ctx.Err())
+	require.NoError(t, run.End(nil).Err)
+	require.ErrorIs(t, context.Cause(given), step.ErrNoJob)
+	require.Equal(t, context.Cause(given), context.Cause(ctx))
+}

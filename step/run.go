@@ -41,6 +41,10 @@ type Info struct {
 	// surrounds nothing.
 	Around func(ctx context.Context, name string, next func(context.Context) error) error
 
+	// Cancel cancels the context that [Run.Context] is given, which is that of this run alone. Default: nil; the run then makes a context
+	// of its own.
+	Cancel context.CancelCauseFunc
+
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
 	MaxResult int
 }
@@ -55,6 +59,10 @@ type Run struct {
 	once    sync.Once      // reads the journal
 	work    sync.WaitGroup // the goroutines of branches
 	main    *branch
+
+	// What every run has of its own, in the memory of the run.
+	mainBranch branch
+	mainScope  scope
 
 	mu       sync.Mutex          // never held while the journal is called
 	entries  map[string]*entry   // by the names of their steps; nil if there is none
@@ -124,15 +132,19 @@ func NewRun(journal Journal, info Info) *Run {
 		info.Key = info.Job.String()
 	}
 	r := &Run{journal: journal, info: info, done: make(chan struct{}), ctx: context.Background(), cancel: func(error) {}}
-	r.main = &branch{run: r, cancel: func(error) {}}
+	r.mainBranch = branch{run: r, cancel: func(error) {}}
+	r.main = &r.mainBranch
+	r.mainScope = scope{run: r, branch: r.main}
 	r.turns.count[running] = 1
 	return r
 }
 
 // Context returns the context to call the job's function with. It ends with the run.
 func (r *Run) Context(ctx context.Context) context.Context {
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	return context.WithValue(r.ctx, scopeKey{}, &scope{run: r, branch: r.main})
+	if r.ctx, r.cancel = ctx, r.info.Cancel; r.cancel == nil {
+		r.ctx, r.cancel = context.WithCancelCause(ctx)
+	}
+	return context.WithValue(r.ctx, scopeKey{}, &r.mainScope)
 }
 
 // End ends the run, after the function has returned err (or has panicked: then with an error made of that). It waits

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -28,7 +29,9 @@ type Definition struct {
 	Accept func(input json.RawMessage) (json.RawMessage, error) // decodes and validates a case's input; nil takes any
 	// AcceptIsPlain says that Accept calls no method of the user's types, so that it need not be called as a callback is.
 	AcceptIsPlain bool
-	Output        func(c *activities.Case) (json.RawMessage, error) // makes the output of a completed case; nil for none
+	InputType     reflect.Type                                         // of what Accept takes; nil if it is not known
+	Output        func(c *activities.Case) (json.RawMessage, error)    // makes the output of a completed case; nil for none
+	PlainOutput   func(c activities.CaseInfo) (json.RawMessage, error) // in place of Output where that calls no code of the user's
 	Hooks         activities.CaseHooks
 	// Identity makes a root or child case's business key and labels from its input, which Accept has decoded; nil makes none.
 	Identity  func(input json.RawMessage) (Identity, error)
@@ -55,25 +58,31 @@ type Task struct {
 	Policy   workitem.Policy // what an item's end means for the task
 	Auto     bool            // every item starts and completes by itself
 
-	Inputs func(context.Context, *activities.Activation) ([]json.RawMessage, error)    // one item each; nil makes one without input
-	Route  func(context.Context, *activities.Activation) ([]string, error)             // where an xor- or or-split goes; nil: see net
-	Cases  func(context.Context, *activities.Activation) ([]activities.NewCase, error) // child cases of a composite task
-	Of     map[string]*Definition                                                      // the workflows that a composite task may run
+	Inputs     func(context.Context, *activities.Activation) ([]json.RawMessage, error)    // one item each; nil makes one without input
+	PlainInput func(activities.CaseInfo) (json.RawMessage, error)                          // in place of Inputs, for one item whose input no code of the user's makes
+	Route      func(context.Context, *activities.Activation) ([]string, error)             // where an xor- or or-split goes; nil: see net
+	Cases      func(context.Context, *activities.Activation) ([]activities.NewCase, error) // child cases of a composite task
+	Of         map[string]*Definition                                                      // the workflows that a composite task may run
 
 	// Accept decodes and validates the payload of an action, and returns it in its canonical form; nil takes any.
 	Accept func(workitem.Action, json.RawMessage) (json.RawMessage, error)
 	// AcceptIsPlain says that Accept calls no method of the user's types, so that it need not be called as a callback is.
 	AcceptIsPlain bool
+	InputType     reflect.Type // of what Accept takes for an item's input; nil if it is not known
 
 	Actions map[workitem.Action]func(context.Context, *activities.Item, json.RawMessage) error
 
-	Hooks     activities.TaskHooks
-	ItemHooks activities.ItemHooks
-	Timers    []activities.Timer
+	Hooks activities.TaskHooks
+	// OnlyFailures says that OnWorkItemStateChanged answers an item that has failed, and does nothing after any other change.
+	OnlyFailures bool
+	ItemHooks    activities.ItemHooks
+	Timers       []activities.Timer
 
 	// Run does the work of an item in a worker, outside any transaction. What it returns is accepted there too: an output that
 	// Accept refuses fails the attempt. Nil means that Batch, a person or another process does it.
 	Run func(ctx context.Context, w *activities.Work) (json.RawMessage, error)
+	// RunAccepts says that what Run returns is as Accept returns it, and need not be accepted once more.
+	RunAccepts bool
 	// Batch has the work of several items done by one call in a worker, in place of Run; nil for none.
 	Batch *Batch
 	// RunTimeout bounds one run; 0 leaves it unbounded.

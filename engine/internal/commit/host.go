@@ -9,14 +9,20 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// host is what the kernel sees of a transaction.
-type host struct {
-	kernel.Definitions
-	tx *Tx
+// host is what the kernel sees of a transaction. It holds one pointer, so that it is no allocation as a [kernel.Host].
+type host struct{ tx *Tx }
+
+// Definition implements [kernel.Definitions].
+func (h host) Definition(fingerprint string) *workflow.Definition {
+	return h.tx.w.o.Definitions.Definition(fingerprint)
 }
+
+// Named implements [kernel.Definitions].
+func (h host) Named(name string) *workflow.Definition { return h.tx.w.o.Definitions.Named(name) }
 
 func (h host) Call(ctx context.Context, f func(context.Context) error) error {
 	return h.tx.w.runner.call(ctx, f)

@@ -155,13 +155,14 @@ func (tx *Tx) Internal(u *TreeWrite, command string, f func(*kernel.Machine) err
 // Run runs what belongs to the command on a tree that was begun last.
 func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) error {
 	tx.touch(u)
-	m := kernel.New(tx.ctx, host{tx.w.o.Definitions, tx}, u.Tree, tx.now, actor)
+	m := kernel.Reuse(tx.w.machine, tx.ctx, host{tx}, u.Tree, tx.now, actor)
+	tx.w.machine = nil // a command within this one has its own
+	defer tx.w.keep(m)
 	err := f(m)
 	if u.entry.Changes == nil {
-		u.entry.Changes = m.Changes()
-	} else {
-		u.entry.Changes = append(u.entry.Changes, m.Changes()...)
+		u.entry.Changes = make([]state.Change, 0, max(8, len(m.Changes()))) // the claim of a job that was opened comes behind
 	}
+	u.entry.Changes = append(u.entry.Changes, m.Changes()...)
 	if err == nil && len(m.GivenUp()) > 0 {
 		err = tx.w.o.GivenUp(tx, u, m.GivenUp())
 	}

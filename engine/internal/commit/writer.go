@@ -84,6 +84,7 @@ type Writer struct {
 	observers []Observer
 	extender  Extender
 	conflicts conflicts
+	machine   *kernel.Machine // of a command that is over, for the next one; nil for none
 }
 
 // New makes a writer.
@@ -93,6 +94,14 @@ func New(o Options) *Writer {
 	w.patience.Stop()
 	w.queue.init()
 	return w
+}
+
+// keep keeps a machine for the next command. One that was lent is not even noted: its command may end on the goroutine of a callback that was
+// left behind, beside that of the writer.
+func (w *Writer) keep(m *kernel.Machine) {
+	if !m.IsLent() {
+		w.machine = m
+	}
 }
 
 // Observe has observers learn of each commit, after those that do already. Call it before [Writer.Start], or on the writer's
@@ -116,6 +125,10 @@ func (w *Writer) Stop() { w.runner.stop() }
 
 // RootOf finds the root case of an item that is in memory.
 func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.trees.index.get(item) }
+
+// GoesOn reports whether a root case is known to go on, without a request: what ends it is reported to the observers later. It is false
+// also for a case that is not in memory, and always if other engines may end the case.
+func (w *Writer) GoesOn(root workitem.CaseID) bool { return !w.o.Shared && w.trees.index.goesOn(root) }
 
 // write ends when the writer is closed and the queue is empty.
 func (w *Writer) write() {

@@ -18,7 +18,7 @@ type claim struct {
 	d      *Dispatcher
 	lease  time.Time
 	ctx    context.Context // of the worker
-	cancel func()
+	cancel context.CancelCauseFunc
 	work   *activities.Work
 	steps  *journal         // nil until the claim was accepted
 	group  *group           // with which the job is done; nil if it is done alone
@@ -27,6 +27,7 @@ type claim struct {
 
 	outcome outcome // for the limits of the job
 
+	plain   bool  // see startsPlainly
 	refused error // why the process did not let it begin in the transaction that made it due
 }
 
@@ -46,7 +47,7 @@ func (d *Dispatcher) claim(n entry) {
 		c.group = d.sched.groups[n.job]
 		delete(d.sched.groups, n.job)
 	}
-	c.ctx, c.cancel = context.WithCancel(d.o.Context)
+	c.ctx, c.cancel = context.WithCancelCause(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
 		if err == nil && c.work != nil && c.latest.Fence != c.steps.fence.Load() { // another engine had the job since the worker began
@@ -80,7 +81,7 @@ func (c *claim) accepted(tx *commit.Tx) {
 		return
 	}
 	c.work = c.latest
-	c.steps = c.d.newJournal(c.entry, c.work)
+	c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
 	tx.CacheSteps(c.root, c.job, c.work.Steps)
 	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 	if !c.cautious {
@@ -97,7 +98,7 @@ func (c *claim) ended(err error) {
 	case err == nil:
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)
-		c.cancel() // what a worker does without its claim is not the engine's
+		c.cancel(nil) // what a worker does without its claim is not the engine's
 	default: // no worker has it
 		c.d.notBegun(c.entry, err)
 		if c.group != nil {
@@ -158,7 +159,7 @@ func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how en
 
 // free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
 func (c *claim) free() {
-	c.cancel()
+	c.cancel(nil)
 	if c.lost.Load() {
 		c.d.sched.tryAgain(c.entry)
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -23,7 +24,7 @@ type claims struct {
 type running struct {
 	root   workitem.CaseID
 	lease  time.Time
-	cancel func()
+	cancel context.CancelCauseFunc
 	steps  *journal // reports to the run what became of its steps
 }
 
@@ -36,7 +37,7 @@ func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Loa
 // leave cancels the context of the run, and reports nothing more to it.
 func (r *running) leave() {
 	r.steps.end()
-	r.cancel()
+	r.cancel(nil)
 }
 
 func newClaims() claims {
@@ -99,7 +100,7 @@ func (c *claims) interrupt(e *state.JobMoved) {
 	}
 	r.steps.end()
 	if e.To == state.JobPending {
-		r.cancel()
+		r.cancel(nil)
 	}
 }
 

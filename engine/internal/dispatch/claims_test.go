@@ -15,7 +15,7 @@ func runOf(root workitem.CaseID, fence int64) (r *running, canceled *bool) {
 	j := &journal{w: &activities.Work{}, waits: make(map[workitem.StepID]*workitem.Step)}
 	j.fence.Store(fence)
 	canceled = new(bool)
-	return &running{root: root, steps: j, cancel: func() { *canceled = true }}, canceled
+	return &running{root: root, steps: j, cancel: func(error) { *canceled = true }}, canceled
 }
 
 func TestAClaimEndsOnlyItsOwnRun(t *testing.T) {

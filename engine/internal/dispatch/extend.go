@@ -10,6 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A job that a command opens and that is due at once is claimed in the command's own transaction, if a worker of its queue is free
@@ -25,32 +27,30 @@ import (
 
 // Extend implements commit.Extender.
 func (d *Dispatcher) Extend(tx *commit.Tx) (ended func(error), err error) {
-	var claims []*claim
+	claims := d.reserve(tx)
+	if len(claims) == 0 {
+		return nil, nil
+	}
 	ended = func(err error) {
 		for _, c := range claims {
 			c.decided(tx, err)
 		}
 	}
-	for _, n := range d.reserve(tx) {
-		c := &claim{entry: n, d: d, lease: tx.Now().Add(d.o.Lease)}
-		claims = append(claims, c)
+	for _, c := range claims {
 		if err == nil {
 			err = c.claimIn(tx)
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		ended(err)
 		return nil, err
-	case len(claims) == 0:
-		return nil, nil
 	}
 	return ended, nil
 }
 
 // reserve finds the jobs that a transaction has opened and that can begin at once, and takes a worker for each.
-func (d *Dispatcher) reserve(tx *commit.Tx) []entry {
-	var found []entry
+func (d *Dispatcher) reserve(tx *commit.Tx) []*claim {
+	var found []*claim
 	for u, changes := range tx.Changed() {
 		for _, e := range changes {
 			opened, ok := e.(*state.JobOpened)
@@ -63,7 +63,7 @@ func (d *Dispatcher) reserve(tx *commit.Tx) []entry {
 				continue
 			}
 			if n, ok := d.sched.reserve(c, j, tx.Now().UnixMicro()); ok {
-				found = append(found, n)
+				found = append(found, &claim{entry: n, d: d, lease: tx.Now().Add(d.o.Lease), plain: startsPlainly(d.o.Definitions.Definition(c.Fingerprint), c, j)})
 			}
 		}
 	}
@@ -76,9 +76,21 @@ func firstRun(c *state.Case, j *state.Job) bool {
 	return j.Fence == 0 && c.Predecessor.IsZero() && (it == nil || it.Attempt == 1)
 }
 
-// claimIn claims the job in a transaction that made it due. What the process refuses is undone alone.
+// startsPlainly reports whether no callback can refuse the start of a job's item: what could is nothing that happens.
+func startsPlainly(def *workflow.Definition, c *state.Case, j *state.Job) bool {
+	t, ok := c.Net.TaskByName(j.Task)
+	if !ok || j.Kind != state.JobRun || !c.Parent.IsZero() || def.Hooks.OnStarted != nil {
+		return false
+	}
+	spec := &def.Tasks[t]
+	return spec.Actions[workitem.Start] == nil && spec.ItemHooks.OnStarted == nil && spec.Hooks.OnStarted == nil &&
+		(spec.Hooks.OnWorkItemStateChanged == nil || spec.OnlyFailures) && spec.Policy.BuiltIn()
+}
+
+// claimIn claims the job in a transaction that made it due. What the process refuses is undone alone: by a savepoint, which copies the case
+// once more; or, where hardly anything can refuse it, by doing the whole request again without the claim.
 func (c *claim) claimIn(tx *commit.Tx) error {
-	err := tx.Savepoint(func() error {
+	claim := func() error {
 		u, err := tx.Open(c.root)
 		if err != nil {
 			return err
@@ -87,7 +99,15 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 			c.work, err = m.Claim(c.job, c.d.o.Owner, c.lease)
 			return err
 		})
-	})
+	}
+	if c.plain {
+		err := claim()
+		if err != nil && !fault.Is(err) {
+			err = fmt.Errorf("%w: %w", commit.ErrDefer, err)
+		}
+		return err
+	}
+	err := tx.Savepoint(claim)
 	switch {
 	case err == nil:
 		return nil
@@ -103,8 +123,8 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 // decided has the worker begin if the transaction is durable, and frees it if not.
 func (c *claim) decided(tx *commit.Tx, err error) {
 	if err == nil && c.refused == nil {
-		c.ctx, c.cancel = context.WithCancel(c.d.o.Context)
-		c.steps = c.d.newJournal(c.entry, c.work)
+		c.ctx, c.cancel = context.WithCancelCause(c.d.o.Context)
+		c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
 		tx.CacheSteps(c.root, c.job, c.work.Steps)
 		c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 		c.d.sched.pool.do(c)

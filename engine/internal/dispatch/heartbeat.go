@@ -25,7 +25,7 @@ func (d *Dispatcher) beat() {
 	}
 	for r, wait := range asked {
 		if err := wait(); errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) {
-			r.cancel()
+			r.cancel(nil)
 		}
 	}
 	d.sched.mu.Lock()

@@ -203,7 +203,7 @@ func (s *scheduler) takeUp(j *state.Job) {
 func (s *scheduler) drop(e *state.JobMoved) {
 	if r := s.claims.of(e.Job); r != nil {
 		if e.To == state.JobCanceled {
-			r.cancel()
+			r.cancel(nil)
 		}
 		return
 	}

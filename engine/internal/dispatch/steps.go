@@ -25,12 +25,13 @@ import (
 // journal is the [step.Journal] of one claim of a job: what the run of its function records goes through the writer,
 // fenced, and what others do to its steps comes back by the scheduler.
 type journal struct {
-	d     *Dispatcher
-	n     entry
-	w     *activities.Work
-	steps []*workitem.Step // what earlier runs recorded
-	last  []*workitem.Step // what the function left to be recorded with its end
-	fence atomic.Int64     // with which its commands hold the job; noFence once it is lost, see Dispatcher.Lost
+	d      *Dispatcher
+	n      entry
+	w      *activities.Work
+	cancel context.CancelCauseFunc // of the context of the run
+	steps  []*workitem.Step        // what earlier runs recorded
+	last   []*workitem.Step        // what the function left to be recorded with its end
+	fence  atomic.Int64            // with which its commands hold the job; noFence once it is lost, see Dispatcher.Lost
 
 	// The lock of the scheduler guards these: see step_limits.go.
 	reserved *ticket      // what was taken for a step as the job was claimed; nil if nothing was, or the step has it
@@ -38,7 +39,7 @@ type journal struct {
 
 	mu      sync.Mutex
 	latest  *queued                            // the last record that the run went on without; nil if there is none
-	waits   map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended
+	waits   map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended; nil as long as there was none
 	watcher func(*workitem.Step)
 	stops   []func() // of the alarms for waits
 	ended   bool     // nothing is reported any more
@@ -50,8 +51,8 @@ type journal struct {
 	due        []*workitem.Step
 }
 
-func (d *Dispatcher) newJournal(n entry, w *activities.Work) *journal {
-	j := &journal{d: d, n: n, w: w, steps: relevant(w), waits: make(map[workitem.StepID]*workitem.Step)}
+func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.CancelCauseFunc) *journal {
+	j := &journal{d: d, n: n, w: w, cancel: cancel, steps: relevant(w)}
 	j.fence.Store(w.Fence)
 	j.mu.Lock() // an alarm for a time that is over rings at once
 	defer j.mu.Unlock()
@@ -279,7 +280,7 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 
 // keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
 func (j *journal) keep(s *workitem.Step) {
-	j.waits[s.ID] = s
+	j.wait(s)
 	if !s.Due.IsZero() && !s.Limited() && !j.ended {
 		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
 	}
@@ -334,8 +335,16 @@ func (j *journal) opened(s *workitem.Step) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s.Kind != workitem.StepToken && s.State == workitem.StepWaiting {
-		j.waits[s.ID] = s
+		j.wait(s)
 	}
+}
+
+// wait notes a step as waiting. The journal is locked.
+func (j *journal) wait(s *workitem.Step) {
+	if j.waits == nil {
+		j.waits = make(map[workitem.StepID]*workitem.Step)
+	}
+	j.waits[s.ID] = s
 }
 
 // moved takes the news of a step that ended. The scheduler calls it, locked, so it does not block.

@@ -52,8 +52,8 @@ const (
 
 // infoOf describes a job to its steps.
 func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *journal) step.Info {
-	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Key: w.Job.String(), Log: d.o.Log, MaxResult: d.o.MaxPayload,
-		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots,
+	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Log: d.o.Log, MaxResult: d.o.MaxPayload,
+		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots, Cancel: j.cancel,
 		Yield: func() bool { return d.sched.wantsBack(j.n) }}
 	if len(d.o.Limits) > 0 {
 		info.Limits = j
@@ -119,7 +119,10 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	if err != nil {
 		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
-	if output, err = kernel.Accept(spec, workitem.Complete, output); err == nil {
+	if spec.Batch != nil || !spec.RunAccepts {
+		output, err = kernel.Accept(spec, workitem.Complete, output)
+	}
+	if err == nil {
 		err = d.o.CheckPayload("output", output)
 	}
 	if err != nil {

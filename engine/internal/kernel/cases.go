@@ -52,6 +52,7 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 	if err := m.emit(&state.CaseOpened{Case: c}); err != nil {
 		return nil, err
 	}
+	m.opened = c
 	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.releaseRequested}, nil
 }
 
@@ -248,11 +249,7 @@ func (m *Machine) closeCase(
 				return err
 			}
 			if d.Output != nil {
-				s := m.caseScope(c)
-				err := m.call(c, -1, "output", func(context.Context) (err error) {
-					end.Output, err = d.Output(s)
-					return err
-				})
+				end.Output, err = m.output(c, d)
 				if errors.Is(err, activities.ErrNoOutput) {
 					m.then(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
 					return nil
@@ -275,6 +272,20 @@ func (m *Machine) closeCase(
 		m.then(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
 		return nil
 	}
+}
+
+// output makes the output of a completed case. What is read without code of the user's is read at once.
+func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.RawMessage, err error) {
+	if d.PlainOutput != nil {
+		output, err = d.PlainOutput(Info(c))
+		return output, located(c, -1, "output", err)
+	}
+	s := m.caseScope(c)
+	err = m.call(c, -1, "output", func(context.Context) (err error) {
+		output, err = d.Output(s)
+		return err
+	})
+	return output, err
 }
 
 // attached lists the live jobs that end with their case: all but the detached ones, which a teardown left behind or a

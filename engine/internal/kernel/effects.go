@@ -12,7 +12,10 @@ import (
 )
 
 // effects is what callbacks may do.
-func (m *Machine) effects() activities.Effects { return (*effects)(m) }
+func (m *Machine) effects() activities.Effects {
+	m.lent = true
+	return (*effects)(m)
+}
 
 // effects is the machine in the hands of a callback. Every method comes in by the gate and leaves by it, so it is refused once the
 // callback was left behind; it then must not even read the tree, which another command may be changing. Whatever opens something

@@ -1,10 +1,12 @@
 package kernel_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -144,6 +146,92 @@ func TestAPayloadIsAccepted(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 	_, err = w.command(func(m *kernel.Machine) error { return m.Cancel(workitem.CaseID{7}, nil) })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
+}
+
+// The input of a case is accepted as the case is started. An item of the same type that takes it over in that command takes it as it is; one
+// that is created later, or of another type, has it accepted again.
+func TestAnInputIsAcceptedOnceInACommand(t *testing.T) {
+	var accepted []string
+	input := func(c activities.CaseInfo) (json.RawMessage, error) { return c.Input, nil }
+	task := func(name string, of reflect.Type) workflow.Task {
+		return workflow.Task{PlainInput: input, AcceptIsPlain: true, InputType: of,
+			Accept: func(a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
+				if a == workitem.Initialize {
+					accepted = append(accepted, name)
+				}
+				return bytes.Clone(payload), nil
+			}}
+	}
+	d := define(t, "w", "i>a a>c c>b b>e", net.Task{Name: "a"}, net.Task{Name: "b"})
+	number := reflect.TypeFor[int]()
+	d.InputType, d.AcceptIsPlain = number, true
+	d.Accept = func(payload json.RawMessage) (json.RawMessage, error) {
+		accepted = append(accepted, "case")
+		return bytes.Clone(payload), nil
+	}
+	with(with(d, "a", task("a", number)), "b", task("b", number))
+	w := newWorld(t, d)
+	w.must("start")
+	require.Equal(t, []string{"case"}, accepted)
+	require.JSONEq(t, `1`, string(w.root().Items.Slice()[0].Input))
+	w.must("begin a.1.1")
+	w.must("complete a.1.1")
+	require.Equal(t, []string{"case", "b"}, accepted, "an older program may have started the case")
+
+	accepted = nil
+	with(d, "a", task("a", reflect.TypeFor[string]()))
+	w = newWorld(t, d)
+	w.must("start")
+	require.Equal(t, []string{"case", "a"}, accepted)
+
+	accepted = nil
+	other := task("a", number)
+	other.PlainInput = func(activities.CaseInfo) (json.RawMessage, error) { return json.RawMessage(`2`), nil }
+	with(d, "a", other)
+	w = newWorld(t, d)
+	w.must("start")
+	require.Equal(t, []string{"case", "a"}, accepted)
+}
+
+// An answer that is for failures alone is not called after other changes.
+func TestAnAnswerToFailures(t *testing.T) {
+	for only, want := range map[bool][]workitem.State{false: {workitem.Started, workitem.Failed}, true: {workitem.Failed}} {
+		var seen []workitem.State
+		d := with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a", workflow.Task{OnlyFailures: only, Hooks: activities.TaskHooks{
+			OnWorkItemStateChanged: func(_ context.Context, c *activities.Change) error {
+				seen = append(seen, c.To)
+				return nil
+			}}})
+		w := newWorld(t, d)
+		w.must("start")
+		w.must("begin a.1.1")
+		w.must("fail a.1.1")
+		require.Equal(t, want, seen)
+	}
+}
+
+// What a plain source has no value for fails the case as any other does, and the failure says where.
+func TestAPlainInputThatIsMissing(t *testing.T) {
+	d := with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a", workflow.Task{
+		PlainInput: func(activities.CaseInfo) (json.RawMessage, error) {
+			return nil, fmt.Errorf("task b %w", activities.ErrNoOutput)
+		}})
+	w := newWorld(t, d)
+	w.must("start")
+	require.Equal(t, &workitem.Failure{Code: workitem.CodeNoOutput, Message: "input of w/a: task b has given no output"}, w.root().Failure)
+}
+
+// A machine is used again for the next command, unless a callback may have kept what it was given.
+func TestAMachineIsUsedAgain(t *testing.T) {
+	hook := func(context.Context, *activities.Item) error { return nil }
+	d := with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a", workflow.Task{ItemHooks: activities.ItemHooks{OnStarted: hook}})
+	w := newWorld(t, d)
+	w.must("start")
+	first := w.machine
+	w.must("begin a.1.1")
+	require.Same(t, first, w.machine)
+	w.must("complete a.1.1")
+	require.NotSame(t, first, w.machine)
 }
 
 // A policy that the user wrote is asked with the tally, and one that gives no verdict is refused.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -35,7 +34,10 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
 	}
 	it := m.newItem(c, t, generation, spec, n)
-	if it.Input, err = m.acceptItem(spec, workitem.Initialize, n.Input); err != nil {
+	if it.Input = n.Input; !m.isAccepted(c, spec, n.Input) {
+		it.Input, err = m.acceptItem(spec, workitem.Initialize, n.Input)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
 	}
 	if err := m.emit(&state.ItemOpened{Item: it}); err != nil {
@@ -154,38 +156,6 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 // placeOf says where an item is, as callbacks see it.
 func placeOf(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
-}
-
-// Accept has a payload decoded and validated by the task.
-func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
-	if spec.Accept == nil {
-		if len(payload) == 0 {
-			return nil, nil
-		}
-		return payload, domain.CheckJSON(payload)
-	}
-	return spec.Accept(a, payload)
-}
-
-// acceptItem is [Accept] within a command.
-func (m *Machine) acceptItem(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
-	return m.accept(spec.Accept == nil || spec.AcceptIsPlain, func() (json.RawMessage, error) { return Accept(spec, a, payload) })
-}
-
-// accept has a payload decoded by a definition. Where that calls methods of the user's types, it is done as a callback is.
-func (m *Machine) accept(plain bool, decode func() (json.RawMessage, error)) (accepted json.RawMessage, err error) {
-	if plain {
-		return decode()
-	}
-	var decoded json.RawMessage // one that is left behind may yet write it
-	err = m.host.Call(m.ctx, func(context.Context) (err error) {
-		decoded, err = decode()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decoded, nil
 }
 
 // move is a change of an item.
@@ -329,7 +299,7 @@ func (m *Machine) moved(
 	if mv.calls < answerOnly {
 		steps = append(steps, m.itemHook(id, t, it.ID, a, spec))
 	}
-	if mv.calls < nothing && spec.Hooks.OnWorkItemStateChanged != nil {
+	if mv.calls < nothing && spec.Hooks.OnWorkItemStateChanged != nil && (to == workitem.Failed || !spec.OnlyFailures) {
 		steps = append(steps, m.changeHook(id, t, generation, spec, func(change *activities.Change) {
 			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
 		}))

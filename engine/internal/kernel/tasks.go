@@ -91,16 +91,9 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 		if c.Net.Task(t).Kind == net.Composite {
 			return m.populateCases(c, t, generation, spec)
 		}
-		inputs := []json.RawMessage{nil}
-		if spec.Inputs != nil {
-			a := m.activation(c, t, generation)
-			err := m.call(c, t, "input", func(ctx context.Context) (err error) {
-				inputs, err = spec.Inputs(ctx, a)
-				return err
-			})
-			if err != nil {
-				return m.unread(id, t, generation, err)
-			}
+		inputs, err := m.inputs(c, t, generation, spec)
+		if err != nil {
+			return m.unread(id, t, generation, err)
 		}
 		for _, input := range inputs {
 			if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
@@ -109,6 +102,24 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 		}
 		return nil
 	}
+}
+
+// inputs are the payloads of the items that the definition asks for. What is read without code of the user's is read at once: a callback
+// takes two changes of goroutines.
+func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) (inputs []json.RawMessage, err error) {
+	switch {
+	case spec.PlainInput != nil:
+		input, err := spec.PlainInput(Info(c))
+		return []json.RawMessage{input}, located(c, t, "input", err)
+	case spec.Inputs != nil:
+		a := m.activation(c, t, generation)
+		err = m.call(c, t, "input", func(ctx context.Context) (err error) {
+			inputs, err = spec.Inputs(ctx, a)
+			return err
+		})
+		return inputs, err
+	}
+	return []json.RawMessage{nil}, nil
 }
 
 // populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at

@@ -86,6 +86,8 @@ type world struct {
 	last []state.Change         // of the latest command
 
 	names map[[16]byte]string // of jobs, steps and events, for [world.jobWord]
+
+	machine *kernel.Machine // of the command before; nil before the first
 }
 
 func newWorld(t *testing.T, defs ...*workflow.Definition) *world {
@@ -134,14 +136,15 @@ func with(d *workflow.Definition, task string, spec workflow.Task) *workflow.Def
 func (w *world) command(f func(m *kernel.Machine) error) (string, error) {
 	w.t.Helper()
 	w.tree.Begin()
-	m := kernel.New(w.t.Context(), w.host, w.tree, w.now, "ann")
+	m := kernel.Reuse(w.machine, w.t.Context(), w.host, w.tree, w.now, "ann")
+	w.machine = m
 	w.host.gate = kernel.Gate{}
 	if err := f(m); err != nil {
 		w.tree.Rollback()
 		return "", err
 	}
 	var words []string
-	w.last = m.Changes()
+	w.last = slices.Clone(m.Changes())
 	for _, event := range w.last {
 		w.host.record(event)
 		if word := w.word(event); word != "" {

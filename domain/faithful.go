@@ -1,0 +1,59 @@
+package domain
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+)
+
+// IsFaithful reports whether [Encode] writes values of a type as [Canonical] would write them again, as long as no text had to be corrected
+// (see [Corrected]): reading what was written gives the same value, which keeps the same rules. That is so for structs of texts, numbers,
+// booleans, lists and maps of them, all of whose fields are written. It is not so where a value can be left out or replaced: by a tag, by a
+// method, by what an interface or a pointer holds.
+func IsFaithful(t reflect.Type) bool { return faithful(t, make(map[reflect.Type]bool)) }
+
+// faithful looks into a type. seen are the types that need no other look.
+func faithful(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	if reflect.PointerTo(t).NumMethod() > 0 {
+		return false
+	}
+	switch k := t.Kind(); k {
+	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64:
+		return true
+	case reflect.Slice, reflect.Array:
+		return faithful(t.Elem(), seen)
+	case reflect.Map:
+		return (t.Key().Kind() == reflect.String || isInteger(t.Key().Kind())) && faithful(t.Key(), seen) && faithful(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			tag := f.Tag.Get("json")
+			if f.Anonymous || !f.IsExported() || tag == "-" || strings.Contains(tag, ",") || !faithful(f.Type, seen) {
+				return false
+			}
+		}
+		return distinct(t)
+	default:
+		return isInteger(k)
+	}
+}
+
+// distinct reports whether no two fields of a struct have names that JSON could take for one another.
+func distinct(t reflect.Type) bool {
+	names := make(map[string]bool, t.NumField())
+	for i := range t.NumField() {
+		name := strings.ToLower(jsonName(t.Field(i)))
+		if names[name] {
+			return false
+		}
+		names[name] = true
+	}
+	return true
+}
+
+// Corrected reports whether a text in JSON that [Encode] wrote may stand for one that was not UTF-8.
+func Corrected(data []byte) bool { return bytes.Contains(data, []byte(`\ufffd`)) }
