@@ -36,10 +36,23 @@ func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err erro
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
-	return e.notifier.Wait(ctx, id, look(e, func(tx *commit.Tx) (*state.Case, bool, error) {
+	if err := commit.NotNested(ctx); err != nil {
+		return nil, err
+	}
+	return e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
+		if e.writer.GoesOn(id) { // nothing to see, and the end will be notified: that saves a request
+			return nil, false, ctx.Err()
+		}
+		return e.lookAtCase(ctx, id)
+	})
+}
+
+// lookAtCase finds a case, and whether it has ended.
+func (e *Engine) lookAtCase(ctx context.Context, id workitem.CaseID) (*state.Case, bool, error) {
+	return look(e, func(tx *commit.Tx) (*state.Case, bool, error) {
 		c, err := tx.Case(id)
 		return c, err == nil && c.State.Final(), err
-	}))
+	})(ctx)
 }
 
 // WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is

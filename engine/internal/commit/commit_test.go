@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
@@ -51,11 +52,16 @@ func writer(t *testing.T, s store.Store, recovered *int) *commit.Writer {
 	t.Helper()
 	definitions, err := registry.New(slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
+	return writerOf(t, s, recovered, definitions, true)
+}
+
+func writerOf(t *testing.T, s store.Store, recovered *int, definitions kernel.Definitions, shared bool) *commit.Writer {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	w := commit.New(commit.Options{
 		Store: s, Definitions: definitions, IDs: workitem.NewGenerator(zeros{}), Now: time.Now,
 		NewToken: func(workitem.CaseID) (string, error) { return "", nil },
-		Faults:   fault.NewLog(log, time.Now), CallbackTimeout: time.Minute, CacheCases: 1, Shared: true,
+		Faults:   fault.NewLog(log, time.Now), CallbackTimeout: time.Minute, CacheCases: 1, Shared: shared,
 		RootEnded: func(*commit.Tx, *commit.TreeWrite) error { return nil },
 		Active:    func(int) {}, Lost: func(err error) error { return err }, Closed: func() error { return commit.ErrClosed },
 		Recovered: func() { *recovered++ }, Fenced: func() {},

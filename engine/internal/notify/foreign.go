@@ -29,11 +29,11 @@ func (n *Notifier) Changed(root workitem.CaseID, tree *state.Tree) {
 	for c := range n.changes[root] {
 		signal(c)
 	}
-	for s := range n.ends[root] {
+	for s := n.ends[root]; s != nil; s = s.next {
 		if tree != nil && tree.Ended() {
-			s.ended <- tree.Case(root)
+			s.end(tree.Case(root))
 		} else {
-			signal(s.incident)
+			s.incident()
 		}
 	}
 	if tree != nil && tree.Ended() {

@@ -14,21 +14,38 @@ type Notifier struct {
 	mu      sync.Mutex
 	err     error                                          // of waits, once closed
 	changes map[workitem.CaseID]map[chan struct{}]struct{} // by root case; zero is for all of them
-	ends    map[workitem.CaseID]map[*subscription]struct{} // by root case
+	ends    map[workitem.CaseID]*subscription              // by root case: the first of a list
 	began   func()                                         // see OnWait; nil for nothing
 }
 
 // subscription is what a wait for the end of a root case gets.
 type subscription struct {
-	ended    chan *state.Case // has room for the one case that it gets
-	incident chan struct{}
+	news chan *state.Case // has room for one: the case that has ended, or nil for an incident
+	next *subscription    // to the same root case
+}
+
+// end has the wait get the case that has ended. The lock is held, so nothing else is sent.
+func (s *subscription) end(c *state.Case) {
+	select {
+	case <-s.news: // an incident says no more than that
+	default:
+	}
+	s.news <- c
+}
+
+// incident has the wait look again. The lock is held.
+func (s *subscription) incident() {
+	select {
+	case s.news <- nil:
+	default:
+	}
 }
 
 // New returns a Notifier without subscriptions.
 func New() *Notifier {
 	return &Notifier{
 		changes: make(map[workitem.CaseID]map[chan struct{}]struct{}),
-		ends:    make(map[workitem.CaseID]map[*subscription]struct{}),
+		ends:    make(map[workitem.CaseID]*subscription),
 	}
 }
 
@@ -52,17 +69,17 @@ func (n *Notifier) Committed(tree *state.Tree, changes []state.Change) {
 			signal(c)
 		}
 	}
-	waiting := n.ends[tree.Root]
+	first := n.ends[tree.Root]
 	switch {
-	case len(waiting) == 0:
+	case first == nil:
 	case tree.Ended():
-		for s := range waiting {
-			s.ended <- tree.Case(tree.Root)
+		for s := first; s != nil; s = s.next {
+			s.end(tree.Case(tree.Root))
 		}
 		delete(n.ends, tree.Root)
 	case slices.ContainsFunc(changes, isIncident):
-		for s := range waiting {
-			signal(s.incident)
+		for s := first; s != nil; s = s.next {
+			s.incident()
 		}
 	}
 }
@@ -94,9 +111,9 @@ func (n *Notifier) Close(err error) {
 			close(c)
 		}
 	}
-	for _, set := range n.ends {
-		for s := range set {
-			close(s.ended)
+	for _, first := range n.ends {
+		for s := first; s != nil; s = s.next {
+			close(s.news)
 		}
 	}
 	n.changes, n.ends = nil, nil
@@ -128,21 +145,36 @@ func (n *Notifier) subscribe(root workitem.CaseID) (changed chan struct{}, unsub
 	}
 }
 
-// subscribeEnd is like subscribe for the end and the incidents of a root case.
-func (n *Notifier) subscribeEnd(root workitem.CaseID) (s *subscription, unsubscribe func()) {
-	s = &subscription{ended: make(chan *state.Case, 1), incident: make(chan struct{}, 1)}
+// subscribeEnd is like subscribe for the end and the incidents of a root case; unsubscribeEnd ends it.
+func (n *Notifier) subscribeEnd(root workitem.CaseID) *subscription {
+	s := &subscription{news: make(chan *state.Case, 1)}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err != nil {
-		close(s.ended)
-		return s, func() {}
+		close(s.news)
+		return s
 	}
-	add(n.ends, root, s)
+	s.next, n.ends[root] = n.ends[root], s
 	n.waits()
-	return s, func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		remove(n.ends, root, s)
+	return s
+}
+
+func (n *Notifier) unsubscribeEnd(root workitem.CaseID, s *subscription) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch first := n.ends[root]; {
+	case first == nil:
+	case first != s:
+		for at := first; at.next != nil; at = at.next {
+			if at.next == s {
+				at.next = s.next
+				return
+			}
+		}
+	case s.next == nil:
+		delete(n.ends, root)
+	default:
+		n.ends[root] = s.next
 	}
 }
 

@@ -36,32 +36,37 @@ func Until[T any](ctx context.Context, n *Notifier, root workitem.CaseID, look L
 
 // Wait waits until a case has ended, or until look ends the wait, and returns the case. A root case is looked at once, and again
 // after each incident: a job of it was given up, so its end may not come. It is returned also if it is removed as it ends. The end
-// of a child case is found by looking after every change of its root case.
+// of a child case is found by looking after every change of its root case. A look that finds out no more than that the id is that of a root
+// case which goes on returns no case.
 func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*state.Case]) (*state.Case, error) {
-	s, unsubscribe := n.subscribeEnd(id)
-	defer unsubscribe()
+	s := n.subscribeEnd(id)
+	defer n.unsubscribeEnd(id, s)
 	for {
 		c, done, err := look(ctx)
 		select {
-		case ended := <-s.ended: // it may have been removed before look could see it
-			if ended != nil {
+		case ended, open := <-s.news:
+			switch {
+			case ended != nil: // it may have been removed before look could see it
 				return ended, nil
+			case open && !done && err == nil: // an incident, which look may not have seen
+				continue
 			}
 		default:
 		}
 		if done || err != nil {
 			return c, err
 		}
-		if !c.Parent.IsZero() {
+		if c != nil && !c.Parent.IsZero() {
 			return Until(ctx, n, c.Root, look)
 		}
 		select {
-		case ended, open := <-s.ended:
-			if !open {
+		case ended, open := <-s.news:
+			switch {
+			case !open:
 				return nil, n.reason()
+			case ended != nil:
+				return ended, nil
 			}
-			return ended, nil
-		case <-s.incident:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -113,6 +114,67 @@ func TestWaitLooksAgainAfterAnIncident(t *testing.T) {
 		require.True(t, done)
 		require.NoError(t, err)
 	})
+}
+
+// An incident during a look is not missed, and one that was not looked at yet does not hide the end.
+func TestWaitSeesAnIncidentDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, calls := notify.New(), 0
+		got := waiting(func() (*state.Case, error) {
+			return n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) {
+				if calls++; calls == 1 {
+					n.Committed(tree(one, state.CaseStarted), []state.Change{incident})
+				}
+				return nil, false, nil
+			})
+		})
+		done, _, _ := got()
+		require.False(t, done)
+		require.Equal(t, 2, calls)
+	})
+	n := notify.New()
+	c, err := n.Wait(t.Context(), one, func(context.Context) (*state.Case, bool, error) {
+		n.Committed(tree(one, state.CaseStarted), []state.Change{incident})
+		n.Committed(tree(one, state.CaseFailed), nil)
+		return nil, false, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.CaseFailed, c.State)
+}
+
+// Of several callers that wait for the end of one case, some give up, in any order; the others get it.
+func TestOfManyWaitsSomeEndBefore(t *testing.T) {
+	for _, gone := range [][]int{{}, {0}, {1}, {3}, {0, 1}, {3, 2}, {1, 2}, {0, 3}, {2, 0, 1, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := notify.New()
+			var results []func() (bool, *state.Case, error)
+			var cancels []context.CancelFunc
+			for range 4 {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancels = append(cancels, cancel)
+				results = append(results, waiting(func() (*state.Case, error) { return n.Wait(ctx, one, running(new(int))) }))
+				synctest.Wait()
+			}
+			for _, i := range gone {
+				cancels[i]()
+				synctest.Wait()
+			}
+			require.Equal(t, len(gone) == 4, notify.Subscriptions(n) == 0)
+			n.Committed(tree(one, state.CaseCompleted), nil)
+			for i, got := range results {
+				done, c, err := got()
+				require.True(t, done)
+				if slices.Contains(gone, i) {
+					require.ErrorIs(t, err, context.Canceled)
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, state.CaseCompleted, c.State)
+				}
+				cancels[i]()
+			}
+			require.Zero(t, notify.Subscriptions(n))
+		})
+	}
 }
 
 // The end of a child case is not announced: it is looked for after every change of its tree.
