@@ -21,7 +21,7 @@ func guarded(log *slog.Logger) *slog.Logger {
 
 // Enabled implements [slog.Handler].
 func (g guardedLog) Enabled(ctx context.Context, level slog.Level) bool {
-	defer g.recovered("records of level " + level.String())
+	defer g.recoveredAsking(level)
 	return g.Handler.Enabled(ctx, level)
 }
 
@@ -50,8 +50,19 @@ func (g guardedLog) WithGroup(name string) slog.Handler {
 // recovered is deferred around a call of the handler.
 func (g guardedLog) recovered(lost string) {
 	if p := recover(); p != nil {
-		g.said.Do(func() {
-			fmt.Fprintf(os.Stderr, "tasq: the handler of Config.Logger panicked: %v; lost is %q, and whatever else it panics at\n", p, lost)
-		})
+		g.say(p, lost)
 	}
+}
+
+// recoveredAsking is recovered for a question to the handler, which is asked at each commit: its words are put together if they are needed.
+func (g guardedLog) recoveredAsking(level slog.Level) {
+	if p := recover(); p != nil {
+		g.say(p, "records of level "+level.String())
+	}
+}
+
+func (g guardedLog) say(panicked any, lost string) {
+	g.said.Do(func() {
+		fmt.Fprintf(os.Stderr, "tasq: the handler of Config.Logger panicked: %v; lost is %q, and whatever else it panics at\n", panicked, lost)
+	})
 }

@@ -141,11 +141,13 @@ func (c *Command) checkBounds() error {
 		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckName("idempotency key", c.Key),
 		CheckPriority(c.Priority), CheckName("key of the limit", c.LimitKey),
 	} {
-		if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
-			return err
-		} else if err != nil {
-			return fmt.Errorf("%w: %w", ErrBadCommand, err)
+		if err == nil {
+			continue
 		}
+		if _, invalid := errors.AsType[*domain.InvalidError](err); invalid {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrBadCommand, err)
 	}
 	return nil
 }

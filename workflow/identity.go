@@ -29,10 +29,14 @@ var labelName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // Over returns the identity with what another one gives in place of its own. Labels without a value are left out.
 func (i Identity) Over(below Identity) Identity {
-	all := Identity{Key: i.Key, Labels: make(map[string]string)}
+	all := Identity{Key: i.Key}
 	if all.Key == "" {
 		all.Key = below.Key
 	}
+	if len(i.Labels)+len(below.Labels) == 0 {
+		return all
+	}
+	all.Labels = make(map[string]string)
 	maps.Copy(all.Labels, below.Labels)
 	maps.Copy(all.Labels, i.Labels)
 	maps.DeleteFunc(all.Labels, func(_, value string) bool { return value == "" })
@@ -49,6 +53,9 @@ func (i Identity) Check() error {
 	}
 	if len(i.Labels) > MaxLabels {
 		return invalidIdentity(fmt.Errorf("a case has at most %d labels, and this one would have %d", MaxLabels, len(i.Labels)))
+	}
+	if len(i.Labels) == 0 {
+		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.Labels)) {
 		if err := CheckLabelName(name); err != nil {

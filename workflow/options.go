@@ -59,10 +59,13 @@ func (o *Options) isZero() bool {
 
 // OptionsOf reads the options of a case.
 func OptionsOf(c activities.CaseInfo) (Options, error) {
-	var o Options
 	if len(c.Options) == 0 {
-		return o, nil
+		return Options{}, nil // most have none, for which nothing is to be allocated
 	}
+	return decodeOptions(&c)
+}
+
+func decodeOptions(c *activities.CaseInfo) (o Options, err error) {
 	if err := json.Unmarshal(c.Options, &o); err != nil {
 		return o, fmt.Errorf("the options of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
 	}
