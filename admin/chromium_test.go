@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // browserBound is how long a test waits for the browser to do one thing. It is only a bound against hanging.
@@ -31,6 +33,7 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
+	testsize.Checks(20, 100)
 	code := m.Run()
 	endBrowser()
 	os.Exit(code)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // crawled are the pages that links lead to from the overview, one of each kind, with their HTML by address.
@@ -30,11 +32,17 @@ func kindOf(address string) string {
 	return path + "?" + v.Encode()
 }
 
-// perKind is how many addresses of a kind are looked at: things of a kind are in different states.
-const perKind = 12
+// allForms is how many addresses of a kind must be looked at to meet every form: things of a kind are in different states.
+const allForms = 12
 
-// crawl looks at what links lead to. Each link leads to something.
+// crawl looks at what links lead to. Each link leads to something. The usual form looks at few things of a kind.
 func crawl(t testing.TB, h http.Handler) crawled {
+	t.Helper()
+	return crawlTo(t, h, testsize.Pick(5, allForms, allForms))
+}
+
+// crawlTo looks at so many addresses of each kind.
+func crawlTo(t testing.TB, h http.Handler, perKind int) crawled {
 	t.Helper()
 	pages, kinds := make(crawled), make(map[string]int)
 	for todo := []string{"/"}; len(todo) > 0; todo = todo[1:] {

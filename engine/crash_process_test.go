@@ -21,7 +21,7 @@ import (
 )
 
 // cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and its
-// acknowledgement.
+// acknowledgement. The usual form leaves out two of three.
 type cut struct{ first, last, every, nightly int }
 
 // each calls f for each kill, in a subtest with a file for a database; -short leaves all of them out.
@@ -30,7 +30,7 @@ func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment 
 	if testing.Short() {
 		t.Skip("starts a process for each kill; run without -short")
 	}
-	every := testsize.Pick(c.every, c.every, c.nightly)
+	every := testsize.Pick(3*c.every, c.every, c.nightly)
 	for n := c.first; n <= c.last; n += every {
 		for _, moment := range []string{"before", "after"} {
 			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // A composite task may begin with tens of thousands of child cases in one command, whatever tasks they have: with six automatic
 // ones each, as the nightly form has it for 20,000 child cases, they take more steps than anything else may.
 func TestAWideCompositeIsNoRunaway(t *testing.T) {
-	n, tasks := testsize.Pick(2_000, 12_000, 20_000), testsize.Pick(1, 1, 6) // usually beyond the bound on the activations of a task
+	n, tasks := testsize.Pick(12_000, 12_000, 20_000), testsize.Pick(1, 1, 6) // beyond the bound on the activations of a task
 	quiet := func(context.Context, *activities.Change) error { return nil }
 	hook := func(context.Context, *activities.Activation) error { return nil }
 	b := builder.New[int]("child")

@@ -1,33 +1,38 @@
-// Package testsize decides how much random and exhaustive tests try. A test has up to three forms: the usual one of go test, a
-// shorter one with -short, which CI runs under the race detector, and a long one with TASQ_NIGHTLY=1, which may take minutes.
+// Package testsize decides how much random and exhaustive tests try. A test has up to three forms: the usual one of go test; a long one
+// with TASQ_LONG=1, which CI runs; and a nightly one with TASQ_NIGHTLY=1, which may take minutes. The usual form is as large as it takes
+// to fail without what is tested, nearly always: what is rare is left to the others.
+//
+// With -short, tests that start servers or processes leave themselves out. CI runs the rest so under the race detector.
 package testsize
 
 import (
 	"flag"
 	"os"
 	"strconv"
-	"testing"
 )
 
-// Nightly reports whether the long forms are asked for, with TASQ_NIGHTLY=1.
+// Nightly reports whether the nightly forms are asked for, with TASQ_NIGHTLY=1.
 func Nightly() bool { return os.Getenv("TASQ_NIGHTLY") != "" }
 
-// Pick returns one of three sizes: that of -short, the usual one, or the nightly one, which wins over -short.
-func Pick(short, usual, nightly int) int {
+// Long reports whether the long forms are asked for, with TASQ_LONG=1 or TASQ_NIGHTLY=1.
+func Long() bool { return os.Getenv("TASQ_LONG") != "" || Nightly() }
+
+// Pick returns the size of the form that is asked for.
+func Pick(usual, long, nightly int) int {
 	switch {
 	case Nightly():
 		return nightly
-	case testing.Short():
-		return short
+	case Long():
+		return long
 	}
 	return usual
 }
 
 // Checks sets how many histories each test of rapid tries in this package, unless -rapid.checks says it. The nightly form has
 // rapid's own number, which is 100. Call it in TestMain, as the number belongs to the process.
-func Checks(short, usual int) {
+func Checks(usual, long int) {
 	flag.Parse() // TestMain runs before it
-	set("rapid.checks", Pick(short, usual, 100))
+	set("rapid.checks", Pick(usual, long, 100))
 }
 
 // Parallel sets how many tests run at a time, unless -parallel says it: more than there are processors where tests wait for a disk,

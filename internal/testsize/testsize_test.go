@@ -11,23 +11,25 @@ import (
 )
 
 func TestSizes(t *testing.T) {
-	usual := 2
-	if testing.Short() {
-		usual = 1
+	for _, c := range []struct {
+		long, nightly string
+		want          int
+	}{{"", "", 1}, {"1", "", 2}, {"", "1", 3}, {"1", "1", 3}} {
+		t.Setenv("TASQ_LONG", c.long)
+		t.Setenv("TASQ_NIGHTLY", c.nightly)
+		require.Equal(t, c.want, testsize.Pick(1, 2, 3))
+		require.Equal(t, c.want >= 2, testsize.Long())
+		require.Equal(t, c.want == 3, testsize.Nightly())
 	}
-	t.Setenv("TASQ_NIGHTLY", "")
-	require.Equal(t, usual, testsize.Pick(1, 2, 3))
-	t.Setenv("TASQ_NIGHTLY", "1")
-	require.True(t, testsize.Nightly())
-	require.Equal(t, 3, testsize.Pick(1, 2, 3))
 }
 
 // The number of checks is that of the form, and the command line wins.
 func TestTheCommandLineSetsTheChecks(t *testing.T) {
 	checks := flag.Lookup("rapid.checks").Value
 	before := checks.String()
+	t.Setenv("TASQ_LONG", "")
 	t.Setenv("TASQ_NIGHTLY", "")
-	testsize.Checks(7, 7)
+	testsize.Checks(7, 8)
 	require.Equal(t, "7", checks.String())
 	require.NoError(t, checks.Set(before))
 }

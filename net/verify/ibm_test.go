@@ -110,12 +110,12 @@ func parsePNML(name, text string) *net.Petri {
 	return p
 }
 
-// With -short, each tenth net is tried.
+// The usual form tries each fifth net.
 func TestIBMVerdicts(t *testing.T) {
 	l := ibmLibrary(t)
 	require.Len(t, l.names, 570)
 	for i, name := range l.names {
-		if testing.Short() && i%10 != 0 {
+		if i%testsize.Pick(5, 1, 1) != 0 {
 			continue
 		}
 		rep := verify.Petri(l.nets[name], verify.Options{})

@@ -155,7 +155,7 @@ func TestAKilledOrderGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a dozen processes; run without -short")
 	}
-	every, called := testsize.Pick(3, 3, 1), 0
+	every, called := testsize.Pick(5, 3, 1), 0
 	for n := every; ; n += every {
 		lived := false
 		for _, moment := range []string{"before", "after"} {
