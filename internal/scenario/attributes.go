@@ -33,7 +33,7 @@ var attributes = []attribute{
 	{"join", "join=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Join, v) }, gateWords},
 	{"items", "items=N", atomicOnly, (*taskLine).setItems, manyWords},
 	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, casesWords},
-	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue or quorum:K with K at least 1"},
+	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue, incident or quorum:K with K at least 1"},
 	{"retry", "retry=N:WAIT", atomicOnly, (*taskLine).setRetry, "the attempts in all and the first wait, like 4:1s"},
 	{"timeout", "timeout=T", atomicOnly, (*taskLine).setTimeout, "a duration above zero, like 5s, 1h30m or 2d"},
 	{"auto", "auto", atomicOnly, (*taskLine).setAuto, ""},
@@ -162,8 +162,7 @@ func (t *taskLine) setPolicy(value string) bool {
 	case "continue":
 		t.Policy.Kind = PolicyContinue
 		return true
-	}
-	if value == "incident" {
+	case "incident":
 		t.Policy.Kind = PolicyIncident
 		return true
 	}
