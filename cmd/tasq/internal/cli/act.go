@@ -36,9 +36,9 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	f := cmd.Flags()
 	f.Var(&q.data, "data", what+" (as it is, @FILE, or - for standard input)")
 	f.StringVar(&q.command.Key, "key", "",
-		"idempotency `key`: a second command with it does nothing, and gets the first answer")
-	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
-	f.BoolVar(&q.dryRun, "dry-run", false, "say what the command would do, and do nothing")
+		"idempotency `key`: a second command with it does nothing, and returns the first result")
+	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
+	f.BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
 	q.patience(cmd)
 }
 
@@ -46,7 +46,7 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 func (q *asking) patience(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the process that owns the database")
-	f.BoolVar(&q.queue, "queue", false, "leave the command for the program that owns the database next, and do not wait")
+	f.BoolVar(&q.queue, "queue", false, "leave the command for the next owner of the database, and do not wait")
 }
 
 // find finds what the command is about.
@@ -63,7 +63,7 @@ func (q *asking) find(ctx context.Context, r store.Finder) error {
 // complete fills in what every command has.
 func (q *asking) complete() error {
 	if q.timeout < 0 {
-		return usagef("--timeout %s: use 0s not to wait, or more", q.timeout)
+		return usagef("--timeout %s: must not be negative; use 0s to not wait", q.timeout)
 	}
 	q.command.WaitForOwner = q.queue
 	if q.command.Actor == "" {

@@ -25,9 +25,9 @@ func (a *app) audit() *cobra.Command {
 	var f store.JournalFilter
 	var root string
 	cmd := &cobra.Command{
-		Use: "audit", Short: "list who asked for what, newest first",
-		Long: paragraph("List the commands that name an actor, over all cases, newest first. What the engine does by itself has no " +
-			"actor, and is not listed. tasq history says what a command did to a case, and its reason."),
+		Use: "audit", Short: "list commands with their actors, newest first",
+		Long: paragraph("List the commands with an actor, over all cases, newest first. The engine's own work has no actor, and is not " +
+			"listed. tasq history shows the effects of a command on a case, and its reason."),
 		Example: `  tasq audit --by ann --limit 20
   tasq audit --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json`,
 		Args: exactly(),
@@ -35,11 +35,11 @@ func (a *app) audit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.By, "by", "", "only what this `actor` asked for")
 	flags.IntVar(&f.Limit, "limit", 100, "at most `n`; 0 for all")
-	flags.Int64Var(&f.After, "before", 0, "only what came before this `position` of the journal, such as the last one of the page before")
+	flags.Int64Var(&f.After, "before", 0, "only entries before this `position` of the journal, such as the last one of the previous page")
 	flags.StringVar(&root, "case", "", "only those of the root case of the case with this `id`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Limit < 0 {
-			return usagef("--limit %d: use 0 for all", f.Limit)
+			return usagef("--limit %d: must not be negative; use 0 for all", f.Limit)
 		}
 		if root != "" {
 			if err := checkID(caseIDs, root); err != nil {

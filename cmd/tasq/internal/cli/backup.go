@@ -16,15 +16,15 @@ import (
 func (a *app) backup() *cobra.Command {
 	var force, quiet bool
 	cmd := &cobra.Command{
-		Use: "backup [FILE] TO", Short: "copy a database, also while it is used",
-		Long: paragraph("Copy a database into the file TO, also while an engine owns it and writes. The copy holds everything that " +
-			"was acknowledged when the command began. It is checked as tasq doctor does and synced to the disk before it gets " +
-			"its name, so a file TO is always a whole copy. Without FILE, --db names the database."),
+		Use: "backup [FILE] TO", Short: "copy a database, also while it is in use",
+		Long: paragraph("Copy a database into the file TO, also while an engine owns it and writes. The copy has everything that was " +
+			"acknowledged when the command began. It is checked as by tasq doctor and synced to disk before it is renamed to TO, so " +
+			"TO is always a complete copy. Without FILE, --db names the database."),
 		Example: "  tasq backup article.db backups/article-2030-01-02.db",
 		Args:    between(1, "TO", "FILE"),
 	}
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a file TO that is there already")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the copy is")
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace an existing file TO")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 2 {
 			a.db = args[0]

@@ -11,8 +11,8 @@ import (
 )
 
 // manySay is what the help says of a command that manyCases extends.
-const manySay = "Without a CASE those that the flags select are counted, and nothing is done; with --all, each gets a command of its own: a " +
-	"refused one is reported and keeps no other back."
+const manySay = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
+	"reported and does not affect the others."
 
 // manyCases lets a command that repairs one case act on all that flags select, when it is given none.
 func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
@@ -24,10 +24,10 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Workflow, "workflow", "", "without a CASE: only those of the workflow with this `name`")
 	flags.StringVar(&f.Key, "business-key", "", "without a CASE: only those with this business `key`")
-	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be given several times")
+	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be repeated")
 	flags.Var(&older, "older", "without a CASE: only those started at least so long ago: 90s, 5m, 2h, 3d")
 	flags.Var(&newer, "newer", "without a CASE: only those started not longer ago than this")
-	flags.BoolVar(&all, "all", false, "act on all that match")
+	flags.BoolVar(&all, "all", false, "act on all matches")
 	if kind == workflow.KindResume {
 		flags.StringVar(&f.Code, "code", "", "without a CASE: only those that failed with this `code`")
 		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, in place of those that failed")

@@ -49,7 +49,7 @@ func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
 	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
 	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
-	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be given several times")
+	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be repeated")
 	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
 }
 

@@ -24,17 +24,15 @@ import (
 func (a *app) check() *cobra.Command {
 	c := &checks{a: a, time: 10 * time.Second, written: make(map[string]bool)}
 	cmd := &cobra.Command{
-		Use: "check FILE|FOLDER|ARCHIVE|WORKFLOW...", Short: "verify nets before they run, and show the run that gets stuck",
-		Long: paragraph("Verify that every case can complete, completes with nothing left over, and that every task can start. "+
-			"Files are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; - is standard input; "+
-			"folders and .tar.gz archives are read as a whole; a WORKFLOW is one of the database, or a recipe of tasq demo (demo:NAME). Each net is "+
-			"verified on its own. With -o json, there is one object for every net; with -o sarif, one SARIF 2.1.0 document. "+
-			"Warnings are shown and do not count; --silence all leaves them out, so that only what is wrong is shown.") +
-			"\n\nExit codes, of which the worst counts, in this order:\n" +
-			"  2    a file cannot be read, a net is not well-formed, or there is no model at all\n" +
-			"  1    a net is unsound; with --verdicts, a verdict differs\n" +
-			"  3    a net is not decided: the budget ran out\n" +
-			"  0    all are sound, or weakly so; warnings count for nothing",
+		Use: "check FILE|FOLDER|ARCHIVE|WORKFLOW...", Short: "verify that nets are sound, and show runs that get stuck",
+		Long: paragraph("Verify that a workflow is sound: every case can complete, with nothing left over, and every task can start. Files "+
+			"are net notation (.net), the define commands of scenarios (.txt), PNML, YAWL and BPMN; - is standard input; folders and "+
+			".tar.gz archives are read as a whole; a WORKFLOW is one of the database, or a recipe of tasq demo (demo:NAME). Each net "+
+			"is verified on its own. With -o json, the output has one object for every net; with -o sarif, it is one SARIF 2.1.0 "+
+			"document. Warnings do not affect the exit code; --silence all suppresses them.") +
+			"\n\nExit codes; the first that applies:\n  2    a file cannot be read, a net is not well-formed, or there is no model at all\n  1 " +
+			"   a net is unsound; with --verdicts, a verdict differs\n  3    a net is not decided: the budget ran out\n  0    all " +
+			"are sound, or weakly so; warnings do not count",
 		Example: `  tasq check claims.net models.tar.gz
   tasq check --silence all processes
   git show HEAD:order.bpmn | tasq check -
@@ -114,7 +112,7 @@ func (c *checks) usable(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return usagef("tasq check needs a FILE, a FOLDER, an ARCHIVE or a WORKFLOW; see tasq check -h")
 	case c.verdicts != "" && c.a.output != "table":
-		return usagef("--verdicts compares in words, so it does not go with -o %s", c.a.output)
+		return usagef("--verdicts cannot be combined with -o %s: it prints text", c.a.output)
 	case c.states < 0 || c.time < 0 || c.memory < 0:
 		return usagef("--states, --time and --memory cannot be negative")
 	}
@@ -156,7 +154,7 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	}
 	if err == nil && c.witness != "" {
 		if err = os.MkdirAll(c.witness, 0o777); err != nil {
-			return usagef("--witness %s: there is no such folder, and it cannot be made: %w", c.witness, err)
+			return usagef("--witness %s: cannot create the folder: %w", c.witness, err)
 		}
 	}
 	if err != nil {

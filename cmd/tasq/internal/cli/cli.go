@@ -96,7 +96,7 @@ func init() { cobra.EnableCommandSorting = false }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "tasq", Short: "look into a Tasq database, act on it, run scenarios, verify and draw nets", Long: about,
+		Use: "tasq", Short: "inspect and operate Tasq databases, run scenarios, verify and draw nets", Long: about,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              a.group,
@@ -107,8 +107,8 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.db, "db", "d", "", "the `database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
-	flags.StringVarP(&a.output, "output", "o", "table", "`form` of the output: table, csv for the rows of a table, or json for one object a line")
+	flags.StringVarP(&a.db, "db", "d", "", "`database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
+	flags.StringVarP(&a.output, "output", "o", "table", "output `form`: table, csv for the rows of a table, or json for one object a line")
 	root.AddCommand(
 		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.stats(), a.export(), a.definitions(), a.limits(),
 		a.processes(),

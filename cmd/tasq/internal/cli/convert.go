@@ -25,11 +25,10 @@ type conversion struct {
 func (a *app) convert() *cobra.Command {
 	c := &conversion{a: a}
 	cmd := &cobra.Command{
-		Use: "convert FILE...", Short: "turn models of other tools into net notation, PNML or pictures",
-		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (what a file is shows in its content) and write " +
-			"them in another form; - is standard input. PNML and net notation hold all nets of a file, and a picture one. What " +
-			"has no place in a net, or not in the form that is written, is listed on standard error, with its line. A file " +
-			"that cannot be converted does not keep the others from it."),
+		Use: "convert FILE...", Short: "convert models of other tools into net notation, PNML or pictures",
+		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (detected from the content) and write them in another form; - is " +
+			"standard input. PNML and net notation hold all nets of a file, a picture only one. Elements that cannot be represented " +
+			"are listed on standard error, with their lines. If a file cannot be converted, the others still are."),
 		Example: `  tasq convert order.bpmn --to order.net
   tasq convert models/*.yawl -f pnml --to nets/
   tasq convert order.bpmn -f svg --net Customer > customer.svg
@@ -148,7 +147,7 @@ func writePNML(w io.Writer, path string, nets []*model.Net) error {
 	case len(plain):
 		err = pnml.EncodePetri(w, plain...)
 	default:
-		return usagef("%s has nets that are no workflows beside others that are nothing else; choose one with --net", path)
+		return usagef("%s has nets that can only be workflows and nets that cannot be workflows; choose one with --net", path)
 	}
 	if err != nil {
 		return usagef("%s: %w", path, err)

@@ -17,15 +17,16 @@ import (
 func (a *app) copy() *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
-		Use: "copy FROM TO", Short: "copy all cases into another database, of a file or of a server",
-		Long: paragraph("Copy all cases of the database FROM into the database TO, which must hold none: each a file or postgres://... . " +
-			"Cases come with their journal, items, jobs, steps and events, and go on in TO where they were; definitions, idempotency keys and " +
-			"the records of collections come too, tables of your own do not. No engine may run on FROM or TO meanwhile. Both are checked as " +
-			"tasq doctor does. An interrupted copy goes on when the same command is given again; do not open TO with an engine before it is done."),
+		Use: "copy FROM TO", Short: "copy all cases into another database, a file or a server",
+		Long: paragraph("Copy all cases of the database FROM into the database TO, which must have none: each a file or postgres://... . " +
+			"Cases are copied with their journal, items, jobs, steps and events, and continue in TO where they were. Definitions, " +
+			"idempotency keys and the records of collections are copied, too; your own tables are not. No engine may run on FROM or " +
+			"TO meanwhile. Both are checked as by tasq doctor. To resume an interrupted copy, run the same command again; do not " +
+			"open TO with an engine before it is complete."),
 		Example: "  tasq copy article.db postgres://app@db.example/article\n  tasq copy postgres://app@db.example/article article.db",
 		Args:    exactly("FROM", "TO"),
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the copy is")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		return a.copyAll(ctx, database.Of(args[0]), database.Of(args[1]), a.meter(quiet))
 	})

@@ -14,10 +14,10 @@ import (
 func (a *app) definitions() *cobra.Command {
 	var workflow string
 	cmd := &cobra.Command{
-		Use: "definitions", Short: "list the definitions of workflows that the database knows",
-		Long: paragraph("List the definitions that engines were opened with, by the name of the workflow, the oldest first. " +
-			"A definition is code if only the program that has it can run it; otherwise any tasq can. It is listed with how " +
-			"many of its cases go on and have ended, child cases among them, and with what makes it unsound and was allowed."),
+		Use: "definitions", Short: "list the workflow definitions in the database",
+		Long: paragraph("List the definitions that engines were opened with, by the name of the workflow, the oldest first. A definition " +
+			"is code if only the program with that code can run it; otherwise any tasq can. The list has the numbers of active and " +
+			"ended cases, including child cases, and the allowed findings of unsound definitions."),
 		Example: `  tasq definitions
   tasq definitions --workflow article -o json | jq -r .fingerprint`,
 		Args: exactly(),

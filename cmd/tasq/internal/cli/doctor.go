@@ -29,21 +29,24 @@ func (a *app) doctor() *cobra.Command {
 	var quiet, live bool
 	var older age
 	cmd := &cobra.Command{
-		Use: "doctor [DATABASE]", Short: "check a whole database",
-		Long: paragraph("Check that a database is whole, also while an engine owns it: SQLite's own check of all pages and indexes, " +
-			"or what a PostgreSQL server has found, then the rules of Tasq: every case is rebuilt from its journal and compared with the tables. Work that is overdue is " +
-			"listed, which is no damage: no engine is open, it has no worker free, or it was opened without the workflow. The exit " +
-			"code is 1 if anything is wrong, and 5 if it is no database of Tasq's. With --live, that check is left out, and each live case is listed that no run completes from where it " +
-			"stands, or that no work under way and no person moves, since when, with the reason and the command that repairs it: nothing of it is under way, it " +
-			"is suspended, its queue is paused or no process works it, a limit is set to 0, a person has to decide an incident. What only a program that is open knows is not seen: whether one has the definition of a case, and what its " +
-			"limits have free; the page Doctor of the program has that too. With --older too, " +
-			"only what has stood so long, and what has waited so long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
+		Use: "doctor [DATABASE]", Short: "check the integrity of a database, or find stranded cases",
+		Long: paragraph("Check the integrity of a database, also while an engine owns it: SQLite's own check of all pages and indexes, or " +
+			"the errors that a PostgreSQL server has found; then every case is rebuilt from its journal and compared with the " +
+			"tables. Overdue work is listed, but is no damage: no engine is open, it has no free worker, or it was opened without " +
+			"the workflow. The exit code is 1 if anything is wrong, and 5 if this is not a Tasq database. With --live, list stranded " +
+			"cases instead: live cases that no run completes from their current state, or that neither pending work nor a person " +
+			"advances, since when, with the reason and the command that repairs them: nothing of the case is active, it is " +
+			"suspended, its queue is paused or has no workers, a limit is set to 0, a person has to decide an incident. This does " +
+			"not see what only a running program knows: whether it has the definition of a case, and the free capacity of its " +
+			"limits; the page Doctor of the program does. With --older, only cases stranded for that long, and cases that have " +
+			"waited that long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the check is")
-	cmd.Flags().BoolVar(&live, "live", false, "list the live cases that cannot end, or that nothing moves")
-	cmd.Flags().Var(&older, "older", "with --live: only what has stood at least so long: 90s, 5m, 2h, 3d; and waits for events of that age")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
+	cmd.Flags().BoolVar(&live, "live", false, "list stranded cases: live cases that cannot end, or that nothing advances")
+	cmd.Flags().Var(&older, "older", "with --live: only cases stranded for at least this time: 90s, 5m, 2h, 3d; and waits for events of "+
+		"that age")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 1 {
 			a.db = args[0]

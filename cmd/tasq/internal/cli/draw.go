@@ -29,10 +29,10 @@ func (a *app) draw() *cobra.Command {
 	d := &drawing{a: a}
 	cmd := &cobra.Command{
 		Use: "draw FILE|WORKFLOW [WORKFLOW]", Short: "draw a net as a picture (SVG), or as text for Graphviz or Mermaid",
-		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be in net notation, a " +
-			"scenario with define commands, PNML, YAWL or BPMN; what it is shows in its content. If it has several nets and " +
-			"--to names a folder, each is drawn into a file there, and so are pools of BPMN that exchange messages, as one net." +
-			" A picture in SVG that gets too wide is drawn in rows. With --case, draw the workflow of a case with its tokens."),
+		Long: paragraph("Draw a workflow of a file, of the database, or a recipe of tasq demo (demo:NAME). A file may be net notation, a " +
+			"scenario with define commands, PNML, YAWL or BPMN; the format is detected from the content. If it has several nets and " +
+			"--to names a folder, each is drawn into a file there; BPMN pools that exchange messages are also drawn as one net. A " +
+			"wide SVG picture is drawn in rows. With --case, draw the workflow of a case with its tokens."),
 		Example: `  tasq draw review.net --to review.svg
   tasq draw order.bpmn -f svg --to pictures/
   tasq draw article --db article.db -f mermaid

@@ -14,7 +14,7 @@ import (
 // dryRun says what a command would do. It takes the ownership of the database for that, so no other process may have it.
 func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	if q.queue {
-		return usagef("--dry-run and --queue exclude each other: a command that is left is not tried")
+		return usagef("--dry-run and --queue cannot be combined: a queued command cannot be tried")
 	}
 	if o.lacks != "" {
 		return exit(ExitRefused, "workflow %s is code that tasq does not have, so the command cannot be tried here", o.lacks)

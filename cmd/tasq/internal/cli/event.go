@@ -12,7 +12,7 @@ import (
 // event is the command "event".
 func (a *app) event() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "event", Short: "send an event to a case, by a token, or to all that wait for a topic", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "event", Short: "send an event to a case, by token, or to a topic", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
 	cmd.AddCommand(a.eventSend(), a.eventToken(), a.eventBroadcast())
 	return cmd
@@ -22,8 +22,8 @@ func (a *app) eventSend() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
 		Use: "send CASE EVENT", Short: "send an event to a case",
-		Long: paragraph("Send an event to a case. The step that has waited longest for one of that name takes it; if none " +
-			"waits, it is kept for the first that will."),
+		Long: paragraph("Send an event to a case. The step that has waited longest for an event of that name takes it; if no step waits, " +
+			"it is kept for the next one."),
 		Example: `  tasq event send 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 paid --data '{"amount":100}'`,
 		Args:    exactly("the id of a CASE", "the name of an EVENT"),
 	}
@@ -41,8 +41,8 @@ func (a *app) eventSend() *cobra.Command {
 func (a *app) eventToken() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "token TOKEN", Short: "send the event that a token stands for, once",
-		Long: paragraph("Send the event that a token stands for to the case that made the token. A token serves once."),
+		Use: "token TOKEN", Short: "send the event of a token, once",
+		Long: paragraph("Send the event of a token to the case that created the token. A token can be used once."),
 		Args: exactly("a TOKEN"),
 	}
 	q.flags(cmd, "the event's value")
@@ -56,7 +56,7 @@ func (a *app) eventToken() *cobra.Command {
 func (a *app) eventBroadcast() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "broadcast TOPIC", Short: "send an event to all that wait for a topic, and start those who subscribe to it",
+		Use: "broadcast TOPIC", Short: "send an event to all waiting steps and subscribed workflows of a topic",
 		Args: exactly("a TOPIC"),
 	}
 	q.flags(cmd, "the value")

@@ -17,8 +17,8 @@ func (a *app) events() *cobra.Command {
 	var f store.MessageFilter
 	cmd := &cobra.Command{
 		Use: "events", Short: "list the events that were sent to cases",
-		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. " +
-			"One that no step has taken waits for the first step that asks for it."),
+		Long: paragraph("List the events that were sent to cases, oldest first, with the time at which a step took each. An event that no " +
+			"step has taken is kept for the next step that asks for it."),
 		Example: `  tasq events --unread
   tasq events --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071`,
 		Args: exactly(),

@@ -16,10 +16,10 @@ func (a *app) export() *cobra.Command {
 	var word string
 	cmd := &cobra.Command{
 		Use: "export", Short: "write an event log of cases for process mining",
-		Long: paragraph("Write what happened to cases as an event log, to standard output: of work items, of tasks without work items, of steps of functions, and " +
-			"of messages. The format ocel is OCEL 2.0 as JSON, with cases and work items as objects; xes is IEEE 1849 XES, with a trace for each root case, which has the " +
-			"events of its child cases, too. Flags select root cases. Inputs, outputs and messages of failures are left out. " +
-			"-o has no meaning here."),
+		Long: paragraph("Write the history of cases as an event log to standard output: of work items, of tasks without work items, of " +
+			"steps of functions, and of messages. The format ocel is OCEL 2.0 as JSON, with cases and work items as objects; xes is " +
+			"IEEE 1849 XES, with a trace for each root case, which includes the events of its child cases. Flags select root cases. " +
+			"Inputs, outputs and failure messages are omitted. -o has no effect."),
 		Example: `  tasq export --format xes --workflow article --newer 30d > article.xes
   tasq export --format ocel --label customer=ada > ada.json`,
 		Args: exactly(),

@@ -37,9 +37,9 @@ func (a *app) failures() *cobra.Command {
 	var older, newer age
 	by := ""
 	cmd := &cobra.Command{
-		Use: "failures", Short: "group what failed alike",
-		Long: paragraph("Group the work items that failed for good, those that no later attempt has replaced, by workflow, task and code: the " +
-			"largest group first, each with the item that failed last."),
+		Use: "failures", Short: "group similar failures",
+		Long: paragraph("Group the work items that failed for good (not replaced by a later attempt) by workflow, task and code: the " +
+			"largest group first, each with the latest failed item."),
 		Example: `  tasq failures --by code
   tasq failures --workflow order --newer 1d -o csv`,
 		Args: exactly(),

@@ -70,7 +70,7 @@ func TestAFolderIsRunWithoutWhatIsNoScenario(t *testing.T) {
 	for _, want := range []string{
 		"skipped: cannot read pipe.txt: it is a named pipe;", "skipped: cannot read socket.txt: it is a socket;",
 		"skipped: cannot read loop.txt: too many levels of symbolic links",
-		"skipped: cannot read deep/up: it is a symbolic link to a folder", "skipped: empty.txt has no command in it",
+		"skipped: cannot read deep/up: it is a symbolic link to a folder", "skipped: empty.txt has no commands",
 		"skipped: cannot read huge.txt: the file is longer than the limit of ",
 		`skipped: licence.txt:1: "As is." has no "----" line`, "skipped: notes.txt:", "skipped: zero.txt:14: this is no text",
 		"skipped: garbage.txt:1: this is no text", "skipped: wide.txt:1: the text is in UTF-16; save it in UTF-8",

@@ -117,9 +117,9 @@ func between(least int, names ...string) cobra.PositionalArgs {
 		case len(args) < least:
 			return usagef("%s needs %s; see %s -h", cmd.CommandPath(), names[len(args)], cmd.CommandPath())
 		case len(args) > len(names) && len(names) == 0:
-			return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+			return usagef("%s takes no arguments; got %q", cmd.CommandPath(), args[0])
 		case len(args) > len(names):
-			return usagef("%s takes %s, and got %q besides", cmd.CommandPath(), strings.Join(names, " and "), args[len(names)])
+			return usagef("%s takes %s; unexpected argument %q", cmd.CommandPath(), strings.Join(names, " and "), args[len(names)])
 		}
 		return nil
 	}
@@ -139,7 +139,7 @@ func (w words[T]) Set(s string) error {
 	for word := range strings.SplitSeq(s, ",") {
 		v, err := w.parse(word)
 		if err != nil {
-			return fmt.Errorf("%q is not one: %s", word, hint(word, w.known))
+			return fmt.Errorf("unknown value %q: %s", word, hint(word, w.known))
 		}
 		*w.list = append(*w.list, v)
 	}
@@ -214,12 +214,12 @@ func checkJSON(text []byte) error {
 	}
 	if strings.Contains(syntax.Error(), "unexpected end") {
 		line, column := place(text, len(text))
-		return fmt.Errorf("it is not JSON: it ends too soon, at line %d column %d", line, column)
+		return fmt.Errorf("invalid JSON: unexpected end at line %d column %d", line, column)
 	}
 	at := max(0, min(int(syntax.Offset), len(text))-1)
 	line, column := place(text, at)
 	rest, _, _ := bytes.Cut(text[at:], []byte("\n"))
-	return fmt.Errorf("it is not JSON, from line %d column %d on: %s: %w; mind your shell's quotes", line, column,
+	return fmt.Errorf("invalid JSON at line %d column %d: %s: %w; check your shell's quotes", line, column,
 		printable.Line(printable.Brief(rest, 20)), syntax)
 }
 
@@ -243,7 +243,7 @@ type labels map[string]string
 func (l *labels) Set(text string) error {
 	name, value, found := strings.Cut(text, "=")
 	if !found {
-		return errors.New("want a name and a value, as in customer=ada")
+		return errors.New("write a name and a value, as in customer=ada")
 	}
 	if err := workflow.CheckLabelName(name); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (l *labels) Set(text string) error {
 		*l = make(labels)
 	}
 	if before, twice := (*l)[name]; twice && before != value {
-		return fmt.Errorf("%s is given two values, and no case has both", name)
+		return fmt.Errorf("label %s has two values; give one", name)
 	}
 	(*l)[name] = value
 	return nil

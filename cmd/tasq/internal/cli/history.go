@@ -19,11 +19,10 @@ import (
 func (a *app) history() *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
-		Use: "history CASE", Short: "list what happened to a case",
-		Long: paragraph("List what happened to a case and its descendants, from the journal: one event a line, below the " +
-			"command that caused it, with the command's position in the journal, its time, and the time since the " +
-			"case began. As JSON, each event is an object with its text, and with what the journal holds as " +
-			"\"event\"."),
+		Use: "history CASE", Short: "show the history of a case",
+		Long: paragraph("Show the history of a case and its descendants, from the journal: one change a line, below the command that " +
+			"caused it, with the command's position in the journal, its time, and the time since the case began. As JSON, each " +
+			"change is an object with its text, and with the journal's data as \"event\"."),
 		Example: `  tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r .text`,
 		Args: exactly("the id of a CASE"),

@@ -28,8 +28,8 @@ func (a *app) incident() *cobra.Command {
 		kind             workflow.Kind
 		short, what, say string
 	}{
-		{workflow.KindRetry, "try the work of incidents again", "another input", "Their work items are replaced by fresh ones."},
-		{workflow.KindSkip, "complete incidents without their work", "output", "Their tasks go on as if the work had given the output."},
+		{workflow.KindRetry, "retry the work of incidents", "another input", "Their work items are replaced by new ones."},
+		{workflow.KindSkip, "complete incidents without their work", "output", "Their tasks continue as if the work had returned the output."},
 		{workflow.KindGiveUp, "fail the cases of incidents", "", "Their tasks fail, and their cases with them."},
 	} {
 		cmd.AddCommand(a.incidentAction(c.kind, c.short, c.what, c.say))
@@ -43,24 +43,24 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	all := false
 	cmd := &cobra.Command{
 		Use: string(kind) + " [ITEM]", Short: short,
-		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all the " +
-			"incidents are counted, and nothing is done." + alsoMany[kind] + " With --all, each gets a command of its own: a refused one is reported and " +
-			"keeps no other back. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which goes on where " +
-			"it was if it is interrupted, with the next such action."),
+		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all, the incidents are only " +
+			"counted." + alsoMany[kind] + " With --all, each gets its own command; a refusal is " +
+			"reported and does not affect the others. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which resumes with the next such " +
+			"action after an interruption."),
 		Example: "  tasq incident " + string(kind) + " --code no-funds --older 1h\n  tasq incident " + string(kind) +
 			" --code no-funds --older 1h --all --reason 'the account is filled'",
 		Args: cobra.MaximumNArgs(1),
 	}
 	if what == "" {
 		f := cmd.Flags()
-		f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
-		f.StringVar(&q.reason, "reason", "", "`why`, for the history")
+		f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
+		f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
 		q.patience(cmd)
 	} else {
 		q.repairing(cmd, what)
 	}
 	s.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "act on all that match")
+	cmd.Flags().BoolVar(&all, "all", false, "act on all matches")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind = kind
 		if len(args) == 1 {
@@ -132,10 +132,10 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 }
 
 // also is what an incident can be named by beside its work item.
-var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own if it is about a timer, a function or a completion handler"}
+var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function or a completion handler"}
 
 // alsoMany says what else a selection is good for.
-var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " With --kind timer, function or handler, these are done again themselves."}
+var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " With --kind timer, function or handler, these jobs are retried themselves."}
 
 // ofJob has the retry of an incident that is named by its own id be that of its job.
 func (q *asking) ofJob(ctx context.Context, r store.Finder) error {

@@ -34,7 +34,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 // filter finds what the flags say.
 func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFilter, error) {
 	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
-		return s.f, usagef("--kind %q is not one; %s", s.f.Kind, hint(s.f.Kind, state.IncidentKinds))
+		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, hint(s.f.Kind, state.IncidentKinds))
 	}
 	if s.older > 0 {
 		s.f.Before = s.older.before(now())
@@ -54,10 +54,10 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 func (a *app) incidents() *cobra.Command {
 	var s choosing
 	cmd := &cobra.Command{
-		Use: "incidents", Short: "list what waits for a person's decision",
-		Long: paragraph("List incidents: work items whose attempts are used up and whose policy holds their task open, child cases " +
-			"likewise, jobs that were given up, or-joins that are not decided. An incident ends when what it is about is tried again, " +
-			"skipped, given up or canceled; see tasq incident."),
+		Use: "incidents", Short: "list incidents: work that waits for a person's decision",
+		Long: paragraph("List incidents: work items without further attempts whose policy keeps their task open, child cases likewise, " +
+			"abandoned jobs, undecided or-joins. An incident ends when its work is retried, skipped, given up or canceled; see tasq " +
+			"incident."),
 		Example: `  tasq incidents --code no-funds --older 1h
   tasq incidents --workflow order -o json`,
 		Args: exactly(),

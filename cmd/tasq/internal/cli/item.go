@@ -24,15 +24,13 @@ func (a *app) item() *cobra.Command {
 		ends        bool // the action may complete the task
 	}{
 		{workitem.Start, "start a work item", "The item must be initialized.", "payload of the action", false},
-		{workitem.Complete, "complete a work item", "The item must be started. What the task does next is up to its policy.",
+		{workitem.Complete, "complete a work item", "The item must be started. The policy of its task decides what happens next.",
 			"output of the item", true},
-		{workitem.Fail, "fail a work item", "The item must be started. The data say why: an object with code, message and " +
-			"details, and with retryable, which is true unless said otherwise. A process with a policy to retry makes a " +
-			"fresh item then.",
+		{workitem.Fail, "fail a work item", "The item must be started. --data has the reason: an object with code, message, details and " +
+			"retryable (default true). A process with a retry policy then creates a new item.",
 			"the failure", true},
-		{workitem.Cancel, "cancel a work item", "The item must not be final. The data say why: an object with code, message " +
-			"and details.", "the reason", true},
-		{workitem.Reset, "take a work item back", "The item must be started, and is initialized afterwards.",
+		{workitem.Cancel, "cancel a work item", "The item must not be final. --data has the reason: an object with code, message and details.", "the reason", true},
+		{workitem.Reset, "return a started work item to initialized", "Its jobs are canceled; a task with code runs it again.",
 			"payload of the action", false},
 	} {
 		sub := a.itemAction(action.do, action.data, action.ends)
@@ -54,7 +52,7 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 	q.flags(cmd, what)
 	if ends {
 		cmd.Flags().StringSliceVar(&q.command.Route, "to", nil,
-			"`names` of the tasks or conditions that the task's xor- or or-split goes to, if this ends the task")
+			"`names` of the tasks or conditions to which the task's xor- or or-split routes, if this ends the task")
 	}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Kind, q.command.Action = workflow.KindAct, do

@@ -17,8 +17,9 @@ func (a *app) items() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
-		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, and oldest " +
-			"first where that is the same. An item is named after its workflow, the child cases that it belongs to, its task, the activation of the task, and its number in it."),
+		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, then oldest first. " +
+			"The name of an item consists of its workflow, its child cases, its task, the activation of the task, and its number in " +
+			"the activation."),
 		Example: `  tasq items --state initialized,started --queue editors
   tasq items --state failed --code rate-limited --attempt 3
   tasq items --counts --workflow article`,

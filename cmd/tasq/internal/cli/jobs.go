@@ -19,10 +19,9 @@ func (a *app) jobs() *cobra.Command {
 	var queue string
 	var soon age
 	cmd := &cobra.Command{
-		Use: "jobs", Short: "list jobs: work that runs outside, timers and waits",
-		Long: paragraph("List jobs: the work that workers do (run, call), timers, and waits before another attempt (wake). " +
-			"Jobs are listed in the order of their creation, and if only pending or running ones are asked for, " +
-			"in due order."),
+		Use: "jobs", Short: "list jobs: work for workers, timers and waits",
+		Long: paragraph("List jobs: work for workers (run, call), timers, and waits before a retry (wake). Jobs are listed in the order of " +
+			"their creation; only pending or running ones (--state) in due order."),
 		Example: `  tasq jobs --state pending --due 1h
   tasq jobs --state failed -o json
   tasq jobs --counts`,
@@ -44,7 +43,7 @@ func (a *app) jobs() *cobra.Command {
 			f.Queue = &queue
 		}
 		if f.Kind != "" && !slices.Contains(jobKinds, f.Kind) {
-			return usagef("--kind %q is not one; %s", f.Kind, hint(f.Kind, jobKinds))
+			return usagef("unknown --kind %q; %s", f.Kind, hint(f.Kind, jobKinds))
 		}
 		return nil
 	}

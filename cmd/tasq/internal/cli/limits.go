@@ -14,9 +14,9 @@ import (
 func (a *app) limits() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "limits", Short: "list the limits of functions, with what they are used for",
-		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The program that runs them says what is in " +
-			"use and how many jobs wait; if none does, that is nothing."),
+		Use: "limits", Short: "list the limits of functions, with their use",
+		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The running program reports what is in " +
+			"use and how many jobs wait; without one, both are zero."),
 		Example: "  tasq limits",
 		Args:    exactly(),
 	}
@@ -57,13 +57,14 @@ func (a *app) limits() *cobra.Command {
 }
 
 func (a *app) limit() *cobra.Command {
-	cmd := &cobra.Command{Use: "limit", Short: "change a limit: set", RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "limit", Short: "set a limit", RunE: a.group, Args: cobra.ArbitraryArgs}
 	q, o := &asking{a: a}, owning{a: a}
 	set := &cobra.Command{
-		Use: "set LIMIT N", Short: "give a limit another number; 0 pauses it",
-		Long: paragraph("Give a limit of functions another number: more or fewer slots, another rate. What is held and was admitted counts " +
-			"on. 0 pauses it: the jobs that need it wait. The database remembers the number; to set the one that the program defines forgets it. " +
-			"With --key it is the number of one key, such as a customer, whatever that of the others is; to set the number of the others forgets it."),
+		Use: "set LIMIT N", Short: "change the number of a limit; 0 pauses it",
+		Long: paragraph("Change the number of a limit of functions: more or fewer slots, another rate. Work that holds the limit or was " +
+			"admitted still counts. 0 pauses the limit: the jobs that need it wait. The database stores the number; to return to the " +
+			"program's default, set that number. With --key, change the number of one key only, such as a customer; to return to the " +
+			"number of the others, set that number."),
 		Example: "  tasq limit set openai 120\n  tasq limit set openai 0\n  tasq limit set customers 20 --key ada",
 		Args:    exactly("a LIMIT", "the number N"),
 	}
@@ -72,7 +73,7 @@ func (a *app) limit() *cobra.Command {
 	set.RunE = a.run(func(ctx context.Context, args []string) error {
 		n, err := strconv.ParseInt(args[1], 10, 64)
 		if err != nil || n < 0 {
-			return usagef("%q is no number for a limit; give 0 to pause it, or more", args[1])
+			return usagef("%q is not a valid limit; use 0 to pause it, or a positive number", args[1])
 		}
 		q.command.Kind, q.command.Limit, q.command.N = workflow.KindSetLimit, args[0], n
 		what := "limit " + args[0]
@@ -88,9 +89,9 @@ func (a *app) limit() *cobra.Command {
 func (a *app) queues() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "queues", Short: "list the queues of jobs, with what runs and waits",
-		Long: paragraph("List the queues of jobs: how many run at a time, how many run and wait now, since when the oldest waits. The program that " +
-			"runs them says it; if none does, nothing runs."),
+		Use: "queues", Short: "list the job queues, with running and waiting jobs",
+		Long: paragraph("List the job queues: their number of workers, how many jobs run and wait, and since when the oldest waits. The " +
+			"running program reports this; without one, nothing runs."),
 		Example: "  tasq queues",
 		Args:    exactly(),
 	}
@@ -133,14 +134,14 @@ func (a *app) queues() *cobra.Command {
 }
 
 func (a *app) queue() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "act on a queue: pause, resume", RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "queue", Short: "pause or resume a queue", RunE: a.group, Args: cobra.ArbitraryArgs}
 	for _, c := range []struct {
 		use, short, long, done string
 		kind                   workflow.Kind
 	}{
-		{"pause QUEUE", "have no job of a queue begin until it is resumed", "Have no job of a queue begin, in whatever program. Those that " +
-			"run go on. The database remembers it. \"\" is the default queue.", "is paused", workflow.KindPause},
-		{"resume QUEUE", "have the jobs of a paused queue begin again", "Have the jobs of a paused queue begin again.", "is resumed",
+		{"pause QUEUE", "pause a queue: none of its jobs begins until it is resumed", "Pause a queue: none of its jobs begins, in any program. " +
+			"Running jobs continue. The database stores the pause. \"\" is the default queue.", "is paused", workflow.KindPause},
+		{"resume QUEUE", "resume a paused queue", "Resume a paused queue: its due jobs begin.", "is resumed",
 			workflow.KindUnpause},
 	} {
 		q, o := &asking{a: a}, owning{a: a}

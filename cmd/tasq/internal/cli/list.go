@@ -46,14 +46,14 @@ func (l *listing) workflowFlag(cmd *cobra.Command) {
 func (l *listing) pageFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&l.limit, "limit", 100, "at most `n`; 0 for all")
-	f.StringVar(&l.after, "after", "", "go on after the row with this `id`, the last one of the page before")
+	f.StringVar(&l.after, "after", "", "continue after the row with this `id`, the last one of the previous page")
 	f.BoolVar(&l.newest, "newest", false, "newest first")
 	l.watch.flag(cmd)
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&l.older, "older", "only those created at least so long ago: 90s, 5m, 2h, 3d")
-	cmd.Flags().Var(&l.newer, "newer", "only those created not longer ago than this")
+	cmd.Flags().Var(&l.newer, "newer", "only those created within this time")
 }
 
 // searchFlag declares --payload. The newest rows are searched first, unless --newest=false is given.
@@ -129,11 +129,11 @@ func (l *listing) check(cmd *cobra.Command) error {
 		l.newest = true
 	}
 	if l.limit < 0 {
-		return usagef("--limit %d: use 0 for all", l.limit)
+		return usagef("--limit %d: must not be negative; use 0 for all", l.limit)
 	}
 	if l.after != "" {
 		if _, err := workitem.ParseID(l.after); err != nil {
-			return usagef("--after %q is not the id of a row; a listing that has more says how to go on", printable.Brief([]byte(l.after), 40))
+			return usagef("--after %q is not the id of a row; use the id that the previous page printed", printable.Brief([]byte(l.after), 40))
 		}
 	}
 	if !l.counts {

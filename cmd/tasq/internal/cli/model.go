@@ -46,7 +46,7 @@ const stdinName = "stdin"
 // stdinOnce refuses arguments of which several are standard input: the second would find it empty.
 func stdinOnce(args []string) error {
 	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
-		return usagef("- stands there twice, and standard input can be read once")
+		return usagef("standard input (-) can be read only once")
 	}
 	return nil
 }

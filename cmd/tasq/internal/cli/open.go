@@ -25,7 +25,7 @@ func (a *app) database() (database.Database, error) {
 		word = os.Getenv("TASQ_DB")
 	}
 	if word == "" {
-		return database.Database{}, usagef("which database? Name its file, or postgres://..., with --db, or in the environment variable TASQ_DB")
+		return database.Database{}, usagef("no database: name its file, or postgres://..., with --db, or set the environment variable TASQ_DB")
 	}
 	return database.Of(word), nil
 }

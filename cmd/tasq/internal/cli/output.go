@@ -100,7 +100,7 @@ func (a *app) write(to string, outputs []output, read []string) error {
 			paths[i] = filepath.Join(to, o.name)
 		}
 		if slices.Contains(paths[:i], paths[i]) {
-			return usagef("two files would be called %s; convert them one by one", o.name)
+			return usagef("two output files would be named %s; convert them one by one", o.name)
 		}
 		if err := spare(paths[i], read); err != nil {
 			return err

@@ -36,14 +36,14 @@ func TestAgesAreDurationsOrDays(t *testing.T) {
 
 func TestBadJSONIsShownWhereItBreaks(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                "ends too soon, at line 1 column 1",
-		`{"a":`:           "ends too soon, at line 1 column 6",
-		"{\n \"a\" 1\n}":  "from line 2 column 6 on: 1: ",
-		`{'a':1}`:         "from line 1 column 2 on: 'a':1}: ",
-		`{} {}`:           "from line 1 column 4 on: {}: ",
-		"\x1b[31m":        "from line 1 column 1 on: �[31m: ",
-		`{"ok":true,}`:    "from line 1 column 12 on: }: ",
-		"[1,\n2,\n3,\nx]": "from line 4 column 1 on: x]: ",
+		``:                "unexpected end at line 1 column 1",
+		`{"a":`:           "unexpected end at line 1 column 6",
+		"{\n \"a\" 1\n}":  "at line 2 column 6: 1: ",
+		`{'a':1}`:         "at line 1 column 2: 'a':1}: ",
+		`{} {}`:           "at line 1 column 4: {}: ",
+		"\x1b[31m":        "at line 1 column 1: �[31m: ",
+		`{"ok":true,}`:    "at line 1 column 12: }: ",
+		"[1,\n2,\n3,\nx]": "at line 4 column 1: x]: ",
 	} {
 		require.ErrorContains(t, checkJSON([]byte(text)), want)
 	}

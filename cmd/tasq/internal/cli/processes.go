@@ -12,10 +12,10 @@ import (
 
 func (a *app) processes() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "processes", Short: "list the programs that have the database open",
-		Long: paragraph("List the engines that have a PostgreSQL database open, in the order in which they joined: since when, how many live " +
-			"jobs each holds, how many of them run, how many definitions it has, how long ago it gave its last sign of life, and by how " +
-			"much its clock is ahead of the server's. A file has one at most."),
+		Use: "processes", Short: "list the engines that have the database open",
+		Long: paragraph("List the engines that have a PostgreSQL database open, in the order in which they joined: since when, how many " +
+			"live jobs each holds, how many of them run, the number of its definitions, the age of its last heartbeat, and by how " +
+			"much its clock is ahead of the server's. A file has one engine at most."),
 		Example: `  tasq processes -d postgres://app@db.example/article`,
 		Args:    exactly(),
 	}

@@ -18,12 +18,12 @@ func (a *app) redrive() *cobra.Command {
 	var of, code string
 	var older age
 	all := false
-	cmd.Use, cmd.Short = "redrive [LETTER]", "start what was given up again, by its dead letter"
-	cmd.Long = paragraph("Start the original of a dead letter again: a work item has another attempt, a run begins anew, a case of several tasks " +
-		"goes on where it failed. The letter is a case of its own, by the id of which it is given; tasq cases --label " +
-		workflow.LabelLetter + "=yes lists all. It is canceled. Without a LETTER those that go on and that the flags select are counted, and " +
-		"nothing is done. With --all, each gets a command of its own: a refused one is reported and keeps no other back. If no process " +
-		"owns the database, the action is a case of the workflow " + bulk.Name + ", which goes on where it was if it is interrupted.")
+	cmd.Use, cmd.Short = "redrive [LETTER]", "start failed work again, from its dead letter"
+	cmd.Long = paragraph("Start the original of a dead letter again: a work item gets another attempt, a run starts afresh, a case of " +
+		"several tasks resumes where it failed. A letter is a case, and is identified by its id; tasq cases --label " +
+		workflow.LabelLetter + "=yes lists all. Redriving cancels the letter. Without a LETTER, the active letters that the flags select " +
+		"are only counted. With --all, each gets its own command; a refusal is reported and does not affect the others. If no " +
+		"process owns the database, the action is a case of the workflow " + bulk.Name + ", which resumes after an interruption.")
 	cmd.Example = "  tasq redrive 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason 'the account is filled'\n" +
 		"  tasq redrive --of charge --code no-funds --older 1h\n" +
 		"  tasq redrive --of charge --code no-funds --older 1h --all --reason 'the accounts are filled'"
@@ -31,8 +31,8 @@ func (a *app) redrive() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&of, "of", "", "only letters of the workflow or function with this `name`")
 	flags.StringVar(&code, "code", "", "only letters whose failure has this `code`")
-	flags.Var(&older, "older", "only letters that are there at least so long: 90s, 5m, 2h, 3d")
-	flags.BoolVar(&all, "all", false, "act on all that match")
+	flags.Var(&older, "older", "only letters that are at least this old: 90s, 5m, 2h, 3d")
+	flags.BoolVar(&all, "all", false, "act on all matches")
 	q.reasoned(cmd)
 	many := a.run(func(ctx context.Context, _ []string) error {
 		q.command.Kind = workflow.KindRedrive

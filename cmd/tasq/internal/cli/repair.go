@@ -13,26 +13,25 @@ import (
 // repairing are the flags of the commands that repair.
 func (q *asking) repairing(cmd *cobra.Command, what string) {
 	q.flags(cmd, what)
-	cmd.Flags().StringVar(&q.reason, "reason", "", "`why`, for the history")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the history")
 }
 
 // reasoned are those of the commands that need nothing but a reason.
 func (q *asking) reasoned(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.command.Key, "key", "",
-		"idempotency `key`: a second command with it does nothing, and gets the first answer")
-	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
-	f.StringVar(&q.reason, "reason", "", "`why`, for the history")
-	f.BoolVar(&q.dryRun, "dry-run", false, "say what the command would do, and do nothing")
+		"idempotency `key`: a second command with it does nothing, and returns the first result")
+	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
+	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
+	f.BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
 	q.patience(cmd)
 }
 
 func (a *app) caseSuspend() *cobra.Command {
 	cmd, q := a.caseRepair(workflow.KindSuspend, "is suspended")
-	cmd.Short = "have nothing of a case begin until it is resumed"
-	cmd.Long = paragraph("Have nothing of a case and its child cases begin: jobs and timers that become due wait, and no work item can be " +
-		"started. What is under way may end. Events that are sent are kept. tasq case resume has the case go on: what became due " +
-		"meanwhile acts then. " + manySay + " A case that is started later is not suspended.")
+	cmd.Short = "suspend a case: nothing of it begins until it is resumed"
+	cmd.Long = paragraph("Suspend a case and its child cases: due jobs and timers wait, and no work item can be started. Running work may " +
+		"end. Events are kept. tasq case resume resumes the case; then everything that became due meanwhile begins. " + manySay + " Cases that are started later are not suspended.")
 	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"
   tasq case suspend --workflow order --all --reason "the supplier is down"`
 	q.reasoned(cmd)
@@ -42,15 +41,15 @@ func (a *app) caseSuspend() *cobra.Command {
 
 func (a *app) caseResume() *cobra.Command {
 	cmd, q := a.caseRepair(workflow.KindResume, "goes on")
-	cmd.Short = "have a suspended case go on, or a failed one where it failed"
-	cmd.Long = paragraph("Have a case go on. One that is suspended begins what is due. One that failed goes on where it failed: each work " +
-		"item that failed, or that was canceled because of the failure, has a fresh one in its place; what was done stays done. If the case " +
-		"failed the cases above it, they go on too. The data are another input for the one work item that failed. " + manySay)
+	cmd.Short = "resume a suspended case, or a failed one where it failed"
+	cmd.Long = paragraph("Resume a case. A suspended case begins its due work. A failed case resumes where it failed: each work item that " +
+		"failed, or that was canceled because of the failure, is replaced by a new one; completed work stays completed. Cases above " +
+		"it that failed with it resume, too. --data is another input for the work item that failed, if it is only one. " + manySay)
 	cmd.Example = `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
   tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'
   tasq case resume --code supplier-down --workflow order --all --reason "the supplier is back"
   tasq case resume --suspended --workflow order --all`
-	q.repairing(cmd, "input of the fresh work item")
+	q.repairing(cmd, "input of the new work item")
 	a.manyCases(cmd, q, workflow.KindResume)
 	return cmd
 }
@@ -86,15 +85,16 @@ func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *aski
 func (a *app) caseMove() *cobra.Command {
 	cmd, q := a.caseRepair(workflow.KindMove, "is corrected")
 	cmd.Use = "move CASE FROM TO"
-	cmd.Short = "move a token of a case, or have it go on from another task"
-	cmd.Long = paragraph("Correct where a case stands. FROM is a condition that holds a token, or a task that is enabled or started, which is " +
-		"canceled with its work; TO is a condition, or the task that is to be enabled. A failed case is resumed for that: from the task that " +
-		"failed to an earlier one, it goes on from there. Refused, with a run, is a move after which the case could not end; --force has it done.")
+	cmd.Short = "move a token of a case, or continue it from another task"
+	cmd.Long = paragraph("Change the state of a case. FROM is a condition that holds a token, or an enabled or started task, which is " +
+		"canceled with its work; TO is a condition, or the task to enable. A failed case is resumed for that: move from the failed " +
+		"task to an earlier one to continue from there. A move after which the case could not end is refused, with a run that shows " +
+		"it; --force does it all the same.")
 	cmd.Example = `  tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 review draft --reason "the wrong draft"
   tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 'draft->review' draft --dry-run`
 	cmd.Args = exactly("the id of a CASE", "the condition or task FROM which", "the condition or task TO which")
 	q.reasoned(cmd)
-	cmd.Flags().BoolVar(&q.command.Force, "force", false, "move, also if the case could not end then")
+	cmd.Flags().BoolVar(&q.command.Force, "force", false, "move even if the case could not end afterwards")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q.command.From, q.command.To = args[1], args[2]
@@ -107,22 +107,23 @@ func (a *app) caseFork() *cobra.Command {
 	q := &asking{a: a}
 	o := owning{a: a}
 	cmd := &cobra.Command{
-		Use: "fork CASE", Short: "start a fresh case from a past state of another one",
-		Long: paragraph("Start a fresh case from what a root case and its child cases were at a position of the journal, and print its id. What was " +
-			"done until then is done in the fresh case, too, and is not done again: no callback is called, and steps keep their results. What was " +
-			"under way begins again, with the time that was left. tasq history shows the positions; rows in tables of the program's own are not copied."),
+		Use: "fork CASE", Short: "start a new case from a past state of another one",
+		Long: paragraph("Start a new case from the state of a root case and its child cases at a position of the journal, and print its " +
+			"id. Completed work is completed in the new case, too, and is not repeated: no callback is called, and steps keep their " +
+			"results. Work that was active begins again, with the time that was left. tasq history shows the positions; rows in the " +
+			"program's own tables are not copied."),
 		Example: `  tasq case fork 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17 --reason "what if it is rejected"`,
 		Args:    exactly("the id of a CASE"),
 	}
 	q.reasoned(cmd)
-	cmd.Flags().Int64Var(&q.command.Seq, "at", 0, "the `position` of the journal up to which the past is taken over")
+	cmd.Flags().Int64Var(&q.command.Seq, "at", 0, "`position` of the journal up to which the history is copied")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind = workflow.KindFork
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
 			return checkID(caseIDs, q.about)
 		}
 		if q.command.Seq < 1 {
-			return usagef("--at says up to which position of the journal: 1 or more; tasq history %s shows them", q.about)
+			return usagef("--at needs a position of the journal, 1 or more; tasq history %s shows them", q.about)
 		}
 		result, err := o.do(ctx, q)
 		if err != nil || q.left() {
@@ -144,21 +145,21 @@ func (a *app) caseFork() *cobra.Command {
 
 func (a *app) itemRetry() *cobra.Command {
 	cmd, q := a.itemRepair(workflow.KindRetry)
-	cmd.Short = "try the work of an item again, now"
-	cmd.Long = paragraph("Try the work of an item again, now. One that waits for its next attempt has it at once. One that failed, or " +
-		"whose job was given up, is replaced by a fresh one; a case that it failed goes on. The data are another input.")
-	q.repairing(cmd, "input of the fresh work item")
+	cmd.Short = "retry the work of an item now"
+	cmd.Long = paragraph("Retry the work of an item now. An item that waits for its next attempt begins it at once. An item that failed, " +
+		"or whose job was abandoned, is replaced by a new one; if it had failed its case, the case resumes. --data is another input.")
+	q.repairing(cmd, "input of the new work item")
 	return cmd
 }
 
 func (a *app) itemSkip() *cobra.Command {
 	cmd, q := a.itemRepair(workflow.KindSkip)
 	cmd.Short = "complete a work item without its work"
-	cmd.Long = paragraph("Complete a work item with an output, as if its work had given it. One that failed is replaced by a fresh one " +
-		"first; a case that it failed goes on.")
+	cmd.Long = paragraph("Complete a work item with an output, as if its work had returned it. An item that failed is first replaced by a " +
+		"new one; if it had failed its case, the case resumes.")
 	q.repairing(cmd, "output of the item")
 	cmd.Flags().StringSliceVar(&q.command.Route, "to", nil,
-		"`names` of the tasks or conditions that the task's xor- or or-split goes to, if this ends the task")
+		"`names` of the tasks or conditions to which the task's xor- or or-split routes, if this ends the task")
 	return cmd
 }
 

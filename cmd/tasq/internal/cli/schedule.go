@@ -21,16 +21,16 @@ func (a *app) schedule() *cobra.Command {
 	}
 	cmd.AddCommand(a.scheduleAdd())
 	for _, c := range []struct{ word, short, long string }{
-		{"pause", "start nothing until the schedule is resumed", "Ticks that wait for a run to end are held, too. What runs goes on."},
-		{"resume", "go on with the next tick", "The ticks of the pause are left out; see tasq schedule backfill."},
-		{"run", "start a run now, beside the ticks", "It is started whether or not the schedule is paused and a run goes on."},
-		{"remove", "end the schedule", "What it has started goes on."},
+		{"pause", "pause a schedule: no run starts until it is resumed", "Ticks that wait for a run to end are held, too. Active runs continue."},
+		{"resume", "resume a schedule with the next tick", "Ticks that were missed during the pause are skipped; see tasq schedule backfill."},
+		{"run", "start a run now, independent of ticks", "It starts even if the schedule is paused or a run is active."},
+		{"remove", "remove a schedule", "Runs that it has started continue."},
 	} {
 		cmd.AddCommand(a.scheduleCommand(c.word, c.short, c.long, nil))
 	}
 	var from, to string
-	fill := a.scheduleCommand("backfill", "begin the ticks of a period that have no run", "They begin one after the other, "+
-		"as runs end, or all at once if the schedule allows overlaps.", func() (f, t time.Time, err error) {
+	fill := a.scheduleCommand("backfill", "run the missed ticks of a period", "Run the ticks of a period that have no run: one "+
+		"after the other, or all at once if the schedule allows overlaps.", func() (f, t time.Time, err error) {
 		if f, err = time.Parse(time.RFC3339, from); err == nil {
 			t, err = time.Parse(time.RFC3339, to)
 		}
@@ -39,8 +39,8 @@ func (a *app) schedule() *cobra.Command {
 		}
 		return f, t, err
 	})
-	fill.Flags().StringVar(&from, "from", "", "the first `time` of the period")
-	fill.Flags().StringVar(&to, "to", "", "the `time` before which it ends")
+	fill.Flags().StringVar(&from, "from", "", "start `time` of the period")
+	fill.Flags().StringVar(&to, "to", "", "end `time` of the period, exclusive")
 	cmd.AddCommand(fill)
 	return cmd
 }
@@ -49,8 +49,8 @@ func (a *app) schedule() *cobra.Command {
 func (q *asking) scheduleFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.command.Key, "key", "", "idempotency `key`: a second command with it does nothing")
-	f.StringVar(&q.command.Actor, "by", "", "`name` of who acts, for the history (default: the environment variable USER)")
-	f.StringVar(&q.reason, "reason", "", "`why`, for the history")
+	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
+	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
 	q.patience(cmd)
 }
 
@@ -78,9 +78,9 @@ func (a *app) scheduleAdd() *cobra.Command {
 	var s workflow.Scheduled
 	var overlap, catchUp string
 	cmd := &cobra.Command{
-		Use: "add NAME WORKFLOW", Short: "add a schedule, or change the one of its name",
-		Long: paragraph("Have a case of a workflow started at each tick of a cron expression or an interval. The database must be one of a " +
-			"program that has schedules. A schedule of this name is changed; its pause and its runs stay."),
+		Use: "add NAME WORKFLOW", Short: "add a schedule, or change an existing one",
+		Long: paragraph("Start a case of a workflow at each tick of a cron expression or an interval. The database must belong to a " +
+			"program that runs schedules. If the schedule exists, it is changed; its pause and its runs stay."),
 		Example: `  tasq schedule add digest send-digest --cron '0 8 * * mon-fri' --zone Europe/Berlin --data '{"to":"all"}'
   tasq schedule add poll fetch --every 5m --overlap skip`,
 		Args: exactly("the NAME of the schedule", "the name of a WORKFLOW"),
@@ -92,10 +92,10 @@ func (a *app) scheduleAdd() *cobra.Command {
 	f.StringVar(&s.Schedule.Cron, "cron", "", "`expression` of five or six fields, or a name such as @daily")
 	f.DurationVar(&s.Schedule.Every, "every", 0, "the interval, at least a second")
 	f.StringVar(&s.Schedule.Zone, "zone", "", "time `zone` of the expression (default UTC)")
-	f.DurationVar(&s.Schedule.Jitter, "jitter", 0, "delay each tick by a part of this time")
-	f.StringVar(&overlap, "overlap", "skip", "while a run goes on: skip, queue, cancel or allow")
-	f.StringVar(&catchUp, "catch-up", "none", "of what was missed: none, last or all")
-	f.BoolVar(&s.Schedule.Paused, "paused", false, "it is paused at first")
+	f.DurationVar(&s.Schedule.Jitter, "jitter", 0, "delay each tick by a random part of this time")
+	f.StringVar(&overlap, "overlap", "skip", "what to do while a run is active: skip, queue, cancel or allow")
+	f.StringVar(&catchUp, "catch-up", "none", "which missed ticks to run: none, last or all")
+	f.BoolVar(&s.Schedule.Paused, "paused", false, "create the schedule paused")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		s.Schedule.Name, s.Start = args[0], workflow.Start(args[1], q.data.json)
 		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)))

@@ -16,11 +16,11 @@ import (
 // schedules is the command "schedules".
 func (a *app) schedules() *cobra.Command {
 	return &cobra.Command{
-		Use: "schedules [NAME]", Short: "list schedules, or show one with its next five times",
-		Long: paragraph("List the schedules of the database: when they tick, in which zone, where they stand, what became of the run " +
-			"that began last, and the next tick. With a NAME, or as JSON, also the last and the next five times in the zone of the " +
-			"schedule, and what people did to it. The state is active, paused, waiting (a tick waits for a run to end), failing (the latest " +
-			"tick could not begin) or over."),
+		Use: "schedules [NAME]", Short: "list schedules, or show one with its next five ticks",
+		Long: paragraph("List the schedules of the database: their expression, zone and state, the outcome of the last run, and the next " +
+			"tick. With a NAME, or as JSON, also the last and the next five ticks in the zone of the schedule, and the changes that " +
+			"people made. The state is active, paused, waiting (a tick waits for a run to end), failing (the latest tick could not " +
+			"begin) or over."),
 		Example: "  tasq schedules\n  tasq schedules digest\n  tasq schedules -o json | jq -r .next[0]",
 		Args:    between(0, "the NAME of a schedule"),
 		RunE: a.run(func(ctx context.Context, args []string) error {

@@ -21,7 +21,7 @@ import (
 func (a *app) script() *cobra.Command {
 	s := &scripts{a: a}
 	cmd := &cobra.Command{
-		Use: "script FILE|FOLDER...", Short: "run scenario files and compare what they print",
+		Use: "script FILE|FOLDER...", Short: "run scenario files and compare their output",
 		Long: paragraph("Run scenario files, each on a fresh database in memory with a clock that only the file moves, or "+
 			"with --db postgres://... in a schema of its own of that database, which is removed afterwards. "+
 			"There is a diff for every output that differs. In a folder, all files that end in .txt are run, those "+
@@ -65,7 +65,8 @@ type scripts struct {
 func (s *scripts) run(ctx context.Context, args []string) error {
 	if s.a.db != "" { // not the environment's: that one is not for tests
 		if s.db = database.Of(s.a.db); s.db.File() != "" {
-			return usagef("tasq script takes no file for --db: it runs in memory, or on a server (postgres://...), and leaves nothing behind")
+			return usagef("tasq script cannot use a file for --db: it runs in memory, or on a server (postgres://...), and leaves nothing " +
+				"behind")
 		}
 	}
 	sources, err := s.sources(args)
@@ -171,10 +172,10 @@ func (s *scripts) read(path string) (*scenario.File, error) {
 	}
 	f, err := scenario.Parse(name, text)
 	if err != nil {
-		return nil, usagef("%s is no scenario file:\n%w", name, err)
+		return nil, usagef("%s is not a scenario file:\n%w", name, err)
 	}
 	if len(f.Commands) == 0 {
-		return nil, usagef("%s has no command in it; a scenario has commands, each followed by ---- and its output", name)
+		return nil, usagef("%s has no commands; a scenario has commands, each followed by ---- and its output", name)
 	}
 	return f, nil
 }

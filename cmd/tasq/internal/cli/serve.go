@@ -24,24 +24,27 @@ func (a *app) serve() *cobra.Command {
 	var hash string
 	cmd := &cobra.Command{
 		Use: "serve [DATABASE]", Short: "show a database in the browser",
-		Long: paragraph("Show a database in the browser: cases with their nets, what they wait for and their history, work items, jobs, incidents. " +
-			"The address that is printed has a token, which makes a cookie; without it there is no access. With --users, people sign in with the names " +
-			"and passwords of a file instead. It has a line NAME:HASH:RIGHTS for each: HASH is the bcrypt hash of the password, and RIGHTS are look, act (all " +
-			"commands), or kinds of commands with commas between, such as retry,skip; without RIGHTS it is look. The file is read again when it " +
-			"changes. The database is opened for reading, also beside the program that owns it. With --act, commands are left for that program, which must run to do them. Without DATABASE, --db " +
-			"names the database. The pages have a JSON API under /api/v1/."),
+		Long: paragraph("Show a database in the browser: cases with their nets, waits and history, work items, jobs, incidents. The " +
+			"printed address has a token, which sets a cookie; without it, access is denied. With --users, people sign in with the " +
+			"names and passwords of a file instead. The file has a line NAME:HASH:RIGHTS for each user: HASH is the bcrypt hash of " +
+			"the password, and RIGHTS are look, act (all commands), or kinds of commands separated by commas, such as retry,skip; " +
+			"the default is look. The file is read again when it changes. The database is opened for reading, also beside the " +
+			"program that owns it. With --act, commands are left for that program, which must run to execute them. Without DATABASE, " +
+			"--db names the database. The pages have a JSON API under /api/v1/."),
 		Example: "  tasq serve article.db\n  tasq serve article.db --act --by ann\n  tasq serve postgres://... --listen 0.0.0.0:7070 --trust-header X-Forwarded-User\n" +
 			"  tasq serve --hash ann < password >> users\n  tasq serve article.db --act --users users --listen 0.0.0.0:7070 --tls-cert cert.pem --tls-key key.pem",
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Act, "act", false, "let those who have access act; otherwise they can only look")
-	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "`address` to serve; one that other machines reach needs --users or --trust-header")
-	f.StringVar(&o.TrustHeader, "trust-header", "", "`name` of the header in which a proxy that signs people in says who it is; only behind such a proxy")
-	f.StringVar(&o.Users, "users", "", "`file` of the users who sign in; passwords need an encrypted connection, so on other addresses use --tls-cert, or put TLS before it")
-	f.StringVar(&o.Certificate, "tls-cert", "", "PEM `file` of a certificate with its chain: serve by TLS; it is read again when it changes")
+	f.BoolVar(&o.Act, "act", false, "allow commands; without it, the pages are read-only")
+	f.StringVar(&o.Listen, "listen", serve.DefaultListen, "listen `address`; one that other machines can reach needs --users or --trust-header")
+	f.StringVar(&o.TrustHeader, "trust-header", "", "`name` of the header in which an authenticating proxy passes the user; use it only "+
+		"behind such a proxy")
+	f.StringVar(&o.Users, "users", "", "`file` of users and password hashes; passwords need an encrypted connection, so on non-local "+
+		"addresses use --tls-cert, or a TLS proxy")
+	f.StringVar(&o.Certificate, "tls-cert", "", "PEM `file` of the certificate with its chain, to serve TLS; read again when it changes")
 	f.StringVar(&o.Key, "tls-key", "", "PEM `file` of the key of --tls-cert")
-	f.StringVar(&hash, "hash", "", "print a line of such a file for the user `name`, whose password is a line of standard input, and end")
+	f.StringVar(&hash, "hash", "", "print a line of the users file for the user `name`, with the password from standard input, and exit")
 	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --users and --trust-header")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if f.Changed("hash") {

@@ -19,9 +19,9 @@ import (
 func (a *app) show() *cobra.Command {
 	at := ""
 	cmd := &cobra.Command{
-		Use: "show CASE", Short: "show a case, as it is or as it was",
-		Long: paragraph("Show the state of a case, its tokens, its tasks and its work items: as they are, or as they were at a moment of its " +
-			"history, which is rebuilt from the journal. Of each task, the items of its latest activation then are shown."),
+		Use: "show CASE", Short: "show the current or a past state of a case",
+		Long: paragraph("Show the state of a case, its tokens, tasks and work items: now, or at a past moment, rebuilt from the journal. " +
+			"For each task, the items of the latest activation at that moment are shown."),
 		Example: `  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17
   tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 2026-11-22T12:00:00Z`,
@@ -62,7 +62,7 @@ func momentOf(text string) (store.Moment, error) {
 	}
 	var ago age
 	if err := ago.Set(text); err != nil {
-		return m, usagef("--at %q is no position of the journal, no time such as 2026-11-22T12:00:00Z, and no age such as 2h", text)
+		return m, usagef("--at %q is not a position of the journal, a time such as 2026-11-22T12:00:00Z, or an age such as 2h", text)
 	}
 	m.Time = ago.before(now())
 	return m, nil

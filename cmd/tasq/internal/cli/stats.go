@@ -31,11 +31,11 @@ func (a *app) stats() *cobra.Command {
 	newer := age(24 * time.Hour)
 	by := "queue"
 	cmd := &cobra.Command{
-		Use: "stats", Short: "count what waits in each queue, and what ended, by task and hour",
-		Long: paragraph("Count the live work items and jobs of each queue, how many of them are started or running, and how old the oldest is. " +
-			"With --by task or --by hour, count the work items that completed and failed, with the durations that half of the " +
-			"completed ones and 95 of 100 did not exceed, from their start to their end, at most 6 % off: of what ended in the hours of a day, or as --newer says. " +
-			"tasq cases, items and jobs --counts have the counts by workflow, task and state."),
+		Use: "stats", Short: "count waiting work by queue, and ended work by task or hour",
+		Long: paragraph("Count the live work items and jobs of each queue, with how many of them are started or running, and the age of " +
+			"the oldest. With --by task or --by hour, count the work items that completed and failed, with the durations from start " +
+			"to end that half of the completed ones and 95 of 100 did not exceed, at most 6 % off. The period is one day in whole " +
+			"hours, or as --newer says. tasq cases, items and jobs --counts show counts by workflow, task and state."),
 		Example: `  tasq stats
   tasq stats --by hour --task review --newer 7d -o csv`,
 		Args: exactly(),

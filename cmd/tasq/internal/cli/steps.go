@@ -17,9 +17,9 @@ func (a *app) steps() *cobra.Command {
 	l := listing{a: a, what: "steps"}
 	var f store.StepFilter
 	cmd := &cobra.Command{
-		Use: "steps", Short: "list durable steps of jobs: what was done, and what is waited for",
-		Long: paragraph("List the steps that jobs have recorded, oldest first: functions that were called (do, tx), sleeps, " +
-			"waits for events, child cases, tokens, decisions and remembered values."),
+		Use: "steps", Short: "list durable steps: results and waits",
+		Long: paragraph("List the steps that jobs have recorded, oldest first: function calls (do, tx), sleeps, waits for events, child " +
+			"cases, tokens, choices and remembered values."),
 		Example: `  tasq steps --item 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq steps --state waiting -o json`,
 		Args: exactly(),

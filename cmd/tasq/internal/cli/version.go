@@ -15,7 +15,7 @@ import (
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "say which version this is, and of what it is made",
+		Use: "version", Short: "print the version and the build",
 		Args: exactly(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			v := versionOf(debug.ReadBuildInfo())

@@ -43,7 +43,7 @@ func (w *watch) check(cmd *cobra.Command, limit *int, newest *bool) error {
 		return nil
 	}
 	if cmd.Flags().Changed("after") {
-		return usagef("--watch does not go with --after")
+		return usagef("--watch cannot be combined with --after")
 	}
 	switch {
 	case w.a.output == "csv", w.a.output == "table" && w.a.screen() == nil:

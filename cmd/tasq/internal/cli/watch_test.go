@@ -119,7 +119,7 @@ func TestWhatDoesNotGoWithWatch(t *testing.T) {
 		"cases --watch":                  "--watch draws on a terminal; without one, use -o json",
 		"incidents --watch -o csv":       "--watch draws on a terminal",
 		"items --watch -o json --counts": "does not go with --watch",
-		"items --watch -o json --after 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071": "--watch does not go with --after",
+		"items --watch -o json --after 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071": "--watch cannot be combined with --after",
 		"cases --watch -o json --workflow artikle":                           "there is no workflow",
 	} {
 		code, _, errs := call(t.Context(), append(strings.Fields(args), "--db", path)...)

@@ -13,8 +13,8 @@ import (
 func (a *app) way() *cobra.Command {
 	return &cobra.Command{
 		Use: "way CASE", Short: "list the tasks of the shortest run that completes a case",
-		Long: paragraph("List the tasks that must complete until a case does, in the order of the shortest run from where it stands, and who " +
-			"or what must act in those that are under way. If there is no such run, say where the case gets stuck."),
+		Long: paragraph("List the tasks of the shortest run that completes a case from its current state, in order, and who or what must " +
+			"act in the active ones. If there is no such run, show where the case gets stuck."),
 		Example: `  tasq way 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq way 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r .tasks[].task`,
 		Args: exactly("the id of a CASE"),

@@ -18,12 +18,11 @@ import (
 
 func (a *app) why() *cobra.Command {
 	return &cobra.Command{
-		Use: "why CASE [TASK]", Short: "say what a case waits for, or why a task of it is not enabled",
-		Long: paragraph("Say what a case and its child cases wait for: who or what must act next, since when, until when, and " +
-			"what is in the way. That are work items that people do, jobs that wait for a worker, attempts that follow a failed " +
-			"one, timers, events, tasks that have some of their tokens (for an or-join: from where one could still come), and " +
-			"jobs that were given up. With a TASK, say where that stands, and which of its inputs are empty. As JSON, it is " +
-			"one object, with the waits and their kinds in \"waits\"."),
+		Use: "why CASE [TASK]", Short: "explain what a case waits for, or why a task is not enabled",
+		Long: paragraph("Explain what a case and its child cases wait for: who or what must act next, since when, until when, and what " +
+			"blocks it. These are work items for people, jobs that wait for a worker, retries, timers, events, tasks that have only " +
+			"some of their tokens (for an or-join: from where one could still come), and abandoned jobs. With a TASK, show its " +
+			"state, and which of its inputs are empty. As JSON, it is one object, with the waits and their kinds in \"waits\"."),
 		Example: `  tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r '.waits[] | select(.kind == "incident") | .text'
   tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 publish`,

@@ -32,7 +32,7 @@ func (c *checks) writeWitnesses(f *check.File) error {
 			}
 			path := c.unusedPath(witnessName(f, n, finding))
 			if old, err := os.ReadFile(path); err == nil && !bytes.Equal(old, text) && !c.ours(old) {
-				return usagef("%s is there, and was not written by tasq check; choose another folder", path)
+				return usagef("%s exists, and was not written by tasq check; choose another folder", path)
 			}
 			if err := os.WriteFile(path, text, 0o666); err != nil {
 				return unwritable(path, err)
