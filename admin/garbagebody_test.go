@@ -34,7 +34,7 @@ func (o *office) bodies(t testing.TB) []string {
 		of(`"broadcast","event":"topic","payload":1`), of(`"restart","case":"%s"`, o.failed), of(`"reclaim","job":"%s"`, job),
 		of(`"move","case":"%s","from":"open","to":"open"`, o.claim), of(`"retry","item":"%s"`, item), of(`"skip","item":"%s"`, item),
 		of(`"give-up","item":"%s"`, item), of(`"retry-incident","job":"%s"`, job), of(`"fork","case":"%s","seq":3`, o.claim),
-		of(`"set-limit","limit":"customers","n":5`), of(`"limits"`), of(`"queues"`), of(`"pause-queue","queue":"q"`), of(`"resume-queue","queue":"q"`),
+		of(`"set-limit","limit":"customers","n":5`), of(`"forget-limit","limit":"customers"`), of(`"limits"`), of(`"queues"`), of(`"pause-queue","queue":"q"`), of(`"resume-queue","queue":"q"`),
 		of(`"redrive","case":"%s"`, o.failed), of(`"remove","case":"%s"`, o.failed)}
 }
 

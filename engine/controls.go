@@ -40,6 +40,7 @@ import (
 type controls struct {
 	e         *Engine
 	mu        sync.Mutex
+	own       []limit.Limit               // as the functions here define them
 	at        map[string]store.LimitValue // by name of the limit
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
@@ -47,7 +48,7 @@ type controls struct {
 }
 
 // load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has set stays in
-// force over a new definition: a limit that was set to 0 during an incident does not come back because the program is restarted.
+// force over a new definition: a limit that was set to 0 during an incident does not come back because the program is restarted. See redefined.
 func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err := c.look(ctx); err != nil {
 		return err
@@ -56,15 +57,19 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err != nil {
 		return err
 	}
-	return c.e.store.Update(ctx, func(tx store.Tx) error {
+	c.own = own
+	err = c.e.store.Update(ctx, func(tx store.Tx) error {
 		for _, l := range own {
 			known, ok := c.at[l.Name]
 			if ok && known.Limit == l {
 				continue
 			}
-			known.Limit = l
-			c.at[l.Name] = known
-			if err := set(ctx, tx, store.LimitSetting+l.Name, known); err != nil {
+			now, dropped := redefined(known, l)
+			if dropped {
+				c.e.log.Warn("a limit counts something else than before, so the number that was set is dropped", "limit", l.Name, "was", known.Current(), "now", now.Current())
+			}
+			c.at[l.Name] = now
+			if err := set(ctx, tx, store.LimitSetting+l.Name, now); err != nil {
 				return err
 			}
 		}
@@ -75,6 +80,45 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, l := range own { // the look went by the definitions of before
+		c.e.dispatch.SetLimit(c.at[l.Name].Current(), c.at[l.Name].CurrentOf())
+	}
+	return nil
+}
+
+// redefined is a setting after the program has changed the definition of its limit. A number that was set stays in force while it counts the
+// same: slots, or amounts in a time of the same length, whatever the algorithm. Where it does not, 5 slots would become 5 calls a minute; so
+// it is dropped, unless it is 0, which pauses whatever the limit counts.
+func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropped bool) {
+	now = was
+	now.Limit = l
+	kind := func(l limit.Limit) limit.Algorithm {
+		if l.Algorithm == limit.Slots || l.Algorithm == limit.CircuitBreaker {
+			return l.Algorithm
+		}
+		return limit.SlidingWindow // stands for all rates
+	}
+	if kind(was.Limit) == kind(l) && was.Limit.Per == l.Per {
+		return now, false
+	}
+	if was.N != nil && *was.N != 0 {
+		now.N, now.Decision, dropped = nil, store.Decision{}, true
+	}
+	now.Keys = nil
+	for key, v := range was.Keys {
+		if v.N != 0 {
+			dropped = true
+			continue
+		}
+		if now.Keys == nil {
+			now.Keys = make(map[string]store.KeyValue)
+		}
+		now.Keys[key] = v
+	}
+	return now, dropped
 }
 
 // newTakes is what the functions here take of limits, as far as the store has something else.
@@ -130,6 +174,11 @@ func (c *controls) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, l := range c.own { // another process may have forgotten one
+		if _, ok := at[l.Name]; !ok {
+			at[l.Name] = store.LimitValue{Limit: l}
+		}
+	}
 	paused := make(map[string]bool)
 	for name, q := range queues {
 		paused[name] = q.Paused
@@ -160,6 +209,8 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	switch cmd.Kind {
 	case workflow.KindSetLimit:
 		return result, true, c.setLimit(tx, cmd, decided(tx, cmd))
+	case workflow.KindForgetLimit:
+		return result, true, c.forgetLimit(tx, cmd.Limit)
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
@@ -188,15 +239,9 @@ func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
 // a later version of the program that changes it is obeyed.
 func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decision) error {
 	name, n := cmd.Limit, cmd.N
-	c.mu.Lock()
-	known, ok := c.at[name]
-	names := slices.Sorted(maps.Keys(c.at))
-	c.mu.Unlock()
-	if !ok {
-		if len(names) == 0 {
-			return fmt.Errorf("limit %q: no workflow of this database has limits: %w", name, ErrNotFound)
-		}
-		return fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, names, ErrNotFound)
+	known, err := c.find(name)
+	if err != nil {
+		return err
 	}
 	if err := (store.LimitValue{Limit: known.Limit, N: &n}).Current().Validate(); err != nil {
 		return fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)
@@ -220,6 +265,41 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 		c.e.dispatch.SetLimit(known.Current(), known.CurrentOf())
 	})
 	return nil
+}
+
+// find finds what is set of a limit.
+func (c *controls) find(name string) (store.LimitValue, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.at[name]
+	switch {
+	case ok:
+		return known, nil
+	case len(c.at) == 0:
+		return known, fmt.Errorf("limit %q: no workflow of this database has limits: %w", name, ErrNotFound)
+	}
+	return known, fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, slices.Sorted(maps.Keys(c.at)), ErrNotFound)
+}
+
+// forgetLimit takes the setting of a limit away. One that the functions here take of keeps its definition; one of another engine has it in the
+// memory of that engine, and in the store when it is opened next.
+func (c *controls) forgetLimit(tx *commit.Tx, name string) error {
+	if _, err := c.find(name); err != nil {
+		return err
+	}
+	own := slices.IndexFunc(c.own, func(l limit.Limit) bool { return l.Name == name })
+	if own < 0 {
+		err := tx.Store().Set(tx.Context(), store.LimitSetting+name, nil)
+		c.change(func() { delete(c.at, name) })
+		return err
+	}
+	defined := store.LimitValue{Limit: c.own[own]}
+	err := set(tx.Context(), tx.Store(), store.LimitSetting+name, defined)
+	c.change(func() {
+		c.at[name] = defined
+		c.e.dispatch.SetLimit(defined.Current(), nil)
+	})
+	return err
 }
 
 // setKey gives a key of a limit a number of its own, or that of the others again.
@@ -289,7 +369,7 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	stored := maps.Clone(c.at)
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
-		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Keys: u.Keys, Used: u.Used,
+		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,
 			Waiting: u.Waiting, Next: u.Next, Set: keysOf(stored[u.Limit.Name])})
 		delete(stored, u.Limit.Name)
 	}

@@ -54,7 +54,7 @@ func TestALimitIsChangedAtRunTimeAndRemembered(t *testing.T) {
 		list = result.Limits
 		return err == nil && list[0].Used == 0
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, []workflow.LimitInfo{{Limit: limit.Limit{Name: "db", N: 0, Algorithm: limit.Slots, Each: 1}, Defined: 2, Keys: 1,
+	require.Equal(t, []workflow.LimitInfo{{Limit: limit.Limit{Name: "db", N: 0, Algorithm: limit.Slots, Each: 1}, Defined: 2, Loaded: true, Keys: 1,
 		Waiting: 5, Next: limit.Unknown}}, list)
 	answer, err := e.Why(ctx, runs[9].ID)
 	require.NoError(t, err)

@@ -90,6 +90,7 @@ var forms = map[Kind]form{
 	KindSkip:          {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindRetryIncident: {[]*field{jobField}, []*field{reasonField}},
 	KindSetLimit:      {[]*field{limitField}, []*field{limitKeyField, numberField}},
+	KindForgetLimit:   {[]*field{limitField}, nil},
 	KindLimits:        {nil, nil},
 	KindQueues:        {nil, nil},
 	KindPause:         {nil, []*field{queueField}},

@@ -43,6 +43,7 @@ const (
 	KindRetryIncident Kind = "retry-incident" // do the job of the incident Job again, now
 	KindFork          Kind = "fork"           // start a fresh case from what Case was at the entry Seq of its journal
 	KindSetLimit      Kind = "set-limit"      // set the number of Limit to N
+	KindForgetLimit   Kind = "forget-limit"   // forget what was set of Limit
 	KindLimits        Kind = "limits"         // list the limits
 	KindQueues        Kind = "queues"         // list the queues
 	KindPause         Kind = "pause-queue"    // have no job of Queue begin
@@ -291,6 +292,12 @@ func SetLimitOf(name, key string, n int64, opts ...Option) Command {
 // MaxLimitKeys is how many keys of a limit can have a number of their own. Engines keep all of them in memory.
 const MaxLimitKeys = 1000
 
+// ForgetLimit forgets all that was set of a limit, for single keys too: it has the numbers of its definition again. A limit of which no
+// workflow of the engine takes any more is forgotten with its name. The error wraps [ErrNotFound] if the store has no limit of that name.
+func ForgetLimit(name string, opts ...Option) Command {
+	return With(Command{Kind: KindForgetLimit, Limit: name}, opts...)
+}
+
 // Limits lists the limits of the engine's functions, with what they are used for. The result has them.
 func Limits() Command { return Command{Kind: KindLimits} }
 
@@ -373,6 +380,8 @@ func (c *Command) String() string {
 			return fmt.Sprintf("limit set %s %d of %s", c.Limit, c.N, c.LimitKey)
 		}
 		return fmt.Sprintf("limit set %s %d", c.Limit, c.N)
+	case KindForgetLimit:
+		return "limit forget " + c.Limit
 	case KindPause, KindUnpause:
 		return fmt.Sprintf("%s %s", c.Kind, c.Queue)
 	}

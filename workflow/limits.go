@@ -107,6 +107,7 @@ func (u *Use) fault(what string) error {
 type LimitInfo struct {
 	Limit   limit.Limit   `json:"limit"`
 	Defined int64         `json:"defined"`        // its N as the workflows define it
+	Loaded  bool          `json:"loaded"`         // a function of the engine that lists it takes of it; the store alone remembers others
 	Keys    int           `json:"keys,omitempty"` // how many keys of it are remembered; 0 or 1 without keys
 	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
 	Waiting int           `json:"waiting"`        // jobs that wait for it
@@ -133,9 +134,12 @@ func (l LimitInfo) Kind() string {
 	return fmt.Sprintf("in %s, %s", printable.Duration(l.Limit.Per), strings.ReplaceAll(l.Limit.Algorithm.String(), "-", " "))
 }
 
-// NextFree says for people when there is more of the limit: "now", "in 1.4s", "on release" if time alone gives none, or "paused".
+// NextFree says for people when there is more of the limit: "now", "in 1.4s", "on release" if time alone gives none, "paused", or
+// "no function here" if none of the engine that lists it takes of it.
 func (l LimitInfo) NextFree() string {
 	switch {
+	case !l.Loaded:
+		return "no function here"
 	case l.Limit.N == 0:
 		return "paused"
 	case l.Next == limit.Unknown:

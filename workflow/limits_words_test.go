@@ -23,6 +23,8 @@ func TestWordsOfLimits(t *testing.T) {
 		{workflow.LimitInfo{Limit: slots, Next: limit.Unknown}, "slots", "on release"},
 		{workflow.LimitInfo{Limit: paused}, "slots", "paused"},
 	} {
+		require.Equal(t, "no function here", c.info.NextFree())
+		c.info.Loaded = true
 		require.Equal(t, c.kind, c.info.Kind())
 		require.Equal(t, c.next, c.info.NextFree())
 	}

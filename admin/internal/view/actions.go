@@ -94,6 +94,8 @@ var actions = map[string]action{
 		about: "The database remembers the number; to set the one that the program defines forgets it. 0 pauses what needs the limit.",
 		fields: []field{{Name: "number", Label: "Number", Required: true},
 			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer; empty is for all that have no number of their own."}}},
+	"forget-limit": {kind: workflow.KindForgetLimit, target: "limit", title: "Forget the limit", do: "Forget it", danger: true,
+		about: "What was set of it is forgotten, for its keys too. A program that defines it has its number again; of one that none defines the name is gone."},
 	"schedule-pause": {schedule: "pause", target: "schedule", title: "Pause the schedule", do: "Pause it",
 		about: "Nothing starts until it is resumed. What runs goes on.", fields: []field{reasonField}},
 	"schedule-resume": {schedule: "resume", target: "schedule", title: "Resume the schedule", do: "Resume it",

@@ -99,6 +99,9 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
 			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
 		}
+		if !l.Loaded && r.User.Allowed(string(workflow.KindForgetLimit), l.Limit.Name) {
+			do = Cell{Kind: "action", Text: "Forget…", Href: s.Link("/act", "kind", "forget-limit", "limit", l.Limit.Name)}
+		}
 		t.row("", text(l.Limit.Name), text(l.Kind()), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(l.NextFree()), do)
 		for i, k := range r.Mask.Limits([]workflow.LimitInfo{l})[0].Set {
 			s.keyRow(t, r, &l, k, k.Key == l.Set[i].Key)

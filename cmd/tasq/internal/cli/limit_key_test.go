@@ -47,3 +47,59 @@ func TestTheLimitOfAKeyIsSetByCommand(t *testing.T) {
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--key is empty: give a value, or leave it out")
 }
+
+// A limit that no function of the database takes of any more is listed as such, and forgotten by command.
+func TestALimitWithoutAFunctionIsForgottenByCommand(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(builder.Takes(limit.Resource("db", 5), 1)))
+	e, err := engine.Open(t.Context(), sqlite.File(db), f)
+	require.NoError(t, err)
+	must := func(args ...string) string {
+		t.Helper()
+		code, out, errs := tasq(t, db, args...)
+		require.Zero(t, code, errs)
+		return out
+	}
+	must("limit", "set", "db", "3")
+	require.Regexp(t, `(?m)^db +slots +3 +5 +0 +0 +now *$`, must("limits"))
+	require.NoError(t, e.Close())
+	require.Regexp(t, `(?m)^db +slots +3 +5 +0 +0 +no function here *$`, must("limits"))
+	require.Contains(t, must("limit", "forget", "db"), "what was set of limit db is forgotten")
+	require.Empty(t, must("limits"))
+	code, _, errs := tasq(t, db, "limit", "forget", "db")
+	require.Equal(t, ExitNotFound, code)
+	require.Contains(t, errs, `limit "db": no workflow of this database has limits`)
+}
+
+// A key of a pool is paused and given another number by command; who waits for any of the keys says so.
+func TestThePoolOfALimitByCommand(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	ask := builder.MustFunc("ask", func(_ context.Context, s string) (string, error) { return s, nil },
+		builder.Limits(builder.Takes(limit.Calls(1, time.Hour), 1).AnyOf("key-1", "key-2", "key-3")))
+	e, err := engine.Open(t.Context(), sqlite.File(db), ask)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	must := func(args ...string) string {
+		t.Helper()
+		code, out, errs := tasq(t, db, args...)
+		require.Zero(t, code, errs)
+		return out
+	}
+	must("limit", "set", "calls", "0", "--key", "key-2")
+	must("limit", "set", "calls", "2", "--key", "key-3")
+	var runs []builder.Run[string]
+	for _, s := range []string{"a", "b", "c", "d"} {
+		run, err := ask.Run(t.Context(), e, s)
+		require.NoError(t, err)
+		runs = append(runs, run)
+	}
+	for _, run := range runs[:3] {
+		_, err := run.Result(t.Context(), e)
+		require.NoError(t, err)
+	}
+	require.Regexp(t, `(?m)^calls +in 1h, sliding window +1 +1 +3 +1 +in 59m.*\ncalls +key key-2 +0 +1 +paused *\ncalls +key key-3 +2 +1 *$`, must("limits"))
+	require.Contains(t, must("why", runs[3].ID.String()), "1 of rate calls (of key-1, key-2 or key-3)")
+	must("limit", "set", "calls", "1", "--key", "key-2")
+	_, err = runs[3].Result(t.Context(), e)
+	require.NoError(t, err)
+}

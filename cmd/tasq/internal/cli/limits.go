@@ -16,7 +16,8 @@ func (a *app) limits() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limits", Short: "list the limits of functions, with their use",
 		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The running program reports what is in " +
-			"use and how many jobs wait; without one, both are zero."),
+			"use and how many jobs wait; without one, both are zero. NEXT FREE is \"no function here\" for a limit that the database remembers and of which no " +
+			"function of that program takes: tasq limit forget removes it."),
 		Example: "  tasq limits",
 		Args:    exactly(),
 	}
@@ -57,7 +58,7 @@ func (a *app) limits() *cobra.Command {
 }
 
 func (a *app) limit() *cobra.Command {
-	cmd := &cobra.Command{Use: "limit", Short: "set a limit", RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "limit", Short: "set a limit, or forget a setting", RunE: a.group, Args: cobra.ArbitraryArgs}
 	q, o := &asking{a: a}, owning{a: a}
 	set := &cobra.Command{
 		Use: "set LIMIT N", Short: "change the number of a limit; 0 pauses it",
@@ -82,7 +83,24 @@ func (a *app) limit() *cobra.Command {
 		}
 		return a.send(ctx, o, q, fmt.Sprintf("%s is set to %d", what, n))
 	})
-	cmd.AddCommand(set)
+	cmd.AddCommand(set, a.forgetLimit())
+	return cmd
+}
+
+func (a *app) forgetLimit() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	cmd := &cobra.Command{
+		Use: "forget LIMIT", Short: "forget what was set of a limit",
+		Long: paragraph("Forget what was set of a limit, for its keys too: it has the number of its definition again. Of a limit that no " +
+			"program defines any more the name is forgotten; tasq limits says of which no function takes."),
+		Example: "  tasq limit forget openai",
+		Args:    exactly("a LIMIT"),
+	}
+	q.acting(cmd)
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		q.command.Kind, q.command.Limit = workflow.KindForgetLimit, args[0]
+		return a.send(ctx, o, q, "what was set of limit "+args[0]+" is forgotten")
+	})
 	return cmd
 }
 

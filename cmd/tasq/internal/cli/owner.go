@@ -66,7 +66,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 			return err
 		}
 		switch q.command.Kind {
-		case workflow.KindSetLimit, workflow.KindLimits, workflow.KindQueues, workflow.KindPause, workflow.KindUnpause:
+		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindLimits, workflow.KindQueues, workflow.KindPause, workflow.KindUnpause:
 			return nil // about no workflow, so any process can do it
 		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)
