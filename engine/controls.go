@@ -214,6 +214,9 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
+	case workflow.KindLimitWaits:
+		result.Case, result.Waits = cmd.Case, c.e.limitWaits(cmd.Case)
+		return result, true, nil
 	case workflow.KindQueues:
 		result.Queues = c.e.dispatch.Queues()
 		return result, true, nil

@@ -4,9 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/admission"
+	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -15,6 +18,9 @@ import (
 // queues this engine has, whether its workers are busy and whether its store fails. The error wraps [ErrNotFound] if there is no such case.
 func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answer, err error) {
 	here := e.Here()
+	if e.isShared() { // otherwise all that waits does so here
+		here.Free = SharedWait(ctx, e.store)
+	}
 	err = e.View(ctx, func(r store.Reader) error {
 		answer, err = why.Read(ctx, r, id, e.now(), here)
 		return err
@@ -25,13 +31,44 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 // limitsOf lists the limits that a job waits for, or a step of it.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	for _, w := range e.dispatch.Limited(job, step) {
-		l := why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Text: w.String()}
-		if w.Wait > 0 && w.Wait != limit.Unknown {
-			l.Free = e.now().Add(w.Wait)
-		}
-		list = append(list, l)
+		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String()})
 	}
 	return list
+}
+
+// freeAt is when a limit has room for which the wait is so long; zero if it has room, or if time alone gives none.
+func (e *Engine) freeAt(wait time.Duration) time.Time {
+	if wait <= 0 || wait == limit.Unknown {
+		return time.Time{}
+	}
+	return e.now().Add(wait)
+}
+
+// limitWaits lists what the jobs of a root case wait for here, for another process.
+func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
+	e.dispatch.LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
+		for _, w := range waits {
+			list = append(list, workflow.LimitWait{Job: job, Step: step, Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N,
+				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String()})
+		}
+	})
+	return list
+}
+
+// SharedWait is the Free of a [why.Here]: how long it takes until a limit that engines share has room for so much, by its row in a store that
+// several engines can have open. False if that is not known: the limit is not shared, or the row cannot be read.
+func SharedWait(ctx context.Context, rows store.Limits) func(l limit.Limit, key string, n int64) (time.Duration, bool) {
+	return func(l limit.Limit, key string, n int64) (time.Duration, bool) {
+		if !l.InStore {
+			return 0, false
+		}
+		view, err := rows.ReadLimits(ctx, []store.LimitKey{{Limit: l.Name, Key: key}})
+		if err != nil {
+			return 0, false
+		}
+		wait, err := ration.Wait(view.Rows[0].State, l, n, ration.Situation{Self: view.Self, Live: view.Live, Now: view.Now})
+		return wait, err == nil
+	}
 }
 
 // Here is what this engine can do for cases, for [why.Read] in a view that reads more, and for [why.ReadUnserved].

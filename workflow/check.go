@@ -92,6 +92,7 @@ var forms = map[Kind]form{
 	KindSetLimit:      {[]*field{limitField}, []*field{limitKeyField, numberField}},
 	KindForgetLimit:   {[]*field{limitField}, nil},
 	KindLimits:        {nil, nil},
+	KindLimitWaits:    {[]*field{caseField}, nil},
 	KindQueues:        {nil, nil},
 	KindPause:         {nil, []*field{queueField}},
 	KindUnpause:       {nil, []*field{queueField}},

@@ -45,6 +45,7 @@ const (
 	KindSetLimit      Kind = "set-limit"      // set the number of Limit to N
 	KindForgetLimit   Kind = "forget-limit"   // forget what was set of Limit
 	KindLimits        Kind = "limits"         // list the limits
+	KindLimitWaits    Kind = "limit-waits"    // list what jobs of the root case Case wait for, of limits
 	KindQueues        Kind = "queues"         // list the queues
 	KindPause         Kind = "pause-queue"    // have no job of Queue begin
 	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
@@ -128,6 +129,7 @@ type Result struct {
 
 	Limits []LimitInfo `json:"limits,omitempty"` // that were listed
 	Queues []QueueInfo `json:"queues,omitempty"` // that were listed
+	Waits  []LimitWait `json:"waits,omitempty"`  // that were listed
 }
 
 // Start starts a case of a workflow. The result has its id.
@@ -300,6 +302,10 @@ func ForgetLimit(name string, opts ...Option) Command {
 
 // Limits lists the limits of the engine's functions, with what they are used for. The result has them.
 func Limits() Command { return Command{Kind: KindLimits} }
+
+// LimitWaits lists what the jobs of a root case, and of the cases below it, wait for of limits, as far as they wait in the engine that does the
+// command. It changes nothing.
+func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
 
 // PauseQueue has no job of a queue begin until it is resumed, in whatever process. Those that run go on. "" is the default queue.
 func PauseQueue(queue string, opts ...Option) Command {

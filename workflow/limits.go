@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Use is what each attempt of a function takes of a limit before it begins, and gives back when it ends, fails or is suspended.
@@ -121,6 +122,19 @@ type KeyLimit struct {
 	N   int64     `json:"n"` // 0 is paused
 	At  time.Time `json:"at,omitzero"`
 	By  string    `json:"by,omitempty"` // who set it; "" is unknown
+}
+
+// LimitWait is what a job waits for, or a step of it, of one limit.
+type LimitWait struct {
+	Job   workitem.JobID `json:"job"`
+	Step  string         `json:"step,omitempty"` // the name of the step that waits; "" if it is the job
+	Limit string         `json:"limit"`
+	Key   string         `json:"key,omitempty"`  // whose it is; "" is the one that all share
+	Any   []string       `json:"any,omitempty"`  // the keys of which any will do
+	N     int64          `json:"n"`              // how much is needed
+	Free  time.Time      `json:"free,omitzero"`  // when it has room, as far as time alone gives it
+	Ahead int            `json:"ahead,omitzero"` // how many go first
+	Text  string         `json:"text"`           // "3 of rate openai, free in 4s"
 }
 
 // Kind says for people how the limit counts: "slots", "breaker", or a period and an algorithm, as in "in 1m, sliding window".

@@ -104,7 +104,8 @@ func (v *visit) pending(j *state.Job) {
 		}
 		if v.in.Limits != nil {
 			w.Limits = v.in.Limits(j.ID, "")
-		} else {
+		}
+		if len(w.Limits) == 0 {
 			v.needs(&w, j)
 		}
 		switch {

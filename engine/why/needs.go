@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -22,23 +23,43 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// needs notes what a job that is due takes of limits, for a process that does not know what of them is in use. A limit that is paused
-// has no room for any key, except for keys that have a number of their own.
+// needs notes what a job that is due takes of limits, if it waits for none in this process. A limit that is paused has no room for any key, except
+// for keys that have a number of their own. Of a limit that engines share it is known whether it has room; what others have in use is not.
 func (v *visit) needs(w *Wait, j *state.Job) {
 	for _, t := range v.takes(j) {
 		set, known := v.in.Set[t.Limit]
 		if !known {
 			continue
 		}
-		paused := set.Current().N == 0 && ((!t.Keyed && t.Any == nil) || len(set.Keys) == 0)
 		need := Limit{Limit: t.Limit, Any: t.Any, N: t.N, Text: needed(t, set.Limit)}
-		if paused {
+		if wait, known := v.free(t, &set); known {
+			if wait > 0 {
+				l := set.Current()
+				need.Text = limit.Reason{Limit: l, N: t.N, Wait: wait}.String()
+				if wait != limit.Unknown {
+					need.Free = v.in.Now.Add(wait)
+				}
+				w.Limits = append(w.Limits, need)
+			}
+			continue
+		}
+		switch paused := set.Current().N == 0 && ((!t.Keyed && t.Any == nil) || len(set.Keys) == 0); {
+		case paused && v.in.Limits == nil:
 			need.Text += ", which is paused"
 			w.Limits = append(w.Limits, need)
-		} else {
+		case v.in.Limits == nil:
 			w.Needs = append(w.Needs, need)
 		}
 	}
+}
+
+// free says how long it takes until there is room for what a job takes, as far as that is known here.
+func (v *visit) free(t store.Takes, set *store.LimitValue) (time.Duration, bool) {
+	l := set.Current()
+	if v.in.Free == nil || t.Keyed || t.Any != nil || t.N == 0 || l.N == 0 || t.N > l.Capacity() {
+		return 0, false
+	}
+	return v.in.Free(l, "", t.N)
 }
 
 // needed names what is taken: "3 of rate openai", "breaker openai", "as much of rate openai as its input says".

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -24,6 +25,9 @@ type Here struct {
 	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
 	// nil function means that this is not known.
 	Limits func(job workitem.JobID, step string) []Limit
+	// Free says how long it takes until a limit has room for so much of a key, as far as that is known without the engine in which a job waits; false if
+	// it is not. A nil function knows nothing.
+	Free func(l limit.Limit, key string, n int64) (time.Duration, bool)
 	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
 	// none. A nil function means that this is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)

@@ -4,6 +4,7 @@
 package why
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/schedule"
@@ -176,6 +177,11 @@ type Limit struct {
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
 	key   string    // Key, if that is not what is shown of it
+}
+
+// Limited reports whether something waits for limits, or takes of limits of which it is not known here whether they have room.
+func (a *Answer) Limited() bool {
+	return slices.ContainsFunc(a.Waits, func(w Wait) bool { return len(w.Limits)+len(w.Needs) > 0 })
 }
 
 // Batch is what a job waits for that is done together with others.

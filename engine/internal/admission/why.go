@@ -28,6 +28,15 @@ func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 	return nil
 }
 
+// EachWait calls f with what waits, in any order: the value of each ticket, its job and step, and what it waits for.
+func (g *Gate[T]) EachWait(f func(value *T, t *Ticket[T], waits func() []Wait)) {
+	for _, of := range g.parked {
+		for _, t := range of {
+			f(&t.Value, t, func() []Wait { return g.why(t) })
+		}
+	}
+}
+
 // why lists what a ticket waits for.
 func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	now, seen := g.now(), make([]bool, len(t.Takes))

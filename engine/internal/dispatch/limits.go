@@ -156,6 +156,17 @@ func (d *Dispatcher) Limited(job workitem.JobID, step string) []admission.Wait {
 	return d.sched.limits.Why(job, step)
 }
 
+// LimitedOf calls f with what the jobs of a root case and their steps wait for, of limits.
+func (d *Dispatcher) LimitedOf(root workitem.CaseID, f func(job workitem.JobID, step string, waits []admission.Wait)) {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	d.sched.limits.EachWait(func(n *entry, t *ticket, waits func() []admission.Wait) {
+		if n.root == root {
+			f(t.Job, t.Step, waits())
+		}
+	})
+}
+
 // Limits lists the limits of the functions here, by name, with what they are used for.
 func (d *Dispatcher) Limits() []admission.Usage {
 	d.sched.mu.Lock()

@@ -44,6 +44,9 @@ type Answer struct {
 	Taken int64         // how much of the limit is taken now, by all
 }
 
+// nobody is the number of no engine.
+const nobody = -1
+
 // Forever is when a row can be removed that says something for as long as nothing changes it.
 const Forever = math.MaxInt64
 
@@ -85,6 +88,20 @@ func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a 
 	}
 	after, err = json.Marshal(r)
 	return after, until, a, err
+}
+
+// Wait is how long it takes until a limit has room for so much, by its row: 0 if it has, limit.Unknown if time alone gives none. It is for those
+// who look and ask for nothing, so engines that wait go first, and Self is none of them.
+func Wait(row json.RawMessage, l limit.Limit, n int64, in Situation) (time.Duration, error) {
+	in.Self = nobody
+	_, _, a, err := Decide(row, Order{Limit: l, Least: n, Want: n}, in)
+	switch {
+	case err != nil || a.Grant.N > 0:
+		return 0, err
+	case a.Wait == 0:
+		return limit.Unknown, nil
+	}
+	return a.Wait, nil
 }
 
 // ahead drops who does not wait any more, and is how much those need who ask for longer than this engine.

@@ -200,3 +200,27 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 		})
 	})
 }
+
+// Who looks at a row learns what an engine would that asked last, and changes nothing.
+func TestWhoLooksAtARowLearnsTheWait(t *testing.T) {
+	in := ration.Situation{Self: 1, Live: []int64{1, 2}, Now: 1e18}
+	slots, calls := limit.Resource("db", 3).Shared(), limit.Calls(10, time.Minute).Shared()
+	wait := func(row []byte, l limit.Limit, n int64) time.Duration {
+		t.Helper()
+		before := string(row)
+		wait, err := ration.Wait(row, l, n, in)
+		require.NoError(t, err)
+		require.Equal(t, before, string(row))
+		return wait
+	}
+	require.Zero(t, wait(nil, slots, 3))
+	row, _, _, err := ration.Decide(nil, ration.Order{Limit: slots, Least: 2, Want: 2}, in)
+	require.NoError(t, err)
+	require.Zero(t, wait(row, slots, 1))
+	require.Equal(t, limit.Unknown, wait(row, slots, 2), "the slots of the engine that looks count, too")
+	row, _, _, err = ration.Decide(nil, ration.Order{Limit: calls, Least: 8, Want: 8}, in)
+	require.NoError(t, err)
+	require.Zero(t, wait(row, calls, 2))
+	in.Now += int64(20 * time.Second)
+	require.InDelta(t, 40*time.Second, wait(row, calls, 3), float64(2*time.Second))
+}

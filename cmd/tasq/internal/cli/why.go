@@ -2,17 +2,21 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -31,15 +35,8 @@ func (a *app) why() *cobra.Command {
 			if err := checkID(caseIDs, args[0]); err != nil {
 				return err
 			}
-			return a.view(ctx, func(r store.Reader) error {
-				c, err := caseByWord(ctx, r, args[0])
-				if err != nil {
-					return err
-				}
-				answer, err := why.Read(ctx, r, c.ID, now(), why.Here{})
+			return a.explain(ctx, args[0], func(r store.Reader, c *state.Case, answer *why.Answer) error {
 				switch {
-				case err != nil:
-					return err
 				case len(args) == 2:
 					return a.whyTask(c, answer, args[1])
 				case a.output == "json":
@@ -48,6 +45,69 @@ func (a *app) why() *cobra.Command {
 				return errors.Join(a.say("%s", answer), a.whySchedule(ctx, r, c))
 			})
 		}),
+	}
+}
+
+// explain reads what a case waits for. If that are limits, the process that owns the database says more of them: only it knows what is in use
+// of a limit that it counts in its memory.
+func (a *app) explain(ctx context.Context, word string, show func(store.Reader, *state.Case, *why.Answer) error) error {
+	db, err := a.database()
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(s store.Store) error {
+		var here why.Here
+		if db.File() == "" {
+			here.Free = engine.SharedWait(ctx, s)
+		}
+		for asked := false; ; asked = true {
+			var root workitem.CaseID
+			err := s.View(ctx, func(r store.Reader) error {
+				c, err := caseByWord(ctx, r, word)
+				if err != nil {
+					return err
+				}
+				answer, err := why.Read(ctx, r, c.ID, now(), here)
+				if err != nil {
+					return err
+				}
+				if !asked && answer.Limited() {
+					root = c.Root
+					return nil
+				}
+				return show(r, c, answer)
+			})
+			if err != nil || root.IsZero() {
+				return err
+			}
+			here.Limits = a.limitWaits(ctx, db, root)
+		}
+	})
+}
+
+// limitWaits asks the process that owns the database what the jobs of a root case wait for; nil if it does not answer, or knows nothing of them.
+func (a *app) limitWaits(ctx context.Context, db database.Database, root workitem.CaseID) func(workitem.JobID, string) []why.Limit {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	command, err := json.Marshal(workflow.LimitWaits(root))
+	if err != nil {
+		return nil
+	}
+	answer, err := db.Inbox().Post(limited, command)
+	if err != nil {
+		return nil
+	}
+	result, err := engine.RemoteAnswer(answer)
+	if err != nil || len(result.Waits) == 0 {
+		return nil
+	}
+	return func(job workitem.JobID, step string) (list []why.Limit) {
+		for _, w := range result.Waits {
+			if w.Job == job && w.Step == step {
+				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text})
+			}
+		}
+		return list
 	}
 }
 

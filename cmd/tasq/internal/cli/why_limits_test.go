@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -94,4 +95,66 @@ func whyNamesLimits(t *testing.T, db store.Opener, at string) {
 	functions[0] = function("plain", builder.Takes(openai, 4))
 	e = open()
 	says("plain", "4 of rate openai, which is paused")
+}
+
+// Beside the program that runs the functions, tasq says until when a job waits for a limit that the program counts in its memory.
+func TestWhySaysUntilWhenBesideTheProgram(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	same := func(s string) string { return s }
+	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(
+		builder.Takes(limit.Rate("openai", 5, time.Hour, limit.SlidingWindow), 3)))
+	keyed := builder.MustFunc("keyed", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(
+		builder.TakesBy(limit.Calls(1, time.Hour), 1, same)))
+	e, err := engine.Open(t.Context(), sqlite.File(db), f, keyed)
+	require.NoError(t, err)
+	second := func(f *builder.FuncRef[string, string]) string {
+		run, err := f.Run(t.Context(), e, "ada")
+		require.NoError(t, err)
+		_, err = run.Result(t.Context(), e)
+		require.NoError(t, err)
+		run, err = f.Run(t.Context(), e, "ada")
+		require.NoError(t, err)
+		return run.ID.String()
+	}
+	id, of := second(f), second(keyed)
+	require.Eventually(t, func() bool { // until its job is in the line
+		code, out, errs := tasq(t, db, "why", id)
+		require.Zero(t, code, errs)
+		return regexp.MustCompile(`item run\.1\.1 waits for 3 of rate openai, free in 59m`).MatchString(out)
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		code, out, errs := tasq(t, db, "why", of)
+		require.Zero(t, code, errs)
+		return regexp.MustCompile(`item run\.1\.1 waits for 1 of rate calls, free in 59m[^(]* \(of ada\)`).MatchString(out)
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, e.Close())
+	code, out, errs := tasq(t, db, "why", id)
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "and room for 3 of rate openai", "nothing counts it")
+}
+
+// What engines share is in the database: each of them, and tasq, says until when a job of another one waits.
+func TestWhyOfASharedRateOnAnotherEngine(t *testing.T) {
+	dsn := pgtest.Database(t)
+	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(
+		builder.Takes(limit.Rate("openai", 5, time.Hour, limit.SlidingWindow).Shared(), 3)))
+	e, err := engine.Open(t.Context(), postgres.Open(dsn), f)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	other, err := engine.Config{Workers: -1}.Open(t.Context(), postgres.Open(dsn), f)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	run, err := f.Run(t.Context(), e, "ada")
+	require.NoError(t, err)
+	_, err = run.Result(t.Context(), e)
+	require.NoError(t, err)
+	run, err = f.Run(t.Context(), e, "ada")
+	require.NoError(t, err)
+	until := regexp.MustCompile(`item run\.1\.1 waits for 3 of rate openai, free in (59m|1h)`)
+	answer, err := other.Why(t.Context(), run.ID)
+	require.NoError(t, err)
+	require.Regexp(t, until, answer.String())
+	code, out, errs := tasq(t, dsn, "why", run.ID.String())
+	require.Zero(t, code, errs)
+	require.Regexp(t, until, out)
 }
