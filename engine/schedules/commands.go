@@ -41,6 +41,9 @@ func add(
 				return workflow.Result{}, err
 			}
 		}
+		if isAgain, err := known.isAgain(s, opts); isAgain || err != nil {
+			return known.result(), err
+		}
 		read = false // it was not the present one any more if this is done again
 		c, err := addTo(known, s, opts)
 		if err != nil {
@@ -82,6 +85,9 @@ type misuseError struct {
 
 // Error implements error.
 func (e *misuseError) Error() string {
+	if e.on.IsZero() {
+		return fmt.Sprintf("%s: key %q was first used to add schedule %q; give this command a key of its own", workflow.ErrKeyReused, e.key, e.schedule)
+	}
 	return fmt.Sprintf("%s: key %q was first used for another command on schedule %q, to its case %s; give this command a key of its own",
 		workflow.ErrKeyReused, e.key, e.schedule, e.on)
 }
@@ -112,7 +118,37 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return workflow.Command{}, err
 	}
+	if _, err := found.isAgain(s, opts); err != nil {
+		return workflow.Command{}, err
+	}
 	return addTo(found, s, opts)
+}
+
+// isAgain reports whether the schedule was added by this very command, by its idempotency key. The case that it started may have ended long ago, and
+// be removed, so the schedule remembers the key. It is an error if another command was given the key.
+func (i *Info) isAgain(s workflow.Scheduled, opts []workflow.Option) (bool, error) {
+	if i == nil {
+		return false, nil
+	}
+	c := workflow.With(workflow.Command{}, opts...)
+	by := i.added(c.Key)
+	if by == nil || by.Hash == addHash(s, c) {
+		return by != nil, nil
+	}
+	return false, &misuseError{schedule: i.Schedule.Name, key: c.Key}
+}
+
+func (i *Info) result() (result workflow.Result) {
+	if i != nil {
+		result.Case = i.Case
+	}
+	return result
+}
+
+// addHash identifies an add, as a command's hash does: by the schedule, the actor and the reason.
+func addHash(s workflow.Scheduled, c workflow.Command) string {
+	reason, _ := json.Marshal(c.Reason)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q %s", hashOf(s), c.Actor, reason)))
 }
 
 // addTo makes the command that adds a schedule, or changes the one that was found; nil if there is none.
@@ -135,6 +171,9 @@ func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.
 	change := Change{What: "add", By: c.Actor}
 	if c.Reason != nil {
 		change.Reason = c.Reason.Message
+	}
+	if change.Key = c.Key; c.Key != "" {
+		change.Hash = addHash(s, c)
 	}
 	state.Changes = []Change{change}
 	fresh, err := state.successor(time.Time{}) // it begins at once, which is when its times are known
@@ -212,6 +251,9 @@ func commandFor(
 	found, err = find(ctx, v, name)
 	if err == nil && !found.live() && !found.knows(opts) {
 		err = fmt.Errorf("schedule %q was removed: %w", name, store.ErrNotFound)
+	}
+	if key := workflow.With(workflow.Command{}, opts...).Key; err == nil && found.added(key) != nil {
+		err = &misuseError{schedule: name, key: key}
 	}
 	if err == nil && q.Do == doBackfill && found.live() {
 		err = checkBackfill(&found.State, q)

@@ -98,3 +98,38 @@ func TestARemovedScheduleLeavesNoJob(t *testing.T) {
 		require.False(t, j.Ended.IsZero(), "%s job %s: %s", j.State, j.Name, j.Failure)
 	}
 }
+
+// The command that starts a schedule is remembered by its key as the others are, though its case ends with the first tick.
+func TestAnAddThatStartedAScheduleIsKnownByItsKey(t *testing.T) {
+	b, ctx := newBench(t), t.Context()
+	every := func(d time.Duration) workflow.Scheduled {
+		return builder.Schedule(schedule.Schedule{Name: "digest", Every: d}, b.f, "x")
+	}
+	add := func(d time.Duration, opts ...workflow.Option) error {
+		_, err := schedules.Add(ctx, b, every(d), opts...)
+		b.Drain()
+		return err
+	}
+	key, by := workflow.Key("k"), workflow.By("ann")
+	require.NoError(t, add(time.Hour, key, by))
+	for range 3 {
+		b.Advance(90 * time.Minute)
+		cases := b.cases()
+		require.NoError(t, add(time.Hour, key, by))
+		require.Equal(t, cases, b.cases(), "sent again it does nothing")
+		for _, err := range []error{add(2*time.Hour, key, by), add(time.Hour, key), schedules.Pause(ctx, b, "digest", key, by)} {
+			require.ErrorIs(t, err, workflow.ErrKeyReused)
+			require.ErrorContains(t, err, `key "k" was first used to add schedule "digest"`)
+		}
+		_, err := schedules.AddCommand(ctx, b, every(2*time.Hour), key, by)
+		require.ErrorIs(t, err, workflow.ErrKeyReused)
+		_, err = schedules.CommandFor(ctx, b, "digest", "pause", time.Time{}, time.Time{}, key)
+		require.ErrorIs(t, err, workflow.ErrKeyReused)
+		require.Equal(t, cases, b.cases())
+	}
+	require.NoError(t, add(2*time.Hour), "without a key it is an update")
+	require.NoError(t, add(time.Hour, key, by))
+	found, err := schedules.Find(ctx, b, "digest")
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, found.Schedule.Every, "and sent again it takes back no update")
+}

@@ -39,8 +39,9 @@ type Change struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 
-	Key  string          `json:"key,omitempty"` // idempotency key; "" if none was given
-	Case workitem.CaseID `json:"case,omitzero"` // the case of the schedule that the command was for; zero for its first
+	Key  string          `json:"key,omitempty"`  // idempotency key; "" if none was given
+	Case workitem.CaseID `json:"case,omitzero"`  // the case of the schedule that the command was for; zero for its first
+	Hash string          `json:"hash,omitempty"` // of an add that has a key: of all that it asked for
 }
 
 // The bounds of what a schedule remembers.
@@ -141,4 +142,14 @@ func (s *State) keyed(key string) (on workitem.CaseID) {
 		}
 	}
 	return on
+}
+
+// added finds what added the schedule with an idempotency key, among the changes that are remembered; nil if nothing did.
+func (s *State) added(key string) *Change {
+	for i := range s.Changes {
+		if c := &s.Changes[i]; key != "" && c.Key == key && c.Hash != "" {
+			return c
+		}
+	}
+	return nil
 }
