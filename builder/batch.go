@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -23,11 +25,16 @@ type Outcome[Out any] struct {
 type Batched[In, Out any] struct {
 	Most int           // how many items one call does, 1 or more
 	Wait time.Duration // how long the first waits for others; 0 takes those that are there when a worker is free
+	// Key says which items are done together: those with the same key, such as a customer. Keys have batches beside each other. It has to be
+	// quick and to depend on nothing but the input; an item for which it panics is done alone. Nil puts all of them together.
+	Key func(In) string
 	// Run returns one outcome for each input, in their order. An error fails them all, each as its own policy says.
 	Run func(context.Context, []In) ([]Outcome[Out], error)
 }
 
-func (b *Batched[In, Out]) isZero() bool { return b.Most == 0 && b.Wait == 0 && b.Run == nil }
+func (b *Batched[In, Out]) isZero() bool {
+	return b.Most == 0 && b.Wait == 0 && b.Key == nil && b.Run == nil
+}
 
 // Batch defines a function like [Func] whose runs are done together: it is called with up to most inputs, once as many runs are due,
 // or the first of them has been due for wait. It is for services that take many things at a time.
@@ -48,14 +55,36 @@ func (b *Batched[In, Out]) isZero() bool { return b.Most == 0 && b.Wait == 0 && 
 func Batch[In, Out any](
 	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,
 ) (*FuncRef[In, Out], error) {
-	return newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{most, wait, run}}, opts)
+	return newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{Most: most, Wait: wait, Run: run}}, opts)
 }
 
 // MustBatch is like [Batch] but panics if the definition has a problem.
 func MustBatch[In, Out any](
 	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,
 ) *FuncRef[In, Out] {
-	return mustFunc(newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{most, wait, run}}, opts))
+	return mustFunc(newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{Most: most, Wait: wait, Run: run}}, opts))
+}
+
+// BatchBy has a [Batch] hold runs of one key only, such as a customer; keys have batches beside each other. See [Batched].
+func BatchBy[In any](key func(In) string) FuncOption {
+	return funcOption(func(s *funcSpec) { s.batchKey, s.batchIn = key, reflect.TypeFor[In]() })
+}
+
+// batchKeyOf is the key of a batch that an option gave.
+func batchKeyOf[In any](d *draft, pos net.Pos, spec *funcSpec, batch bool) func(In) string {
+	if spec.batchIn == nil {
+		return nil
+	}
+	key, ok := spec.batchKey.(func(In) string)
+	switch {
+	case !batch:
+		d.problem(BadBatch, d.name, pos, "function %q is given builder.BatchBy, and is no batch; define it with builder.Batch", d.name)
+	case !ok:
+		d.problem(BadBatch, d.name, pos, "the key of the batch of function %q takes a %s, and the input is a %s; let it take that", d.name, spec.batchIn, reflect.TypeFor[In]())
+	case key == nil:
+		d.problem(BadBatch, d.name, pos, "the key of the batch of function %q is nil; give one, or leave builder.BatchBy out", d.name)
+	}
+	return key
 }
 
 type worksKey struct{}
@@ -81,6 +110,9 @@ func batched[In, Out any](d *draft, n *node, b Batched[In, Out], run bool) {
 	}
 	n.worker = true
 	n.task.Batch = &workflow.Batch{Batching: workflow.Batching{Most: b.Most, Wait: b.Wait}, Run: batchOf(b.Run)}
+	if b.Key != nil {
+		n.task.Batch.Key = withInput(b.Key)
+	}
 }
 
 // batchOf wraps the typed function of a batch for a worker.

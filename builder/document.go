@@ -171,7 +171,7 @@ func documentTaskOf(t *net.Task, spec *workflow.Task, notes []Note) documentTask
 		dt.RunTimeout = spec.RunTimeout.String()
 	}
 	if b := spec.Batch; b != nil {
-		dt.Batch = &workflow.BatchDocument{Most: b.Most, Wait: b.Wait.String()}
+		dt.Batch = &workflow.BatchDocument{Most: b.Most, Wait: b.Wait.String(), Keys: b.Key != nil}
 	}
 	for _, timer := range spec.Timers {
 		of := "item"

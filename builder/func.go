@@ -100,6 +100,9 @@ func newFunc[In, Out any](
 	if spec.timeout < 0 {
 		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
+	if key := batchKeyOf[In](b.d, pos, &spec, !work.Batch.isZero()); key != nil {
+		work.Batch.Key = key
+	}
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
 	task := newTask(b, funcTask, pos, work)
@@ -196,13 +199,15 @@ func (f *FuncRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
 type FuncOption interface{ ofFunc(*funcSpec) }
 
 type funcSpec struct {
-	options []Option
-	retry   retry.Policy
-	queue   string
-	timeout time.Duration
-	needs   []Need
-	hours   schedule.Window
-	wrong   error // why the process of Exec cannot be run
+	options  []Option
+	retry    retry.Policy
+	queue    string
+	timeout  time.Duration
+	needs    []Need
+	hours    schedule.Window
+	wrong    error        // why the process of Exec cannot be run
+	batchKey any          // a function of the input
+	batchIn  reflect.Type // its type; nil if there is none
 }
 
 func (o Option) ofFunc(s *funcSpec) { s.options = append(s.options, o) }

@@ -127,7 +127,7 @@ func insider(ctx context.Context, what title) (*scope, error) {
 	s := scopeOf(ctx)
 	switch {
 	case s == nil:
-		return nil, fmt.Errorf("%v: %w: use the context that the job's function was given", what, ErrNoJob)
+		return nil, fmt.Errorf("%v: %w: use the context that the job's function was given; the function of a batch has no steps", what, ErrNoJob)
 	case s.inside != "":
 		return nil, s.run.misuse("%v is called in the function of step %q, which is one step; "+
 			"call it beside that, with the context of the job's function", what, s.inside)

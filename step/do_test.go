@@ -334,7 +334,7 @@ func TestOutsideAJobThereIsAnError(t *testing.T) {
 	ctx := t.Context()
 	_, err := step.Do(ctx, "x", func(context.Context) (int, error) { t.Error("called"); return 0, nil })
 	require.ErrorIs(t, err, step.ErrNoJob)
-	require.EqualError(t, err, `step "x": not in a job: use the context that the job's function was given`)
+	require.EqualError(t, err, `step "x": not in a job: use the context that the job's function was given; the function of a batch has no steps`)
 	_, err = step.Tx(ctx, "x", func(context.Context, domain.DB) (int, error) { t.Error("called"); return 0, nil })
 	require.ErrorIs(t, err, step.ErrNoJob)
 	require.ErrorIs(t, step.Sleep(ctx, "x", 1), step.ErrNoJob)

@@ -14,6 +14,8 @@ import (
 // Wait. Each succeeds or fails by itself.
 type Batch struct {
 	Batching
+	// Key says which jobs are done together: those with the same one. Nil puts all of them together.
+	Key func(input json.RawMessage) (string, error)
 	// Run does the jobs in a worker, outside any transaction. It returns what became of each, by its index.
 	Run func(ctx context.Context, jobs []*activities.Work) []Done
 }
@@ -61,5 +63,6 @@ func BatchesOf(document json.RawMessage) (map[string]Batching, error) {
 // BatchDocument is the form of a [Batching] in a [Definition.Document].
 type BatchDocument struct {
 	Most int    `json:"most"`
-	Wait string `json:"wait"` // as time.Duration has it
+	Wait string `json:"wait"`           // as time.Duration has it
+	Keys bool   `json:"keys,omitempty"` // there is one for each key of the input
 }

@@ -43,7 +43,7 @@ var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 // process before.
 func (d *Dispatcher) claim(n entry) {
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
-	if n.batch != 0 {
+	if n.batch != nil {
 		c.group = d.sched.groups[n.job]
 		delete(d.sched.groups, n.job)
 	}

@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -18,57 +20,88 @@ import (
 // The time is that since the first job was due, so nothing of a line is stored, and it is the same after a restart. A job that waits in a
 // line holds no worker, none of its limits, and is no work that is under way.
 
-// batches are the tasks of the engine's definitions whose jobs are done together.
+// batches are the lines of the jobs of tasks that are done together.
 type batches struct {
-	list []*workflow.Batch // entry.batch is the index, from 1
-	of   map[*workflow.Batch]uint16
-	in   map[workitem.JobID]*gathering // the line in which a job waits
+	all map[*workflow.Batch]*lineKey  // of the tasks whose jobs are all done together
+	in  map[workitem.JobID]*gathering // the line in which a job waits
+}
+
+// lineKey says with which others a job is done.
+type lineKey struct {
+	spec *workflow.Batch
+	key  string // of the job's input; "" for all
 }
 
 // gathering is the line of the jobs of a task in one queue.
 type gathering struct {
 	workflow.Batching
+	queue *jobQueue
+	at    lineKey
 	ready entries             // by priority
 	gone  map[dueJob]struct{} // in ready, but canceled since, or another engine's
 	first int64               // when the first of them was due; 0 if it is to be looked for
 	now   bool                // one of them has waited for others before, and then for a limit
 }
 
-// index finds or makes the number of a batch; 0 for none.
-func (b *batches) index(spec *workflow.Batch) uint16 {
+// lineOf finds or makes the key of a line; nil for none. A job for which the batch has no key is done alone.
+func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	if spec == nil {
-		return 0
+		return nil
 	}
-	if i, known := b.of[spec]; known {
-		return i
+	if b.in == nil {
+		b.all, b.in = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]*gathering)
 	}
-	if b.of == nil {
-		b.of, b.in = make(map[*workflow.Batch]uint16), make(map[workitem.JobID]*gathering)
+	if spec.Key != nil {
+		key, err := keyOf(spec, input)
+		if err != nil {
+			return nil
+		}
+		return &lineKey{spec, key}
 	}
-	b.list = append(b.list, spec)
-	b.of[spec] = uint16(len(b.list))
-	return b.of[spec]
+	if b.all[spec] == nil {
+		b.all[spec] = &lineKey{spec: spec}
+	}
+	return b.all[spec]
 }
 
-// batchOf is the number of the batch that a job is done in; 0 if it is done alone, as is one whose process died with it: it would
+// keyOf asks a batch for the key of an input. Its function is called in a goroutine of its own, as one that ends its goroutine would end the
+// caller's.
+func keyOf(spec *workflow.Batch, input json.RawMessage) (key string, err error) {
+	err = errGone
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = retry.NewPanicError(p)
+			}
+		}()
+		key, err = spec.Key(input)
+	}()
+	<-done
+	return key, err
+}
+
+// batchOf is the line of the batch in which a job is done; nil if it is done alone, as is one whose process died with it: it would
 // take the others with it. The lock is held.
-func (s *scheduler) batchOf(c *state.Case, j *state.Job) uint16 {
+func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 	if !s.d.haveBatches || j.Crashes > 0 {
-		return 0
+		return nil
 	}
-	return s.batches.index(s.d.conditionsOf(c, j).batch)
+	f := s.d.conditionsOf(c, j)
+	return s.batches.lineOf(f.batch, f.input)
 }
 
 // gather has a due job wait for others. The lock is held.
 func (s *scheduler) gather(n entry) *gathering {
 	q := n.queue
-	g := q.lines[n.batch]
+	g := q.lines[*n.batch]
 	if g == nil {
-		g = &gathering{Batching: s.batches.list[n.batch-1].Batching, gone: make(map[dueJob]struct{})}
+		g = &gathering{Batching: n.batch.spec.Batching, queue: q, at: *n.batch, gone: make(map[dueJob]struct{})}
 		if q.lines == nil {
-			q.lines = make(map[uint16]*gathering)
+			q.lines = make(map[lineKey]*gathering)
 		}
-		q.lines[n.batch] = g
+		q.lines[*n.batch] = g
 	}
 	s.batches.in[n.job] = g
 	g.add(n)
@@ -80,6 +113,29 @@ func (s *scheduler) leaveLine(job workitem.JobID) {
 	if g := s.batches.in[job]; g != nil {
 		delete(s.batches.in, job)
 		g.drop(job)
+		g.forgetIfEmpty()
+	}
+}
+
+// setAside parks the jobs of a tree whose cases have been suspended: a batch is not full with those that cannot begin. The lock is held.
+func (s *scheduler) setAside(tree *state.Tree) {
+	var list []entry
+	for _, q := range s.queues {
+		for _, g := range q.lines {
+			g.each(func(n *entry) {
+				if n.root != tree.Root {
+					return
+				}
+				c, _ := tree.Job(n.job)
+				if _, by := tree.SuspendedBy(c); by != nil {
+					list = append(list, *n)
+				}
+			})
+		}
+	}
+	for _, n := range list {
+		s.leaveLine(n.job)
+		s.parked.put(n)
 	}
 }
 
@@ -92,6 +148,7 @@ func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 			list = append(list, n)
 		}
 	}
+	clear(q.lines)
 	return list
 }
 
@@ -220,6 +277,13 @@ func (g *gathering) each(f func(*entry)) {
 	}
 }
 
+// forgetIfEmpty drops a line in which no job waits, so that keys that come and go leave nothing. A job that comes makes another one.
+func (g *gathering) forgetIfEmpty() {
+	if g.len() == 0 {
+		delete(g.queue.lines, g.at)
+	}
+}
+
 // form makes a group of the jobs of a line that can begin, and appends them to those that are handed out. The lock is held.
 func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) []entry {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
@@ -242,6 +306,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 		next = append(next, n)
 	}
 	line.now = line.now && line.len() > 0
+	line.forgetIfEmpty()
 	if g.undecided = g.held; g.held > 0 {
 		q.running++
 	}

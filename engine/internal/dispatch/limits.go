@@ -124,6 +124,9 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	if j == nil {
 		return nil // the claim says what became of it
 	}
+	if _, by := u.Tree.SuspendedBy(c); d.haveBatches && by != nil {
+		return workflow.ErrSuspended // a batch does not count it
+	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	if list := d.sched.entriesOf(c, j, *n); d.haveBatches || list[0].ticket != nil || list[0].hours != 0 {
@@ -193,7 +196,7 @@ func (s *scheduler) isReady(n entry) {
 		}
 		return
 	}
-	if n.batch != 0 {
+	if n.batch != nil {
 		s.gather(n)
 		return
 	}

@@ -54,10 +54,10 @@ type entry struct {
 	urgent   int64      // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
 	cautious bool       // claim it durably before it runs: it may have ended a process before, or the claim failed
 	hours    uint16     // of the function, see hours; 0 for always, and while that is not known
-	batch    uint16     // of the task, see batches; 0 for none, and while that is not known
 	faults   uint8      // how often in a row the store failed as it was to begin
 	unread   bool       // what it needs of limits, and its hours, are not known
 	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
+	batch    *lineKey   // with which others it is done; nil for none, and while that is not known
 	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
 }
 
@@ -108,6 +108,8 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		switch e := e.(type) {
 		case *state.JobOpened:
 			changed = s.opened(tree, e.Job) || changed
+		case *state.CaseSuspended:
+			s.setAside(tree)
 		case *state.CaseContinued:
 			changed = s.goesOn(tree) || changed
 		case *state.JobMoved:
