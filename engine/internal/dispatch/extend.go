@@ -149,7 +149,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
 		urgent: s.d.urgency(j), hours: s.hoursOf(c, j)}
-	if s.hours.isClosed(&n, now) || s.batchOf(c, j) != 0 {
+	if s.hours.isClosed(&n, now) || s.batchOf(c, j) != nil {
 		return entry{}, false
 	}
 	n.ticket = s.ticketOf(c, j)
