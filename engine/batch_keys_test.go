@@ -26,7 +26,7 @@ func TestABatchHoldsRunsOfOneKey(t *testing.T) {
 	}))
 	e := enginetest.New(t, f)
 	runs := runAll(t, e, f, 11, 12)
-	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 2, of which 1 is there")
+	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 2, of which 1 are there")
 	require.Empty(t, log.take(), "two are there, of two keys")
 	runs = append(runs, runAll(t, e, f, 21)...)
 	require.Equal(t, [][]int{{11, 21}}, log.take())
@@ -63,10 +63,10 @@ func TestABatchIsNotFullWithASuspendedCase(t *testing.T) {
 		}
 		runs = append(runs, runAll(t, e, f, 2)...)
 		require.Empty(t, log.take(), "it would be a batch of one")
-		says(t, e, runs[1].ID, "item run.1.1 waits for a batch of 2, of which 1 is there")
+		says(t, e, runs[1].ID, "item run.1.1 waits for a batch of 2, of which 1 are there")
 		runs = append(runs, runAll(t, e, f, 3)...)
 		require.Equal(t, [][]int{{2, 3}}, log.take(), "it does not wait for the suspended one")
-		_, err = e.Do(t.Context(), workflow.Resume(runs[0].ID))
+		_, err = e.Do(t.Context(), workflow.Resume(runs[0].ID, nil))
 		require.NoError(t, err)
 		e.Drain()
 		require.Empty(t, log.take())
@@ -85,7 +85,7 @@ func TestABatchHasNoSteps(t *testing.T) {
 	f := builder.MustBatch("f", 1, 0, func(ctx context.Context, inputs []int) ([]builder.Outcome[int], error) {
 		_, err := step.Do(ctx, "s", func(context.Context) (int, error) { return 1, nil })
 		return nil, err
-	}, builder.Retry(func(p *retry.Policy) { *p = retry.Policy{} }))
+	}, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
 	e := enginetest.New(t, f)
 	runs := runAll(t, e, f, 1)
 	_, err := runs[0].Result(t.Context(), e)

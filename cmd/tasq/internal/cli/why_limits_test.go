@@ -141,7 +141,7 @@ func TestWhyOfASharedRateOnAnotherEngine(t *testing.T) {
 	e, err := engine.Open(t.Context(), postgres.Open(dsn), f)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
-	other, err := engine.Config{Workers: -1}.Open(t.Context(), postgres.Open(dsn), f)
+	other, err := engine.Open(t.Context(), postgres.Open(dsn), f)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, other.Close()) }()
 	run, err := f.Run(t.Context(), e, "ada")
