@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
@@ -180,6 +182,21 @@ func TestAListingCanBeReadTwiceAndAClosedEngineSaysSo(t *testing.T) {
 	}
 	_, err := counted(t, e)
 	require.Equal(t, engine.ErrClosed, err)
+}
+
+// What is due in an engine that is closed begins no more, so who waits for its end would wait without end.
+func TestDrainAfterClose(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	clock := virtual.NewClock()
+	e, err := engine.Config{Clock: clock}.Open(t.Context(), sqlite.Memory(), a)
+	require.NoError(t, err)
+	_, err = a.Start(t.Context(), e, prompt{Text: "x"}, workflow.After(time.Minute))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	clock.Set(clock.Now().Add(time.Hour))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.ErrorIs(t, e.Drain(ctx), engine.ErrClosed)
 }
 
 // A child case is a case like any other to who waits for it; a journal has only its root.

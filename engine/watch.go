@@ -112,15 +112,18 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 }
 
 // Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays. The error
-// wraps [ErrRunaway] if a case goes round and round while the engine's clock does not move, and names the tasks of the loop.
+// wraps [ErrRunaway] if a case goes round and round while the engine's clock does not move, and names the tasks of the loop. It wraps
+// [ErrClosed] if the engine is closed.
 func (e *Engine) Drain(ctx context.Context) error {
 	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose time has come
 	// as well. So it is asked twice, with a look at what is due in between.
 	for {
-		e.dispatch.Turn()
-		if e.lost.Load() != nil {
+		select {
+		case <-e.closing: // nothing begins any more, so what is due stays so
 			return e.closedError()
+		default:
 		}
+		e.dispatch.Turn()
 		select {
 		case <-e.active.quiet():
 		case <-ctx.Done():
