@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,7 @@ type claim struct {
 	steps  *journal         // nil until the claim was accepted
 	group  *group           // with which the job is done; nil if it is done alone
 	lost   atomic.Bool      // it was accepted and not committed
-	latest *activities.Work // what the writer was given last; work is what the worker has
+	latest *activities.Work // what the writer was given last, nil if the item ended as it started; work is what the worker has
 
 	outcome outcome // for the limits of the job
 
@@ -35,6 +36,8 @@ type claim struct {
 // which is all that still runs then.
 var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
+
+var errEndedAtStart = errors.New("the item ended as it started, in a transaction that was done anew")
 
 // claim has the writer make a job this engine's, and a worker do it. No caller waits for the writer: so the job that a command
 // has made is claimed at once after its commit, and without a worker that is woken twice.
@@ -50,10 +53,15 @@ func (d *Dispatcher) claim(n entry) {
 	c.ctx, c.cancel = context.WithCancelCause(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
 		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
-		if err == nil && c.work != nil && c.latest.Fence != c.steps.fence.Load() { // another engine had the job since the worker began
-			err = kernel.ErrLeaseLost
+		switch {
+		case err != nil || c.work == nil:
+			return err
+		case c.latest == nil: // done anew, it took another way than the one by which the worker began: it is claimed again
+			return errEndedAtStart
+		case c.latest.Fence != c.steps.fence.Load(): // another engine had the job since the worker began
+			return kernel.ErrLeaseLost
 		}
-		return err
+		return nil
 	})
 	if n.unread {
 		claim := r.Run
@@ -76,6 +84,9 @@ func (d *Dispatcher) claim(n entry) {
 // accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done anew:
 // the worker goes on then, since the job is as it was, so its fence is the same.
 func (c *claim) accepted(tx *commit.Tx) {
+	if c.latest == nil {
+		return
+	}
 	if c.steps != nil {
 		tx.CacheSteps(c.root, c.job, c.latest.Steps)
 		return
@@ -90,12 +101,13 @@ func (c *claim) accepted(tx *commit.Tx) {
 }
 
 func (c *claim) ended(err error) {
+	begins := err == nil && c.work != nil
 	switch {
-	case err == nil && c.group != nil:
+	case begins && c.group != nil:
 		c.group.decided(c, true)
-	case err == nil && c.cautious:
+	case begins && c.cautious:
 		c.d.sched.pool.do(c)
-	case err == nil:
+	case begins:
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)
 		c.cancel(nil) // what a worker does without its claim is not the engine's

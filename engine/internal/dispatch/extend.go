@@ -122,7 +122,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 
 // decided has the worker begin if the transaction is durable, and frees it if not.
 func (c *claim) decided(tx *commit.Tx, err error) {
-	if err == nil && c.refused == nil {
+	if err == nil && c.refused == nil && c.work != nil {
 		c.ctx, c.cancel = context.WithCancelCause(c.d.o.Context)
 		c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
 		tx.CacheSteps(c.root, c.job, c.work.Steps)
@@ -131,7 +131,7 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		return
 	}
 	if err == nil {
-		c.d.notBegun(c.entry, c.refused)
+		c.d.notBegun(c.entry, c.refused) // nil if the item ended as it started
 	}
 	c.d.sched.unreserve(c.entry)
 }

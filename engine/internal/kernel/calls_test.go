@@ -174,20 +174,22 @@ func TestALeaseIsKeptAndGivenUp(t *testing.T) {
 	require.Equal(t, workitem.Started, w.root().Items.Slice()[0].State, "the item waits for a person")
 }
 
-// A claim is refused for a job that is not there, and when the start of its item ends it at once.
-func TestAClaimIsRefused(t *testing.T) {
+// A claim is refused for a job that is not there. One whose start ends its item stands, and has no work for a worker.
+func TestAClaimWithoutWork(t *testing.T) {
 	d := with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a", workflow.Task{Run: run,
 		ItemHooks: activities.ItemHooks{OnStarted: func(_ context.Context, it *activities.Item) error { return it.Cancel(nil) }}})
 	w := newWorld(t, d)
 	w.must("start")
 	id := w.live()[0].ID
-	claim := func(id workitem.JobID) error {
-		_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(id, "worker", w.now); return err })
-		return err
+	claim := func(id workitem.JobID) (work *activities.Work, err error) {
+		_, err = w.command(func(m *kernel.Machine) (err error) { work, err = m.Claim(id, "worker", w.now); return err })
+		return work, err
 	}
-	require.ErrorIs(t, claim(workitem.JobID{7}), kernel.ErrNotFound)
-	err := claim(id)
-	require.ErrorIs(t, err, kernel.ErrLeaseLost)
-	require.ErrorContains(t, err, "was canceled as it started")
-	require.Len(t, w.live(), 1, "the command did nothing")
+	_, err := claim(workitem.JobID{7})
+	require.ErrorIs(t, err, kernel.ErrNotFound)
+	work, err := claim(id)
+	require.NoError(t, err)
+	require.Nil(t, work)
+	require.Empty(t, w.live())
+	require.Equal(t, state.CaseCompleted, w.root().State, "the canceled item was the only one of the task")
 }

@@ -29,8 +29,8 @@ import (
 // Every claim raises the fence. A worker that lost its lease without noticing holds an older one, and all that it does with it is
 // refused: two workers may run the same function for a while, and one of them has its result taken.
 //
-// The job moves before the item starts, and both are one command. If the hooks of the start end the item, its job is
-// canceled under the worker, which must not run: the whole claim is undone with an error, and the hooks decide anew at the next.
+// The job moves before the item starts, and both are one command. If that ends the item, by a hook of the start or the policy of the
+// task, its job is canceled with it. That stands, and there is no work: nil, without an error.
 func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
 	c, j := m.tree.Job(id)
 	if j == nil {
@@ -67,7 +67,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 		return nil, err
 	}
 	if _, still := m.tree.Job(id); still == nil {
-		return nil, fmt.Errorf("job %s was canceled as it started: %w", id, ErrLeaseLost)
+		return nil, nil
 	}
 	return w, nil
 }
