@@ -11,11 +11,15 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // What not every database can keep is refused by Build, and not by the first start on one of them.
 func TestADefinitionHasWhatEachStoreCanKeep(t *testing.T) {
 	for name, w := range map[string]anyWork{
+		`bad-policy: the policy of task "a" cannot be used: use a quorum of 1 or more`:                    {Policy: workitem.Quorum(0)},
+		`bad-policy: the policy of task "a" cannot be used: bear 0 failures or more`:                      {Policy: workitem.Incident(workitem.Threshold(-1))},
+		`bad-policy: the policy of task "a" cannot be used: it has no function`:                           {Policy: workitem.NewPolicy("p", nil)},
 		`bad-queue: task "a": the queue: invalid text: a NUL is in it`:                                    {Queue: "a\x00"},
 		`bad-queue: task "a": the queue: invalid text: not UTF-8`:                                         {Queue: "\xff"},
 		`bad-queue: task "a": the queue has 2000 bytes, and at most 1000 are kept`:                        {Queue: strings.Repeat("q", 2000)},
@@ -27,6 +31,13 @@ func TestADefinitionHasWhatEachStoreCanKeep(t *testing.T) {
 		_, err := b.Build()
 		require.ErrorContains(t, err, name)
 	}
+	long := strings.Repeat("n", 201)
+	_, err := builder.Func(long, func(context.Context, string) (string, error) { return "", nil })
+	require.ErrorContains(t, err, "bad-name: the name of a workflow has 201 bytes, and at most 200 are allowed")
+	b := builder.New[any]("w")
+	b.Path(b.Start(), builder.Task(b, long, anyWork{}), b.End())
+	_, err = b.Build()
+	require.ErrorContains(t, err, "bad-name: the name of a task has 201 bytes, and at most 200 are allowed")
 	for name, o := range map[string]builder.Option{
 		"bad-version: workflow \"w\": the version: invalid text: not UTF-8":   builder.Version("\xff"),
 		"bad-topic: workflow \"w\" subscribes to a topic: the name of the ev": builder.On("\x00"),

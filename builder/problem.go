@@ -13,7 +13,7 @@ import (
 
 // The codes of problems that only a Go program can have. Those of the net are in package net.
 const (
-	BadName           net.Code = "bad-name"           // a name that does not match [A-Za-z_][A-Za-z0-9_-]*
+	BadName           net.Code = "bad-name"           // a name that does not match [A-Za-z_][A-Za-z0-9_-]*, or is too long
 	NilHandle         net.Code = "nil-handle"         // a node that was not declared
 	ForeignHandle     net.Code = "foreign-handle"     // a handle of another builder
 	NilFunction       net.Code = "nil-function"       // a function is needed
@@ -36,6 +36,7 @@ const (
 	BadTopic          net.Code = "bad-topic"          // a subscription to what cannot be a topic, or twice
 	BadRetry          net.Code = "bad-retry"          // a retry policy that is invalid
 	BadIdentity       net.Code = "bad-identity"       // a business key or a label that cannot be
+	BadPolicy         net.Code = "bad-policy"         // a policy that cannot be, such as a quorum of none
 	BadPriority       net.Code = "bad-priority"       // one that is not within 32 bits
 	BadQueue          net.Code = "bad-queue"          // a text that cannot be the name of a queue
 	BadVersion        net.Code = "bad-version"        // a text that cannot be a version
@@ -108,8 +109,14 @@ func (p *problems) other(pos net.Pos) { p.found[len(p.found)-1].Other = pos }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
+// maxName is how many bytes a name has at most: indexes of the stores take several in one entry.
+const maxName = 200
+
 func (d *draft) checkName(what, name string, pos net.Pos) {
-	if !nameForm.MatchString(name) {
+	switch {
+	case len(name) > maxName:
+		d.problem(BadName, name[:maxName]+"…", pos, "the name of a %s has %d bytes, and at most %d are allowed", what, len(name), maxName)
+	case !nameForm.MatchString(name):
 		d.problem(BadName, name, pos, "%q cannot name a %s; use letters, digits, _ and -, and begin with a letter or _",
 			name, what)
 	}

@@ -275,7 +275,9 @@ func (d *draft) checkPolicy(n *node) {
 	if err := activities.Refused(n.task.Hooks.OnWorkItemStateChanged); err != nil {
 		d.at(n, BadRetry, "the retry of task %q cannot work: %s", n.name, oneLine(err))
 	}
-	if n.task.Policy.Name() == "" {
+	if wrong := n.task.Policy.Problem(); wrong != "" {
+		d.at(n, BadPolicy, "the policy of task %q cannot be used: %s", n.name, wrong)
+	} else if n.task.Policy.Name() == "" {
 		d.at(n, BadName, "the policy of task %q has no name; give workitem.NewPolicy one, since it is part "+
 			"of the fingerprint", n.name)
 	}

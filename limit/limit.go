@@ -124,10 +124,11 @@ func Breaker(name string, share float64, over, pause time.Duration) Limit {
 // ErrInvalid is what every error about a limit that cannot be is, by errors.Is.
 var ErrInvalid = errors.New("invalid limit")
 
-// maxPer and maxN keep all sums of times and amounts far within 64 bits.
+// maxPer and maxN keep all sums of times and amounts far within 64 bits, and maxName, in bytes, the rows of a store within an index.
 const (
-	maxPer = 366 * 24 * time.Hour
-	maxN   = 1e15
+	maxPer  = 366 * 24 * time.Hour
+	maxN    = 1e15
+	maxName = 200
 )
 
 // Validate reports all that is wrong with the limit as one error, which is [ErrInvalid]; nil if nothing is.
@@ -139,6 +140,7 @@ func (l Limit) Validate() error {
 		}
 	}
 	refuse(l.Name == "", "it has no name")
+	refuse(len(l.Name) > maxName, "its name has %d bytes: use at most %d", len(l.Name), maxName)
 	refuse(int(l.Algorithm) >= len(algorithmNames), "Algorithm is %v: use one of the constants", l.Algorithm)
 	refuse(l.N < 0 || l.N > maxN, "N is %d: use 0 to pause, or up to %d", l.N, int64(maxN))
 	refuse(l.Each < 0 || l.Each > l.N && l.N > 0, "Each is %d: use 0 to N, which is %d", l.Each, l.N)

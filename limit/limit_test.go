@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func TestWhatIsWrongWithALimit(t *testing.T) {
 	change := func(l limit.Limit, f func(*limit.Limit)) limit.Limit { f(&l); return l }
 	for want, l := range map[string]limit.Limit{
 		`invalid limit "": it has no name`:           limit.Resource("", 5),
+		`its name has 201 bytes: use at most 200`:    limit.Resource(strings.Repeat("n", 201), 5),
 		`invalid limit "a": N is -1`:                 {Name: "a", N: -1, Algorithm: limit.Slots},
 		`Per is 0s: use a time above 0`:              limit.Rate("a", 5, 0, limit.GCRA),
 		`Per is 1s: slots have none`:                 change(limit.Resource("a", 5), func(l *limit.Limit) { l.Per = time.Second }),

@@ -81,13 +81,20 @@ type Policy struct {
 	name    string
 	decide  func(Outcome) (Verdict, error)
 	builtIn bool
+	wrong   string // why it cannot be used; "" if it can
 }
 
 // NewPolicy makes a policy of a function. The name is part of the workflow's fingerprint, so give a changed rule a new
 // one. An error rolls the command back.
 func NewPolicy(name string, decide func(Outcome) (Verdict, error)) Policy {
+	if decide == nil {
+		return Policy{name: name, wrong: "it has no function"}
+	}
 	return Policy{name: name, decide: decide}
 }
+
+// Problem says why the policy cannot be used, such as a quorum of none; "" if it can.
+func (p Policy) Problem() string { return p.wrong }
 
 // Name returns the policy's name, as the definition stores it: "default", "quorum:2".
 func (p Policy) Name() string {
@@ -135,7 +142,7 @@ func ContinueOnFailure() Policy {
 // Quorum completes the task when k items completed, and cancels the live ones; it fails the task when the live ones can
 // no longer bring the number to k.
 func Quorum(k int) Policy {
-	return pure(fmt.Sprintf("quorum:%d", k), func(o Outcome) Verdict {
+	p := pure(fmt.Sprintf("quorum:%d", k), func(o Outcome) Verdict {
 		switch {
 		case o.State.Final() && o.Tally.Completed >= k:
 			return CompleteTask
@@ -144,12 +151,16 @@ func Quorum(k int) Policy {
 		}
 		return Continue
 	})
+	if k < 1 {
+		p.wrong = "use a quorum of 1 or more"
+	}
+	return p
 }
 
 // Threshold bears up to the given number of failures: one more fails the task, and otherwise it completes when every
 // item is final.
 func Threshold(failures int) Policy {
-	return pure(fmt.Sprintf("threshold:%d", failures), func(o Outcome) Verdict {
+	p := pure(fmt.Sprintf("threshold:%d", failures), func(o Outcome) Verdict {
 		switch {
 		case o.Tally.Failed > failures:
 			return FailTask
@@ -158,6 +169,10 @@ func Threshold(failures int) Policy {
 		}
 		return Continue
 	})
+	if failures < 0 {
+		p.wrong = "bear 0 failures or more"
+	}
+	return p
 }
 
 // All wants every item completed: one that failed or was canceled without a successor fails the task.
@@ -184,7 +199,7 @@ func Incident(p Policy) Policy {
 	if p.decide != nil {
 		name += ":" + p.name
 	}
-	return Policy{name: name, builtIn: p.BuiltIn(), decide: func(o Outcome) (Verdict, error) {
+	return Policy{name: name, builtIn: p.BuiltIn(), wrong: p.wrong, decide: func(o Outcome) (Verdict, error) {
 		v, err := p.Decide(o)
 		if v == FailTask {
 			v = HoldTask
