@@ -52,9 +52,14 @@ log_disconnections = 0
 // pooled is how many connections to the server a pooler has for a database.
 const pooled = 12
 
-// Pooler starts PgBouncer before a server, with a session of the server for each transaction, and returns what makes a connection string of the
-// server one that leads through it. It ends with the test. The test is skipped, or fails if [EnvRequirePooler] says so, without the program.
-func Pooler(t T, server string) (through func(dsn string) string) {
+// NeedsPooler skips a test without PgBouncer, or fails it, before it starts a server for nothing; see [Pooler].
+func NeedsPooler(t T) {
+	t.Helper()
+	poolerOf(t)
+}
+
+// poolerOf finds the program, for a test that is skipped, or fails, without it.
+func poolerOf(t T) (program string) {
 	t.Helper()
 	program, err := poolerProgram()
 	if err != nil && os.Getenv(EnvRequirePooler) == "" {
@@ -63,7 +68,16 @@ func Pooler(t T, server string) (through func(dsn string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return program
+}
+
+// Pooler starts PgBouncer before a server, with a session of the server for each transaction, and returns what makes a connection string of the
+// server one that leads through it. It ends with the test. The test is skipped, or fails if [EnvRequirePooler] says so, without the program.
+func Pooler(t T, server string) (through func(dsn string) string) {
+	t.Helper()
+	program := poolerOf(t)
 	at := ""
+	var err error
 	for range attempts {
 		var end func()
 		if at, end, err = startPooler(program, server); err == nil {

@@ -29,3 +29,9 @@ func Replicated(t T, _ bool) *Pair {
 	t.Skip("on this system tests do not start servers")
 	return nil
 }
+
+// NeedsPooler is for systems with a shell.
+func NeedsPooler(t T) {
+	t.Helper()
+	t.Skip("on this system tests do not start a pooler")
+}

@@ -185,6 +185,7 @@ func TestAStoppedEngineBehindAPoolerKeepsNoLock(t *testing.T) {
 // A pooler keeps its clients as the server is restarted behind it. What the engines commit goes on in the order of positions.
 func TestAServerIsRestartedBehindAPooler(t *testing.T) {
 	t.Parallel()
+	pgtest.NeedsPooler(t)
 	server := pgtest.Restartable(t)
 	dsn := pgtest.Pooler(t, server.DSN)(server.DSN)
 	a := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn, postgres.Poll(0))}, 1)
