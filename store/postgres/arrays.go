@@ -85,6 +85,8 @@ func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArr
 	return b
 }
 
+// The length of a value comes before it, and is known after it was appended: four bytes are left free for it, and become the
+// mark of NULL if nothing came.
 // optionalEncoded is like encoded, with NULL where nothing is appended.
 func optionalEncoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
 	b := newArray(len(list), pgtype.TextOID, bytes)

@@ -48,6 +48,7 @@ func (a *answers) number() int64 {
 	return n
 }
 
+// How many there are says which statement failed: the one after them. A commit knows by that number why it did; see outcome.
 // send runs the statements. The answers are those before the first error.
 func (b *batch) send(c *conn) (a *answers, err error) {
 	err = c.within(func() error {

@@ -113,6 +113,9 @@ func (db database) explain(err error) error {
 }
 
 // isNetwork reports whether an error is one of the connection and not of the server.
+//
+// The driver has no one error for a connection that ends: it depends on whether it was lost as it was made, in a read, in a
+// write, or had been closed before.
 func isNetwork(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error

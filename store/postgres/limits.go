@@ -12,6 +12,9 @@ import (
 // Rows of limits are read by one statement and written by another, which leaves those that have changed between. So no engine keeps a
 // lock while it thinks.
 
+// The time is the server's, so engines whose clocks differ agree on what a rate has admitted. It is read before the rows: a
+// row that was written between is newer than the time says, and its version keeps what is decided by it from being written
+// over a newer one.
 // ReadLimits implements [store.Limits].
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view store.LimitView, err error) {
 	found := make(map[store.LimitKey]store.LimitRow, len(keys))

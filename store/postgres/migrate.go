@@ -57,6 +57,8 @@ func (s *Store) mustBeMigrated(c *conn) error {
 }
 
 // upToDate reports that nothing is to be done, for which no lock is needed.
+//
+// Most engines find it so. The lock of migrations would have those that start at once wait for one another.
 func (s *Store) upToDate(c *conn) (bool, error) {
 	there, err := hasSchema(c)
 	if err != nil || !there {

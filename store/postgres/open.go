@@ -182,6 +182,8 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 }
 
 // openReader checks that there is a schema of this version.
+//
+// It takes no lock and has no row, so any number of readers are beside the engines, and none is missed when it goes.
 func (s *Store) openReader(ctx context.Context) error {
 	c, err := s.readers.Get(ctx)
 	if err != nil {

@@ -51,6 +51,10 @@ func (r *reader) Lock() { r.c.mu.Lock() }
 func (r *reader) Unlock() { r.c.mu.Unlock() }
 
 // Do implements [sqlkit.Scope]. A statement that fails must not end the view, whose other queries go on.
+//
+// An error in a transaction of PostgreSQL has the server refuse all that follows, up to a ROLLBACK TO. The savepoint before
+// each statement of the user's is what that goes back to: two round trips more, which a view can bear and a commit could
+// not.
 func (r *reader) Do(statement string, f func() error) error {
 	if err := allowed(statement); err != nil {
 		return err

@@ -61,6 +61,9 @@ func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 }
 
 // spoiledBy is the error of the user's SQL that the function of a savepoint did not return.
+//
+// A function may ignore the error of its SQL and go on with the command. On SQLite that works, as only the statement is
+// undone; here the commit would fail later, for all commands of the batch.
 func (tx *transaction) spoiledBy(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()

@@ -59,6 +59,7 @@ type readRows struct {
 	rows    [][]driver.Value
 }
 
+// The bytes are copied, as the driver uses its buffer for the next row.
 func readAll(given driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
