@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -176,7 +177,12 @@ func TestTheFirstLookAtThePastIsPrepared(t *testing.T) {
 	for range 3 {
 		require.Equal(t, http.StatusOK, b.get(h, page).Code)
 	}
-	require.ErrorContains(t, <-b.prepared, "all is read")
+	select {
+	case err := <-b.prepared:
+		require.ErrorContains(t, err, "all is read")
+	case <-time.After(browserBound):
+		t.Fatal("nothing is prepared")
+	}
 	require.Empty(t, b.prepared, "it is prepared once")
 	entries := journal(t, e, id)
 	w := b.get(h, fmt.Sprintf("%s?at=%d", page, entries[600].Seq))
