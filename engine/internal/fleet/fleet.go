@@ -309,9 +309,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	if skewed {
 		m.o.Log.Warn("the clock of this engine differs from the database server's; its timers fire so much early or late", "by", news.Skew)
 	}
-	for _, root := range news.Changed {
-		m.refresh(root)
-	}
+	m.compare(roots, news.Changed)
 	if moved {
 		m.o.Moved()
 	}
@@ -322,6 +320,20 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 		m.o.Died()
 	}
 	return news.Next, nil
+}
+
+// compare refreshes root cases that the store has at other positions than were known when it was asked. By now this engine may have changed them
+// itself, and so have met what others did before, or have no further use for them: most are those of short jobs.
+func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.CaseID) {
+	if len(changed) == 0 {
+		return
+	}
+	now := m.watched()
+	for _, root := range changed {
+		if last, watched := now[root]; watched && last == known[root] {
+			m.refresh(root)
+		}
+	}
 }
 
 // take takes jobs that no engine holds, as long as this engine has room for more. If the store fails after a job was taken, the job stays

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	one, two = workitem.CaseID{1}, workitem.CaseID{2}
-	errGone  = errors.New("the server is gone")
+	one, two, three = workitem.CaseID{1}, workitem.CaseID{2}, workitem.CaseID{3}
+	errGone         = errors.New("the server is gone")
 )
 
 // world is everything around a member: the store, the work, and what the member asked for.
@@ -45,6 +45,7 @@ type world struct {
 	sets      []string // the digests of settings that were to be taken up
 	died      int
 	reports   []error
+	ticking   func() // called while the store looks
 }
 
 func (w *world) Shared() bool                                { return true }
@@ -73,6 +74,9 @@ func (w *world) Tick(_ context.Context, s store.Standing) (store.News, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ticks = append(w.ticks, s)
+	if w.ticking != nil {
+		w.ticking()
+	}
 	var err error
 	if len(w.errs) > 0 {
 		err, w.errs = w.errs[0], w.errs[1:]
@@ -307,6 +311,20 @@ func TestWhatOthersChangedIsRefreshed(t *testing.T) {
 		w.await(time.Second)
 		require.Equal(t, []workitem.CaseID{one, one}, w.refreshed)
 		require.Equal(t, 1, w.died)
+	})
+}
+
+// While the store looks, this engine goes on: what it has changed itself, or has no further use for, it does not read again.
+func TestWhatChangedHereMeanwhileIsNotRefreshed(t *testing.T) {
+	w := &world{news: []store.News{{Next: time.Second, Settled: true}}, roots: []workitem.CaseID{one, two, three}}
+	run(t, w, func(m *fleet.Member) {
+		w.news = []store.News{{Next: time.Second, Changed: []workitem.CaseID{one, two, three}}}
+		w.ticking = func() {
+			w.roots = []workitem.CaseID{one, two}
+			m.Saw(two, 7)
+		}
+		w.await(time.Second)
+		require.Equal(t, []workitem.CaseID{one}, w.refreshed)
 	})
 }
 
