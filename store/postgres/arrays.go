@@ -114,6 +114,21 @@ func numbers[T any, N ~int | ~int64](list []T, of func(T) N) bigintArray {
 	return b
 }
 
+// unknown is a number that is NULL in an array.
+const unknown = -1
+
+func optionalNumbers[T any](list []T, of func(T) int64) bigintArray {
+	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
+	for _, v := range list {
+		if n := of(v); n == unknown {
+			b = addNull(b)
+		} else {
+			b = addNumber(b, n)
+		}
+	}
+	return b
+}
+
 // times are those that are always there.
 func times[T any](list []T, of func(T) time.Time) bigintArray {
 	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })

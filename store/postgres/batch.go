@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The server runs them one after the other, each with its own snapshot, and none after one that failed. All are sent before
@@ -13,8 +11,9 @@ import (
 // statement.
 // batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
 type batch struct {
-	sql *statements
-	b   pgx.Batch
+	sql   *statements
+	b     pgx.Batch
+	large bool // it is worth parts, see parts.go
 }
 
 func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
@@ -25,18 +24,9 @@ type answers struct {
 	rows [][][]any
 }
 
-// roots are the ids that a statement returned; none if there is no such statement, or it did not succeed.
-func (a *answers) roots(statement int) []workitem.CaseID {
-	if statement <= 0 || statement >= a.n {
-		return nil
-	}
-	var all []workitem.CaseID
-	for _, row := range a.rows[statement] {
-		if id, ok := row[0].([16]byte); ok {
-			all = append(all, id)
-		}
-	}
-	return all
+// add adds the answers to what was sent next.
+func (a *answers) add(next *answers) {
+	a.n, a.rows = a.n+next.n, append(a.rows, next.rows...)
 }
 
 // number is what the last statement returned.

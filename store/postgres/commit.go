@@ -29,7 +29,7 @@ import (
 const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
 
 // appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
-// 0 if there is none, and how many of this transaction come before: another newest entry makes the revision NULL, or one that
+// and how many of this transaction come before: another newest entry makes the revision NULL, or one that
 // is there already, and the transaction fails. Of root A, 17 is the newest entry, as revision 4, when two are made:
 //
 //	                 base  nth
@@ -42,12 +42,15 @@ const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE 
 //
 // The base is compared with seq, which is unique in the database, and not with rev: after a standby without the last commits
 // was promoted, the same revision may be another entry.
+//
+// The revision of the base is known if this engine has appended it. If there is a newer entry all the same, the primary key refuses the new ones in the same way; if the case was removed, or
+// that entry was lost with a server, the check before has failed.
 const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) " +
-	"SELECT e.root, e.nth + CASE WHEN e.base = 0 THEN 0 ELSE (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
-	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j) END, " +
+	"SELECT e.root, e.nth + COALESCE(e.known, (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
+	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j)), " +
 	"e.seq, $1, $2, e.at, e.command, e.actor, e.key, e.answer, e.events " +
-	"FROM unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[], " +
-	"$11::text[], $12::text[]) e(root, base, nth, seq, at, command, actor, key, answer, events)"
+	"FROM unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], " +
+	"$12::text[], $13::text[]) e(root, base, known, nth, seq, at, command, actor, key, answer, events)"
 
 // commit writes what was appended and replied, and ends the transaction. It goes in one round trip, unless SQL of the user's ran:
 // then the end is one of its own.
@@ -57,7 +60,7 @@ const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, a
 //	tables, replies, settings, end                  it runs none of the others
 //	results, up to the first that failed     ◀──
 //
-// So the number of the statement that failed says why, see outcome. The fence is the first: it is locked until the end, so an engine
+// So the number of the statement that failed says why, see outcome. A large one goes in parts, see parts.go. The fence is the first: it is locked until the end, so an engine
 // that is declared dead has committed before that, or writes nothing. The checks come before what is written, so that a transaction
 // that is stale has written nothing that others wait for.
 func (tx *transaction) commit() error {
@@ -71,6 +74,7 @@ func (tx *transaction) commit() error {
 	// Once: the engine drops the trees that it has in memory, and loads them as they are.
 	case tx.s.rejoined: // commits may be lost that those who ask for this one know of
 		tx.s.rejoined = false
+		clear(tx.s.revs)
 		return tx.staleError(nil, store.ErrFenced)
 	case len(tx.late) > 0:
 		return tx.staleError(tx.late, nil)
@@ -85,13 +89,12 @@ func (tx *transaction) commit() error {
 		}
 	}
 	b := &batch{sql: tx.w.sql}
-	b.queue(fenced, tx.s.self, tx.s.epoch)
+	tx.queueFence(b)
 	// SQL of the user's ran with the plans of the role; those of the store's statements below need its own settings, see
 	// keyed.
 	if tx.users {
 		b.queue(storesPlans)
 	}
-	check := tx.queueCheck(b)
 	tx.queueAll(b)
 	tx.s.hints.queue(tx, b)
 	committed := 0 // how many statements there are with the one that commits
@@ -102,13 +105,13 @@ func (tx *transaction) commit() error {
 		b.queue(currentXact)
 	case tx.begun && !tx.users:
 		b.queue("COMMIT")
-		committed = b.b.Len()
+		committed = tx.parts.n + b.b.Len()
 		if tx.s.mayBeginAhead() {
 			b.queue("BEGIN")
 			b.queue(currentXact)
 		}
 	}
-	done, err := b.send(tx.w)
+	done, err := tx.send(b)
 	// The commit succeeded. That the next transaction could not be begun behind it is an error of that one, and not of this.
 	if committed > 0 && done.n >= committed {
 		tx.s.beganAhead(done, committed)
@@ -126,23 +129,33 @@ func (tx *transaction) commit() error {
 	if err == nil {
 		tx.s.deltas++
 		tx.s.noteLast(tx.appended)
+		tx.keepRevisions()
 		return nil
 	}
-	return tx.outcome(err, done.n, check, done.roots(check))
+	return tx.outcome(err, done.n)
 }
 
-// outcome is the error of a commit that failed at one of its statements; check is the one that locks root cases, or 0. If the connection
-// was lost on the way, it finds out whether the commit happened all the same.
-func (tx *transaction) outcome(err error, at, check int, stale []workitem.CaseID) error {
+// queueFence adds the statement that is the first of all.
+func (tx *transaction) queueFence(b *batch) {
+	if tx.parts.n == 0 {
+		b.queue(fenced, tx.s.self, tx.s.epoch)
+	}
+}
+
+// outcome is the error of a commit that failed at one of its statements. If the connection was lost on the way, it finds out whether the
+// commit happened all the same.
+func (tx *transaction) outcome(err error, at int) error {
 	switch {
 	// The fence is statement 0. A division by zero of another statement is a stale tree, or a reply that another engine
 	// gave.
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
 		return tx.s.fencedOut(err)
-	case len(stale) > 0 || tx.s.db.isConflict(err):
-		return tx.staleError(stale, err)
-	case code(err) == lockNotAvailable && at == check && check > 0:
+	case code(err) == divisionByZero && tx.parts.isCheck(at):
+		return tx.staleError(tx.findStale(), err)
+	case tx.s.db.isConflict(err):
+		return tx.staleError(nil, err)
+	case code(err) == lockNotAvailable && tx.parts.isCheck(at):
 		return tx.lockedOut(err)
 	case !tx.w.gone():
 		return tx.s.db.refusal(err)
@@ -186,17 +199,18 @@ func (tx *transaction) happened(process int64) (bool, error) {
 
 // queueAll adds the statements that write what the transaction did.
 func (tx *transaction) queueAll(b *batch) {
+	roots, last := tx.known(tx.unsent(nil))
+	tx.queueCheck(b, roots, last)
 	// First, so that a key of a removed case is free for a command that comes after it in this transaction.
 	gone := tx.queueRemoved(b)
-	var entries []tables.Command
-	for _, c := range tx.appended {
-		if !gone[c.Entry.Root] {
-			entries = append(entries, c)
-		}
-	}
-	if len(entries) > 0 {
+	if entries := tx.unsent(gone); len(entries) > 0 {
+		b.large = len(entries) >= tx.s.db.set.fewestLarge
 		tx.queueEntries(b, entries)
+		tx.partIfLarge(b)
 		tx.queueTables(b, entries)
+	}
+	if tx.counts != nil {
+		tx.counts.queue(b)
 	}
 	for _, r := range tx.replies {
 		// Two engines may read the same request; the command of the second is undone with its reply, since they are one
@@ -214,32 +228,34 @@ const replyOnce = "WITH r AS (UPDATE @.requests SET replied = $1, result = $2, c
 func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 	// Several commands of a batch may be on one root case. All have the base of the first, as the later ones are not in the
 	// database yet.
-	base, nth := make([]int64, len(entries)), make([]int64, len(entries))
-	type start struct{ base, n int64 }
-	roots := make(map[workitem.CaseID]*start)
+	at := make([]place, len(entries))
+	roots := make(map[workitem.CaseID]*place)
 	var keys [][]byte
 	var keyed []tables.Command
 	for i, c := range entries {
-		at := roots[c.Entry.Root]
-		if at == nil {
-			at = &start{base: c.Entry.Prev}
-			roots[c.Entry.Root] = at
+		p := roots[c.Entry.Root]
+		if p == nil {
+			p = tx.placeBehind(c.Entry)
+			roots[c.Entry.Root] = p
 		}
-		at.n++
-		base[i], nth[i] = at.base, at.n
+		p.nth++
+		p.seq = c.Entry.Seq
+		at[i] = *p
 		if c.Entry.Key != "" {
 			keys, keyed = append(keys, keyHash(c.Entry.Key)), append(keyed, c)
 		}
 	}
 	root := func(c tables.Command) workitem.CaseID { return c.Entry.Root }
 	seq := func(c tables.Command) int64 { return c.Entry.Seq }
-	b.queue(appendEntries, tx.s.self, format, ids(entries, root), base, nth, numbers(entries, seq),
+	b.queue(appendEntries, tx.s.self, format, ids(entries, root), numbers(at, func(p place) int64 { return p.base }),
+		optionalNumbers(at, func(p place) int64 { return p.known }), numbers(at, func(p place) int64 { return p.nth }), numbers(entries, seq),
 		numbers(entries, func(c tables.Command) int64 { return state.Micros(c.Entry.At) }),
 		texts(entries, func(c tables.Command) string { return c.Entry.Command }),
 		texts(entries, func(c tables.Command) string { return c.Entry.By }),
 		optionalTexts(entries, func(c tables.Command) string { return c.Entry.Key }),
 		optionalTexts(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
 		encoded(entries, len(tx.buf), func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }))
+	tx.appendedTo(roots)
 	if len(keys) > 0 {
 		b.queue(keepKeys, keys, ids(keyed, root), numbers(keyed, seq))
 	}

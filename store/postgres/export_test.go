@@ -15,6 +15,11 @@ func Patience(answer, outcome time.Duration) Option {
 // KeepAhead says how long a transaction that was begun ahead waits for its update.
 func KeepAhead(d time.Duration) Option { return func(s *settings) { s.keepAhead = d } }
 
+// Parts says how many entries are worth a part, of trees that have ended and of a large commit.
+func Parts(ended, large int) Option {
+	return func(s *settings) { s.fewestEnded, s.fewestLarge = ended, large }
+}
+
 // Fold has the next Idle of a store fold the counts.
 func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
 
@@ -22,7 +27,7 @@ func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
 func CommitStatements() []string {
 	all := append([]string{
 		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, upsertSteps, upsertMessages,
-		fenced, appendEntries, keepKeys, lockRoots, findStale, refuseStale, notLocked, lockCase, replyOnce,
+		fenced, appendEntries, keepKeys, lockRoots, findStale, notLocked, lockCase, replyOnce,
 	}, removals...)
 	texts := newStatements("tasq")
 	for i, query := range all {

@@ -14,7 +14,7 @@ import (
 
 // Load implements [store.Tx]. What this transaction has appended is taken from memory.
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	if tx.appended.Removed(root) {
@@ -51,6 +51,9 @@ func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if j := tx.appended.Job(id); j != nil {
 		return j.Root, nil
 	}
+	if err := tx.landed(); err != nil {
+		return workitem.CaseID{}, err
+	}
 	return findRoot(tx.w, id)
 }
 
@@ -69,6 +72,9 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 	it := tx.appended.Item(id)
 	if it == nil {
+		if err := tx.landed(); err != nil {
+			return nil, err
+		}
 		return findItem(tx.w, id)
 	}
 	c := tx.appended.Case(it.Case)
@@ -77,7 +83,7 @@ func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 
 // Steps implements [store.Tx].
 func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Step, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	all, err := ownedSteps(tx.w, owner)
@@ -90,7 +96,7 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 // KeyHolders implements [store.Tx]. The lock has the transaction of another engine that asks for the same key wait, and see then what
 // this one has done. Two that ask for several keys in different orders are a deadlock, which the server ends, and one begins anew.
 func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]workitem.CaseID, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	if err := tx.lockKey(workflow, key); err != nil {
@@ -132,7 +138,7 @@ func (tx *transaction) lockKey(workflow, key string) error {
 
 // KeyStarts implements [store.Tx].
 func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after time.Time) ([]store.KeyStart, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	if err := tx.lockKey(workflow, key); err != nil {
@@ -162,6 +168,9 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 		if e := tx.appended[i].Entry; e.Key == key && !tx.appended.Removed(e.Root) {
 			return e, nil
 		}
+	}
+	if err := tx.landed(); err != nil {
+		return nil, err
 	}
 	found, err := readEntries(tx.w, tx.s.nets, "WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)",
 		tx.appended.Case, keyHash(key))

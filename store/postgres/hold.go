@@ -34,7 +34,7 @@ func (tx *transaction) holderOf(j *state.Job) int64 {
 
 // Waiting implements [store.SharedTx].
 func (tx *transaction) Waiting(_ context.Context, topic string) ([]workitem.CaseID, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	var roots []workitem.CaseID

@@ -12,7 +12,7 @@ import (
 
 // Requests implements [store.Tx].
 func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	answered := make(map[int64]bool, len(tx.replies))
@@ -33,7 +33,7 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 
 // Reply implements [store.Tx].
 func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return err
 	}
 	_, found, err := tx.w.number("SELECT id FROM @.requests WHERE id = $1 AND replied IS NULL", id)

@@ -129,7 +129,7 @@ func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
 
 // History implements [store.Tx].
 func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([]*store.Entry, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return nil, err
 	}
 	w := newConditions()

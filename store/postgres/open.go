@@ -35,6 +35,8 @@ type settings struct {
 	attention time.Duration // the same for signs of life and notifications
 	resolve   time.Duration // how long the outcome of a commit is asked for whose connection was lost
 	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
+
+	fewestEnded, fewestLarge int // see parts.go
 }
 
 // Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
@@ -89,7 +91,8 @@ type opener struct {
 //
 // With Options.ReadOnly the database is read beside an engine that has it open.
 func Open(dsn string, opts ...Option) store.Opener {
-	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead}
+	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead,
+		fewestEnded: fewestEnded, fewestLarge: fewestLarge}
 	for _, o := range opts {
 		o(&set)
 	}
@@ -156,7 +159,8 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 		return nil, err
 	}
 	s := &Store{
-		db: db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
+		revs: make(revisions),
+		db:   db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
 		// Random: it names the lock, which is taken before there is a row with a number.
 		token: rand.Int64(),
 	}

@@ -23,7 +23,7 @@ func (all rowsOf[K, T]) put(id K, r row[T]) {
 	all[id] = r
 }
 
-// queueTables adds the rows of everything that changed, and what they change in the counts.
+// queueTables adds the rows of everything that changed, and counts them.
 func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	cases := make(rowsOf[workitem.CaseID, *state.Case])
 	items := make(rowsOf[workitem.ID, *workitem.Item])
@@ -60,17 +60,20 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 			messages[v.ID] = messageRow{v: v, root: root}
 		}
 	}
-	counts := newTally()
-	write(b, caseRows, cases, counts.cases)
-	write(b, itemRows, items, counts.items)
-	write(b, jobRows, jobs, counts.jobs)
+	if tx.counts == nil {
+		tx.counts = newTally()
+	}
+	write(b, caseRows, cases, tx.counts.cases)
+	tx.partIfLarge(b)
+	write(b, itemRows, items, tx.counts.items)
+	tx.partIfLarge(b)
+	write(b, jobRows, jobs, tx.counts.jobs)
 	if len(steps) > 0 {
 		b.queue(upsertSteps, stepColumns(values(steps))...)
 	}
 	if len(messages) > 0 {
 		b.queue(upsertMessages, messageColumns(values(messages))...)
 	}
-	counts.queue(b)
 }
 
 // write adds the statements that write rows of one kind, and counts them. They are in the order of their keys, and the kinds in that of

@@ -42,8 +42,12 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 			tx.seq, tx.replies, tx.settings, tx.buf = seq, tx.replies[:replies], tx.settings[:settings], tx.buf[:buf]
 			clear(tx.appended[entries:])
 			tx.appended = tx.appended[:entries]
+			tx.cut(entries)
 		}
 		err = errors.Join(err, tx.leave(level, user, keep))
+		if keep && level == 0 && err == nil {
+			tx.sendEnded()
+		}
 	}()
 	err = f()
 	done = true
@@ -143,6 +147,9 @@ func (tx *transaction) Unlock() { tx.w.mu.Unlock() }
 // Do implements [sqlkit.Scope].
 func (tx *transaction) Do(statement string, f func() error) error {
 	if err := tx.usableLocked(); err != nil {
+		return err
+	}
+	if err := tx.landedLocked(); err != nil {
 		return err
 	}
 	if err := allowed(statement); err != nil {

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -29,7 +27,7 @@ const given = "(SELECT root, root AS id, last FROM unnest($1::uuid[], $2::bigint
 // stored is the rows t of the root cases that are given.
 const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 
-// lockRoots locks root cases, in the order in which they are given, and returns those that have changed, or were removed.
+// lockRoots locks root cases, in the order in which they are given, and fails, by a division by zero, if one of them has changed, or was removed.
 //
 // NO KEY UPDATE, the weakest lock that keeps two commits apart: a foreign key of the user's on cases, which takes KEY SHARE,
 // does not wait for it.
@@ -38,19 +36,14 @@ const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 //	lock case 5, compare: 17 = 17
 //	                                       lock case 5: waits
 //	INSERT entry 18; UPDATE cases; COMMIT
-//	                                       compares: 18 is not 17; returns case 5; the next statement fails
-const lockRoots = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE) t ON true " +
-	"WHERE t.last_seq IS DISTINCT FROM u.last"
+//	                                       compares: 18 is not 17; fails
+const lockRoots = "SELECT 1 / CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM (SELECT FROM " + given + " LEFT JOIN LATERAL " + stored +
+	"FOR NO KEY UPDATE) t ON true WHERE t.last_seq IS DISTINCT FROM u.last) stale"
 
-// findStale is lockRoots without the locks.
+// findStale lists the root cases that have changed, or were removed.
 // OFFSET 0 keeps the server from merging the subquery into the join, whose order and method it would then choose.
 const findStale = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) t ON true " +
 	"WHERE t.last_seq IS DISTINCT FROM u.last"
-
-// refuseStale fails, by a division by zero, if a root case has changed.
-// The list that lockRoots returns comes back only with the whole batch, so a statement must fail for the rest not to run. A
-// tree that was changed needs none, as its entry fails by itself; one that was only read has no entry.
-const refuseStale = "SELECT 1 / (SELECT count(*) FROM (SELECT WHERE NOT EXISTS (" + findStale + ")) ok)"
 
 // Expect implements [store.SharedTx].
 func (tx *transaction) Expect(t *state.Tree) {
@@ -69,7 +62,7 @@ const lockCase = "SELECT last_seq FROM @.cases WHERE (root, id) >= ($1, $1) AND 
 
 // LockCase implements [store.SharedTx].
 func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
-	if err := tx.usable(); err != nil {
+	if err := tx.readable(); err != nil {
 		return 0, err
 	}
 	if c := tx.appended.Case(root); c != nil {
@@ -99,53 +92,55 @@ func (tx *transaction) begin() error {
 	return nil
 }
 
-// known lists the root cases that a commit depends on, with where their journals end. The trees that this transaction made are not
-// among them, and those that it changed are what they were before.
-func (tx *transaction) known() (roots [][16]byte, last []int64, reads bool) {
-	if !tx.s.shared {
-		return nil, nil, false
+// known lists the root cases that a commit depends on, with where their journals end. The trees that this transaction made are not among them, and
+// those that it changed are what they were before the entries that are given.
+func (tx *transaction) known(entries []tables.Command) (roots [][16]byte, last []int64) {
+	at := before(entries)
+	// A tree that was only read matters as well: a command that found a case to be open, say, and started another one for
+	// it.
+	for root, seq := range tx.expected {
+		_, changed := at[root]
+		if _, sent := tx.parts.roots[root]; !changed && !sent {
+			at[root] = seq
+		}
 	}
-	at := make(map[workitem.CaseID]int64, len(tx.appended))
-	for i := range tx.appended {
-		e := tx.appended[i].Entry
+	return inOrder(at)
+}
+
+// before are the root cases that entries are about, each with the entry before these; 0 if there is none.
+func before(entries []tables.Command) map[workitem.CaseID]int64 {
+	at := make(map[workitem.CaseID]int64, len(entries))
+	for i := range entries {
+		e := entries[i].Entry
 		if _, seen := at[e.Root]; !seen {
 			at[e.Root] = e.Prev
 		}
 	}
-	// A tree that was only read matters as well: a command that found a case to be open, say, and started another one for
-	// it.
-	for root, seq := range tx.expected {
-		if _, changed := at[root]; !changed {
-			at[root], reads = seq, true
-		}
-	}
-	for _, root := range slices.SortedFunc(maps.Keys(at), func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) }) {
+	return at
+}
+
+// inOrder lists root cases that have entries, in the order of their ids.
+func inOrder(at map[workitem.CaseID]int64) (roots [][16]byte, last []int64) {
+	for _, root := range sorted(maps.Keys(at)) {
 		if at[root] != 0 {
 			roots, last = append(roots, root), append(last, at[root])
 		}
 	}
-	return roots, last, reads
+	return roots, last
 }
 
-// queueCheck adds the statements that compare trees with the database, and returns which one lists those that are stale; 0 if there
-// is nothing to compare. An entry that is appended to a stale tree fails by itself.
-func (tx *transaction) queueCheck(b *batch) int {
-	roots, last, reads := tx.known()
-	if len(roots) == 0 {
-		return 0
+// queueCheck adds the statement that locks root cases, and fails if one of them is stale.
+func (tx *transaction) queueCheck(b *batch, roots [][16]byte, last []int64) {
+	if tx.s.shared && len(roots) > 0 {
+		tx.parts.checks = append(tx.parts.checks, tx.parts.n+b.b.Len())
+		b.queue(lockRoots, roots, last)
 	}
-	at := b.b.Len()
-	b.queue(lockRoots, roots, last)
-	if reads {
-		b.queue(refuseStale, roots, last)
-	}
-	return at
 }
 
 // checkExpected is the commit of a transaction that changed nothing.
 func (tx *transaction) checkExpected() error {
-	roots, last, _ := tx.known()
-	if len(roots) == 0 {
+	roots, last := tx.known(nil)
+	if !tx.s.shared || len(roots) == 0 {
 		return nil
 	}
 	var stale []workitem.CaseID
@@ -159,6 +154,19 @@ func (tx *transaction) checkExpected() error {
 	return tx.staleError(stale, nil)
 }
 
+// findStale lists the root cases for which a check of the commit has failed. The transaction is undone before.
+func (tx *transaction) findStale() (stale []workitem.CaseID) {
+	tx.rollback()
+	roots, last := tx.known(tx.appended)
+	if err := tx.w.each(findStale, []any{roots, last}, func(r *tables.Row) error {
+		stale = append(stale, tables.ID[workitem.CaseID](r))
+		return r.Err
+	}); err != nil {
+		return nil // those who are stale meet it again
+	}
+	return stale
+}
+
 // notLocked lists the root cases that another transaction has locked.
 const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) t ON true WHERE t.root IS NULL"
 
@@ -169,7 +177,7 @@ const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored
 // which: its command is done again apart, and the others do not wait for it.
 func (tx *transaction) lockedOut(err error) error {
 	tx.rollback()
-	roots, last, _ := tx.known()
+	roots, last := tx.known(tx.appended)
 	var locked []workitem.CaseID
 	if failed := tx.w.each(notLocked, []any{roots, last}, func(r *tables.Row) error {
 		locked = append(locked, tables.ID[workitem.CaseID](r))

@@ -68,6 +68,7 @@ type Store struct {
 	closed   bool
 	lost     error // why the database is not this store's any more
 
+	revs revisions
 	last lastEntry // the entry that this engine appended last; zero if there is none
 
 	prints atomic.Pointer[[]string] // the fingerprints of this engine's definitions

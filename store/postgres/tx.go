@@ -42,6 +42,12 @@ type transaction struct {
 	notifies bool              // its commit notifies the other engines of its root cases
 	late     []workitem.CaseID // root cases that another engine changed after this transaction had its number
 
+	marks   []mark // of the entries that are appended
+	endings int    // how many of them are of trees that have ended, and were not sent
+	parts   parts
+	counts  *tally                       // of the rows that were queued
+	revs    map[workitem.CaseID]revision // of the newest entries that were queued
+
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
 	// Guarded by the connection's lock, since the user's SQL looks at them.
@@ -72,6 +78,30 @@ func (tx *transaction) usableLocked() error {
 	return tx.broken
 }
 
+// readable reports why the transaction cannot read, if so. The connection is free then.
+func (tx *transaction) readable() error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	return tx.landed()
+}
+
+// Document implements [tables.Source].
+func (tx *transaction) Document(fingerprint string) (string, error) {
+	if err := tx.landed(); err != nil {
+		return "", err
+	}
+	return tx.w.Document(fingerprint)
+}
+
+// Fingerprint implements [tables.Source].
+func (tx *transaction) Fingerprint(id workitem.CaseID) (string, error) {
+	if err := tx.landed(); err != nil {
+		return "", err
+	}
+	return tx.w.Fingerprint(id)
+}
+
 // Append implements [store.Tx].
 func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) error {
 	if err := tx.usable(); err != nil {
@@ -89,7 +119,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 		if !ok {
 			continue
 		}
-		if _, err := tx.s.nets.Get(tx.w, opened.Case.Fingerprint); err != nil {
+		if _, err := tx.s.nets.Get(tx, opened.Case.Fingerprint); err != nil {
 			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
 	}
@@ -112,6 +142,7 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 	start := len(tx.buf)
 	tx.buf = state.AppendChanges(tx.buf, e.Changes, t)
 	tx.appended = append(tx.appended, tables.Command{Entry: e, Dirty: t.End(e.Seq), Start: start, End: len(tx.buf)})
+	tx.note(t, &tx.appended[len(tx.appended)-1].Dirty)
 	return nil
 }
 
@@ -151,6 +182,7 @@ func (tx *transaction) end() {
 
 // rollback ends the server's transaction. One that was lost with its connection is undone by the server.
 func (tx *transaction) rollback() {
+	tx.parts.wait()
 	if !tx.begun || tx.w.gone() {
 		return
 	}

@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/tasq-dev/tasq/store/internal/tables"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// The statements of a large transaction are sent in parts, so that the server works on one part while this process makes the next:
+//
+//	process   commands 1 to 40  commands 41 to 90   journal  cases  items  jobs, COMMIT
+//	server                      rows of 1 to 40              journal  cases  items  jobs, COMMIT
+//
+// Before the commit, only entries of trees that have ended are sent. A tree that goes on would most likely be written twice. Nothing is sent
+// of a command that may still be undone.
+//
+// An engine that has company sends nothing before the commit. Rows are locked in the order of their keys within a part only, so two
+// engines could wait for each other.
+
+const (
+	// fewestEnded is how many entries of trees that have ended are worth a part.
+	fewestEnded = 64
+
+	// fewestLarge is how many entries are worth a part for each table.
+	fewestLarge = 256
+
+	// maxQueued bounds the parts that wait for the sender.
+	maxQueued = 8
+)
+
+// sender sends batches one after the other, while their maker goes on. The connection is its own until wait returns.
+type sender struct {
+	c       *conn
+	queued  chan *batch
+	over    chan struct{}
+	pending atomic.Int32 // how many batches have no answer yet
+
+	done answers
+	err  error // of the first statement that failed; what comes after it is not sent
+}
+
+func newSender(c *conn) *sender {
+	s := &sender{c: c, queued: make(chan *batch, maxQueued), over: make(chan struct{})}
+	go s.work()
+	return s
+}
+
+func (s *sender) work() {
+	defer close(s.over)
+	for b := range s.queued {
+		if s.err == nil {
+			var done *answers
+			done, s.err = b.send(s.c)
+			s.done.add(done)
+		}
+		s.pending.Add(-1)
+	}
+}
+
+func (s *sender) send(b *batch) {
+	s.pending.Add(1)
+	s.queued <- b
+}
+
+// isIdle reports whether the next batch would be sent at once.
+func (s *sender) isIdle() bool { return s.pending.Load() == 0 && s.err == nil }
+
+// wait waits for the answers to all that was sent, and ends the sender.
+func (s *sender) wait() {
+	close(s.queued)
+	<-s.over
+}
+
+// parts is what a transaction has sent so far.
+type parts struct {
+	to     *sender // nil if no part is under way
+	n      int     // how many statements there were
+	checks []int   // which of them fail if a root case is stale
+	done   answers
+	err    error // of the first statement that failed
+	roots  map[workitem.CaseID]struct{}
+}
+
+// wait waits for the answers to all that was sent.
+func (p *parts) wait() {
+	if p.to == nil {
+		return
+	}
+	p.to.wait()
+	p.done.add(&p.to.done)
+	p.to, p.err = nil, p.to.err
+}
+
+// part sends what was queued since the last part.
+func (tx *transaction) part(b *batch) {
+	if len(b.b.QueuedQueries) == 0 {
+		return
+	}
+	if tx.parts.to == nil {
+		tx.parts.to = newSender(tx.w)
+	}
+	tx.parts.n += b.b.Len()
+	part := &batch{sql: b.sql}
+	part.b, b.b = b.b, part.b
+	tx.parts.to.send(part)
+}
+
+// send sends the last part, and waits for the answers to all.
+func (tx *transaction) send(b *batch) (done *answers, err error) {
+	if tx.parts.to == nil {
+		done, err = b.send(tx.w)
+		tx.parts.done.add(done)
+		return &tx.parts.done, err
+	}
+	tx.part(b)
+	tx.parts.wait()
+	return &tx.parts.done, tx.parts.err
+}
+
+// partIfLarge is part for a commit that is worth it.
+func (tx *transaction) partIfLarge(b *batch) {
+	if b.large {
+		tx.part(b)
+	}
+}
+
+// landed waits until the connection is free for something else. If what was sent has failed, the transaction is undone, through no fault
+// of the command that meets it: that is done again.
+func (tx *transaction) landed() error {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	return tx.landedLocked()
+}
+
+func (tx *transaction) landedLocked() error {
+	if tx.parts.to == nil {
+		return nil
+	}
+	tx.parts.wait()
+	if tx.parts.err == nil {
+		return nil
+	}
+	if err := tx.parts.err; tx.w.gone() {
+		return tx.failLocked(err)
+	}
+	return tx.failLocked(tx.staleError(nil, tx.parts.err))
+}
+
+// isCheck reports whether a statement is one that locks root cases.
+func (p *parts) isCheck(statement int) bool { return slices.Contains(p.checks, statement) }
+
+// mark is what is to be known of an appended entry.
+type mark struct {
+	over  bool // its tree has ended, or was removed
+	ended bool // it has ended
+	sent  bool
+}
+
+// note marks the entry that was appended last.
+func (tx *transaction) note(t *state.Tree, dirty *state.Dirty) {
+	m := mark{over: dirty.Removed || t.Ended(), ended: !dirty.Removed && t.Ended()}
+	if m.ended {
+		tx.endings++
+	}
+	tx.marks = append(tx.marks, m)
+}
+
+// cut forgets the marks of entries that were undone, which were not sent.
+func (tx *transaction) cut(entries int) {
+	for _, m := range tx.marks[entries:] {
+		if m.ended {
+			tx.endings--
+		}
+	}
+	tx.marks = tx.marks[:entries]
+}
+
+// sendEnded sends the entries of trees that have ended, with those before them, and the rows of these trees.
+func (tx *transaction) sendEnded() {
+	if tx.endings < tx.s.db.set.fewestEnded || !tx.maySendEarly() {
+		return
+	}
+	ended := make(map[workitem.CaseID]struct{}, tx.endings)
+	for i, m := range tx.marks {
+		if m.ended && !m.sent {
+			ended[tx.appended[i].Entry.Root] = struct{}{}
+		}
+	}
+	var entries []tables.Command
+	for i, c := range tx.appended {
+		if _, is := ended[c.Entry.Root]; is && !tx.marks[i].sent {
+			entries = append(entries, c)
+			tx.marks[i].sent = true
+		}
+	}
+	tx.endings = 0
+	b := &batch{sql: tx.w.sql}
+	tx.queueFence(b)
+	roots, last := inOrder(before(entries))
+	tx.queueCheck(b, roots, last)
+	tx.queueEntries(b, entries)
+	tx.queueTables(b, entries)
+	tx.part(b)
+	if tx.parts.roots == nil {
+		tx.parts.roots = ended
+		return
+	}
+	for root := range ended {
+		tx.parts.roots[root] = struct{}{}
+	}
+}
+
+// maySendEarly reports whether something is to be sent before the commit.
+func (tx *transaction) maySendEarly() bool {
+	tx.w.mu.Lock()
+	defer tx.w.mu.Unlock()
+	return tx.s.others.Load() == 0 && tx.begun && !tx.gave && tx.depth == 0 && tx.broken == nil && len(tx.late) == 0 &&
+		(tx.parts.to == nil && tx.parts.err == nil || tx.parts.to != nil && tx.parts.to.isIdle())
+}
+
+// unsent are the entries that were not sent yet, but for those of trees that are gone.
+func (tx *transaction) unsent(gone map[workitem.CaseID]bool) []tables.Command {
+	if len(tx.parts.roots) == 0 && len(gone) == 0 {
+		return tx.appended
+	}
+	entries := make([]tables.Command, 0, len(tx.appended))
+	for i, c := range tx.appended {
+		if !tx.marks[i].sent && !gone[c.Entry.Root] {
+			entries = append(entries, c)
+		}
+	}
+	return entries
+}

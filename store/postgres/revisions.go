@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// revision is that of the newest entry of a root case.
+type revision struct{ seq, rev int64 }
+
+// revisions are those that this engine has appended, of root cases that go on. The server looks up the others.
+type revisions map[workitem.CaseID]revision
+
+// maxRevisions bounds how many are remembered.
+const maxRevisions = 1 << 16
+
+// place is where an entry comes in the journal of its root case: behind base, the newest entry in the database, as the nth of those that
+// are appended; seq is its own position. The revision of base is known, or unknown.
+type place struct{ base, known, nth, seq int64 }
+
+// placeBehind is the place before an entry of a root case that is the first to be queued.
+func (tx *transaction) placeBehind(e *store.Entry) *place {
+	p := &place{base: e.Prev, known: unknown}
+	newest, ok := tx.revs[e.Root]
+	if !ok {
+		newest, ok = tx.s.revs[e.Root]
+	}
+	switch {
+	case e.Prev == 0:
+		p.known = 0
+	case ok && newest.seq == e.Prev:
+		p.known = newest.rev
+	}
+	return p
+}
+
+// appendedTo notes the newest entries that were queued.
+func (tx *transaction) appendedTo(roots map[workitem.CaseID]*place) {
+	if tx.revs == nil {
+		tx.revs = make(map[workitem.CaseID]revision, len(roots))
+	}
+	for root, p := range roots {
+		if p.known == unknown {
+			delete(tx.revs, root)
+		} else {
+			tx.revs[root] = revision{p.seq, p.known + p.nth}
+		}
+	}
+}
+
+// keepRevisions remembers the newest entries of a commit.
+func (tx *transaction) keepRevisions() {
+	known := tx.s.revs
+	for root, r := range tx.revs {
+		known[root] = r
+	}
+	for i, m := range tx.marks {
+		if m.over {
+			delete(known, tx.appended[i].Entry.Root)
+		}
+	}
+	for root := range known {
+		if len(known) <= maxRevisions {
+			break
+		}
+		delete(known, root)
+	}
+}
