@@ -165,7 +165,7 @@ func (c *Change) Resume(ctx context.Context, after time.Duration) (*workitem.Ite
 
 func (c *Change) anew(ctx context.Context, after time.Duration, keep bool) (*workitem.Item, error) {
 	if c.Item == nil {
-		return nil, errors.New("only a work item can be tried again, and this is a child case")
+		return nil, errors.New("only a work item can be retried, and this is a child case")
 	}
 	return c.NewItem(ctx, NewItem{
 		Input: c.Item.Input, After: after, Predecessor: c.Item, Queue: c.Item.Queue, Priority: c.Item.Priority,

@@ -20,7 +20,7 @@ func TestADefinitionHasWhatEachStoreCanKeep(t *testing.T) {
 		`bad-policy: the policy of task "a" cannot be used: use a quorum of 1 or more`:                    {Policy: workitem.Quorum(0)},
 		`bad-policy: the policy of task "a" cannot be used: bear 0 failures or more`:                      {Policy: workitem.Incident(workitem.Threshold(-1))},
 		`bad-policy: the policy of task "a" cannot be used: it has no function`:                           {Policy: workitem.NewPolicy("p", nil)},
-		`bad-queue: task "a": the queue: invalid text: a NUL is in it`:                                    {Queue: "a\x00"},
+		`bad-queue: task "a": the queue: invalid text: it contains a NUL`:                                 {Queue: "a\x00"},
 		`bad-queue: task "a": the queue: invalid text: not UTF-8`:                                         {Queue: "\xff"},
 		`bad-queue: task "a": the queue has 2000 bytes, and at most 1000 are kept`:                        {Queue: strings.Repeat("q", 2000)},
 		`bad-priority: task "a": the priority is 2147483648, and must be from -2147483647 to 2147483647`:  {Priority: 1 << 31},

@@ -52,7 +52,7 @@ func TestPayloadsAreReadStrictly(t *testing.T) {
 	same(t, accepts[Draft](t), `{"body":"b"}`, `{"body":"b"}`, ` { "body" : "<b>" } `, `{"body":"<b>"}`,
 		`{"body":"b","bdy":1}`, "!unknown field", `{"body":""}`, "!body: required", ``, "!body: required",
 		`null`, "!body: required",
-		`{"body":1}`, "!body: type=string", `{"body":"b"} x`, "!something follows", `{`, "!unexpected EOF")
+		`{"body":1}`, "!body: type=string", `{"body":"b"} x`, "!unexpected data", `{`, "!unexpected EOF")
 	same(t, accepts[*Draft](t), `{"body":"b"}`, `{"body":"b"}`, ``, "!body: required", `null`, "!body: required")
 	same(t, accepts[loose](t), ``, `{"a":0}`, `null`, `{"a":0}`, `{"b":"x"}`, `{"a":0,"b":"x"}`)
 	same(t, accepts[struct{}](t), ``, ``, `null`, ``, `{}`, `{}`, `{"a":1}`, "!unknown field")
@@ -80,7 +80,7 @@ func TestFailuresMayBePlainWords(t *testing.T) {
 			`{"code":"c","retryable":false,"details":[1],"after":5}`, `{"code":"c","details":[1],"retryable":false,"after":5}`,
 			`{"cod":"c"}`, `!unknown field "cod"; did you mean "code"?`, `{"after":-1}`, "!give zero or more",
 			`7`, "!send an object with the fields code, message, details, retryable, after",
-			`{} {}`, "!something follows", `"`, "!")
+			`{} {}`, "!unexpected data", `"`, "!")
 	}
 	for _, a := range []workitem.Action{workitem.Start, workitem.Reset} {
 		accept := func(s string) (json.RawMessage, error) { return w.Tasks[0].Accept(a, json.RawMessage(s)) }

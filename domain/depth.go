@@ -13,7 +13,7 @@ import (
 // data from outside would fill the memory.
 const maxDepth = 3000
 
-var errTooDeep = errors.New("the value refers back to itself, or is nested too deeply")
+var errTooDeep = errors.New("the value is cyclic, or nested too deeply")
 
 // tooDeep reports whether the validator would follow v for more than maxDepth levels.
 func tooDeep(v reflect.Value, depth int) bool {

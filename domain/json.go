@@ -68,7 +68,7 @@ func newReader() *reader {
 
 var (
 	errEmpty    = errors.New("there is no JSON; send {} or null for an empty value")
-	errTrailing = errors.New("something follows the JSON value; send one value")
+	errTrailing = errors.New("unexpected data after the JSON value; send one value")
 )
 
 // read decodes a text that holds one value and nothing else. A decoder that met an error is not used again, and counts

@@ -26,7 +26,7 @@ func malformed(t reflect.Type, data []byte, err error) error {
 		return invalid
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		invalid.Err = fmt.Errorf("not JSON, since it ends too soon: %w", err)
+		invalid.Err = fmt.Errorf("not JSON: unexpected end: %w", err)
 		return invalid
 	}
 	if unknown := findUnknown(t, data); unknown != nil { // encoding/json has no type for this error

@@ -24,11 +24,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"empty":             {"", "there is no JSON"},
 		"blank":             {" \n", "there is no JSON"},
-		"cut short":         {`{"text":"a"`, "not JSON, since it ends too soon"},
+		"cut short":         {`{"text":"a"`, "not JSON: unexpected end"},
 		"not JSON":          {`{"text":a}`, "not JSON, at byte 9: invalid character 'a'"},
-		"trailing value":    {`{"text":"a"} {"text":"b"}`, "something follows the JSON value"},
-		"trailing garbage":  {`{"text":"a"}x`, "something follows the JSON value"},
-		"trailing bracket":  {`{"text":"a"} ]`, "something follows the JSON value"},
+		"trailing value":    {`{"text":"a"} {"text":"b"}`, "unexpected data after the JSON value"},
+		"trailing garbage":  {`{"text":"a"}x`, "unexpected data after the JSON value"},
+		"trailing bracket":  {`{"text":"a"} ]`, "unexpected data after the JSON value"},
 		"misspelt field":    {`{"text":"a","cuont":3}`, `unknown field "cuont"; did you mean "count"? The fields are text, count, words, sub`},
 		"misspelt, nested":  {`{"text":"a","sub":{"txt":"b"}}`, `unknown field "sub.txt"; did you mean "text"?`},
 		"unlike any field":  {`{"text":"a","price":3}`, `unknown field "price"; the fields are text, count, words, sub`},
@@ -264,7 +264,7 @@ func TestDecodeForgetsEarlierTexts(t *testing.T) {
 		_, err = domain.Decode[Prompt]([]byte(`{"text":a}`))
 		require.ErrorContains(t, err, "at byte 9")
 		_, err = domain.Decode[Prompt]([]byte(`{"text":"a"}}`))
-		require.ErrorContains(t, err, "something follows")
+		require.ErrorContains(t, err, "unexpected data")
 		_, err = domain.Encode(func() {})
 		require.Error(t, err)
 		data, err := domain.Encode(Prompt{Text: strings.Repeat("<", 40)})

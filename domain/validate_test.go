@@ -152,7 +152,7 @@ func TestValidateSurvivesWhatRefersBackToItself(t *testing.T) {
 	ring.Next = &Node{Name: "b", Next: ring}
 	var invalid *domain.InvalidError
 	require.ErrorAs(t, domain.Validate(ring), &invalid)
-	require.ErrorContains(t, invalid, "invalid domain_test.Node: the value refers back to itself")
+	require.ErrorContains(t, invalid, "invalid domain_test.Node: the value is cyclic")
 
 	list := []any{nil}
 	list[0] = list

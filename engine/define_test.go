@@ -162,7 +162,7 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 	e.Drain()
 	var empty string
 	_, err = run.Restart(t.Context(), e, workflow.FromStep(empty))
-	require.ErrorContains(t, err, "FromStep names no step: give the name")
+	require.ErrorContains(t, err, "FromStep has no name: give the name")
 	_, err = run.Restart(t.Context(), e, workflow.FromStep("one"), workflow.FromStep("one"))
 	require.ErrorContains(t, err, "FromStep is given twice")
 	n := 0

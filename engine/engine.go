@@ -37,7 +37,7 @@ var (
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
 	ErrBadRoute   = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
 	ErrFull       = workflow.ErrFull       // a queue has as many jobs that wait to begin as it may have
-	ErrRunaway    = kernel.ErrRunaway      // the command does not come to an end
+	ErrRunaway    = kernel.ErrRunaway      // the command does not terminate
 	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to none
 	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
 	ErrUnfinished = kernel.ErrUnfinished   // what can be asked of a case that has ended was asked of one that goes on
@@ -168,7 +168,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.assemble()
 	if err := e.store.View(ctx, func(r store.Reader) error { return e.topics.Load(ctx, r) }); err != nil {
 		e.cancel()
-		return fmt.Errorf("find who waits for topics: %w", err)
+		return fmt.Errorf("find the waits for topics: %w", err)
 	}
 	if err := e.controls.load(ctx, e.limits); err != nil {
 		e.cancel()
@@ -177,11 +177,11 @@ func (e *Engine) prepare(ctx context.Context) error {
 	e.writer.Start()
 	if err := e.recoverJobs(ctx); err != nil {
 		e.endAll()
-		return fmt.Errorf("take up the jobs: %w", err)
+		return fmt.Errorf("recover the jobs: %w", err)
 	}
 	if err := e.reportUnserved(ctx); err != nil {
 		e.endAll()
-		return fmt.Errorf("count the cases that are not served: %w", err)
+		return fmt.Errorf("count the unserved cases: %w", err)
 	}
 	e.dispatch.Start()
 	e.cleaner.Start(e.ctx)

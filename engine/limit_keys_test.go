@@ -90,7 +90,7 @@ func TestAKeyOfALimitThatCannotBeSet(t *testing.T) {
 	e := enginetest.New(t, forEach(&calls), builder.MustFunc("all", func(context.Context, int) (int, error) { return 0, nil },
 		builder.Limits(builder.Takes(limit.Resource("all", 1), 1))))
 	for want, c := range map[string]workflow.Command{
-		"a NUL is in it":                      workflow.SetLimitOf("customers", "a\x00", 1),
+		"it contains a NUL":                   workflow.SetLimitOf("customers", "a\x00", 1),
 		"not UTF-8":                           workflow.SetLimitOf("customers", "a\xff", 1),
 		"limit all has no keys":               workflow.SetLimitOf("all", "ada", 2),
 		"the key of limit customers is empty": workflow.SetLimitOf("customers", "", 1),

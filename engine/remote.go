@@ -118,7 +118,7 @@ func RemoteAnswer(a store.Answer) (workflow.Result, error) {
 		return result, &RemoteError{Code: a.Code, Text: a.Error}
 	}
 	if err := json.Unmarshal(a.Result, &result); err != nil {
-		return result, fmt.Errorf("the owner's answer makes no sense: %w", err)
+		return result, fmt.Errorf("the owner's response is invalid: %w", err)
 	}
 	return result, nil
 }

@@ -200,8 +200,8 @@ func TestDecodeRemote(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{`:                                  "unexpected EOF",
-		`{"kind":"start","workflow":"w"} {}`: "something follows the command, at byte",
-		`{"kind":"start","workflow":"w"}]`:   "something follows the command, at byte",
+		`{"kind":"start","workflow":"w"} {}`: "unexpected data after the command, at byte",
+		`{"kind":"start","workflow":"w"}]`:   "unexpected data after the command, at byte",
 		`{"kind":"start","workflow":"w","when":1}`: `unknown field "when"; the program that left it may be newer`,
 		`{"kind":"start"}`:                         "a start command needs Workflow",
 		`{"kind":"cancel"}`:                        "a cancel command needs Case",

@@ -7,7 +7,7 @@ import (
 )
 
 // errState says that bytes are no state. Where they come from knows more, and says so.
-var errState = errors.New("these bytes are no state of a limit")
+var errState = errors.New("invalid encoding of a limit's state")
 
 const stateVersion = 1
 

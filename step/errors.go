@@ -16,13 +16,13 @@ var (
 
 	// ErrYielded says that [Yield] has given the worker of the job back. Return it, wrapped or not; the function will be
 	// called again.
-	ErrYielded = errors.New("the job has given its worker back")
+	ErrYielded = errors.New("the job has yielded its worker")
 
 	// ErrNoJob says that the context is not that of a running job.
 	ErrNoJob = errors.New("not in a job")
 
 	// ErrTimeout says that a step took longer than its [Timeout].
-	ErrTimeout = errors.New("the time is over")
+	ErrTimeout = errors.New("the wait timed out")
 
 	// ErrCanceled says that a step was ended before it was done: a child case was canceled, or another branch was
 	// chosen.
@@ -36,7 +36,7 @@ var (
 
 	// ErrHistory says that the function returned without having come to all the steps that this attempt of the job
 	// recorded.
-	ErrHistory = errors.New("recorded steps are left over")
+	ErrHistory = errors.New("recorded steps were not reached")
 
 	// ErrUsage says that a call can't be meant as it is: a negative duration, a step within a step.
 	ErrUsage = errors.New("misuse of a step")

@@ -12,7 +12,7 @@ import (
 
 // ErrLost says that a job is no longer this run's: its lease ran out and another run has it, or it was canceled.
 // Nothing of this run is recorded any more.
-var ErrLost = errors.New("the job is no longer this run's")
+var ErrLost = errors.New("the job no longer belongs to this run")
 
 // Journal remembers the steps of one job. The engine gives one to each run of a job; the one of package steptest is for
 // tests. Its methods are safe for concurrent use. The steps that are passed to it and that it returns are never changed

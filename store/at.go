@@ -33,7 +33,7 @@ func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tre
 		return Replay(ctx, r, root, tree, m, nil)
 	})
 	if err == nil && tree.Case(id) == nil {
-		err = fmt.Errorf("it was not there at that moment: %w", ErrNotFound)
+		err = fmt.Errorf("it did not exist at that time: %w", ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", id, err)

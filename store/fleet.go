@@ -63,7 +63,7 @@ type SharedTx interface {
 // ErrFenced says that another engine declared this one dead, because it gave no sign of life, or that this one gave its
 // place up, since the outcome of its last commits is not what it knows. Nothing that was under way has happened. The store
 // has joined anew under a fresh number; the jobs that it held are free for any engine.
-var ErrFenced = errors.New("another engine declared this one dead, since it gave no sign of life")
+var ErrFenced = errors.New("another engine declared this one dead, since its heartbeats stopped")
 
 // Fleet is a store that several engines have open at once, if it was opened with [Options.Shared]. Its transactions are [SharedTx].
 // Its methods are safe for concurrent use.

@@ -20,9 +20,9 @@ import (
 // The kinds of failure that a store reports. Wrapped errors say which thing was meant and what to do.
 var (
 	ErrNotFound = workflow.ErrNotFound
-	ErrConflict = errors.New("changed by another in the meantime")
-	ErrOwned    = errors.New("the database is owned already")
-	ErrReadOnly = errors.New("the database can only be read")
+	ErrConflict = errors.New("changed concurrently")
+	ErrOwned    = errors.New("the database is already owned")
+	ErrReadOnly = errors.New("the database is read-only")
 	ErrCorrupt  = state.ErrCorrupt
 	ErrNewer    = errors.New("the database was written by a newer version")
 
@@ -32,24 +32,24 @@ var (
 	// ErrLost is for a database that was taken from the process that owns it: its files were removed, moved, replaced
 	// or cut off, or another process has become the owner. The store acknowledges nothing after that, and its reads fail
 	// with this error, too. Close it, repair what happened and open it again.
-	ErrLost = errors.New("the database was taken away while it was in use")
+	ErrLost = errors.New("the database was lost while in use")
 
 	// ErrUnavailable says that the store, or what it stands on, fails: the disk is full or reports an error, another program
 	// holds a lock, memory ran out. It says nothing of what was asked, which may succeed when the fault is over.
-	ErrUnavailable = errors.New("the store is not available")
+	ErrUnavailable = errors.New("the store is unavailable")
 
 	// ErrUndone says that a transaction is gone as a whole: SQL of the user's, run by [Tx.DB], had the database undo it. The
 	// Savepoint that it ran in and those around it return it, and so does Update, in which nothing happened.
-	ErrUndone = errors.New("the whole transaction was undone")
+	ErrUndone = errors.New("the whole transaction was rolled back")
 
 	// ErrRefused says that the database refuses what a transaction wrote: a text or a number that it has no form for, or a constraint of
 	// the user's that it checks at the end. Nothing of the transaction happened. It is about one of the commands in it, and another one
 	// may be stored.
-	ErrRefused = errors.New("the database refuses what was to be stored")
+	ErrRefused = errors.New("the database refused the data")
 
 	// ErrHalfCopied says that a copy of another database into this one is not complete: what runs on it would miss cases. Give the same
 	// "tasq copy" again, which goes on where it was, or drop the database.
-	ErrHalfCopied = errors.New("a copy into the database is not complete")
+	ErrHalfCopied = errors.New("a copy into the database is incomplete")
 
 	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
 	ErrOlder = errors.New("the database was written by an older version")

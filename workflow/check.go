@@ -234,7 +234,7 @@ func CheckText(what, text string) error {
 
 var (
 	errNotText = errors.New("not UTF-8")
-	errNUL     = errors.New("a NUL is in it")
+	errNUL     = errors.New("it contains a NUL")
 )
 
 // Decode reads the JSON form of one command. A field that this version does not know is an error: a newer program may mean
@@ -247,7 +247,7 @@ func Decode(data []byte) (Command, error) {
 		return c, fmt.Errorf("%w: %s; the program that left it may be newer than this one", ErrBadCommand, strings.TrimSpace(err.Error()))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("%w: something follows the command, at byte %d; send one command at a time", ErrBadCommand, d.InputOffset())
+		return c, fmt.Errorf("%w: unexpected data after the command, at byte %d; send one command at a time", ErrBadCommand, d.InputOffset())
 	}
 	return c, c.Check()
 }

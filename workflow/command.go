@@ -326,7 +326,7 @@ func Because(text string) Option {
 func (c *Command) Due(now time.Time) (time.Time, error) {
 	switch {
 	case c.times > 1 || c.After != 0 && !c.At.IsZero():
-		return now, fmt.Errorf("%w: when it begins is given twice: give After or At, once", ErrBadCommand)
+		return now, fmt.Errorf("%w: the start time is given twice: give After or At once", ErrBadCommand)
 	case c.After < 0:
 		return now, fmt.Errorf("%w: it cannot begin %s ago: give zero or more", ErrBadCommand, -c.After)
 	case c.At.After(now):

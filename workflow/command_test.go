@@ -143,7 +143,7 @@ func TestWhatACommandNeeds(t *testing.T) {
 		{workflow.SendToken("", 1), "a token command needs Token"},
 		{workflow.Command{Kind: workflow.KindAct, Item: item, Action: workitem.Start, Reason: &workitem.Failure{}}, "start takes no reason"},
 		{workflow.With(workflow.Fail(item, &workitem.Failure{}), nil), ""},
-		{workflow.Restart(aCase, workflow.FromStep("")), "FromStep names no step"},
+		{workflow.Restart(aCase, workflow.FromStep("")), "FromStep has no name"},
 		{workflow.Restart(aCase, workflow.FromStep("a"), workflow.FromStep("b")), "FromStep is given twice"},
 	} {
 		err := test.c.Check()

@@ -17,7 +17,7 @@ var (
 	ErrDeadEnd    = errors.New("the case could not end")
 	ErrUnknown    = errors.New("unknown workflow")
 	ErrBadRoute   = errors.New("bad route") // a split was sent nowhere, or where it has no flow
-	ErrRunaway    = errors.New("the command does not come to an end")
+	ErrRunaway    = errors.New("the command does not terminate")
 	ErrKeyReused  = errors.New("the idempotency key was used for another command")
 	ErrFull       = errors.New("the queue is full") // see FullError
 	ErrBadCommand = errors.New("bad command")       // a field is missing, or not one of its kind

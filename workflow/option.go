@@ -88,9 +88,9 @@ func FromStep(name string) Option {
 	return OptionFunc(func(c *Command) error {
 		switch {
 		case name == "":
-			return errors.New("FromStep names no step: give the name of the first step that is to be done again")
+			return errors.New("FromStep has no name: give the name of the first step to repeat")
 		case c.FromStep != "":
-			return errors.New("FromStep is given twice: name the first step that is to be done again")
+			return errors.New("FromStep is given twice: give the name of the first step to repeat")
 		}
 		c.FromStep = name
 		return nil

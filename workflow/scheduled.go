@@ -28,7 +28,7 @@ func (s *Scheduled) Check() error {
 	switch c := &s.Start; {
 	case err != nil:
 	case c.Kind != KindStart:
-		err = fmt.Errorf("%w: it does %q, and a tick starts a case", ErrBadCommand, c.Kind)
+		err = fmt.Errorf("%w: its command is %q, and only a start can be scheduled", ErrBadCommand, c.Kind)
 	case c.Key != "":
 		err = fmt.Errorf("%w: it has a key, and each tick has its own; leave it out", ErrBadCommand)
 	case !c.At.IsZero():

@@ -98,7 +98,7 @@ func (b *Bulk) Start(
 func check(a Action, targets []string) error {
 	switch {
 	case len(targets) == 0:
-		return errors.New("there is nothing to repair: give the targets of the action")
+		return errors.New("no targets to repair: give at least one")
 	case len(targets) > MaxTargets:
 		return fmt.Errorf("%d targets are too many for one action: give at most %d", len(targets), MaxTargets)
 	}

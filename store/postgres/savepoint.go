@@ -74,7 +74,7 @@ func (tx *transaction) spoiledBy(level int) error {
 	if tx.spoiled == nil || tx.saved <= level {
 		return nil
 	}
-	return fmt.Errorf("an SQL statement failed, and on PostgreSQL that undoes all that the command did: %w", tx.spoiled)
+	return fmt.Errorf("an SQL statement failed, and PostgreSQL rolls back the whole command: %w", tx.spoiled)
 }
 
 // checkDeferred has the server check what constraints and triggers of the user's leave for the commit, for which all that share the
@@ -156,7 +156,7 @@ func (tx *transaction) Do(statement string, f func() error) error {
 		return err
 	}
 	if tx.spoiled != nil {
-		return fmt.Errorf("a statement before this one failed, and PostgreSQL does no other one of the command after that: %w", tx.spoiled)
+		return fmt.Errorf("an earlier statement failed, and PostgreSQL executes no further one of the command: %w", tx.spoiled)
 	}
 	if err := tx.beginLocked(); err != nil {
 		return tx.failLocked(err)

@@ -116,5 +116,5 @@ func (c *conn) sameServer(start string) error {
 	if c.start == start {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("the pooler leads to another server, or to one that was restarted: %w", net.ErrClosed), c.close())
+	return errors.Join(fmt.Errorf("the pooler is connected to another server, or to one that was restarted: %w", net.ErrClosed), c.close())
 }

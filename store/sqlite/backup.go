@@ -40,7 +40,7 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 		return explain(s.path, err)
 	}
 	if err := verifyCopy(ctx, part, o.Verify); err != nil {
-		return fmt.Errorf("the copy is not whole and was thrown away: %w", err)
+		return fmt.Errorf("the copy is incomplete and was deleted: %w", err)
 	}
 	// The content before the name: a power failure between the two leaves the old copy, or none.
 	if err := syncPath(part); err != nil {

@@ -112,7 +112,7 @@ func TestABackupThatEndsEarly(t *testing.T) {
 	defer s.Close()
 	err = backup(t, s, to, store.BackupOptions{})
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	require.ErrorContains(t, err, "the copy is not whole and was thrown away")
+	require.ErrorContains(t, err, "the copy is incomplete and was deleted")
 	left, err := os.ReadDir(filepath.Dir(to))
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -118,7 +118,7 @@ func TestAStatementThatUndoesTheTransaction(t *testing.T) {
 		require.Error(t, exec(tx, "INSERT INTO t VALUES (2)"))
 		return nil
 	})
-	require.ErrorContains(t, err, "the whole transaction was undone")
+	require.ErrorContains(t, err, "the whole transaction was rolled back")
 	n, _, err := s.w.number("SELECT count(*) FROM t")
 	require.NoError(t, err)
 	require.Zero(t, n)

@@ -24,7 +24,7 @@ func resolve(path string) (string, error) {
 	case path == "":
 		return "", errors.New("the path of the database is empty: name a file")
 	case path == ":memory:":
-		return "", errors.New(":memory: is no file: use sqlite.Memory()")
+		return "", errors.New(":memory: is not a file: use sqlite.Memory()")
 	case strings.HasPrefix(path, "file:"):
 		return "", fmt.Errorf("%s is a URI: give the path alone, and options as those of sqlite.File", path)
 	}

@@ -50,7 +50,7 @@ const (
 )
 
 // ErrCorrupt is for stored data that cannot be read as what it should be.
-var ErrCorrupt = errors.New("the database is damaged, or is not one of Tasq's")
+var ErrCorrupt = errors.New("the database is damaged, or is not a Tasq database")
 
 // Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero
 // time among them, if its clock was truncated to microseconds.

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrRefused is for a request that is not allowed, or not without signing in.
-var ErrRefused = errors.New("access is refused")
+var ErrRefused = errors.New("access denied")
 
 // User is who makes a request. The zero value is nameless and may look.
 type User struct {

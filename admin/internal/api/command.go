@@ -22,7 +22,7 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := workflow.Decode(body)
 	if err != nil {
-		Problem(w, fmt.Errorf("the body is no command: %w: %w", err, workflow.ErrBadCommand))
+		Problem(w, fmt.Errorf("the body is not a command: %w: %w", err, workflow.ErrBadCommand))
 		return
 	}
 	u := access.UserOf(r.Context())

@@ -94,7 +94,7 @@ type scheduleCommand struct {
 }
 
 // errMore refuses a body with more than one value.
-var errMore = errors.New("something follows it; send one command at a time")
+var errMore = errors.New("unexpected data after it; send one command at a time")
 
 // readScheduleCommand reads the body of a request. A field that does not exist is refused, since a misspelled period would be another one.
 func readScheduleCommand(w http.ResponseWriter, r *http.Request) (c scheduleCommand, err error) {
@@ -112,7 +112,7 @@ func readScheduleCommand(w http.ResponseWriter, r *http.Request) (c scheduleComm
 func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 	c, err := readScheduleCommand(w, r)
 	if err != nil {
-		Problem(w, fmt.Errorf("the body is no command on a schedule: %w: %w", err, workflow.ErrBadCommand))
+		Problem(w, fmt.Errorf("the body is not a schedule command: %w: %w", err, workflow.ErrBadCommand))
 		return
 	}
 	u, name := access.UserOf(r.Context()), r.PathValue("name")

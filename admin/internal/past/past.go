@@ -72,7 +72,7 @@ func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq
 		return ctx.Err()
 	})
 	if err == nil && tree.Case(id) == nil {
-		err = fmt.Errorf("it was not there at that moment: %w", store.ErrNotFound)
+		err = fmt.Errorf("it did not exist at that time: %w", store.ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", id, err)

@@ -23,5 +23,5 @@ func OnSchedule(ctx context.Context, b Backend, name, what string, from, to time
 	case "backfill":
 		return schedules.Backfill(ctx, b, name, from, to, opts...)
 	}
-	return fmt.Errorf("%w: %q is no command on a schedule: pause, resume, run, backfill or remove", workflow.ErrBadCommand, what)
+	return fmt.Errorf("%w: %q is not a schedule command: use pause, resume, run, backfill or remove", workflow.ErrBadCommand, what)
 }

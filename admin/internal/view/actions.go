@@ -145,7 +145,7 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return c, &fieldError{name, fmt.Errorf("%q is no number of at least 0: %w", text, workflow.ErrBadCommand)}
+			return c, &fieldError{name, fmt.Errorf("%q is not a number of at least 0: %w", text, workflow.ErrBadCommand)}
 		}
 		*to = n
 	}
@@ -183,7 +183,7 @@ func (a *action) aim(c *workflow.Command, id string) (err error) {
 		c.Limit = id
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no id: %w", id, workflow.ErrBadCommand)
+		return fmt.Errorf("%q is not an id: %w", id, workflow.ErrBadCommand)
 	}
 	return nil
 }

@@ -179,5 +179,5 @@ func timeOf(form url.Values, name string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time such as 2030-01-31T08:00:00+01:00: %w", text, workflow.ErrBadCommand)
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2030-01-31T08:00:00+01:00: %w", text, workflow.ErrBadCommand)
 }

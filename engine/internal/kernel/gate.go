@@ -7,7 +7,7 @@ import (
 )
 
 // ErrAbandoned says that a callback took too long and was left behind: its transaction is gone.
-var ErrAbandoned = errors.New("the transaction of this callback is over")
+var ErrAbandoned = errors.New("the transaction of this callback has ended")
 
 // Gate keeps a callback that was left behind from touching what it no longer owns. One goroutine at a time works on a
 // transaction, either in the engine's code or in the user's; the engine's always comes to an end, the user's may not.

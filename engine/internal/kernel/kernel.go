@@ -54,7 +54,7 @@ var (
 	ErrUnknown   = workflow.ErrUnknown
 
 	// ErrNotDue says that a suspended job waits on.
-	ErrNotDue = errors.New("the job waits for its steps, and its time has not come")
+	ErrNotDue = errors.New("the job waits for its steps, and is not due yet")
 
 	// ErrUnfinished says that a case that should have ended goes on, or has left jobs to do.
 	ErrUnfinished = workflow.ErrUnfinished

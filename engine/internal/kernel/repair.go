@@ -74,10 +74,10 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 			return it.ID, err
 		}
 	case !failed:
-		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be tried again: it %w; it is %s", it.ID, c.Workflow, it.Label(),
+		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be retried: it %w; it is %s", it.ID, c.Workflow, it.Label(),
 			workflow.ErrNotFailed, it.State)
 	case !it.Successor.IsZero():
-		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be tried again: it %w for good: item %s has replaced it", it.ID, c.Workflow,
+		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be retried: it %w for good: item %s has replaced it", it.ID, c.Workflow,
 			it.Label(), workflow.ErrNotFailed, it.Successor)
 	case c.State.Final():
 		if _, err := m.resume(c.ID, r); err != nil {

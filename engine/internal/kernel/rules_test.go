@@ -218,7 +218,7 @@ var scenes = []scene{
 		net.Task{Name: "r", Kind: net.Routing}, net.Task{Name: "r2", Kind: net.Routing, Split: net.Xor}), []string{
 		"start", "a+1 a.1.1=initialized",
 		"begin a.1.1", "a*i a.1.1=started",
-		"complete a.1.1", "error: the command does not come to an end",
+		"complete a.1.1", "error: the command does not terminate",
 	}},
 	{11, "what was never started is not completed, and what has ended does not change", spec(chain("i>a a>e", "a"), "a",
 		workflow.Task{Inputs: items(2)}), []string{

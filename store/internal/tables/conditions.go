@@ -170,7 +170,7 @@ func (w *Conditions) PageByPriority(p store.Page, priorityOf func(id string) (in
 	if p.After != "" {
 		priority, found, err := priorityOf(p.After)
 		if err == nil && !found {
-			err = fmt.Errorf("work item %s, behind which the list goes on: %w: it was removed; begin from the first page",
+			err = fmt.Errorf("cannot continue the list after work item %s: %w: it was removed; begin from the first page",
 				p.After, store.ErrNotFound)
 		}
 		if err != nil {
