@@ -10,7 +10,7 @@ import (
 )
 
 // placesIn is the list of a package comment that says what is in which files: the names of files, two or more spaces, and what they hold.
-var placesIn = regexp.MustCompile(`(?m)^// # Where things are\n//\n((?://\t.*\n)+)`)
+var placesIn = regexp.MustCompile(`(?m)^// # Files of the package\n//\n((?://\t.*\n)+)`)
 
 // A package comment that says where things are names each file of the package once, but for those of one system and the comment's own.
 func TestPackageCommentsNameTheFiles(t *testing.T) {

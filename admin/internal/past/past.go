@@ -81,15 +81,16 @@ func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq
 }
 
 // Prepare remembers states up to a position in the background: a user who opens a long history may look at its past next, and the first of these
-// looks would replay all that came before. It does nothing if that was done lately, or while another history is prepared. No view of it is a long one.
-func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64) {
+// looks would replay all that came before. It does nothing if that was done within prepareAgain before now, or while another history is prepared.
+// It reads in short views.
+func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.history(root)
-	if m.busy || time.Since(h.prepared) < prepareAgain {
+	if m.busy || now.Sub(h.prepared) < prepareAgain {
 		return
 	}
-	m.busy, h.prepared = true, time.Now()
+	m.busy, h.prepared = true, now
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
 		defer cancel()

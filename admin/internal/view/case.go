@@ -79,7 +79,7 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 		return nil, err
 	}
 	if f.earlier != nil {
-		s.Past.Prepare(s.Backend, root, f.earlier.Seq)
+		s.Past.Prepare(s.Backend, root, f.earlier.Seq, s.Backend.Now())
 	}
 	c := &shown{film: f, past: f.past()}
 	if c.past {
