@@ -32,9 +32,9 @@
 //	open, migrate, session, statements        a connection string, the tables, what a session needs
 //	conn, batch, errors, drop                 a connection, statements of one round trip, what errors mean, a schema that goes
 //	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
-//	commit, rows, remove, register            what one commit sends: fence, entries, rows, what is gone; definitions
+//	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, what is gone; definitions
 //	upsert, columns, arrays                   the statements of rows, and their columns as arrays
-//	ahead, position, stale                    numbers of transactions, positions, commits that lost against another engine
+//	ahead, position, revisions, stale         numbers of transactions, positions, commits that lost against another engine
 //	presence, member, members, tick, adopt    who is there, signs of life, and the jobs of engines that are not
 //	hold, hints, inbox                        who does a job, notifications between engines, commands that were left
 //	reader, query, find, load, journal        what is read
