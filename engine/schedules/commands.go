@@ -108,8 +108,11 @@ func misused(err error, found *Info, opts []workflow.Option) error {
 	return &misuseError{found.State.Schedule.Name, key, on}
 }
 
+// ErrAdded is the error of an add that was done before, by a command with the same idempotency key: there is nothing to do.
+var ErrAdded = errors.New("the schedule was added by this command before")
+
 // AddCommand makes the command of [Add]. It is for the schedule as it is now: if a tick comes first it is refused, and to be made
-// anew.
+// anew. The error of a command that was done before, by its idempotency key, wraps [ErrAdded].
 func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts ...workflow.Option) (workflow.Command, error) {
 	if err := s.Check(); err != nil {
 		return workflow.Command{}, err
@@ -118,8 +121,12 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return workflow.Command{}, err
 	}
-	if _, err := found.isAgain(s, opts); err != nil {
+	isAgain, err := found.isAgain(s, opts)
+	if err != nil {
 		return workflow.Command{}, err
+	}
+	if isAgain {
+		return workflow.Command{}, fmt.Errorf("schedule %q: %w", s.Schedule.Name, ErrAdded)
 	}
 	return addTo(found, s, opts)
 }

@@ -132,7 +132,7 @@ func (a *app) onSchedule(
 			asked.command, err = command(ctx, store.ViewerOf(r), opts...)
 			return err
 		}); err != nil {
-			return err
+			break
 		}
 		if !asked.command.Case.IsZero() {
 			asked.about = asked.command.Case.String()
@@ -141,6 +141,9 @@ func (a *app) onSchedule(
 		if _, err = o.do(ctx, &asked); !errors.Is(err, engine.ErrInactive) && !errors.Is(err, engine.ErrKeyReused) {
 			break
 		}
+	}
+	if errors.Is(err, schedules.ErrAdded) {
+		err = nil // an add that is sent again changes nothing
 	}
 	if err != nil || q.left() {
 		return err

@@ -117,6 +117,30 @@ func TestACommandOnAScheduleHasAKey(t *testing.T) {
 	}
 }
 
+// An add that is sent again with its key changes nothing, and takes back no update that came in between.
+func TestAnAddThatIsSentAgainTakesBackNoUpdate(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "s.db")
+	scheduleProgram(t, db, engine.Config{})
+	add := func(every string, more ...string) (int, string, string) {
+		return tasq(t, db, append([]string{"schedule", "add", "poll", "digest", "--data", `"x"`, "--every", every, "--by", "ann"}, more...)...)
+	}
+	for i, c := range []struct {
+		every, key, shown string
+	}{{"5m", "k", "5m"}, {"10m", "", "10m"}, {"5m", "k", "10m"}} {
+		more := []string{}
+		if c.key != "" {
+			more = append(more, "--key", c.key)
+		}
+		code, _, errs := add(c.every, more...)
+		require.Zero(t, code, "%d: %s", i, errs)
+		code, out, errs := tasq(t, db, "schedules")
+		require.Zero(t, code, errs)
+		require.Regexp(t, `(?m)^poll +every `+c.shown, out, "%d", i)
+	}
+	code, _, errs := add("20m", "--key", "k")
+	require.Equal(t, ExitRefused, code, errs)
+}
+
 // A run that is asked for while no program is there begins when it comes, and so does a tick that is due then.
 func TestARunWaitsForTheProgram(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "s.db")
