@@ -67,7 +67,7 @@ func (e *Engine) reportFleet(err error) {
 	if err = e.lose(err); errors.Is(err, ErrClosed) {
 		return
 	}
-	e.faults.Note("fleet", err, "this engine could not give a sign of life; others may take over its jobs")
+	e.faults.Note("fleet", err, "this engine could not send a heartbeat; others may take over its jobs")
 }
 
 // holder is the dispatcher, which is made after the writer.

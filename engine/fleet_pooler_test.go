@@ -17,7 +17,7 @@ import (
 )
 
 // Engines behind a pooler that gives a session to a transaction at a time share the work as others do. They learn of one another's commits,
-// and of commands that programs leave, when they look; one that is killed is replaced when its signs of life are missed.
+// and of commands that programs leave, when they look; one that is killed is replaced when its heartbeats are missed.
 func TestEnginesBehindAPooler(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a killed engine is overdue, which takes seconds; run without -short")

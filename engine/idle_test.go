@@ -27,7 +27,7 @@ func (c *sentThrough) take(statement string) pgproxy.Fault {
 	return ""
 }
 
-// between are those from a sign of life to the next one, once there are so many signs of life; nil before.
+// between are those from a heartbeat to the next one, once there are so many heartbeats; nil before.
 func (c *sentThrough) between(signs int) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

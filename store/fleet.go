@@ -60,7 +60,7 @@ type SharedTx interface {
 	Waiting(ctx context.Context, topic string) ([]workitem.CaseID, error)
 }
 
-// ErrFenced says that another engine declared this one dead, because it gave no sign of life, or that this one gave its
+// ErrFenced says that another engine declared this one dead, because it sent no heartbeat, or that this one gave its
 // place up, since the outcome of its last commits is not what it knows. Nothing that was under way has happened. The store
 // has joined anew under a fresh number; the jobs that it held are free for any engine.
 var ErrFenced = errors.New("another engine declared this one dead, since its heartbeats stopped")
@@ -81,7 +81,7 @@ type Fleet interface {
 	// that died. After an error it may have made some this engine's: the next call returns them.
 	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
 
-	// Tick gives a sign of life, frees the jobs of engines that have died, and reports what an engine has to know. The error wraps
+	// Tick sends a heartbeat, frees the jobs of engines that have died, and reports what an engine has to know. The error wraps
 	// ErrFenced, once, if this engine was declared dead since the call before.
 	Tick(ctx context.Context, s Standing) (News, error)
 
@@ -136,7 +136,7 @@ type Member struct {
 	ID          int64
 	Name        string        // host and process
 	Joined      time.Time     // by the server's clock
-	Silent      time.Duration // since its last sign of life
+	Silent      time.Duration // since its last heartbeat
 	Pace        time.Duration // how often it gives one
 	Busy        bool
 	Skew        time.Duration // by how much its clock is ahead of the server's

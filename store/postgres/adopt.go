@@ -42,7 +42,7 @@ const (
 		" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id"
 )
 
-// alive is a sign of life on the way, for many jobs take longer than what is between two beats.
+// alive is a heartbeat on the way, for many jobs take longer than what is between two beats.
 const alive = "UPDATE @.pulses SET beat = clock_timestamp() WHERE process = $1 AND " +
 	"EXISTS (SELECT FROM @.processes WHERE id = $1 AND state = 'live')"
 
@@ -57,7 +57,7 @@ func (s *Store) freeAll(c *conn, engine int64) error {
 			if freed, err = c.run(query, engine); err != nil || freed == 0 {
 				return err
 			}
-			// For an engine that frees a million jobs and gives no sign of life would be declared dead in the meantime.
+			// For an engine that frees a million jobs and sends no heartbeat would be declared dead in the meantime.
 			if _, err = c.run(alive, s.number.Load()); err != nil {
 				return err
 			}
@@ -78,11 +78,11 @@ func (s *Store) freeAll(c *conn, engine int64) error {
 // rows are wanted, which costs so much for each portion.
 var byIndex = []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"}
 
-// declare declares an engine dead, unless it has given a sign of life. A commit of it that is under way is waited for; if it takes
+// declare declares an engine dead, unless it has sent a heartbeat. A commit of it that is under way is waited for; if it takes
 // long, as that of a process that was stopped, the server ends it. It reports whether the engine lives.
 func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
-		// The beat that it was judged by: if it has given a sign of life since, it lives.
+		// The beat that it was judged by: if it has sent a heartbeat since, it lives.
 		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
 	try := func() error {
 		_, err := c.run(query, d.id, d.beat)

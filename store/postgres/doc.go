@@ -35,7 +35,7 @@
 //	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, what is gone; definitions
 //	upsert, columns, arrays                   the statements of rows, and their columns as arrays
 //	ahead, position, revisions, stale         numbers of transactions, positions, commits that lost against another engine
-//	presence, member, members, tick, adopt    who is there, signs of life, and the jobs of engines that are not
+//	presence, member, members, tick, adopt    who is there, heartbeats, and the jobs of engines that are not
 //	hold, hints, inbox                        who does a job, notifications between engines, commands that were left
 //	reader, query, find, load, journal        what is read
 //	audit, limits, settings                   rows that no case leads to, limits, settings

@@ -20,7 +20,7 @@ const (
 	// sessionLock is the number of the lock that the session of an engine holds until it ends. One behind a pooler never holds it.
 	sessionLock = "hashtextextended('tasq process ' || p.token || ' @', 0)"
 
-	// overdue is that of an engine that has not given a sign of life for long.
+	// overdue is that of an engine that has not sent a heartbeat for long.
 	overdue = "clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s'"
 
 	// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
@@ -38,7 +38,7 @@ const (
 //	removeEngines            dead ones, since a database without engines has none that looks
 //	findBase                 positions go on behind all that is in the journal
 //	INSERT INTO processes    the number and the first epoch
-//	INSERT INTO pulses       the first sign of life, so that this engine is not overdue before its first Tick
+//	INSERT INTO pulses       the first heartbeat, so that this engine is not overdue before its first Tick
 //	notify                   at the COMMIT: the others count this engine, and begin nothing ahead any more
 func (s *Store) join(ctx context.Context, c *conn) error {
 	return c.transaction(ctx, func() error {

@@ -32,7 +32,7 @@ type settings struct {
 	alone     bool
 	poll      time.Duration // how often an engine behind a pooler looks for what others did; 0 without a pooler
 	patience  time.Duration // how long the server may take to answer a statement of the writer
-	attention time.Duration // the same for signs of life and notifications
+	attention time.Duration // the same for heartbeats and notifications
 	resolve   time.Duration // how long the outcome of a commit is asked for whose connection was lost
 	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
 
@@ -59,7 +59,7 @@ func Alone() Option { return func(s *settings) { s.alone = true } }
 
 // Poll is for a connection string that leads to a pooler which gives a session to a transaction at a time, such as PgBouncer with
 // pool_mode = transaction. The engine keeps nothing in a session then. It hears of no notifications, and looks so often for what other engines
-// and programs did; 0 stands for a second. A death is found by the sign of life that is missing. A database cannot be had [Alone] so.
+// and programs did; 0 stands for a second. A death is found by the heartbeat that is missing. A database cannot be had [Alone] so.
 //
 // The parameter tasq_poll of the connection string says the same: "postgres://user@pooler:6432/database?tasq_poll=1s".
 func Poll(every time.Duration) Option {
@@ -142,7 +142,7 @@ const (
 	// patience is longer than the server's own bound on a statement, see writerNeeds: after it, the connection leads nowhere.
 	patience = 45 * time.Second
 
-	// attention is shorter, since an engine that gives no sign of life is declared dead. None of those statements takes long.
+	// attention is shorter, since an engine that sends no heartbeat is declared dead. None of those statements takes long.
 	attention = 15 * time.Second
 
 	// resolve is longer than the restart of a server that has little to recover.

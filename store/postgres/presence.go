@@ -16,7 +16,7 @@ import (
 
 // presence is the connection that holds the locks of an engine and receives notifications. The locks end with the connection, so with the
 // process; an engine that lost the connection takes them again, unless another one has the database alone. Behind a pooler there is no
-// such connection: an engine is there as long as it gives signs of life, and assumes now and then that a command was left.
+// such connection: an engine is there as long as it sends heartbeats, and assumes now and then that a command was left.
 //
 // The locks of a session, which the server gives back when it ends:
 //

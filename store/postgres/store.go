@@ -29,7 +29,7 @@ const maxReaders = 4
 //	hints.mu        what the others are to be notified of; it is held for no call of the server
 //
 // A Tick takes sideMu without mu: an update that waits for a lock of the server for two seconds must not keep this engine
-// from its sign of life. What needs both takes mu first.
+// from its heartbeat. What needs both takes mu first.
 //
 // Locks of the server, in the order in which a transaction takes them:
 //
@@ -271,7 +271,7 @@ func (s *Store) fold(counts, deltas, key string) error {
 // Close implements [store.Store].
 //
 // Its row goes, and its jobs are free, before the connections are closed: another engine takes them at once, by the
-// notification, and not when it misses a sign of life.
+// notification, and not when it misses a heartbeat.
 func (s *Store) Close() error {
 	s.end()
 	s.mu.Lock()

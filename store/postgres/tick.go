@@ -22,7 +22,7 @@ const (
 )
 
 // It has a connection of its own, as the writer's may be in a transaction, of which SQL of the user's runs for minutes. By
-// it this engine gives its sign of life, takes jobs, judges others, and notifies them.
+// it this engine sends its heartbeat, takes jobs, judges others, and notifies them.
 // side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
@@ -164,7 +164,7 @@ func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error)
 //	statement_timestamp()   when the server has read the statement. The clocks are compared by it, since what the statement waits for, as a
 //	                        lock, would be taken for a difference between them
 //	o                       the other engines
-//	b                       the sign of life, which says how soon the next one is to be expected: sooner if one of the others is busy
+//	b                       the heartbeat, which says how soon the next one is to be expected: sooner if one of the others is busy
 //	the rest                what there is in the tables, and what the settings are
 //
 // Who looks whether the session of an engine has ended takes its lock, and lets go of it at once: another one that looks at that moment
@@ -232,7 +232,7 @@ func (s *Store) fencedNow(ctx context.Context) error {
 }
 
 // declare compares the beat that was seen, so two engines that were stopped for the same time do not end each other.
-// tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its sign of life: an engine that
+// tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its heartbeat: an engine that
 // was declared dead itself has no say in that.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
 	var all []other
@@ -295,11 +295,11 @@ func changed(c *conn, roots map[workitem.CaseID]int64) (list []workitem.CaseID, 
 // other is another engine, as it was seen.
 type other struct {
 	id, beat      int64
-	gone, overdue bool // its session has ended; it has given no sign of life for long
+	gone, overdue bool // its session has ended; it has sent no heartbeat for long
 }
 
 // dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without
-// a sign of life between. Once is not enough: an engine whose connection was lost makes a new one, and gives a sign of life by that. The
+// a heartbeat between. Once is not enough: an engine whose connection was lost makes a new one, and sends a heartbeat by that. The
 // two looks are about a pace apart, less what a timer may be early.
 //
 // Engine 3 is killed at 10.2 s; engines 1 and 2 look once a second:
@@ -330,7 +330,7 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 }
 
 // areMissed reports whether an engine that is suspected holds what is due, so that the second look at it must not take long. If all was quiet
-// until it began that, neither its own signs of life nor those of the others are frequent.
+// until it began that, neither its own heartbeats nor those of the others are frequent.
 func (s *Store) areMissed(c *conn) (missed bool, err error) {
 	if len(s.side.suspects) == 0 {
 		return false, nil

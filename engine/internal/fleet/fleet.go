@@ -2,7 +2,7 @@
 //
 //	every second, or ten if all is quiet,            another engine commits
 //	until something begins
-//	  Tick: a sign of life ──▶ store                   │ a hint, which may be lost
+//	  Tick: a heartbeat ────▶ store                  │ a hint, which may be lost
 //	        ◀── what has changed, who has died         ▼
 //	  Take: jobs that no engine holds ──▶ Work       Refresh: root cases that are waited for or worked on
 //
@@ -150,7 +150,7 @@ func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.began()
 }
 
-// Began is called when a caller begins to wait. If all was quiet, the sign of life that says how soon the next one is to be expected comes
+// Began is called when a caller begins to wait. If all was quiet, the heartbeat that says how soon the next one is to be expected comes
 // early then, as after a commit of this engine: the others notice sooner if that is its last one.
 func (m *Member) Began() {
 	m.mu.Lock()
@@ -280,7 +280,7 @@ func (m *Member) refresh(root workitem.CaseID) {
 	}
 }
 
-// tick gives a sign of life and takes the news. It returns when the next one is due.
+// tick sends a heartbeat and takes the news. It returns when the next one is due.
 func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	roots := m.watched()
 	m.mu.Lock()
