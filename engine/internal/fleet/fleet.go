@@ -2,7 +2,7 @@
 //
 //	every second, or ten if all is quiet,            another engine commits
 //	until something begins
-//	  Tick: a heartbeat ────▶ store                  │ a hint, which may be lost
+//	  Tick: a heartbeat ────▶ store                    │ a hint, which may be lost
 //	        ◀── what has changed, who has died         ▼
 //	  Take: jobs that no engine holds ──▶ Work       Refresh: root cases that are waited for or worked on
 //
