@@ -407,3 +407,13 @@ func TestAScheduleIsAddedOnce(t *testing.T) {
 	b.Advance(2*time.Hour + time.Minute)
 	require.Equal(t, []time.Time{at(1, 0), at(2, 0)}, b.calls.take())
 }
+
+// An engine that was opened without the schedules has no definition of them, and the error says what to do.
+func TestServeNeedsTheDefinitionOfSchedules(t *testing.T) {
+	f := builder.MustFunc("digest", func(_ context.Context, s string) (string, error) { return s, nil })
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{}, f)
+	_, err := schedules.New(engine.Code, builder.Schedule(hourly("digest"), f, "all")).Serve(t.Context(), e)
+	require.ErrorIs(t, err, workflow.ErrUnknown)
+	require.ErrorContains(t, err, `schedule "digest"`)
+	require.ErrorContains(t, err, "give the Schedules to engine.Open, too")
+}

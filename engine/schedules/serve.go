@@ -52,7 +52,11 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, errs[n] = add(ctx, e, d, hashOf(d), known[d.Schedule.Name], []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
+			_, err := add(ctx, e, d, hashOf(d), known[d.Schedule.Name], []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
+			if errors.Is(err, workflow.ErrUnknown) { // that of schedules; what a schedule starts is looked for at its ticks
+				err = fmt.Errorf("schedule %q: %w: give the Schedules to engine.Open, too, as a definition", d.Schedule.Name, err)
+			}
+			errs[n] = err
 		})
 	}
 	wg.Wait()
