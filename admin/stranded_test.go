@@ -82,8 +82,8 @@ func (s *stranding) complete(labels ...string) {
 // examine leads from the overview to the page of the case, by the doctor.
 func (s *stranding) examine(v visitor) {
 	v.begin()
-	v.follow("Look for cases that do not go on")
-	v.sees("Cases that do not go on")
+	v.follow("Find stranded cases")
+	v.sees("Stranded cases")
 	v.follow(shortID(s.id))
 }
 
@@ -158,7 +158,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 		s.o.Advance(48 * time.Hour)
 		s.repair = func(v visitor) {
 			v.begin()
-			v.follow("Look for cases that do not go on")
+			v.follow("Find stranded cases")
 			v.sees("Every live case goes on by itself, or waits for a person or an event.")
 			v.follow("Also look for events")
 			v.sees("who sends it may be gone")
@@ -271,7 +271,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 		require.NoError(t, enginetest.Do(t.Context(), s.o, workflow.Move(s.id, "B", "C->J", workflow.Force())))
 		s.repair = func(v visitor) {
 			v.begin()
-			v.follow("Look for cases that do not go on")
+			v.follow("Find stranded cases")
 			v.sees("dead-end")
 			v.follow(shortID(s.id))
 			v.follow("Move a token…")

@@ -52,7 +52,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	}
 	tiles := struct{ Tiles []tile }{[]tile{
 		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision.",
-			More: &Link{Text: "Look for cases that do not go on", Href: s.Link("/doctor")}},
+			More: &Link{Text: "Find stranded cases", Href: s.Link("/doctor")}},
 		day,
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},

@@ -15,7 +15,7 @@ import (
 // maxExamined is how many live root cases the doctor looks at, the oldest first: what does not go on grows old. Each costs less than 0.2 ms.
 const maxExamined = 200
 
-// maxStrands is how many of the cases that do not go on are listed.
+// maxStrands is how many of the stranded cases are listed.
 const maxStrands = 50
 
 // longWaited is how long an event without a deadline is waited for before it is offered to be looked for.
@@ -35,9 +35,9 @@ func (v *inTime) View(ctx context.Context, f func(store.Reader) error) error {
 	return v.Viewer.View(ctx, f)
 }
 
-// stranded lists the live cases that do not go on by themselves, with what moves each.
+// stranded lists the live stranded cases by themselves, with what moves each.
 func (s *Site) stranded(r *Request) (*Table, error) {
-	t := &Table{ID: "stranded", Title: "Cases that do not go on", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
+	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
 		Empty: &Empty{Text: "Every live case goes on by itself, or waits for a person or an event."}}
 	q := query.Of(r.Form, r.Now)
 	before := q.Before("older")

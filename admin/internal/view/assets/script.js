@@ -127,7 +127,7 @@
     const zone = $("zone"), toggle = document.createElement("button");
     toggle.type = "button"; toggle.className = "small"; toggle.textContent = "relative or local";
     toggle.onclick = () => { store.set("times", store.get("times") === "local" ? null : "local"); times(document); };
-    if (zone) zone.append(" where you point at one; shown ", toggle);
+    if (zone) zone.append(" on hover; shown as ", toggle);
     if ($("theme")) { $("theme").hidden = false; $("theme").onclick = theme; }
     if ($("live")) { $("live").onclick = pause; listen(); }
     const k = $("keys");
