@@ -104,7 +104,7 @@ func TestAFileThatIsNamedIsAnError(t *testing.T) {
 		"cr.txt": "the lines end in a carriage return alone", "huge.txt": "longer than the limit of 67108864 bytes",
 		"/dev/zero": "it is a device",
 	} {
-		for _, command := range [][]string{{"script"}, {"check"}, {"draw"}, {"convert", "-t", "net"}} {
+		for _, command := range [][]string{{"script"}, {"check"}, {"draw"}, {"convert", "-f", "net"}} {
 			code, out, errs := call(bounded(t), append(command, name)...)
 			require.Equal(t, cli.ExitUsage, code, "%s %s", command, name)
 			require.Contains(t, out+errs, want, "%s %s", command, name)

@@ -70,7 +70,7 @@ func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
 	for _, args := range [][]string{
-		{"check", "-"}, {"draw", "-"}, {"convert", "-", "-t", "net"}, {"case", "start", "article", "--data", "-", "--db", "none.db"},
+		{"check", "-"}, {"draw", "-"}, {"convert", "-", "-f", "net"}, {"case", "start", "article", "--data", "-", "--db", "none.db"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, errs bytes.Buffer
