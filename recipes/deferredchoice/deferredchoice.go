@@ -1,4 +1,4 @@
-// Package deferredchoice is the recipe for a choice that is made by whoever acts first, and not by the process. A
+// Package deferredchoice is the recipe for a choice that the first actor makes, and not the process. A
 // company has made a customer an offer. The customer may accept it; the company may withdraw it; if neither does, it
 // expires.
 //

@@ -25,7 +25,7 @@ import (
 //
 // Shared, as the row is also locked by Take, beside a commit of the same engine. A division by zero is an error that a batch
 // can be made to depend on in plain SQL, without a function in the database; it has a code of its own. Other statements of a
-// commit do the same, and are told apart by their place in the batch; see outcome.
+// commit do the same, and are distinguished by their place in the batch; see outcome.
 const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
 
 // appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
@@ -122,7 +122,7 @@ func (tx *transaction) commit() error {
 			tx.xact = done.number()
 		}
 		// In a round trip of its own: triggers and constraints of the user's that are deferred run in it, and their errors
-		// are told from those of the batch. Its context is not that of a caller, as for every statement of the writer: a
+		// are distinguished from those of the batch. Its context is not that of a caller, as for every statement of the writer: a
 		// canceled one closes the connection.
 		err = tx.w.exec(context.Background(), "COMMIT")
 	}

@@ -41,7 +41,7 @@ func changes(root workitem.CaseID, f func(*kernel.Machine) error) *commit.Reques
 }
 
 // A case goes on from a commit that leaves it live and in memory, until one that ends it, or its leaving memory. It does not go on any more
-// when the observers learn of its end: one who asks later, and is told that it goes on, learns of an end that is still to come.
+// when the observers learn of its end: a caller that asks later, and gets the answer that the case continues, is notified of an end that is still to come.
 func TestACaseGoesOn(t *testing.T) {
 	suspend := func(root workitem.CaseID) *commit.Request {
 		return changes(root, func(m *kernel.Machine) error { return m.SuspendCase(root, "") })
