@@ -74,28 +74,7 @@ func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tr
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[workitem.CaseID]*state.Case, len(stored))
-	for _, k := range stored {
-		byID[k.ID] = k
-	}
-	for _, k := range stored { // in the order of their creation
-		if parent := byID[k.Parent]; parent != nil {
-			parent.Children = append(parent.Children, k.ID)
-		}
-	}
-	trees := make([]*state.Tree, 0, len(roots))
-	for _, id := range roots {
-		root := byID[id]
-		if root == nil || !root.Parent.IsZero() {
-			continue
-		}
-		tree, err := tables.Assemble(root, byID, tables.NothingNewer)
-		if err != nil {
-			return nil, err
-		}
-		trees = append(trees, tree)
-	}
-	return trees, nil
+	return tables.AssembleAll(roots, stored)
 }
 
 // ofRoots selects the rows of root cases: a condition behind the column with the id of the root case, and the argument of its $1.

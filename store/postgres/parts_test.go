@@ -109,7 +109,7 @@ func TestWhatWasSentIsRemoved(t *testing.T) {
 	w.Check()
 }
 
-// A part that fails undoes the transaction. The command that meets it is told that it may be done again, and the one that commits which
+// A part that fails undoes the transaction. The command that meets it gets an error that says it may be repeated, and the one that commits which
 // case was stale.
 func TestAPartFails(t *testing.T) {
 	t.Parallel()

@@ -21,13 +21,12 @@ type held struct {
 // loadTrees reads the trees of root cases from the tables, in their order: with a statement for each kind of row, where [loadTree] has one for each
 // case.
 func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
-	byID := make(map[workitem.CaseID]*state.Case, len(roots))
 	var all []*state.Case
 	for _, where := range []string{"id IN " + bound + " AND parent IS NULL", "root IN " + bound + " AND parent IS NOT NULL"} {
 		err := c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE "+where+" ORDER BY id", args(idList(roots)), func(r *tables.Row) error {
 			k, err := tables.ReadCase(r, func(f string) (*net.Net, error) { return nets.Get(c, f) })
 			if err == nil {
-				all, byID[k.ID] = append(all, k), k
+				all = append(all, k)
 			}
 			return err
 		})
@@ -38,24 +37,7 @@ func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tr
 	if err := fillAll(c, all); err != nil {
 		return nil, err
 	}
-	for _, k := range all { // in the order of their creation
-		if parent := byID[k.Parent]; parent != nil {
-			parent.Children = append(parent.Children, k.ID)
-		}
-	}
-	trees := make([]*state.Tree, 0, len(roots))
-	for _, id := range roots {
-		root := byID[id]
-		if root == nil || !root.Parent.IsZero() {
-			continue
-		}
-		tree, err := tables.Assemble(root, byID, tables.NothingNewer)
-		if err != nil {
-			return nil, err
-		}
-		trees = append(trees, tree)
-	}
-	return trees, nil
+	return tables.AssembleAll(roots, all)
 }
 
 // fillAll reads what cases hold: the items of each task's latest activation, the live jobs, the waiting steps and the mail.

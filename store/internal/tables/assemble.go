@@ -29,3 +29,30 @@ func Assemble(
 	}
 	return state.NewTree(cases...), nil
 }
+
+// AssembleAll makes the trees of root cases from their stored cases, in the order of roots. The cases of a parent are in the order of their
+// creation. A root that is not among them, or is no root case, has no tree.
+func AssembleAll(roots []workitem.CaseID, stored []*state.Case) ([]*state.Tree, error) {
+	byID := make(map[workitem.CaseID]*state.Case, len(stored))
+	for _, k := range stored {
+		byID[k.ID] = k
+	}
+	for _, k := range stored {
+		if parent := byID[k.Parent]; parent != nil {
+			parent.Children = append(parent.Children, k.ID)
+		}
+	}
+	trees := make([]*state.Tree, 0, len(roots))
+	for _, id := range roots {
+		root := byID[id]
+		if root == nil || !root.Parent.IsZero() {
+			continue
+		}
+		tree, err := Assemble(root, byID, NothingNewer)
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
