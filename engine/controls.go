@@ -22,7 +22,7 @@ import (
 //
 // Beside them an engine keeps what its functions take of limits, which tasq why reads without it:
 //
-//	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}}
+//	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}, "fairTasks": [TASK], "fairCalls": ...}
 //
 // A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
@@ -133,7 +133,7 @@ func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesVa
 		}
 		known, err := store.ReadTakes(all)
 		for fingerprint, v := range known {
-			if mine, ok := takes[fingerprint]; ok && maps.EqualFunc(v.Tasks, mine.Tasks, sameTakes) && maps.EqualFunc(v.Calls, mine.Calls, sameTakes) {
+			if mine, ok := takes[fingerprint]; ok && sameTakes(v, mine) {
 				delete(takes, fingerprint)
 			}
 		}
@@ -142,7 +142,12 @@ func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesVa
 	return takes, err
 }
 
-func sameTakes(a, b []store.Takes) bool {
+func sameTakes(a, b store.TakesValue) bool {
+	return maps.EqualFunc(a.Tasks, b.Tasks, sameList) && maps.EqualFunc(a.Calls, b.Calls, sameList) &&
+		slices.Equal(a.FairTasks, b.FairTasks) && slices.Equal(a.FairCalls, b.FairCalls)
+}
+
+func sameList(a, b []store.Takes) bool {
 	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
 		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
 	})
