@@ -159,17 +159,27 @@ func TestALimitTakesTurnsBetweenKeys(t *testing.T) {
 func TestStepsTakeTurnsBetweenKeys(t *testing.T) {
 	var b beginnings
 	l := limit.Resource("slots", 1)
-	f := builder.MustFunc("f", func(ctx context.Context, in string) (string, error) {
+	work := func(ctx context.Context, in string) (string, error) {
 		return step.Do(ctx, "work", func(ctx context.Context) (string, error) { return b.work(ctx, in) }, step.Limits(step.Takes(l, 1)))
-	}, builder.FairBy(tenant), builder.Limits(builder.TakenBySteps(l)))
-	inBubble(t, engine.Config{Workers: 32}, func(t *testing.T, e *engine.Engine) {
-		runs := startAll(t, e, f, jobsOf("a", 6)...)
-		<-time.After(500 * time.Millisecond) // they wait in their steps
-		runs = append(runs, startAll(t, e, f, "b1")...)
-		endAll(t, e, runs)
-		order := strings.Fields(b.take())
-		require.Equal(t, 2, slices.Index(order, "b1"), "%v", order) // of the first six, workers decide who waits first
-	}, f)
+	}
+	both := func(ctx context.Context, in string) (string, error) { // the other branch keeps the worker while the step waits
+		first := step.Go(ctx, func(ctx context.Context) (string, error) { return work(ctx, in) })
+		second := step.Go(ctx, func(ctx context.Context) (string, error) {
+			return step.Do(ctx, "busy", func(context.Context) (string, error) { <-time.After(time.Minute); return in, nil })
+		})
+		return in, step.All(ctx, first, second)
+	}
+	for _, run := range []func(context.Context, string) (string, error){work, both} {
+		f := builder.MustFunc("f", run, builder.FairBy(tenant), builder.Limits(builder.TakenBySteps(l)))
+		inBubble(t, engine.Config{Workers: 32}, func(t *testing.T, e *engine.Engine) {
+			runs := startAll(t, e, f, jobsOf("a", 6)...)
+			<-time.After(500 * time.Millisecond) // they wait in their steps
+			runs = append(runs, startAll(t, e, f, "b1")...)
+			endAll(t, e, runs)
+			order := strings.Fields(b.take())
+			require.Equal(t, 2, slices.Index(order, "b1"), "%v", order) // of the first six, workers decide who waits first
+		}, f)
+	}
 }
 
 // After a restart keys are found again, though nothing of them is stored: what is due is read ahead of what begins.
@@ -279,11 +289,13 @@ func TestTurnsInAFleet(t *testing.T) {
 	f := newFleet(t)
 	var mu sync.Mutex
 	var order []string
+	started := make(chan struct{}) // closed once all are there
 	w := func() *builder.FuncRef[string, string] {
 		return builder.MustFunc("f", func(_ context.Context, in string) (string, error) {
 			mu.Lock()
 			order = append(order, in)
 			mu.Unlock()
+			<-started
 			<-time.After(10 * time.Millisecond)
 			return in, nil
 		}, builder.FairBy(tenant))
@@ -294,11 +306,9 @@ func TestTurnsInAFleet(t *testing.T) {
 	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM processes WHERE state = 'live'") == 2 }, 10*time.Second, 10*time.Millisecond)
 	runs := startAll(t, a, one, jobsOf("a", 150)...)
 	runs = append(runs, startAll(t, a, one, "b1", "c1")...)
-	mu.Lock()
-	before := len(order)
-	mu.Unlock()
+	close(started)
 	endAll(t, a, runs)
 	for _, in := range []string{"b1", "c1"} {
-		require.Less(t, slices.Index(order, in), before+25, "%s of %v", in, order)
+		require.Less(t, slices.Index(order, in), 25, "%s of %v", in, order)
 	}
 }
